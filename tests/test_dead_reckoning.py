@@ -76,7 +76,7 @@ def ends(
     return {2: [float(track.normalised[-1]) for track in found], 6: [float(track.whole[-1]) for track in found]}
 
 
-def without(letter: str, part: slice) -> Callable[[Any], None]:
+def make_neutral(letter: str, part: slice) -> Callable[[Any], None]:
     """Return what takes a part of that which lasts for nought."""
 
     def forget(estimator: Any) -> None:
@@ -199,7 +199,7 @@ def test_constant_errors_need_a_prior(reckoning: Any, monkeypatch: pytest.Monkey
     for freedom, squares in ends(reckoning, world, run, runs).items():
         low, high = reckoning.bounds(freedom * runs)
         assert low < sum(squares) < high, squares
-    for forget in without("s", slice(3, 6)), without("c", slice(4, 7)):
+    for forget in make_neutral("s", slice(3, 6)), make_neutral("c", slice(4, 7)):
         squares = ends(reckoning, world, run, runs, forget)[2]
         assert sum(squares) > reckoning.bounds(2 * runs)[1], squares
     felt = reckoning.Estimator._felt

@@ -55,7 +55,7 @@ def test_ecef_positions_equal_pymap3d(latitude: float, longitude: float, altitud
     )
 
 
-def slowly(p: float, z: float) -> tuple[float, float]:
+def iterate_geodetic(p: float, z: float) -> tuple[float, float]:
     """Return latitude (as tangent's parts go) and altitude by fixed-point steps in fifty digits: the plain way back."""
     with localcontext() as context:
         context.prec = 50
@@ -80,7 +80,7 @@ def test_inverse_transformation_is_accurate_to_nanometres(latitude: float, longi
     """To 4 units in the last place of the distance from the centre, 4 nm at the ground; the angle to 1e-15 rad."""
     x, _, z = geodetic_to_ecef(latitude, 0.0, altitude)
     got = ecef_to_geodetic(x, 0.0, z)
-    wanted = slowly(x, z)
+    wanted = iterate_geodetic(x, z)
     assert got[0] == pytest.approx(wanted[0], abs=1e-15, rel=0.0)
     assert got[2] == pytest.approx(wanted[1], abs=4.0 * math.ulp(math.sqrt(x * x + z * z)), rel=0.0)
     x, y, z = geodetic_to_ecef(latitude, longitude, altitude)

@@ -227,7 +227,7 @@ def layer(name: str) -> int | None:
     return next((rank for rank, heads in enumerate(LAYERS) if head in heads), None)
 
 
-def strangers(module: str, package: bool, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+def find_private_imports(module: str, package: bool, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
     """Yield (private package or file, line) of the imports of a module that are private to a folder it is not in."""
     folder = module if package else module.rpartition(".")[0]
     for name, line in named:
@@ -406,7 +406,9 @@ def test_imports_respect_the_layers() -> None:
 
 
 def test_private_modules_are_imported_only_in_their_folder() -> None:
-    found = {(m.name, name): line for m in modules() for name, line in strangers(m.name, m.package, imports(m))}
+    found = {
+        (m.name, name): line for m in modules() for name, line in find_private_imports(m.name, m.package, imports(m))
+    }
     problems = [f"{module} line {line} imports {name}" for (module, name), line in found.items()]
     problems = [text for text, key in zip(problems, found, strict=True) if key not in PRIVATE]
     problems += [f"{module}: exempt without need" for module, name in PRIVATE if (module, name) not in found]
@@ -415,9 +417,9 @@ def test_private_modules_are_imported_only_in_their_folder() -> None:
 
 def test_imports_of_private_modules_are_found() -> None:
     named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_ziggurat", 3)]
-    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
-    assert not list(strangers("sensors.dvl", False, named))
-    assert not list(strangers("sensors", True, named))
+    assert list(find_private_imports("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
+    assert not list(find_private_imports("sensors.dvl", False, named))
+    assert not list(find_private_imports("sensors", True, named))
 
 
 def test_imports_have_no_cycle() -> None:
@@ -466,7 +468,7 @@ def test_exact_calls_are_allowed() -> None:
     )
 
 
-def tries(name: str, call: ast.Call) -> bool:
+def is_attribute_probe(name: str, call: ast.Call) -> bool:
     """Return whether a call to the builtin `name` tries for an attribute that need not be there."""
     return name == "hasattr" or (name == "getattr" and len(call.args) > 2)
 
@@ -474,7 +476,11 @@ def tries(name: str, call: ast.Call) -> bool:
 def test_optional_attributes_are_declared_by_types() -> None:
     """What a sensor or a module may leave out is a protocol or a table, not an attribute that is tried for."""
     calls = [(m.name, node) for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
-    tried = [(name, node) for name, node in calls if isinstance(node.func, ast.Name) and tries(node.func.id, node)]
+    tried = [
+        (name, node)
+        for name, node in calls
+        if isinstance(node.func, ast.Name) and is_attribute_probe(node.func.id, node)
+    ]
     problems = [f"{name}:{node.lineno} {ast.unparse(node)}" for name, node in tried]
     assert not problems, report(problems)
 

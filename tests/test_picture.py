@@ -66,7 +66,7 @@ def world_of(tmp_path: Path) -> Text:
     return load
 
 
-def bed(geometry: str, pose: str = "0 0 0 0 0 0", name: str = "bed") -> str:
+def make_bed(geometry: str, pose: str = "0 0 0 0 0 0", name: str = "bed") -> str:
     return (
         f'<model name="{name}"><static>true</static><pose>{pose}</pose><link name="l">'
         f'<collision name="c"><geometry>{geometry}</geometry></collision></link></model>'
@@ -124,9 +124,9 @@ def test_moving_models_and_models_with_sensors_are_vehicles(world_of: Text) -> N
     still = robot(name="mooring")
     bare = robot(name="dock", link="")
     moving = robot((0, "0 0 0 0 0 0"), (9, "5 0 0 0 0 0"), name="boat", link="")
-    everything = chart(world_of(still + bare + moving + bed("<sphere><radius>1</radius></sphere>")))
+    everything = chart(world_of(still + bare + moving + make_bed("<sphere><radius>1</radius></sphere>")))
     assert [(t.name, t.is_moving) for t in everything.tracks] == [("mooring", False), ("boat", True)]
-    assert [t.name for t in chart(world_of(bare + bed("<sphere><radius>1</radius></sphere>"))).tracks] == ["dock"]
+    assert [t.name for t in chart(world_of(bare + make_bed("<sphere><radius>1</radius></sphere>"))).tracks] == ["dock"]
     assert chart(world_of("")).tracks == ()
 
 
@@ -154,9 +154,9 @@ def test_endless_motion_needs_a_duration(world_of: Text) -> None:
 
 def test_relief_shows_the_surfaces(world_of: Text) -> None:
     """A slope z = -20 - x/4 + y/8 with a box and a sphere on it, by hand; what stands highest counts."""
-    body = bed("<plane><normal>2 -1 8</normal></plane>", "0 0 -20 0 0 0", "slope")
-    body += bed("<box><size>4 4 2</size></box>", "5 0 -10 0 0 0", "box")
-    body += bed("<sphere><radius>3</radius></sphere>", "-5 5 -12 0 0 0", "ball")
+    body = make_bed("<plane><normal>2 -1 8</normal></plane>", "0 0 -20 0 0 0", "slope")
+    body += make_bed("<box><size>4 4 2</size></box>", "5 0 -10 0 0 0", "box")
+    body += make_bed("<sphere><radius>3</radius></sphere>", "-5 5 -12 0 0 0", "ball")
     found = chart(world_of(body + robot((0, "-10 -10 0 0 0 0"), (9, "10 10 0 0 0 0")))).relief
     x, y = np.meshgrid(found.x, found.y)
     expected = -20.0 - x / 4.0 + y / 8.0
@@ -172,7 +172,7 @@ def test_height_map_lies_at_its_declared_position(world_of: Text, tmp_path: Path
     """An image that rises to the east: its largest value is size_z at the eastern rim, on straight lines between."""
     (tmp_path / "ramp.png").write_bytes(png(np.tile(np.arange(129) * 500.0, (129, 1))))
     geometry = "<heightmap><uri>ramp.png</uri><size>200 100 16</size><pos>0 0 -40</pos></heightmap>"
-    found = chart(world_of(bed(geometry, "10 20 0 0 0 0"))).relief
+    found = chart(world_of(make_bed(geometry, "10 20 0 0 0 0"))).relief
     x, y = np.meshgrid(found.x, found.y)
     on = (abs(x - 10.0) < 100.0) & (abs(y - 20.0) < 50.0)
     assert np.array_equal(np.isfinite(found.height), on)
@@ -222,7 +222,7 @@ def test_bounding_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> 
 
 def test_clearance_is_to_the_bottom_and_excludes_the_own_hull(world_of: Text) -> None:
     hull = IMU + '<collision name="hull"><geometry><box><size>2 2 2</size></box></geometry></collision>'
-    body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0") + bed(
+    body = make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0") + make_bed(
         "<box><size>4 4 1</size></box>", "0 0 5 0 0 0", "bridge"
     )
     found = chart(world_of(body + robot((0, "-8 0 -10 0 0 0"), (10, "8 0 -33 0 0 0"), link=hull)))
@@ -259,7 +259,7 @@ def test_clearance_without_ground_is_missing(world_of: Text) -> None:
 
 
 def test_nearest_model_is_named(world_of: Text) -> None:
-    body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0")
+    body = make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0")
     high = robot((0, "0 0 0 0 0 0"), (10, "8 0 0 0 0 0"), name="high")
     low = robot((0, "0 0 -20 0 0 0"), (400, "8 0 -28 0 0 0"), name="low")
     middle = robot((0, "0 0 -20 0 0 0"), (10, "8 0 -15 0 0 0"), name="middle")
@@ -352,7 +352,7 @@ def test_current_profile_and_arrows_equal_the_boundary_layer_law(world_of: Text)
         '<navsense:water surface="0"/><navsense:current><boundary_layer bed="-40" thickness="20">'
         "<uniform>0.3 0.4 0</uniform></boundary_layer></navsense:current>"
     )
-    body = current + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0")
+    body = current + make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0")
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
     (column,) = found.profiles
     assert (column.height[0], column.height[-1], column.time) == (-40.0, 0.0, 0.0)
@@ -391,7 +391,7 @@ def test_missing_current_is_reported_with_the_reason(world_of: Text) -> None:
         '<navsense:water surface="0"/><navsense:current><stratified outside="error">'
         '<layer depth="0">0.5 0 0</layer><layer depth="20">0.1 0 0</layer></stratified></navsense:current>'
     )
-    body = current + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -80 0 0 0")
+    body = current + make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -80 0 0 0")
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
     column = found.profiles[0]
     given_there = column.height >= -20.0
@@ -415,8 +415,8 @@ def capture_figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 SEA = (
     '<navsense:water surface="0"/><navsense:current><uniform>0.3 0.4 0</uniform></navsense:current>'
-    + bed("<plane><normal>1 -2 10</normal></plane>", "0 0 -40 0 0 0", "slope")
-    + bed("<sphere><radius>30</radius></sphere>", "60 20 -50 0 0 0", "hill")
+    + make_bed("<plane><normal>1 -2 10</normal></plane>", "0 0 -40 0 0 0", "slope")
+    + make_bed("<sphere><radius>30</radius></sphere>", "60 20 -50 0 0 0", "hill")
 )
 DIVE = ((0, "0 0 -10 0 0 0"), (200, "100 0 -14 0 0 0"), (400, "100 50 -10 0 0 1.5"), (600, "0 50 -5 0 0 3"))
 
@@ -466,7 +466,7 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
 def test_arrows_in_the_ground_are_left_out(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wall across the view, higher than the track: no arrow has its middle in it."""
     sheets = capture_figures(monkeypatch)
-    wall = bed("<box><size>30 400 100</size></box>", "60 0 -50 0 0 0", "wall")
+    wall = make_bed("<box><size>30 400 100</size></box>", "60 0 -50 0 0 0", "wall")
     current = "<navsense:current><uniform>0.3 0.4 0</uniform></navsense:current>"
     draw(tmp_path / "x.png", world_of(current + wall + robot(*DIVE)))
     quiver = next(collection for collection in sheets[0].axes[0].collections if type(collection).__name__ == "Quiver")
@@ -478,9 +478,10 @@ def test_arrows_in_the_ground_are_left_out(world_of: Text, tmp_path: Path, monke
 def test_vertical_walls_have_no_contours(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten lines along one wall would be a blot; a slope has its own."""
     sheets = capture_figures(monkeypatch)
-    floor = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0", "floor")
+    floor = make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0", "floor")
     draw(
-        tmp_path / "x.png", world_of(floor + bed("<box><size>30 30 20</size></box>", "60 20 -30 0 0 0") + robot(*DIVE))
+        tmp_path / "x.png",
+        world_of(floor + make_bed("<box><size>30 30 20</size></box>", "60 20 -30 0 0 0") + robot(*DIVE)),
     )
     draw(tmp_path / "x.png", world_of(SEA + robot(*DIVE)))
     contours = [[type(collection).__name__ for collection in sheet.axes[0].collections] for sheet in sheets]
@@ -557,7 +558,7 @@ def test_axes_of_a_large_view_are_in_kilometres(
 
 
 def test_distant_water_surface_does_not_compress_the_profile(world_of: Text) -> None:
-    body = '<navsense:water surface="0"/>' + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
+    body = '<navsense:water surface="0"/>' + make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
     deep = chart(world_of(body + robot((0, "0 0 -3980 0 0 0"), (60, "60 0 -3970 0 0 0"))))
     assert height_limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
     shoal = body.replace("-4000", "-60")
@@ -611,7 +612,7 @@ def test_large_height_map_is_drawn_completely(world_of: Text, tmp_path: Path, mo
     axis = np.linspace(-1.0, 1.0, 2048)
     bowl = axis[:, None] ** 2 + axis[None, :] ** 2
     (tmp_path / "bowl.png").write_bytes(png(np.round(bowl * 32767.5)))
-    world = world_of(bed("<heightmap><uri>bowl.png</uri><size>1000 1000 40</size></heightmap>"))
+    world = world_of(make_bed("<heightmap><uri>bowl.png</uri><size>1000 1000 40</size></heightmap>"))
     found = chart(world).relief
     x, y = np.meshgrid(found.x / 500.0, found.y / 500.0)
     on = np.isfinite(found.height)
@@ -652,7 +653,7 @@ def test_unwritable_picture_is_an_error(world_of: Text, tmp_path: Path, monkeypa
 
 def test_unreadable_ground_is_named(world_of: Text, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    text = bed("<heightmap><uri>bed.png</uri><size>10 10 1</size></heightmap>") + robot(*DIVE)
+    text = make_bed("<heightmap><uri>bed.png</uri><size>10 10 1</size></heightmap>") + robot(*DIVE)
     (tmp_path / "bed.png").write_bytes(b"no image")
     with pytest.raises(
         FieldError, match=r"world\.sdf:1 surface bed::l::c: .*bed\.png image: begins with .*must be a PNG"

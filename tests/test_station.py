@@ -31,7 +31,7 @@ SLOW = Latency(fixed=0.02, mean=0.05, stddev=0.05)
 TROUBLED = Faults(dropout_rate=2.0, dropout_duration=0.1, stuck_rate=2.0, stuck_duration=0.1)
 
 
-def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World:
+def make_world(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World:
     world = example_world(("imu", Imu.example_spec()))
     return replace(world, sensors=tuple(replace(s, latency=latency, faults=faults) for s in world.sensors))
 
@@ -39,7 +39,7 @@ def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World
 @pytest.mark.requirement("CLK-9", "NOI-6", "LIV-1", "BAT-1")
 @pytest.mark.parametrize("size", [0.001, 0.3])
 def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
-    world, duration = replace(troubled(), max_step_size=size), 2.0
+    world, duration = replace(make_world(), max_step_size=size), 2.0
     batch = ns.simulate(world, duration, seed=3)[NAME]
     released, sim = [], ns.live(world, seed=3)
     for step in sim:
@@ -60,8 +60,8 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
 
 @pytest.mark.requirement("NOI-6")
 def test_faults_change_nothing_else() -> None:
-    sound = ns.simulate(troubled(None, Faults()), 4.0, seed=3)[NAME]
-    cut = ns.simulate(troubled(None), 4.0, seed=3)[NAME]
+    sound = ns.simulate(make_world(None, Faults()), 4.0, seed=3)[NAME]
+    cut = ns.simulate(make_world(None), 4.0, seed=3)[NAME]
     assert np.array_equal(sound.arrival, sound.time)
     assert sound.valid.all()
     assert not cut.valid.all()
@@ -91,7 +91,7 @@ def test_stuck_averaged_imu_repeats_its_first_value() -> None:
 
 @pytest.mark.requirement("CLK-9", "CLK-5")
 def test_recordings_keep_arrival_and_validity(tmp_path: Path) -> None:
-    world = troubled()
+    world = make_world()
     run = ns.simulate(world, 2.0, seed=3)
     run.save(tmp_path / "run.mcap")
     run.save(tmp_path / "run.npz")
@@ -207,7 +207,7 @@ def test_world_without_coordinates_names_its_navsat() -> None:
 @pytest.mark.requirement("CLK-9", "LIV-1")
 def test_step_keeps_samples_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue of any length is joined at what has arrived: none of it before the latency has passed."""
-    world = troubled(Latency(fixed=5.0), Faults())
+    world = make_world(Latency(fixed=5.0), Faults())
     sim = ns.live(world, seed=3)
     rows: list[int] = []
 

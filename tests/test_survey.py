@@ -115,7 +115,7 @@ def bed(world: ET.Element) -> Bed:
     return Bed.of(world)
 
 
-def turned(q: FloatArray, v: FloatArray) -> FloatArray:
+def rotate_by_quaternions(q: FloatArray, v: FloatArray) -> FloatArray:
     """Return vectors turned by quaternions w x y z, by the textbook's matrix."""
     w, x, y, z = np.moveaxis(q, -1, 0)
     rows = [
@@ -164,7 +164,7 @@ def test_vehicle_stays_clear_of_bottom_and_surface(run: ns.Run, bed: Bed) -> Non
     truth = run.truth["auv::base_link"]
     clear = []
     for place in ((1.1, 0.0, -0.13), (-1.1, 0.0, -0.13), (0.0, 0.13, 0.0), (0.0, -0.13, 0.0), (0.0, 0.0, -0.13)):
-        point = truth.position + turned(truth.orientation, np.broadcast_to(place, truth.position.shape))
+        point = truth.position + rotate_by_quaternions(truth.orientation, np.broadcast_to(place, truth.position.shape))
         clear.append(point[:, 2] - bed.at(point[:, 0], point[:, 1]))
         assert point[:, 2].max() < -20.0
     assert np.min(clear) > 10.0
@@ -177,7 +177,7 @@ def test_vehicle_follows_the_lines_at_constant_speed_heading_forward(run: ns.Run
     assert truth.time[-1] == pytest.approx(DURATION - 0.1, abs=1e-9)
     assert speed[0] < 1e-12
     assert speed[(truth.time > 30.0) & (truth.time < DURATION - 30.0)] == pytest.approx(SPEED, abs=0.05)
-    nose = turned(truth.orientation, np.broadcast_to((1.0, 0.0, 0.0), truth.velocity.shape))
+    nose = rotate_by_quaternions(truth.orientation, np.broadcast_to((1.0, 0.0, 0.0), truth.velocity.shape))
     moving = speed > 0.5
     along = (nose * truth.velocity).sum(axis=1)[moving] / speed[moving]
     assert along.min() > math.cos(math.radians(1.5))
@@ -200,7 +200,7 @@ def test_ranges_equal_the_distance_to_the_bottom(run: ns.Run, bed: Bed) -> None:
     found = []
     for off, round_ in cone:
         ray = (math.cos(off), math.sin(off) * math.cos(round_), math.sin(off) * math.sin(round_))
-        way = turned(attitude, np.broadcast_to(ray, place.shape))
+        way = rotate_by_quaternions(attitude, np.broadcast_to(ray, place.shape))
         low, high = np.zeros(len(way)), np.full(len(way), 30.0)
         for _ in range(40):
             middle = 0.5 * (low + high)
@@ -241,7 +241,7 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
     reading, truth = run["auv::base_link::depth"], run.truth["auv::base_link"]
     at = at_rows(truth, reading.time)
     hole = np.broadcast_to((-0.4, 0.0, 0.13), truth.position[at].shape)
-    depth = -(truth.position[at] + turned(truth.orientation[at], hole))[:, 2]
+    depth = -(truth.position[at] + rotate_by_quaternions(truth.orientation[at], hole))[:, 2]
     water = table("unesco/teos10_survey.csv")
     expected = 101325.0 + np.interp(depth, water["depth_m"], water["pressure_Pa"])
     assert reading.ideal["pressure"] == pytest.approx(expected, abs=10.0)
@@ -262,7 +262,7 @@ def test_magnetometer_reads_the_field_at_its_position(run: ns.Run) -> None:
     row = {key: column[-1] for key, column in table("noaa/pygeomag.csv", year="2027.34").items()}
     assert (row["latitude_deg"], row["longitude_deg"]) == (56.719, 3.516)
     reading, truth = run["auv::compass_link::compass"], run.truth["auv::compass_link"]
-    measured = turned(truth.orientation, reading.ideal["field"][::2])
+    measured = rotate_by_quaternions(truth.orientation, reading.ideal["field"][::2])
     expected = np.array([row["y_nT"], row["x_nT"], -row["z_nT"]])
     assert 1e9 * measured == pytest.approx(np.broadcast_to(expected, measured.shape), abs=10.0)
 

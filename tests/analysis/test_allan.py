@@ -101,9 +101,9 @@ def test_phase_and_frequency_data_give_equal_results() -> None:
     values = np.random.default_rng(2).standard_normal(500)
     phase = np.concatenate(([0.0], np.cumsum(values))) / 20.0
     for name, (kind, _) in KINDS.items():
-        one, other = kind(values, 20.0), kind(phase + 3.0, 20.0, phase=True)
-        assert other.deviation == pytest.approx(one.deviation, rel=1e-11, abs=0.0), name
-        assert np.array_equal(other.terms, one.terms)
+        frequency, other = kind(values, 20.0), kind(phase + 3.0, 20.0, phase=True)
+        assert other.deviation == pytest.approx(frequency.deviation, rel=1e-11, abs=0.0), name
+        assert np.array_equal(other.terms, frequency.terms)
 
 
 def test_constant_frequency_offset_has_no_effect() -> None:
@@ -121,10 +121,10 @@ def test_axes_and_runs_are_independent() -> None:
     for run in np.ndindex(2, 3):
         for axis in range(4):
             alone = allan.oadev(values[run][:, axis], 5.0)
-            one = complete.select(axis, run=run)
-            assert np.array_equal(one.deviation, alone.deviation)
-            assert np.array_equal(one.dof, alone.dof)
-            assert np.array_equal(one.tau, alone.tau)
+            selected = complete.select(axis, run=run)
+            assert np.array_equal(selected.deviation, alone.deviation)
+            assert np.array_equal(selected.dof, alone.dof)
+            assert np.array_equal(selected.tau, alone.tau)
     assert allan.oadev(np.asfortranarray(values[0, 0]), 5.0).select(1).deviation.tobytes() == (
         complete.select(1, run=(0, 0)).deviation.tobytes()
     )
@@ -139,12 +139,12 @@ def test_real_values_of_any_type_are_accepted_unmodified() -> None:
     expected = allan.oadev(values.astype(np.float64), 1.0).deviation
     assert np.array_equal(allan.oadev(values, 1.0).deviation, expected)
     assert np.array_equal(allan.oadev(values.tolist(), 1.0).deviation, expected)
-    given = values.astype(np.float64)
-    given.setflags(write=False)
+    original = values.astype(np.float64)
+    original.setflags(write=False)
     for kind, _ in KINDS.values():
-        kind(given, 1.0)
-        kind(given, 1.0, phase=True)
-    assert np.array_equal(given, values)
+        kind(original, 1.0)
+        kind(original, 1.0, phase=True)
+    assert np.array_equal(original, values)
 
 
 def test_averaging_factors_are_evenly_spaced_per_decade() -> None:
@@ -196,7 +196,7 @@ def test_invalid_rate_is_an_error(rate: float) -> None:
         allan.oadev([1.0] * 9, rate)
 
 
-def coloured(exponent: int, count: int, random: np.random.Generator) -> FloatArray:
+def make_coloured_noise(exponent: int, count: int, random: np.random.Generator) -> FloatArray:
     """Noise of the spectrum |2 sin(pi f)|^exponent: Kasdin's fractional filter, by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((-0.5 * exponent + k - 1.0) / k)))
@@ -210,7 +210,7 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 
     The next law is 0.25 of delta away, sixteen deviations.
     """
-    values = coloured(exponent, 4096, np.random.default_rng(8))
+    values = make_coloured_noise(exponent, 4096, np.random.default_rng(8))
     curve = allan.oadev(values, 1.0, [1])
     assert curve.exponent[0] == exponent
     reference, _, _, _ = allantools.autocorr_noise_id(values, 1, data_type="freq")
@@ -222,14 +222,14 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 def test_power_law_equals_allantools(factor: int, order: int) -> None:
     random = np.random.default_rng(9)
     for exponent in (2, 1, 0, -1, -2):
-        values = coloured(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
+        values = make_coloured_noise(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
         expected, _, _, _ = allantools.autocorr_noise_id(values, factor, data_type="freq", dmax=order)
         phase = np.concatenate(([0.0], np.cumsum(values)))
         assert allan.identify_exponent(phase, factor, order) == max(2 - 2 * order, min(2, expected))
 
 
 def test_power_law_of_the_shorter_span_is_kept_for_few_averages() -> None:
-    values = coloured(-2, 2000, np.random.default_rng(10))
+    values = make_coloured_noise(-2, 2000, np.random.default_rng(10))
     curve = allan.oadev(values, 1.0, [900, 1, 300])
     assert list(curve.exponent) == [-2, -2, -2]
     assert list(allan.oadev(np.ones(20), 1.0).exponent) == [0] * allan.oadev(np.ones(20), 1.0).factor.size
@@ -264,8 +264,8 @@ def test_total_variance_has_the_published_bias(term: theory.NoiseTerm, low: floa
     """
     count, last = 401, 400
     i = np.arange(count)
-    one = term.covariance(i, 1.0)
-    phase = term.covariance(np.subtract.outer(i, i), 1.0) - one[:, None] - one + one[0]
+    covariance = term.covariance(i, 1.0)
+    phase = term.covariance(np.subtract.outer(i, i), 1.0) - covariance[:, None] - covariance + covariance[0]
     for factor in (40, 200):
         rows = np.zeros((count - 2, count))
         for row, middle in enumerate(range(1, last)):

@@ -108,13 +108,13 @@ def test_total_variance_of_phase_noise_gains_no_degrees_of_freedom() -> None:
     assert allan_dof.total_dof(1, 900, 1001) > 0.0
 
 
-def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: int, count: int, order: int) -> float:
+def every_lag(covariance: Callable[[FloatArray], FloatArray], first: int, second: int, count: int, order: int) -> float:
     """The covariance of two mean squares from the definition: a sum over all pairs of differences."""
-    mine, theirs = count - order * one, count - order * other
+    mine, theirs = count - order * first, count - order * second
     taps = [(-1) ** a * math.comb(order, a) for a in range(order + 1)]
     lag, pairs = np.unique(np.subtract.outer(np.arange(theirs), np.arange(mine)), return_counts=True)
     along = sum(
-        p * q * covariance(lag + float(b * other - a * one)) for a, p in enumerate(taps) for b, q in enumerate(taps)
+        p * q * covariance(lag + float(b * second - a * first)) for a, p in enumerate(taps) for b, q in enumerate(taps)
     )
     return float(np.sum(pairs * 2.0 * np.asarray(along) ** 2)) / (mine * theirs)
 
@@ -127,9 +127,9 @@ def test_covariances_equal_sums_over_all_pairs(name: str, order: int) -> None:
     count, factors = 400, [1, 3, 30, 100]
     found = allan_dof.estimate_covariances(covariance, factors, count, order)
     sizes = np.sqrt(np.diag(found))
-    for i, one in enumerate(factors):
-        for j, other in enumerate(factors):
-            exact = every_lag(covariance, one, other, count, order)
+    for i, first in enumerate(factors):
+        for j, second in enumerate(factors):
+            exact = every_lag(covariance, first, second, count, order)
             # Lags beyond eight spans are left out: they matter to a drift that outlasts them.
             assert abs(found[i, j] - exact) < 0.02 * sizes[i] * sizes[j]
 
@@ -140,10 +140,10 @@ def test_ramp_increases_the_covariance() -> None:
     count, factors, slope = 300, [2, 9], 0.3
     means = slope * (np.array(factors) / 2.0) ** 2
     found = allan_dof.estimate_covariances(covariance, factors, count, means=means)
-    for i, one in enumerate(factors):
-        for j, other in enumerate(factors):
-            lag = np.subtract.outer(np.arange(count - 2 * other), np.arange(count - 2 * one)).astype(np.float64)
-            along = allan_dof.difference_covariance(covariance, lag.ravel(), one, other, 2)
+    for i, first in enumerate(factors):
+        for j, second in enumerate(factors):
+            lag = np.subtract.outer(np.arange(count - 2 * second), np.arange(count - 2 * first)).astype(np.float64)
+            along = allan_dof.difference_covariance(covariance, lag.ravel(), first, second, 2)
             exact = float(np.mean(2.0 * along**2 + 4.0 * means[i] * means[j] * along))
             assert found[i, j] == pytest.approx(exact, rel=1e-6, abs=0.0)
 

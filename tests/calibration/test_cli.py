@@ -143,7 +143,7 @@ def test_driver_with_another_unit_is_reported(
     assert f"{named} an axis" in mended.stdout
 
 
-def level(path: Path) -> Path:
+def write_level_table(path: Path) -> Path:
     """Write a table of a vehicle that turns on a plane."""
     turn, rng = np.linspace(0.0, 20.0, 2000), np.random.default_rng(1)
     rows = np.stack([20.0 * np.cos(turn) + 5.0, 20.0 * np.sin(turn), np.full(turn.size, -40.0)], axis=1)
@@ -196,7 +196,7 @@ def level(path: Path) -> Path:
 def test_invalid_input_prints_one_line_and_exits_with_2(
     inside: Callable[..., Ended], arguments: list[str], message: str, tmp_path: Path
 ) -> None:
-    level(tmp_path / "level.csv")
+    write_level_table(tmp_path / "level.csv")
     (tmp_path / "alike.csv").write_text("mx,my,mz\n" + "1e-5,2e-5,3e-5\n" * 50)
     (tmp_path / "turned.csv").write_text("mx,my,mz,qw,qx,qy,qz\n" + "1e-5,2e-5,3e-5,1,0,0,0\n" * 50)
     (tmp_path / "two.csv").write_text("mx,my,mz\n1e-5,2e-5,3e-5\n2e-5,1e-5,3e-5\n")
@@ -208,7 +208,7 @@ def test_invalid_input_prints_one_line_and_exits_with_2(
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}, "nothing is left of what was tried"
 
 
-def spun(path: Path, change: Callable[[np.ndarray, np.random.Generator], None] | None = None) -> Path:
+def write_spun_table(path: Path, change: Callable[[np.ndarray, np.random.Generator], None] | None = None) -> Path:
     """Write a table (uT) of a sensor turned all the way round about two axes, with its attitudes."""
     rng, time = np.random.default_rng(3), np.arange(3000) / 50.0
     turns = Rotation.from_euler("zyx", np.stack([0.5 * time, 0.9 * np.sin(0.7 * time), 1.3 * time], axis=1))
@@ -224,7 +224,7 @@ def test_upper_case_suffixes_and_strengths_with_units_are_accepted(
     inside: Callable[..., Ended], tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    path = spun(tmp_path / "spun.csv")
+    path = write_spun_table(tmp_path / "spun.csv")
     ended = inside(path, "--strength", "48µT", "-o", "C.JSON", "--picture", "P.PNG", cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert Calibration.load(tmp_path / "C.JSON").strength == 48.0
@@ -242,8 +242,8 @@ def zeros(field: np.ndarray, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("attitude", ["truth", "none"])
 def test_dropouts_of_a_table_are_reported(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
-    assert inside(spun(tmp_path / "whole.csv"), "--attitude", attitude).returncode == 0
-    ended = inside(spun(tmp_path / "holes.csv", zeros), "--attitude", attitude)
+    assert inside(write_spun_table(tmp_path / "whole.csv"), "--attitude", attitude).returncode == 0
+    ended = inside(write_spun_table(tmp_path / "holes.csv", zeros), "--attitude", attitude)
     assert ended.returncode in (1, 2), ended.stdout
 
 
@@ -274,7 +274,7 @@ def test_error_remedies_name_command_line_options(inside: Callable[..., Ended], 
 
 def test_picture_of_rejected_readings_is_written(inside: Callable[..., Ended], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    ended = inside(level(tmp_path / "level.csv"), "--picture", "p.svg", cwd=tmp_path)
+    ended = inside(write_level_table(tmp_path / "level.csv"), "--picture", "p.svg", cwd=tmp_path)
     assert ended.returncode == 2
     assert "wrote p.svg: the readings without calibration" in ended.stdout
     assert ended.stderr.count("error") == 1
@@ -285,7 +285,7 @@ def test_missing_matplotlib_is_an_error_before_reading(
     inside: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    path = spun(tmp_path / "spun.csv")
+    path = write_spun_table(tmp_path / "spun.csv")
     ended = inside(path, "--picture", "p.png", "-o", "c.json", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "error: a picture needs matplotlib; pip install 'navsense[picture]'\n"
@@ -300,7 +300,7 @@ def counts(field: np.ndarray, _: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("attitude", ["truth", "none"])
 def test_raw_counts_are_converted_to_field(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
-    path = spun(tmp_path / "spun.csv", counts)
+    path = write_spun_table(tmp_path / "spun.csv", counts)
     path.write_text(path.read_text().replace(" [uT]", ""))
     truth = float(np.linalg.norm([1.2, 21.5, -43.0]))
     asked = (path, "--unit", "none", "--attitude", attitude, "--strength", f"{truth}uT", "-o", tmp_path / "c.json")

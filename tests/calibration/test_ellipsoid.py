@@ -32,7 +32,7 @@ def compiled(value: float) -> Any:
     return pytest.param(value, marks=pytest.mark.compiled)
 
 
-def anywhere(count: int, random: np.random.Generator) -> Vectors:
+def draw_directions(count: int, random: np.random.Generator) -> Vectors:
     v = random.normal(size=(count, 3))
     return v / np.linalg.norm(v, axis=1)[:, None]
 
@@ -90,7 +90,7 @@ def test_magyc_constants_are_recovered() -> None:
     iron, hard = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]]), np.array([20.0, 120.0, 90.0])
     strength = float(np.linalg.norm([227.0, 52.0, 412.0]))
     found = ellipsoid(
-        strength * anywhere(6000, random) @ iron.T + hard + 10.0 * random.normal(size=(6000, 3)), unit="mG"
+        strength * draw_directions(6000, random) @ iron.T + hard + 10.0 * random.normal(size=(6000, 3)), unit="mG"
     )
     size = float(np.cbrt(np.linalg.det(iron)))
     true = np.array([size * strength, *hard, *(iron / size).ravel()])
@@ -116,7 +116,7 @@ def test_surface_equals_scipys_orthogonal_distance_fit() -> None:
     """With the curvature left out, ours is the orthogonal distance fit: SciPy's, on distances of another kind."""
     random = np.random.default_rng(3)
     stream = EllipsoidFitter(soft_iron=True)
-    stream.add(readings(anywhere(400, random), 0.5, random))
+    stream.add(readings(draw_directions(400, random), 0.5, random))
     field = stream._kept[:400]
 
     def bare(theta: FloatArray) -> FloatArray:
@@ -137,7 +137,7 @@ def test_likelihood_equals_the_optimum_over_all_directions() -> None:
     """The whole likelihood, 9 numbers and two angles for each of 40 readings, by SciPy: its best ellipsoid is that of
     the distances alone, as the derivation has it."""
     random = np.random.default_rng(8)
-    field = readings(anywhere(40, random), 0.5, random) / SCALE
+    field = readings(draw_directions(40, random), 0.5, random) / SCALE
     stream = EllipsoidFitter(soft_iron=True)
     stream.add(field)
     theta = stream.fit().theta * stream.unit
@@ -160,14 +160,16 @@ def test_likelihood_equals_the_optimum_over_all_directions() -> None:
 
 
 @cache
-def many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatArray, FloatArray, int]:
+def fit_many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatArray, FloatArray, int]:
     """Return errors (seeds, 13) over the scale, their normalised squares, and how many were not called white."""
     errors, squares, coloured = [], [], 0
     iron, free, used = (IRON, 9, slice(None)) if soft_iron else (np.eye(3), 4, slice(4))
     true = np.array([SCALE, *BIAS, *iron.ravel()])
     for seed in range(seeds):
         random = np.random.default_rng([seed, count])
-        found = ellipsoid(readings(anywhere(count, random), stddev, random, iron), unit="uT", soft_iron=soft_iron)
+        found = ellipsoid(
+            readings(draw_directions(count, random), stddev, random, iron), unit="uT", soft_iron=soft_iron
+        )
         error = numbers(found) - true
         squares.append(square(error[used], found.covariance, free))
         errors.append(error[used] / np.sqrt(np.diag(found.covariance)))
@@ -187,7 +189,7 @@ are 27 (29) percent off, 9 x 250 (4 x 500) do."""
 def test_errors_match_the_covariance(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
     """The sum of normalised squares is chi-squared. The variance is itself estimated, with count - free degrees of
     freedom, which makes a square larger by their count over count - 2: part of the bounds."""
-    _, squares, coloured = many(count, stddev, soft_iron, seeds)
+    _, squares, coloured = fit_many(count, stddev, soft_iron, seeds)
     free = 9 if soft_iron else 4
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], free * seeds)
     degrees_of_freedom = count - free
@@ -200,7 +202,7 @@ def test_errors_match_the_covariance(count: int, stddev: float, soft_iron: bool,
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
 def test_parameters_are_unbiased(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
-    errors, _, _ = many(count, stddev, soft_iron, seeds)
+    errors, _, _ = fit_many(count, stddev, soft_iron, seeds)
     limit = norm.isf(FALSE_ALARM / 2.0 / errors.shape[1])
     assert np.abs(errors.mean(axis=0)).max() < limit / np.sqrt(seeds)
 
@@ -212,7 +214,7 @@ def test_neglected_curvature_would_be_detected() -> None:
     off = []
     for _ in range(20):
         stream = EllipsoidFitter(soft_iron=False)
-        stream.add(readings(anywhere(10_000, random), 1.5, random, np.eye(3)))
+        stream.add(readings(draw_directions(10_000, random), 1.5, random, np.eye(3)))
 
         def bare(theta: FloatArray, stream: EllipsoidFitter = stream) -> FloatArray:
             total = stream._sum_rows(theta)
@@ -235,13 +237,13 @@ def test_unequal_axis_noise_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch
     """
     random = np.random.default_rng(5)
     fields = [
-        SCALE * anywhere(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.2, 0.2, 0.8)
+        SCALE * draw_directions(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.2, 0.2, 0.8)
         for _ in range(100)
     ]
 
     def total() -> float:
         found = [ellipsoid(field, unit="uT") for field in fields]
-        return sum(square(numbers(item) - TRUE, item.covariance, 9) for item in found) / len(found)
+        return sum(square(numbers(calibration) - TRUE, calibration.covariance, 9) for calibration in found) / len(found)
 
     here = total()
     monkeypatch.setattr(_ellipsoid_fit, "EQUAL_NOISE_READINGS", 1e9)
@@ -279,7 +281,7 @@ def test_correlated_noise_is_detected_and_inflates_the_covariance() -> None:
 @pytest.mark.compiled
 def test_apply_returns_the_field_in_the_sensor_frame() -> None:
     random = np.random.default_rng(2)
-    v = anywhere(3000, random)
+    v = draw_directions(3000, random)
     field = readings(v, 0.05, random)
     found = ellipsoid(field, 50.0, unit="uT")
     assert found.apply(field) == pytest.approx(50.0 * v, abs=0.5)
@@ -293,7 +295,7 @@ def test_apply_returns_the_field_in_the_sensor_frame() -> None:
 
 def test_sphere_has_scale_and_bias_only() -> None:
     random = np.random.default_rng(4)
-    found = ellipsoid(readings(anywhere(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
+    found = ellipsoid(readings(draw_directions(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
     assert found.names == ("scale", "bias.x", "bias.y", "bias.z")
     assert found.covariance.shape == (4, 4)
     assert found.degrees_of_freedom == 4
@@ -306,7 +308,7 @@ def test_sphere_has_scale_and_bias_only() -> None:
 @pytest.mark.compiled
 def test_neglected_soft_iron_is_reported() -> None:
     random = np.random.default_rng(4)
-    found = ellipsoid(readings(anywhere(2000, random), 0.3, random), unit="uT", soft_iron=False)
+    found = ellipsoid(readings(draw_directions(2000, random), 0.3, random), unit="uT", soft_iron=False)
     seen = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
     distortion = 100.0 * np.linalg.norm(IRON - np.eye(3) * np.trace(IRON) / 3.0)
     assert float(seen.split()[4]) == pytest.approx(distortion, rel=0.3, abs=0.0)
@@ -318,7 +320,7 @@ def test_neglected_soft_iron_is_reported() -> None:
 @pytest.mark.compiled
 def test_calibration_does_not_depend_on_block_size() -> None:
     random = np.random.default_rng(7)
-    field = readings(anywhere(150_001, random), 0.5, random)
+    field = readings(draw_directions(150_001, random), 0.5, random)
     stream = EllipsoidCalibrator(unit="uT")
     for part in np.array_split(field, [0, 1, 3, 500, 70_000, 70_001, 140_000]):
         stream.update(part)
@@ -333,7 +335,7 @@ def test_calibration_does_not_depend_on_block_size() -> None:
 def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both the ellipsoid, to a hundredth of its deviation, and what residuals say of blocks."""
     random = np.random.default_rng(7)
-    field = readings(anywhere(200_000, random), 0.5, random)
+    field = readings(draw_directions(200_000, random), 0.5, random)
     folded = EllipsoidFitter(soft_iron=True)
     folded.add(field)
     monkeypatch.setattr(_ellipsoid_fit, "BLOCK", 1 << 20)
@@ -355,7 +357,7 @@ def test_memory_is_bounded_and_the_covariance_shrinks() -> None:
     random = np.random.default_rng(7)
     stream, stddev = EllipsoidCalibrator(unit="uT"), []
     for _ in range(10):
-        stream.update(readings(anywhere(30_000, random), 0.5, random))
+        stream.update(readings(draw_directions(30_000, random), 0.5, random))
         stddev.append(stream.solve().stddev["scale"])
     assert stream._fitter._kept.nbytes <= 24 * _ellipsoid_fit.BLOCK
     assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05, abs=0.0)
@@ -369,7 +371,7 @@ def test_uninformative_readings_are_accumulated() -> None:
     stream = EllipsoidFitter(soft_iron=True)
     stream.add(readings(about_one_axis(70_000, 0.5), 0.5, random))
     assert stream._held == 70_000
-    stream.add(readings(anywhere(80_000, random), 0.5, random))
+    stream.add(readings(draw_directions(80_000, random), 0.5, random))
     assert stream._held == 150_000 - 131_072
     fit = stream.fit()
     theta = fit.theta * stream.unit
@@ -381,7 +383,7 @@ def test_uninformative_readings_are_accumulated() -> None:
 def test_rejected_reading_does_not_change_the_stream() -> None:
     random = np.random.default_rng(7)
     stream = EllipsoidCalibrator(unit="uT")
-    stream.update(readings(anywhere(300, random), 0.5, random))
+    stream.update(readings(draw_directions(300, random), 0.5, random))
     before = numbers(stream.solve())
     with pytest.raises(CalibrationError, match="row 1"):
         stream.update([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
@@ -448,7 +450,7 @@ def test_poor_motion_error_names_the_missing_rotation() -> None:
 @pytest.mark.compiled
 def test_partial_sphere_coverage_names_the_missing_part() -> None:
     random = np.random.default_rng(1)
-    v = anywhere(30_000, random)
+    v = draw_directions(30_000, random)
     found = ellipsoid(readings(v[v[:, 0] > 0.5], 0.5, random), unit="uT")
     assert "part of the sphere" in found.verdict.reasons[0]
     assert abs(float(found.verdict.reasons[0].rpartition("(")[2].partition(",")[0])) > 0.9
@@ -471,7 +473,7 @@ def test_sensor_at_rest_is_an_error() -> None:
 def test_implausible_soft_iron_is_an_error() -> None:
     random = np.random.default_rng(1)
     across = np.linalg.qr(np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]))[0]
-    field = readings(anywhere(3000, random), 0.1, random, across @ np.diag([1.0, 1.0, 0.1]) @ across.T)
+    field = readings(draw_directions(3000, random), 0.1, random, across @ np.diag([1.0, 1.0, 0.1]) @ across.T)
     with pytest.raises(CalibrationError, match="soft_iron: stretches one way"):
         ellipsoid(field, unit="uT")
 
@@ -481,7 +483,7 @@ def test_implausible_soft_iron_is_an_error() -> None:
 @pytest.mark.parametrize("factor", [1e-9, 1e-3, 0.1, 10.0, 1e4, 1e9])
 def test_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(500, random), 0.5, random)
+    field = readings(draw_directions(500, random), 0.5, random)
     field[:, axis] *= factor
     with pytest.raises(
         CalibrationError, match=re.escape(f"along {'xyz'[axis]}: looks like {factor:g} times")
@@ -503,7 +505,7 @@ def test_planar_motion_is_not_reported_as_another_unit(tilt: float) -> None:
 @pytest.mark.parametrize(("factor", "unit"), [(1e6, "uT"), (1e3, "mT"), (1e4, "G"), (1e7, "mG"), (1e9, "nT")])
 def test_wrong_unit_is_named(factor: float, unit: str) -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(500, random), 0.5, random) * 1e-6
+    field = readings(draw_directions(500, random), 0.5, random) * 1e-6
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
         ellipsoid(field * factor)
     assert ellipsoid(field * factor, unit=unit).scale == pytest.approx(48e-6 * factor, rel=0.01, abs=0.0)
@@ -513,7 +515,7 @@ def test_wrong_unit_is_named(factor: float, unit: str) -> None:
 
 def test_impossible_strength_is_an_error() -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(500, random), 0.5, random)
+    field = readings(draw_directions(500, random), 0.5, random)
     with pytest.raises(CalibrationError, match="within a factor of 3"):
         ellipsoid(field, 15.0, unit="uT")
     with pytest.raises(CalibrationError, match="strength"):
@@ -524,7 +526,7 @@ def test_impossible_strength_is_an_error() -> None:
 
 def test_saturated_readings_are_an_error() -> None:
     random = np.random.default_rng(1)
-    field = np.clip(readings(anywhere(3000, random), 0.5, random), -60.0, 60.0)
+    field = np.clip(readings(draw_directions(3000, random), 0.5, random), -60.0, 60.0)
     with pytest.raises(CalibrationError, match="saturated"):
         ellipsoid(field, unit="uT")
 
@@ -533,7 +535,7 @@ def test_saturated_readings_are_an_error() -> None:
 @pytest.mark.parametrize("value", [-32768.0, 1e30, 1e100, 1e160])
 def test_sentinel_value_is_named(value: float, row: int) -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(3000, random), 0.1, random) * 1e-6
+    field = readings(draw_directions(3000, random), 0.1, random) * 1e-6
     field[row] = value
     with pytest.raises(CalibrationError, match=f"row {row} "):
         ellipsoid(field)
@@ -544,7 +546,7 @@ def test_stream_ignores_missing_values() -> None:
     """More readings than are kept, in parts; the error comes when the calibration is asked for."""
     random = np.random.default_rng(1)
     stream = EllipsoidCalibrator(unit="uT")
-    for part in np.array_split(readings(anywhere(140_000, random), 0.5, random), 10):
+    for part in np.array_split(readings(draw_directions(140_000, random), 0.5, random), 10):
         part[100] = 1e160
         stream.update(part)
     with pytest.raises(CalibrationError, match="leave out"):
@@ -553,7 +555,7 @@ def test_stream_ignores_missing_values() -> None:
 
 def test_readings_whose_squares_overflow_are_an_error() -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(100, random), 0.5, random)
+    field = readings(draw_directions(100, random), 0.5, random)
     field[0] = 1e-300
     with pytest.raises(CalibrationError, match="must be numbers of like size"):
         ellipsoid(field, unit=None)
@@ -561,7 +563,7 @@ def test_readings_whose_squares_overflow_are_an_error() -> None:
 
 def test_invalid_input_is_an_error() -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(50, random), 0.5, random)
+    field = readings(draw_directions(50, random), 0.5, random)
     for rows, what in [
         (np.empty((0, 3)), "0 readings; must be at least 19"),
         (field[:2], "2 readings"),
@@ -586,7 +588,7 @@ def test_invalid_input_is_an_error() -> None:
 @pytest.mark.parametrize("away", [0.0, 1e3])
 def test_calibration_does_not_depend_on_scale_and_offset(scale: float, away: float) -> None:
     random = np.random.default_rng(1)
-    field = readings(anywhere(500, random), 0.5, random)
+    field = readings(draw_directions(500, random), 0.5, random)
     plain, moved = ellipsoid(field, unit="uT"), ellipsoid((field + away) * scale, unit=None)
     assert moved.scale / scale == pytest.approx(plain.scale, rel=1e-7, abs=0.0)
     assert moved.bias / scale - away == pytest.approx(plain.bias, abs=1e-5)

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.requirement("FAC-6")]
 AXES = np.array([0.7, 1.1, 1.6])
 
 
-def nine(axes: FloatArray) -> FloatArray:
+def compute_powers(axes: FloatArray) -> FloatArray:
     """Return a, 1/a and 1/a^2."""
     return np.concatenate([axes, 1.0 / axes, 1.0 / axes**2])
 
@@ -28,7 +28,7 @@ def nine(axes: FloatArray) -> FloatArray:
 def row_of(axes: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the row (11,) and the foot (7,) of one point, in the ellipsoid's axes."""
     rows, foot = np.empty((1, ROW_SIZE)), np.empty(7)
-    _ellipsoid_distance._row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
+    _ellipsoid_distance._row(compute_powers(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
     return rows[0], foot
 
 
@@ -129,7 +129,7 @@ def test_tangential_noise_changes_the_derivatives() -> None:
         change = (ends[1] - ends[0]) / 2e-6
         wanted += np.outer(change, change)
     first, second = np.empty((1, PARAMETERS)), np.empty((1, PARAMETERS))
-    _ellipsoid_distance._tangents(nine(AXES), foot, first, second, 0)
+    _ellipsoid_distance._tangents(compute_powers(AXES), foot, first, second, 0)
     assert first.T @ first + second.T @ second == pytest.approx(wanted, abs=1e-7)
 
 
@@ -157,9 +157,9 @@ def test_sums_of_rows_equal_numpy() -> None:
     )
     parts, total = np.zeros((4, ROW_SIZE)), np.zeros((ROW_SIZE, ROW_SIZE))
     for first, last in ((0, 77), (77, 150)):
-        lot = np.ascontiguousarray(field[first:last])
-        _ellipsoid_distance.add_all(lot, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
-        _ellipsoid_distance.add_total(lot, centre, turn, AXES, total)
+        part = np.ascontiguousarray(field[first:last])
+        _ellipsoid_distance.add_all(part, centre, turn, AXES, first, parts, variance, blocks, noisy, scores)
+        _ellipsoid_distance.add_total(part, centre, turn, AXES, total)
     for level, length in enumerate((1, 8, 64)):
         full = len(rows) // length
         sums = rows[: full * length].reshape(full, length, ROW_SIZE).sum(axis=1)
@@ -171,7 +171,9 @@ def test_sums_of_rows_equal_numpy() -> None:
     assert scores == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
     changes = np.zeros((2, len(field), PARAMETERS))
     for k, point in enumerate(field):
-        _ellipsoid_distance._tangents(nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k)
+        _ellipsoid_distance._tangents(
+            compute_powers(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k
+        )
     wanted = changes[0].T @ changes[0] + changes[1].T @ changes[1]
     assert noisy == pytest.approx(np.triu(wanted), rel=1e-9, abs=1e-9)
 
@@ -207,7 +209,7 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
         add_total(field, np.zeros(3), turn, AXES, total)
         add(field, np.ones(3), 2.0, sums)
         found.append([parts, blocks, noisy, scores, total, sums, each])
-    assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(np.array_equal(compiled, plain) for compiled, plain in zip(*found, strict=True))
 
 
 def test_variance_solves_its_equation() -> None:
@@ -250,9 +252,9 @@ def test_noise_is_removed_from_the_products_exactly() -> None:
     means = np.zeros(35)
     for i, j, k in product(range(4), repeat=3):
         means += weights[i] * weights[j] * weights[k] * powers_of((point + stddev * nodes[[i, j, k]])[None, :])
-    zero, one, two = _power_sums.noise_polynomial(means)
+    zero, first, second = _power_sums.noise_polynomial(means)
     monomials = np.array([np.prod(point ** np.array(powers)) for powers in _power_sums.QUADRIC])
-    found = zero + stddev**2 * one + stddev**4 * two
+    found = zero + stddev**2 * first + stddev**4 * second
     assert found == pytest.approx(np.outer(monomials, monomials), abs=1e-12)
 
 

@@ -27,7 +27,7 @@ The angles' own acceleration is at most 0.44 rad/s^2, products of their rates 1.
 """
 
 
-def apart(a: np.ndarray, b: np.ndarray) -> float:
+def compute_largest_angle(a: np.ndarray, b: np.ndarray) -> float:
     """Return the largest angle (rad) between attitudes (n, 4)."""
     off = Rotation.from_quat(a[:, [1, 2, 3, 0]]).inv() * Rotation.from_quat(b[:, [1, 2, 3, 0]])
     return float(off.magnitude().max())
@@ -47,7 +47,7 @@ def test_bags_of_other_programs_are_read(bags: ModuleType, kind: str, attitude: 
     samples = read(path, attitude="/attitude", mounting=mounting)
     assert np.array_equal(samples.field, bags.readings(scene))
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)) < BETWEEN
     assert (samples.unit, samples.notes) == ("T", (FUSED_NOTE,) if attitude.endswith("Imu") else ())
     assert math.isclose(samples.noise, 2e-7)
     assert "/imu/mag" in samples.source
@@ -64,7 +64,7 @@ def test_mounting_is_read_from_transforms(bags: ModuleType, tmp_path: Path) -> N
     for name in ("/tf", "/tf:map"):
         samples = read(scene.path, attitude=name)
         assert samples.rotation_ws is not None
-        assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+        assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)) < BETWEEN
     with pytest.raises(CalibrationError, match="frame above 'mag_link': odom; is none; name one of base_link, map"):
         read(scene.path, attitude="/tf:odom")
 
@@ -88,7 +88,7 @@ def test_readings_without_attitude_are_skipped_and_counted(bags: ModuleType, tmp
     )
     assert np.array_equal(samples.field, bags.readings(scene)[selected])
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
     assert np.array_equal(samples.row, np.flatnonzero(selected))
     assert samples.time is not None
     assert (
@@ -131,7 +131,7 @@ def test_zero_attitudes_are_skipped_and_counted(bags: ModuleType, tmp_path: Path
     selected = bags.times(scene) > 0.2
     assert np.array_equal(samples.field, bags.readings(scene)[selected])
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
     assert samples.notes[1:] == (
         "20 of 201 attitudes of /attitude are zero or no number and are left out",
         "20 of 200 readings have no attitude near them and are left out",
@@ -204,11 +204,11 @@ def test_magnetometer_is_selected_by_name_and_shares_the_attitude_frame(bags: Mo
     bags.record(scene)
     samples = read(scene.path, sensor="b", attitude="attitude")
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
     assert samples.notes == (FUSED_NOTE,), "one frame for both is no guess"
     turned = read(scene.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTED.as_euler("xyz"))
     assert turned.rotation_ws is not None
-    assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert compute_largest_angle(turned.rotation_ws, truth(bags, scene)) < BETWEEN
 
 
 def test_topic_matches_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any],
     notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
     assert notes == [f"mounting assumed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
     assert "aligned" in _attitude.ASSUMED_ALIGNED
-    given = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
-    assert [note for note in given.notes if note != FUSED_NOTE] == []
+    explicit = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
+    assert [note for note in explicit.notes if note != FUSED_NOTE] == []
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
@@ -294,7 +294,7 @@ def reference(done: Any, samples: Samples) -> float:
     known = sensor.time <= link.time[-1]
     turned = between(sensor.time[known]) * Rotation.from_euler("xyz", [0.2, -0.4, 0.6])
     assert samples.rotation_ws is not None
-    return apart(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
+    return compute_largest_angle(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
 
 
 def wobble(field_w: np.ndarray) -> float:
@@ -302,7 +302,7 @@ def wobble(field_w: np.ndarray) -> float:
     return float(np.linalg.norm(field_w - field_w[0], axis=1).max() / np.linalg.norm(field_w[0]))
 
 
-def uneven(done: Any) -> float:
+def compute_uneven_angle(done: Any) -> float:
     """Return the angle (rad) between an even turn over the 10 ms between samples and the motion's own, from above.
 
     The first row is at a sample; the remainder of the series is of third order, less than a hundredth.
@@ -332,7 +332,7 @@ def test_navsense_recordings_are_read(run: tuple[Any, Path], name: str) -> None:
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
-    assert wobble(world) < uneven(done)
+    assert wobble(world) < compute_uneven_angle(done)
 
 
 def test_attitude_is_read_from_an_imu_of_the_recording(run: tuple[Any, Path]) -> None:
@@ -342,7 +342,7 @@ def test_attitude_is_read_from_an_imu_of_the_recording(run: tuple[Any, Path]) ->
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
-    assert wobble(world) < uneven(done)
+    assert wobble(world) < compute_uneven_angle(done)
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_csv_attitudes_and_gaps_are_read(tmp_path: Path) -> None:
         samples = read(path, attitude=attitude)
         assert np.array_equal(samples.field, values[keep])
         assert samples.rotation_ws is not None
-        assert apart(samples.rotation_ws, turns[keep]) < 1e-7
+        assert compute_largest_angle(samples.rotation_ws, turns[keep]) < 1e-7
         assert samples.row.tolist() == keep.tolist()
         assert samples.time is None
         assert samples.notes == (
@@ -672,7 +672,7 @@ def test_interpolated_attitudes_equal_scipy(seed: int) -> None:
     between = (time >= known[0]) & (time <= known[-1]) & (gap <= _attitude.MAX_GAP * np.median(np.diff(known)))
     assert np.array_equal(why == _attitude.FAST_ROTATION, between & ~expected)
     # arccos of a number near one keeps half of the digits in SciPy's reference.
-    assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
+    assert compute_largest_angle(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
 
 
 def test_constant_or_duplicate_attitudes_are_interpolated() -> None:

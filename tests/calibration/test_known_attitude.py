@@ -44,21 +44,21 @@ def quaternions(turns: Rotation) -> Quaternions:
     return np.asarray(turns.as_quat(scalar_first=True))
 
 
-def calibrated(device: Device, turns: Rotation, given: Rotation | None = None, **options: Any) -> Calibration:
-    return ns.calibration.known_attitude(device.read(turns), quaternions(given or turns), **options)
+def calibrate(device: Device, turns: Rotation, attitudes: Rotation | None = None, **options: Any) -> Calibration:
+    return ns.calibration.known_attitude(device.read(turns), quaternions(attitudes or turns), **options)
 
 
-def refused(device: Device, turns: Rotation, given: Rotation | None = None, **options: Any) -> CalibrationError:
+def get_error(device: Device, turns: Rotation, attitudes: Rotation | None = None, **options: Any) -> CalibrationError:
     with pytest.raises(CalibrationError) as raised:
-        calibrated(device, turns, given, **options)
+        calibrate(device, turns, attitudes, **options)
     return raised.value
 
 
-def anyhow(count: int, seed: int = 0) -> Rotation:
+def draw_attitudes(count: int, seed: int = 0) -> Rotation:
     return Rotation.random(count, rng=np.random.default_rng(seed))
 
 
-def driving(count: int = 3000, tilt: float = 0.0, mounting: Rotation | None = None) -> Rotation:
+def make_driving_attitudes(count: int = 3000, tilt: float = 0.0, mounting: Rotation | None = None) -> Rotation:
     """Return five minutes of round and round about the vertical, pitch and roll swaying by `tilt` (deg)."""
     t = np.arange(count) / 10.0
     sway = math.radians(tilt) * np.stack((np.sin(0.31 * t), np.sin(0.17 * t + 1.0)), axis=-1)
@@ -66,7 +66,7 @@ def driving(count: int = 3000, tilt: float = 0.0, mounting: Rotation | None = No
     return turns if mounting is None else turns * mounting
 
 
-def jolted(turns: Rotation, degrees: float, seed: int = 2) -> Rotation:
+def add_attitude_errors(turns: Rotation, degrees: float, seed: int = 2) -> Rotation:
     """Return attitudes with an error of this deviation about each axis."""
     errors = np.random.default_rng(seed).normal(size=(len(turns), 3))
     return turns * Rotation.from_rotvec(math.radians(degrees) * errors)
@@ -115,8 +115,8 @@ def numbers(p: FloatArray) -> FloatArray:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-6", "FAC-7")
 def test_result_equals_scipys_least_squares() -> None:
-    device, turns = Device(), anyhow(600)
-    found = calibrated(device, turns)
+    device, turns = Device(), draw_attitudes(600)
+    found = calibrate(device, turns)
     plain = Plain(device.read(turns), turns)
     p, covariance = plain.solved()
     vectors = 600 - 14 / 3
@@ -140,7 +140,7 @@ def test_result_equals_scipys_least_squares() -> None:
 def test_result_equals_a_gtsam_graph() -> None:
     """MagFactor3's unknowns in GTSAM's types: a factor a reading, its noise the residuals' own covariance."""
     gtsam = pytest.importorskip("gtsam")
-    device, turns = Device(iron=NONE), anyhow(250)
+    device, turns = Device(iron=NONE), draw_attitudes(250)
     readings = device.read(turns)
 
     def factor(reading: FloatArray, turn: Any, noise: Any) -> Any:
@@ -173,7 +173,7 @@ def test_result_equals_a_gtsam_graph() -> None:
         weight = (len(rows) * weight + PRIOR_READINGS * np.eye(3) * np.trace(weight) / 3.0) / (
             len(rows) + PRIOR_READINGS
         )
-    found = calibrated(device, turns, soft_iron=False)
+    found = calibrate(device, turns, soft_iron=False)
     stddev = found.stddev
     assert found.direction is not None
     assert abs(found.scale - 5e-5 * values.atDouble(0)) < 1e-4 * stddev["scale"]
@@ -191,7 +191,7 @@ def test_published_magyc_constants_are_recovered() -> None:
     iron = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
     field_w, hard = np.array([227.0, 52.0, 412.0]), np.array([20.0, 120.0, 90.0])
     size, strength = np.cbrt(np.linalg.det(iron)), float(np.linalg.norm(field_w))
-    rng, turns = np.random.default_rng(3), driving(6000, tilt=60.0)
+    rng, turns = np.random.default_rng(3), make_driving_attitudes(6000, tilt=60.0)
     readings = turns.inv().apply(field_w) @ iron.T + hard + rng.normal(scale=10.0, size=(6000, 3))
     found = ns.calibration.known_attitude(readings, quaternions(turns), unit="mG")
     assert found.verdict.ok
@@ -216,7 +216,7 @@ def test_published_magyc_constants_are_recovered() -> None:
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("direction", [DOWN, -DOWN, np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])])
 def test_calibration_without_noise_is_exact(soft: bool, known: bool, direction: FloatArray) -> None:
-    turns = anyhow(300)
+    turns = draw_attitudes(300)
     iron = IRON if soft else NONE
     readings = 5e-5 * turns.inv().apply(direction) @ iron.T + (3e-4, -2e-4, 1e-4)
     found = ns.calibration.known_attitude(
@@ -233,16 +233,16 @@ def test_calibration_without_noise_is_exact(soft: bool, known: bool, direction: 
 def test_rotated_mounting_is_part_of_the_soft_iron() -> None:
     """Front-right-down axes under an attitude of front-left-up: half a turn about x."""
     half = np.diag([1.0, -1.0, -1.0])
-    found = calibrated(Device(iron=half), anyhow(500))
+    found = calibrate(Device(iron=half), draw_attitudes(500))
     assert np.allclose(found.soft_iron, half, atol=0.01, rtol=0.0)
     assert np.allclose(found.direction, DOWN, atol=0.01, rtol=0.0)
     assert "turns the field by 180 deg" in found.verdict.reasons[0]
     slight = Rotation.from_euler("xyz", [5.0, -8.0, 12.0], degrees=True).as_matrix()
-    assert calibrated(Device(iron=slight @ IRON), anyhow(500)).verdict.ok
+    assert calibrate(Device(iron=slight @ IRON), draw_attitudes(500)).verdict.ok
 
 
 def test_sums_equal_numpy_and_the_interpreter(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    turns = anyhow(1500)
+    turns = draw_attitudes(1500)
     field, attitude = Device().read(turns), 1.003 * quaternions(turns)  # a length that is divided out
     statistics, plain = GramSums(), GramSums()
     statistics.update(field, attitude)
@@ -261,7 +261,7 @@ def test_sums_equal_numpy_and_the_interpreter(interpreted: Callable[[Any], Calla
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_result_is_bitwise_equal_for_any_block_size() -> None:
-    turns = anyhow(5000)
+    turns = draw_attitudes(5000)
     field, attitude = Device().read(turns), quaternions(turns)
     complete = ns.calibration.known_attitude(field, attitude)
     for cuts in ([1, 2, 3], [63, 64, 65, 4095, 4097], [0, 0, 2500, 5000], list(range(0, 5000, 7))):
@@ -277,7 +277,7 @@ def test_result_is_bitwise_equal_for_any_block_size() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_vehicle_motion_is_an_error_until_it_is_sufficient() -> None:
-    flat, tilted = driving(600), driving(600, tilt=40.0)
+    flat, tilted = make_driving_attitudes(600), make_driving_attitudes(600, tilt=40.0)
     stream = KnownAttitudeCalibrator()
     stream.update(Device().read(flat), quaternions(flat))
     with pytest.raises(CalibrationError, match="motion"):
@@ -302,8 +302,8 @@ MOUNTINGS = [Rotation.identity(), Rotation.from_euler("xyz", [0.3, -0.2, 0.5]), 
 @pytest.mark.parametrize("soft", [True, False])
 def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft: bool) -> None:
     """Whatever the errors of its attitudes pretend: refused, with the axis and what is missing."""
-    turns = driving(mounting=mounting)
-    text = str(refused(Device(iron=IRON if soft else NONE), turns, jolted(turns, error), soft_iron=soft))
+    turns = make_driving_attitudes(mounting=mounting)
+    text = str(get_error(Device(iron=IRON if soft else NONE), turns, add_attitude_errors(turns, error), soft_iron=soft))
     axis = mounting.inv().apply([0.0, 0.0, 1.0])
     axis = axis if axis[np.argmax(np.abs(axis))] > 0.0 else -axis
     assert text.startswith("motion: turned about (")
@@ -311,7 +311,7 @@ def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft:
     assert np.allclose(told, axis, atol=0.02, rtol=0.0)
     assert "30 deg or more" in text
     if error == 0.0:
-        exact = refused(Device(), turns, attitude_stddev=0.0)
+        exact = get_error(Device(), turns, attitude_stddev=0.0)
         assert "motion" in exact.what
 
 
@@ -323,11 +323,11 @@ def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft:
 def test_good_motion_is_never_rejected(tilt: float, soft: bool, stddev: float) -> None:
     """From 10 degrees of sway on, a noise up to a hundredth of the field, attitudes exact or off by half a degree."""
     for seed, mounting in enumerate(MOUNTINGS):
-        turns = driving(tilt=tilt, mounting=mounting)
+        turns = make_driving_attitudes(tilt=tilt, mounting=mounting)
         device = Device(iron=IRON if soft else NONE, stddev=(stddev,) * 3)
         for error in (0.0, 0.5):
-            given = quaternions(jolted(turns, error, seed))
-            found = ns.calibration.known_attitude(device.read(turns, seed), given, soft_iron=soft)
+            attitude = quaternions(add_attitude_errors(turns, error, seed))
+            found = ns.calibration.known_attitude(device.read(turns, seed), attitude, soft_iron=soft)
             assert found.verdict.max_relative_stddev < 0.02
             assert found.verdict.ok, found.verdict
 
@@ -336,26 +336,26 @@ def test_good_motion_is_never_rejected(tilt: float, soft: bool, stddev: float) -
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("tilt", [2.5, 3.0, 5.0])
 def test_poor_motion_is_reported_with_the_reason(tilt: float) -> None:
-    found = calibrated(Device(), driving(tilt=tilt))
+    found = calibrate(Device(), make_driving_attitudes(tilt=tilt))
     assert not found.verdict.ok
     assert "attitude errors of 0.5 deg make it wrong by" in found.verdict.reasons[-1]
     assert "turn the sensor by 30 deg or more about x and y too" in str(found)
-    assert calibrated(Device(), driving(tilt=5.0), attitude_stddev=1e-4).verdict.ok
+    assert calibrate(Device(), make_driving_attitudes(tilt=5.0), attitude_stddev=1e-4).verdict.ok
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_insufficient_motion_error_names_the_missing_rotation() -> None:
     still = Rotation.from_rotvec(1e-3 * np.random.default_rng(1).normal(size=(2000, 3)))
-    error = refused(Device(), still)
+    error = get_error(Device(), still)
     assert "turned by 0.08" in error.what
     assert "deg (rms) only" in error.what
     assert "two axes" in error.remedy
     pitching = Rotation.from_euler("y", np.linspace(0.0, 60.0, 3000)[:, None])
-    error = refused(Device(), pitching)
+    error = get_error(Device(), pitching)
     assert "turned about (0.00, 1.00, 0.00) in the sensor, and 0 deg (rms) about other axes" in error.what
     assert "about x and z too" in error.remedy
-    error = refused(Device(iron=NONE), driving(), soft_iron=False)
+    error = get_error(Device(iron=NONE), make_driving_attitudes(), soft_iron=False)
     assert error.allowed == "must separate direction.z, bias.z"
 
 
@@ -371,7 +371,7 @@ def test_rounding_is_not_rotation_about_other_axes() -> None:
 @pytest.mark.requirement("FAC-7")
 def test_planar_motion_suffices_for_scale_and_bias() -> None:
     """Scale and bias alone, the direction known: four numbers, which a turn about the vertical tells apart."""
-    found = calibrated(Device(iron=NONE), driving(), soft_iron=False, direction=DOWN)
+    found = calibrate(Device(iron=NONE), make_driving_attitudes(), soft_iron=False, direction=DOWN)
     assert found.degrees_of_freedom == 4
     assert found.verdict.ok
     assert abs(found.bias[2] - 4e-6) < 5.0 * found.stddev["bias.z"]
@@ -384,7 +384,7 @@ def test_regularisation_covers_attitude_errors() -> None:
     device, count = Device(iron=NONE, stddev=(1e-9,) * 3), 200000
     swaying = Rotation.from_euler("xyz", 0.05 * np.sin(np.outer(np.arange(count), (0.011, 0.007, 0.005))))
     statistics = GramSums()
-    statistics.update(device.read(swaying), quaternions(jolted(swaying, 0.5)))
+    statistics.update(device.read(swaying), quaternions(add_attitude_errors(swaying, 0.5)))
     sums = SecondMoments.from_products(statistics.products(0), statistics.count)
     plain = initial_fit(sums, DOWN, soft_iron=False)  # least squares, all readings of one weight
     part = assess_excitation(sums, plain).attitude_error_gain * math.radians(0.5) ** 2
@@ -395,7 +395,7 @@ def test_regularisation_covers_attitude_errors() -> None:
 
 @pytest.mark.requirement("FAC-7")
 def test_too_few_readings() -> None:
-    turns = anyhow(40)
+    turns = draw_attitudes(40)
     field, attitude = Device().read(turns), quaternions(turns)
     for count in (0, 1, 2, 14):
         with pytest.raises(CalibrationError, match=f"field: {count} reading") as raised:
@@ -417,7 +417,7 @@ def test_few_readings_have_a_realistic_covariance(count: int) -> None:
     """
     squares = []
     for seed in range(300):
-        device, turns = Device(), anyhow(count, seed)
+        device, turns = Device(), draw_attitudes(count, seed)
         found = ns.calibration.known_attitude(device.read(turns, seed), quaternions(turns), attitude_stddev=0.0)
         true = {"scale": device.scale}
         for i, axis in enumerate("xyz"):
@@ -437,7 +437,7 @@ def test_few_readings_have_a_realistic_covariance(count: int) -> None:
 
 
 def test_identical_or_saturated_readings_are_an_error() -> None:
-    turns = anyhow(4000)
+    turns = draw_attitudes(4000)
     attitude = quaternions(turns)
     with pytest.raises(CalibrationError, match="all readings are alike"):
         ns.calibration.known_attitude(np.tile([1e-5, 2e-5, 3e-5], (4000, 1)), attitude)
@@ -449,7 +449,7 @@ def test_identical_or_saturated_readings_are_an_error() -> None:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("factor", "unit"), [(1e9, "nT"), (1e4, "G"), (1e6, "uT"), (1e3, "mT"), (1e7, "mG")])
 def test_wrong_unit_is_named_and_the_right_one_accepted(factor: float, unit: str) -> None:
-    turns = anyhow(500)
+    turns = draw_attitudes(500)
     field = factor * Device().read(turns)
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
         ns.calibration.known_attitude(field, quaternions(turns))
@@ -462,7 +462,7 @@ def test_wrong_unit_is_named_and_the_right_one_accepted(factor: float, unit: str
 
 
 def test_readings_whose_squares_overflow_are_an_error() -> None:
-    turns = anyhow(500)
+    turns = draw_attitudes(500)
     for size in (1e200, 1e-200):
         with pytest.raises(CalibrationError, match="cannot be squared"):
             ns.calibration.known_attitude(size * Device().read(turns), quaternions(turns), unit=None)
@@ -471,7 +471,7 @@ def test_readings_whose_squares_overflow_are_an_error() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_attitude_with_another_convention_is_reported() -> None:
-    turns = driving(tilt=60.0)
+    turns = make_driving_attitudes(tilt=60.0)
     field = Device().read(turns)
     for given, meaning in [
         (turns.as_quat(), "x y z w, from sensor to world"),
@@ -488,7 +488,7 @@ def test_attitude_with_another_convention_is_reported() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_attitudes_of_another_recording_are_reported() -> None:
-    error = refused(Device(), anyhow(3000, 1), anyhow(3000, 2))
+    error = get_error(Device(), draw_attitudes(3000, 1), draw_attitudes(3000, 2))
     assert "explained by the attitude" in str(error)
     assert "same instants" in error.remedy
 
@@ -497,7 +497,7 @@ def test_attitudes_of_another_recording_are_reported() -> None:
 @pytest.mark.requirement("FAC-7")
 def test_attitude_lag_is_detected() -> None:
     """A tenth of a second, and a second, at half a radian a second: the residuals hang together."""
-    turns = driving(3010, tilt=40.0)
+    turns = make_driving_attitudes(3010, tilt=40.0)
     field, attitude = Device().read(turns), quaternions(turns)
     found = ns.calibration.known_attitude(field[1:], attitude[:-1])
     assert not found.verdict.ok
@@ -508,13 +508,13 @@ def test_attitude_lag_is_detected() -> None:
 
 def test_left_handed_axes_and_an_inverted_field_are_reported() -> None:
     mirrored = Device(iron=IRON @ np.diag([1.0, 1.0, -1.0]))
-    assert "left-handed" in str(refused(mirrored, anyhow(500), direction=DOWN))
-    upside = refused(Device(iron=NONE), anyhow(500), direction=-DOWN, soft_iron=False)
+    assert "left-handed" in str(get_error(mirrored, draw_attitudes(500), direction=DOWN))
+    upside = get_error(Device(iron=NONE), draw_attitudes(500), direction=-DOWN, soft_iron=False)
     assert "against the direction given" in str(upside)
 
 
 def test_axis_with_little_field_is_reported() -> None:
-    error = refused(Device(iron=np.diag([1.0, 1.0, 0.1])), anyhow(500))
+    error = get_error(Device(iron=np.diag([1.0, 1.0, 0.1])), draw_attitudes(500))
     assert error.what == "soft_iron"
     assert "times as much as another; must be at most 5" in str(error)
 
@@ -590,7 +590,7 @@ def test_outliers_and_excess_noise_are_named(seed: int) -> None:
 @pytest.mark.parametrize("limit", [2e-5, 4e-5, 5e-5])
 def test_saturation_without_a_single_value_is_detected(limit: float) -> None:
     """The limit blurred by noise behind it, or readings turned after it: of what depends on the place."""
-    turns, rng = anyhow(3000), np.random.default_rng(1)
+    turns, rng = draw_attitudes(3000), np.random.default_rng(1)
     clipped = np.clip(Device(stddev=(1e-7,) * 3).read(turns), -1.0, [limit, 1.0, 1.0])
     turn = Rotation.from_euler("xyz", (0.1, 0.05, 0.2)).as_matrix()
     for field in (clipped + 2e-8 * rng.normal(size=(3000, 3)), clipped @ turn.T):
@@ -613,14 +613,17 @@ def test_good_readings_have_no_reason(step: float, degrees: float, motion: str) 
         "xyz", [[0, 0, 0], [180, 0, 0], [90, 0, 0], [-90, 0, 0], [0, 90, 0], [0, -90, 0]], degrees=True
     )
     turns = {
-        "any": anyhow(3000), "hand": handled(), "sway": driving(tilt=25.0), "rest": at_rest(3000),
+        "any": draw_attitudes(3000),
+        "hand": handled(),
+        "sway": make_driving_attitudes(tilt=25.0),
+        "rest": at_rest(3000),
         "six": six[np.repeat(np.arange(6), 500)],
     }[motion]  # fmt: skip
     soft = motion != "six"  # six positions do not tell it
     for stddev in ((2e-7,) * 3, (1e-7, 1e-7, 1e-6), (5e-7, 5e-7, 1e-7)):
         field = Device(iron=IRON if soft else NONE, stddev=stddev).read(turns)
         field = np.round(field / step) * step if step else field
-        found = ns.calibration.known_attitude(field, quaternions(jolted(turns, degrees)), soft_iron=soft)
+        found = ns.calibration.known_attitude(field, quaternions(add_attitude_errors(turns, degrees)), soft_iron=soft)
         for accused in ("far off", "a tenth of", "depend on its direction"):
             assert accused not in str(found.verdict), found.verdict
 
@@ -629,11 +632,11 @@ def test_good_readings_have_no_reason(step: float, degrees: float, motion: str) 
 @pytest.mark.requirement("FAC-7")
 def test_undeclared_attitude_errors_in_the_residuals_are_a_reason() -> None:
     """Half a degree on a level drive takes some percent; without errors nothing is said, whatever the noise's axes."""
-    turns = driving(tilt=4.0)
+    turns = make_driving_attitudes(tilt=4.0)
     for stddev in ((2e-7,) * 3, (1e-7, 1e-7, 4e-7), (4e-7, 1e-7, 1e-7)):
         device = Device(iron=NONE, stddev=stddev)
-        assert calibrated(device, turns, soft_iron=False, attitude_stddev=0.0).verdict.ok
-        wrong = calibrated(device, turns, jolted(turns, 0.5), soft_iron=False, attitude_stddev=0.0)
+        assert calibrate(device, turns, soft_iron=False, attitude_stddev=0.0).verdict.ok
+        wrong = calibrate(device, turns, add_attitude_errors(turns, 0.5), soft_iron=False, attitude_stddev=0.0)
         assert "residuals as attitude errors of 0." in wrong.verdict.reasons[-1]
 
 
@@ -641,17 +644,17 @@ def test_undeclared_attitude_errors_in_the_residuals_are_a_reason() -> None:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("stddev", [0.0, math.radians(0.5)])
 def test_planar_motion_without_noise_is_not_a_wrong_attitude(stddev: float) -> None:
-    error = refused(Device(stddev=(0.0,) * 3), driving(), attitude_stddev=stddev)
+    error = get_error(Device(stddev=(0.0,) * 3), make_driving_attitudes(), attitude_stddev=stddev)
     assert error.what.startswith("motion: turned about (0.00, 0.00, 1.00)")
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_large_residuals_with_ample_motion_do_not_request_motion() -> None:
-    loud = refused(Device(stddev=(2.5e-5,) * 3), anyhow(3000))
+    loud = get_error(Device(stddev=(2.5e-5,) * 3), draw_attitudes(3000))
     assert "% of the field an axis" in str(loud)
     assert "turn the sensor" not in str(loud)
-    turns = anyhow(3000)
+    turns = draw_attitudes(3000)
     field = Device().read(turns)
     for axes in ([0, 1, 1], [0, 0, 2]):
         with pytest.raises(CalibrationError, match="check that all three axes work"):
@@ -659,15 +662,15 @@ def test_large_residuals_with_ample_motion_do_not_request_motion() -> None:
 
 
 def test_excessive_attitude_deviation_is_reported() -> None:
-    error = refused(Device(), anyhow(500), attitude_stddev=0.4)
+    error = get_error(Device(), draw_attitudes(500), attitude_stddev=0.4)
     assert "or check attitude_stddev, 0.4 rad are 22.9 deg" in error.remedy
-    assert "attitude_stddev" not in refused(Device(), driving()).remedy
+    assert "attitude_stddev" not in get_error(Device(), make_driving_attitudes()).remedy
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_swapped_axes_are_distinguished_from_a_mounting() -> None:
-    turns = anyhow(1000)
+    turns = draw_attitudes(1000)
     field, attitude = Device().read(turns), quaternions(turns)
     for matrix, meaning in [
         (np.diag([1.0, 1.0, -1.0]), "the sign of z is wrong"),
@@ -688,27 +691,27 @@ def test_swapped_axes_are_distinguished_from_a_mounting() -> None:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("soft", [True, False])
 def test_direction_that_contradicts_the_readings_is_reported(soft: bool) -> None:
-    device, turns = Device(iron=IRON if soft else NONE), anyhow(1000)
-    assert calibrated(device, turns, direction=DOWN, soft_iron=soft).verdict.ok
-    text = str(refused(device, turns, direction=-DOWN, soft_iron=soft))
+    device, turns = Device(iron=IRON if soft else NONE), draw_attitudes(1000)
+    assert calibrate(device, turns, direction=DOWN, soft_iron=soft).verdict.ok
+    text = str(get_error(device, turns, direction=-DOWN, soft_iron=soft))
     assert "against the direction given" in text
     assert "positive in north-east-down" in text
-    other = refused(device, turns, direction=DOWN[[1, 0, 2]] * (1.0, 1.0, -1.0), soft_iron=soft)
+    other = get_error(device, turns, direction=DOWN[[1, 0, 2]] * (1.0, 1.0, -1.0), soft_iron=soft)
     assert other.what == "direction"
     assert "two worlds, east-north-up and north-east-down" in other.remedy
     for degrees in (10.0, 90.0):
         wrong = Rotation.from_rotvec(math.radians(degrees) * tangent_plane(DOWN)[:, 0]).apply(DOWN)
-        error = refused(device, turns, direction=wrong, soft_iron=soft)
+        error = get_error(device, turns, direction=wrong, soft_iron=soft)
         told = float(str(error.value).partition(" is ")[2].split()[0])
         assert abs(told - degrees) < 0.5
         assert "declination" in error.remedy
-    tiny = calibrated(device, turns, direction=1e-300 * DOWN, soft_iron=soft)
+    tiny = calibrate(device, turns, direction=1e-300 * DOWN, soft_iron=soft)
     assert np.allclose(tiny.direction, DOWN, rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.requirement("FAC-7")
 def test_known_strength_is_compared_without_a_unit() -> None:
-    turns = anyhow(500)
+    turns = draw_attitudes(500)
     field = 1e9 * Device().read(turns)
     with pytest.raises(CalibrationError, match=r"within a factor of 3 of the known strength, 4\.8e-05"):
         ns.calibration.known_attitude(field, quaternions(turns), unit=None, strength=4.8e-5)
@@ -717,7 +720,7 @@ def test_known_strength_is_compared_without_a_unit() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_sentinel_is_named_with_its_row() -> None:
-    turns = anyhow(500)
+    turns = draw_attitudes(500)
     for value in (-32768.0, 1e30, 1e100):
         field = Device().read(turns)
         field[7] = value
@@ -762,7 +765,7 @@ def test_random_input_gives_a_calibration_error_or_finite_numbers(soft: bool, kn
 
 
 def test_tangent_plane_is_perpendicular_to_the_direction() -> None:
-    for direction in anyhow(50).apply([0.0, 0.0, 1.0]):
+    for direction in draw_attitudes(50).apply([0.0, 0.0, 1.0]):
         sides = tangent_plane(direction)
         assert np.allclose(sides.T @ sides, np.eye(2), atol=1e-15, rtol=0.0)
         assert np.allclose(sides.T @ direction, 0.0, atol=1e-15, rtol=0.0)

@@ -24,11 +24,11 @@ pytestmark = pytest.mark.requirement("FAC-7")
 @pytest.fixture(scope="module")
 def scene(bags: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[FloatArray, FloatArray]:
     """Return readings (n, 3) T and attitudes (n, 4)."""
-    given = bags.Scene(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
-    return bags.readings(given), bags.wxyz(bags.body(bags.times(given)) * bags.MOUNTED)
+    recording = bags.Scene(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
+    return bags.readings(recording), bags.wxyz(bags.body(bags.times(recording)) * bags.MOUNTED)
 
 
-def by_hand(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
+def make_calibration(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
     """Return a calibration with round numbers, in nT."""
     names, verdict = ("scale",), Verdict(0.0, 1.0)
     bias = np.array([100.0, -50.0, 20.0])
@@ -38,14 +38,14 @@ def by_hand(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
 def test_residuals_are_readings_minus_the_model() -> None:
     # A quarter turn about z: the world's x is seen along -y of the sensor.
     quarter = np.array([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])
-    found = by_hand(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
+    found = make_calibration(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
     reading = np.array([[100.0, -50.0 - 0.8 * 50e3, 20.0]])
     left = np.array([[3.0, -2.0, 1.0]])
     assert np.allclose(compute_residuals(reading + left, found, quarter), left, rtol=0.0, atol=1e-9)
 
 
 def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
-    found = by_hand(np.diag([1.25, 0.8, 1.0]), None)
+    found = make_calibration(np.diag([1.25, 0.8, 1.0]), None)
     centre = np.array([100.0, -50.0, 20.0])
     ends = centre + np.diag([1.25 * 50e3, 0.8 * 50e3, 50e3]) + np.diag([7.0, 5.0, -3.0])
     assert np.allclose(compute_residuals(ends, found), [7.0, 5.0, -3.0], rtol=0.0, atol=1e-6)
@@ -135,9 +135,9 @@ def test_nanotesla_are_plotted_as_microtesla(
     for ours, theirs in zip(first.axes, second.axes, strict=True):
         assert ours.get_xlabel() == theirs.get_xlabel()
     assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata(), rtol=1e-12, atol=0.0)
-    (said, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
+    (label, _, _), raw = (line.get_label() for line in second.axes[3].lines), 1e6 * np.linalg.norm(field, axis=1)
     rows = np.unique(np.linspace(0, 3999, MAX_POINTS).astype(int))
-    assert said == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
+    assert label == f"before: {raw[rows].mean():.0f} ± {raw[rows].std():.0f} µT"
 
 
 def test_outliers_do_not_flatten_the_histogram(

@@ -28,7 +28,7 @@ from navsense.calibration.verdict import (
 from navsense.core.typing import FloatArray, Vectors
 
 
-def judged(residuals: FloatArray) -> Whiteness:
+def judge_whiteness(residuals: FloatArray) -> Whiteness:
     """Return the verdict on residuals (n,) or (n, axes), from the sums over their blocks."""
     rows = residuals.reshape(len(residuals), -1)
     mean, counts, ratios = float(np.mean(np.sum(rows**2, axis=1))), [], []
@@ -57,7 +57,7 @@ def block_ratio(rho: float, length: int) -> float:
 def test_white_residuals_are_accepted_as_white() -> None:
     """2000 records of 1e-6 false alarm each: two or more alarms have a probability of 2e-6."""
     rng = np.random.default_rng(1)
-    alarms = sum(not judged(rng.normal(size=(1000, 3))).white for _ in range(2000))
+    alarms = sum(not judge_whiteness(rng.normal(size=(1000, 3))).white for _ in range(2000))
     assert alarms <= 1
 
 
@@ -65,7 +65,7 @@ def test_white_residuals_are_accepted_as_white() -> None:
 @pytest.mark.parametrize("rho", [0.3, 0.6])
 def test_correlated_residuals_are_reported(rho: float) -> None:
     """The inflation is the largest V of the blocks, within 5 deviations of the block sums' variance."""
-    found = judged(correlated(200000, rho, 2))
+    found = judge_whiteness(correlated(200000, rho, 2))
     assert not found.white
     limit = (1.0 + rho) / (1.0 - rho)
     deviation = np.sqrt(2.0 / (200000 / found.span)) * norm.isf(5e-7)
@@ -79,18 +79,18 @@ def test_inflation_of_a_random_walk_extends_beyond_the_record() -> None:
     assert assess_whiteness([5.0, 30.0], [512, 64], 1) == Whiteness(white=False, inflation=30.0 * 6.0, span=64)
     assert assess_whiteness([5.0, 4.0], [512, 64], 1) == Whiteness(white=False, inflation=5.0, span=8)
     assert assess_whiteness([5.0, 30.0, 900.0], [512, 64, 8], 1).span == 64  # eight blocks are too few to look at
-    assert not judged(np.cumsum(np.random.default_rng(5).normal(size=4096))).white
+    assert not judge_whiteness(np.cumsum(np.random.default_rng(5).normal(size=4096))).white
 
 
 def test_slight_correlation_inflates_without_a_reason() -> None:
-    found = judged(correlated(1_000_000, 0.02, 7))
+    found = judge_whiteness(correlated(1_000_000, 0.02, 7))
     assert not found.white
     assert 1.0 < found.inflation < 1.1
     assert correlation_reasons(found) == ()
 
 
 def test_short_and_empty_records_have_no_reason() -> None:
-    assert judged(correlated(90, 0.9, 1)) == Whiteness()
+    assert judge_whiteness(correlated(90, 0.9, 1)) == Whiteness()
     assert assess_whiteness([], [], 3) == Whiteness()
 
 
@@ -107,12 +107,12 @@ def test_verdict_texts() -> None:
     assert stddev_reasons(0.01, "") == ()
 
 
-def said(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
+def find_reasons(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
     """Return what is said of the shape of residuals (n, axes), of readings that are all different unless given."""
-    kept = Subsample(3)
-    kept.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
+    subsample = Subsample(3)
+    subsample.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
     squares = np.sum(residuals**2, axis=1) / np.mean(residuals**2)
-    return distribution_reasons(squares, residuals.shape[1], kept, stddev)
+    return distribution_reasons(squares, residuals.shape[1], subsample, stddev)
 
 
 def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
@@ -136,7 +136,7 @@ def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
 def test_noise_of_any_common_distribution_is_no_reason(kind: str, count: int) -> None:
     """200 records of 1e-6 false alarm each: one alarm or more has a probability of 2e-4, two of 2e-8."""
     rng = np.random.default_rng(3)
-    assert sum(bool(said(noise(kind, count, rng))) for _ in range(200)) <= 1
+    assert sum(bool(find_reasons(noise(kind, count, rng))) for _ in range(200)) <= 1
 
 
 def test_shape_bounds_equal_those_of_the_worst_case_noise() -> None:
@@ -158,7 +158,7 @@ def test_outliers_are_named(share: float, size: float) -> None:
     residuals = rng.normal(size=(4000, 3))
     some = rng.choice(4000, int(4000 * share), replace=False)
     residuals[some] *= size
-    (reason,) = said(residuals)
+    (reason,) = find_reasons(residuals)
     row = int(reason.partition("row ")[2].split()[0])
     assert row in some
     assert "far off" in reason
@@ -170,7 +170,7 @@ def test_repeated_outlier_value_is_named() -> None:
     residuals = np.random.default_rng(6).normal(size=(2000, 3))
     residuals[::100] += 20.0
     readings[::100] = -0.5
-    (reason,) = said(residuals, readings)
+    (reason,) = find_reasons(residuals, readings)
     assert "20 of 2000 tested readings lie far off" in reason
     assert "row 0 (-0.5, -0.5, -0.5) first, 20 of them at exactly (-0.5, -0.5, -0.5)" in reason
 
@@ -179,7 +179,7 @@ def test_repeated_outlier_value_is_named() -> None:
 def test_few_readings_with_most_of_the_variance_are_reported() -> None:
     residuals = np.random.default_rng(7).normal(size=(3000, 3))
     residuals[:500] *= 15.0  # near the vehicle's iron
-    (reason,) = said(residuals)
+    (reason,) = find_reasons(residuals)
     assert reason.startswith("a tenth of the readings makes ")
 
 
@@ -190,8 +190,8 @@ def test_quantisation_steps_are_not_outliers() -> None:
     residuals = np.zeros((2000, 3))
     residuals[7, 0] = 0.5
     stddev = float(np.sqrt(np.mean(residuals**2)))
-    assert said(residuals, readings)
-    assert said(residuals, readings, stddev) == ()
+    assert find_reasons(residuals, readings)
+    assert find_reasons(residuals, readings, stddev) == ()
     assert distribution_reasons(np.zeros(0), 3, Subsample(3)) == ()
 
 

@@ -26,10 +26,10 @@ def test_heading_is_that_of_the_origin() -> None:
 
 
 def test_environments_compare_by_value() -> None:
-    one, two = (Environment(signals={"motor": Signal.constant(3.0)}) for _ in range(2))
-    assert one == two
-    assert hash(one) == hash(two)
-    assert one != Environment()
+    first, second = (Environment(signals={"motor": Signal.constant(3.0)}) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != Environment()
 
 
 def test_signals_are_looked_up_by_name() -> None:

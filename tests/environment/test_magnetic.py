@@ -97,8 +97,8 @@ def test_field_equals_published_values(
     table = {name: values[rows] for name, values in table.items() if name != "model"}
     latitude, longitude = np.radians(table["latitude_deg"]), np.radians(table["longitude_deg"])
     for i, date in enumerate(table["date"]):
-        one = slice(i, i + 1)
-        field = field_ned(latitude[one], longitude[one], 1e3 * table["altitude_km"][one], float(date), model)
+        row = slice(i, i + 1)
+        field = field_ned(latitude[row], longitude[row], 1e3 * table["altitude_km"][row], float(date), model)
         wanted = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
         assert 1e9 * field[0] == pytest.approx(wanted, abs=rounding, rel=0.0)
         parts = compute_elements(field)
@@ -210,7 +210,7 @@ def test_threads_return_the_same_values() -> None:
     alone = [field.at(track, np.zeros(len(track))) for track in tracks]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda track: field.at(track, np.zeros(len(track))), tracks * 4))
-    assert all(np.array_equal(one, alone[i % 8]) for i, one in enumerate(together))
+    assert all(np.array_equal(field, alone[i % 8]) for i, field in enumerate(together))
 
 
 def test_lattice_is_continuous_across_cells() -> None:

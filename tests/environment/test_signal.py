@@ -54,11 +54,11 @@ def test_interpolation_equals_numpy_in_any_order_and_block_size(
     points: list[tuple[float, float]], instants: list[float]
 ) -> None:
     times, values = zip(*sorted(points), strict=True)
-    one, time = Signal(times, values), np.array(instants)
-    complete = one.at(time)
+    signal, time = Signal(times, values), np.array(instants)
+    complete = signal.at(time)
     assert complete == pytest.approx(np.interp(time, times, values), rel=1e-9, abs=1e-6)
-    assert np.array_equal(np.concatenate([one.at(time[i : i + 1]) for i in range(len(time))]), complete)
-    assert np.array_equal(one.at(time[::-1].copy())[::-1], complete)
+    assert np.array_equal(np.concatenate([signal.at(time[i : i + 1]) for i in range(len(time))]), complete)
+    assert np.array_equal(signal.at(time[::-1].copy())[::-1], complete)
 
 
 def test_signals_compare_by_value() -> None:

@@ -138,7 +138,7 @@ def test_depth_of_pressure_inverts_pressure_of_depth(rule: DepthConversion) -> N
 
 
 @pytest.mark.parametrize(
-    ("made", "message"),
+    ("make", "message"),
     [
         (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be from -1.57"),
         (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
@@ -147,9 +147,9 @@ def test_depth_of_pressure_inverts_pressure_of_depth(rule: DepthConversion) -> N
         (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be a number from 0.001"),
     ],
 )
-def test_invalid_formula_is_an_error(made: Callable[[], object], message: str) -> None:
+def test_invalid_formula_is_an_error(make: Callable[[], object], message: str) -> None:
     with pytest.raises(FieldError) as caught:
-        made()
+        make()
     assert message in str(caught.value)
 
 
@@ -321,14 +321,14 @@ def test_invalid_water_is_an_error(given_: dict[str, Any], message: str) -> None
 
 
 def test_profile_depths_must_increase() -> None:
-    def made(*depths: float) -> Water:
+    def make_water(*depths: float) -> Water:
         return Water(depths=depths, temperatures=(280.0,) * len(depths), salinities=(35.0,) * len(depths))
 
-    assert made(0.0, 5.0, 5.0).density_at(np.array([5.0]))[0] > 1000.0
+    assert make_water(0.0, 5.0, 5.0).density_at(np.array([5.0]))[0] > 1000.0
     with pytest.raises(FieldError, match=r"depth of the profile \(m\): 4.0; must not be above 5.0 m"):
-        made(0.0, 5.0, 4.0)
+        make_water(0.0, 5.0, 4.0)
     with pytest.raises(FieldError, match=r"depth of the profile \(m\): 5.0; must not be given more than twice"):
-        made(5.0, 5.0, 5.0)
+        make_water(5.0, 5.0, 5.0)
 
 
 # files

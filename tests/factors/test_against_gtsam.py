@@ -186,7 +186,7 @@ def test_tangent_basis_and_derivative_switch_as_in_gtsam() -> None:
     assert abs(found[0] - found[1]).max() > 0.5
 
 
-def along(factor: Any, value: Any) -> Callable[[FloatArray], FloatArray]:
+def make_residual_function(factor: Any, value: Any) -> Callable[[FloatArray], FloatArray]:
     """Return the residual as a function of the tangent space at a value."""
     return lambda v: factor.evaluateError(value.retract(v))
 
@@ -216,7 +216,7 @@ def test_derivatives_along_gtsams_retractions(attitude: Any) -> None:
     for factor, value, n in cases:
         block = np.full((factor.dim(), n), np.nan)
         factor.evaluateError(value, block)
-        numerical = differences(along(factor, value), n)
+        numerical = differences(make_residual_function(factor, value), n)
         assert pytest.approx(numerical, abs=NUMERICAL * STRENGTH) == block
 
 
@@ -229,20 +229,22 @@ def test_arrays_equal_gtsam_objects() -> None:
     wxyz = [q.w(), q.x(), q.y(), q.z()]
     measured, towards, bias = numbers(11)
     factor: Any
-    one = MagFactor1(1, measured, STRENGTH, gtsam.Unit3(towards), bias)
-    for given in (attitude.matrix(), wxyz, np.array(wxyz), np.negative(wxyz), np.asfortranarray(attitude.matrix())):
-        for factor in (one, MagFactor1(1, list(measured), STRENGTH, 7.0 * towards, tuple(bias))):
-            assert factor.evaluateError(given) == pytest.approx(one.evaluateError(attitude), abs=RELATIVE * STRENGTH)
+    reference = MagFactor1(1, measured, STRENGTH, gtsam.Unit3(towards), bias)
+    for rotation in (attitude.matrix(), wxyz, np.array(wxyz), np.negative(wxyz), np.asfortranarray(attitude.matrix())):
+        for factor in (reference, MagFactor1(1, list(measured), STRENGTH, 7.0 * towards, tuple(bias))):
+            assert factor.evaluateError(rotation) == pytest.approx(
+                reference.evaluateError(attitude), abs=RELATIVE * STRENGTH
+            )
     pose = gtsam.Pose3(attitude, np.array([5.0, -6.0, 7.0]))
     ours = Pose((5.0, -6.0, 7.0), tuple(wxyz))
-    made = [
+    factors = [
         MagPoseFactorPose3(1, measured, STRENGTH, towards, bias, None, p)
         for p in (pose, pose.matrix(), [5.0, -6.0, 7.0, *wxyz], ours)
     ]
-    for factor in made:
+    for factor in factors:
         for value in (pose, pose.matrix(), [5.0, -6.0, 7.0, *wxyz], ours):
-            assert factor.evaluateError(value) == pytest.approx(made[0].evaluateError(pose), abs=RELATIVE * STRENGTH)
-        assert factor.equals(made[0])
+            assert factor.evaluateError(value) == pytest.approx(factors[0].evaluateError(pose), abs=RELATIVE * STRENGTH)
+        assert factor.equals(factors[0])
     flat = gtsam.Pose2(3.0, 4.0, -2.5)
     plane = [
         MagPoseFactorPose2(1, measured[:2], STRENGTH, towards[:2], bias[:2], None, p)

@@ -53,16 +53,16 @@ def draws(seed: int, count: int = N) -> dict[str, AnyArray]:
     }
 
 
-def held(inputs: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
+def share_inputs(inputs: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
     """Return the draws with the named ones reduced to one for all."""
     return {name: value[0] if name in shared.split() else value for name, value in inputs.items()}
 
 
-def each(inputs: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
+def take_row(inputs: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
     return inputs[name] if name in shared.split() else inputs[name][i]
 
 
-def against(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
+def check_row(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
     """Hold a row of a block to another program's numbers."""
     assert block.residual[i] == pytest.approx(residual, abs=ROUNDING, rel=0.0)
     assert len(block.jacobians) == len(jacobians)
@@ -79,7 +79,7 @@ SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direct
 @pytest.mark.parametrize("columns", [1, 3, 6])
 def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    inputs = held(draws(columns), shared)
+    inputs = share_inputs(draws(columns), shared)
     known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     mount = gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15)
     if columns == 1:
@@ -90,18 +90,18 @@ def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> N
         block = blocks.mag_pose_factor_pose3(inputs["quaternion"], *known, rotation_bs=mount)
     assert block.residual.shape == (N, 3)
     for i in range(N):
-        m, s, d, b = (each(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        m, s, d, b = (take_row(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
         h = np.zeros((3, columns), order="F")
         if columns == 6:
-            pose = gtsam.Pose3(gtsam.Rot3(*each(inputs, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
+            pose = gtsam.Pose3(gtsam.Rot3(*take_row(inputs, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
             e = gtsam.MagPoseFactorPose3(1, m, s, d, b, None, gtsam.Pose3(mount, np.ones(3))).evaluateError(pose, h)
         elif columns == 3:
-            rotation = gtsam.Rot3(*each(inputs, shared, "quaternion", i))
+            rotation = gtsam.Rot3(*take_row(inputs, shared, "quaternion", i))
             e = gtsam.MagFactor1(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
         else:
-            rotation = gtsam.Rot2(float(each(inputs, shared, "theta", i)))
+            rotation = gtsam.Rot2(float(take_row(inputs, shared, "theta", i)))
             e = gtsam.MagFactor(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
-        against(block, i, e, [h])
+        check_row(block, i, e, [h])
 
 
 @pytest.mark.requirement("FAC-2")
@@ -109,15 +109,17 @@ def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> N
 def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
     inputs = draws(7)
-    inputs = held({name: value[:, :2] if value.shape == (N, 3) else value for name, value in inputs.items()}, shared)
+    inputs = share_inputs(
+        {name: value[:, :2] if value.shape == (N, 3) else value for name, value in inputs.items()}, shared
+    )
     known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     block = blocks.mag_pose_factor_pose2(inputs["theta"], *known, rotation_bs=-0.3)
     for i in range(N):
-        m, s, d, b = (each(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        m, s, d, b = (take_row(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
         h = np.zeros((2, 3), order="F")
         factor = gtsam.MagPoseFactorPose2(1, m, s, d, b, None, gtsam.Pose2(1.0, -2.0, -0.3))
-        pose = gtsam.Pose2(-3.0, 12.0, float(each(inputs, shared, "theta", i)))
-        against(block, i, factor.evaluateError(pose, h), [h])
+        pose = gtsam.Pose2(-3.0, 12.0, float(take_row(inputs, shared, "theta", i)))
+        check_row(block, i, factor.evaluateError(pose, h), [h])
 
 
 @pytest.mark.requirement("FAC-2")
@@ -129,27 +131,27 @@ def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> No
     gtsam = pytest.importorskip("gtsam")
     inputs = draws(9)
     inputs["direction"][: len(POLES)] = POLES
-    inputs = held(inputs, shared)
+    inputs = share_inputs(inputs, shared)
     names = ("bias", "measured", "quaternion")
     unit = inputs["direction"] / np.linalg.norm(inputs["direction"], axis=-1, keepdims=True)
     field = np.asarray(inputs["scale"])[..., None] * unit
     third = blocks.mag_factor3(inputs["scale"], inputs["direction"], *(inputs[name] for name in names))
     second = blocks.mag_factor2(field, *(inputs[name] for name in names))
     for i in range(N):
-        s, d, b, m, q = (each(inputs, shared, name, i) for name in ("scale", "direction", *names))
+        s, d, b, m, q = (take_row(inputs, shared, name, i) for name in ("scale", "direction", *names))
         rotation, direction = gtsam.Rot3(*q), gtsam.Unit3(d)
         e = rotation.unrotate(s * direction.point3()) + b - m
         turned = rotation.matrix().T
-        against(second, i, e, [turned, np.eye(3)])
+        check_row(second, i, e, [turned, np.eye(3)])
         basis = direction.basis()
-        against(third, i, e, [(turned @ direction.point3())[:, None], s * turned @ basis, np.eye(3)])
+        check_row(third, i, e, [(turned @ direction.point3())[:, None], s * turned @ basis, np.eye(3)])
 
 
 @pytest.mark.requirement("FAC-2")
 def test_mag_factor3_jacobians_equal_gtsam_numerical_derivatives() -> None:
     gtsam = pytest.importorskip("gtsam")
     numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
-    inputs = held(draws(11, len(POLES)), "bias")
+    inputs = share_inputs(draws(11, len(POLES)), "bias")
     block = blocks.mag_factor3(1.3, POLES, inputs["bias"] / FIELD, inputs["measured"] / FIELD, inputs["quaternion"])
     for i, pole in enumerate(POLES):
         rotation, measured = gtsam.Rot3(*inputs["quaternion"][i]), inputs["measured"][i] / FIELD
@@ -171,19 +173,19 @@ def test_block_row_equals_the_single_factor() -> None:
         s, d, b, m, q = (inputs[name][i] for name in names)
         h = [np.zeros((3, 1)), np.zeros((3, 2)), np.zeros((3, 3))]
         e = MagFactor3(1, 2, 3, m, q).evaluateError(float(s), d, b, *h)
-        against(block, i, e, h)
+        check_row(block, i, e, h)
 
 
 def test_matrices_rotations_and_quaternions_give_equal_results() -> None:
     gtsam = pytest.importorskip("gtsam")
-    inputs = held(draws(15, 5), "scale direction bias")
+    inputs = share_inputs(draws(15, 5), "scale direction bias")
     rotations = [gtsam.Rot3(*q) for q in inputs["quaternion"]]
     known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     block = blocks.mag_factor1(inputs["quaternion"], *known)
     for same in (rotations, np.array([r.matrix() for r in rotations])):
         assert np.abs(blocks.mag_factor1(same, *known).residual - block.residual).max() <= ROUNDING
-    one = blocks.mag_factor1(rotations[0], *known)
-    assert np.abs(one.residual[0] - block.residual[0]).max() <= ROUNDING
+    single = blocks.mag_factor1(rotations[0], *known)
+    assert np.abs(single.residual[0] - block.residual[0]).max() <= ROUNDING
 
 
 CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blocks.Block]] = {
@@ -361,9 +363,9 @@ def test_gtsam_objects_are_accepted_as_by_single_factors() -> None:
             assert np.abs(block.jacobians[0][i] - h).max() < 1e-14
             assert np.abs(by_field.residual[i] - residual).max() < 1e-14
     yaws = [gtsam.Rot2(angle) for angle in (0.3, -2.0)]
-    for given, angles in ((yaws, [0.3, -2.0]), (yaws[0], 0.3)):
+    for yaw, angles in ((yaws, [0.3, -2.0]), (yaws[0], 0.3)):
         known = (measured[:2], 2.0, toward[0], bias)
-        block = blocks.mag_factor(given, *known)
+        block = blocks.mag_factor(yaw, *known)
         assert np.abs(block.residual - blocks.mag_factor(angles, *known).residual).max() < 1e-14
     flat = (measured[:2, :2], 2.0, [1.0, 0.0], bias[:2])
     turned = blocks.mag_pose_factor_pose2(yaws, *flat, gtsam.Rot2(0.7))
@@ -408,5 +410,5 @@ def test_one_mount_applies_to_all_rows() -> None:
 
 def test_empty_and_single_row_blocks() -> None:
     assert call(measured=np.empty((0, 3)), rotation_nb=np.empty((0, 4))).residual.shape == (0, 3)
-    one = call(rotation_nb=[1.0, 0.0, 0.0, 0.0], measured=[1.0, 1.0, 1.0])
-    assert one.residual.tolist() == [[-1.0, -1.0, 1.0]]
+    single = call(rotation_nb=[1.0, 0.0, 0.0, 0.0], measured=[1.0, 1.0, 1.0])
+    assert single.residual.tolist() == [[-1.0, -1.0, 1.0]]

@@ -57,7 +57,7 @@ def through_pickle(factor: Factor) -> Factor:
     return copied
 
 
-def both(factor: Factor, inputs: list[Any]) -> tuple[dict[int, Any], Any]:
+def make_values(factor: Factor, inputs: list[Any]) -> tuple[dict[int, Any], Any]:
     """Return the values as a mapping and as GTSAM's."""
     mapping, values = dict(zip(factor.keys(), inputs, strict=True)), gtsam.Values()
     for key, value in mapping.items():
@@ -98,7 +98,7 @@ def test_methods_and_arguments_have_gtsam_names(name: str) -> None:
 @pytest.mark.requirement("FAC-1")
 @each
 def test_errors_are_evaluated_at_gtsam_values(factor: Any, given: list[Any]) -> None:
-    mapping, values = both(factor, given)
+    mapping, values = make_values(factor, given)
     sizes = [variable.dim for variable in factor.variables]
     blocks = [np.full((factor.dim(), size), np.nan) for size in sizes]
     residual = factor.evaluateError(*given, *blocks)
@@ -175,11 +175,11 @@ def test_keys_that_gtsam_cannot_print_are_printed() -> None:
 def test_equality_compares_every_field(change: dict[str, Any]) -> None:
     first = {"pose_key": 1, "measured": MEASURED, "scale": SCALE, "direction": FIELD, "bias": BIAS}
     first |= {"noiseModel": 0.5, "body_P_sensor": MOUNTING_3}
-    one, same, other = (MagPoseFactorPose3(**given) for given in (first, first, first | change))
-    assert one.equals(same)
-    assert not one.equals(other)
-    assert not other.equals(one)
-    assert one.equals(other, 10.0) is (
+    factor, same, changed = (MagPoseFactorPose3(**fields) for fields in (first, first, first | change))
+    assert factor.equals(same)
+    assert not factor.equals(changed)
+    assert not changed.equals(factor)
+    assert factor.equals(changed, 10.0) is (
         not {"pose_key", "body_P_sensor"} & set(change) or change.get("body_P_sensor") is not None
     )
 
@@ -202,7 +202,7 @@ def test_equality_compares_data_where_gtsam_compares_keys() -> None:
 @pytest.mark.requirement("FAC-1")
 @each
 def test_factors_can_be_copied(factor: Factor, given: list[Any]) -> None:
-    _, values = both(factor, given)
+    _, values = make_values(factor, given)
     for other in (factor.clone(), copy.copy(factor), copy.deepcopy(factor), through_pickle(factor)):
         assert other is not factor
         assert other.equals(factor, 0.0)
@@ -224,10 +224,10 @@ def test_factors_can_be_copied(factor: Factor, given: list[Any]) -> None:
 
 @pytest.mark.requirement("FAC-1")
 def test_replaced_noise_model_is_rotated_to_the_sensor_frame() -> None:
-    factor, given = FAMILY["MagPoseFactorPose3"]
+    factor, values = FAMILY["MagPoseFactorPose3"]
     sigmas = [1.0, 2.0, 3.0]
     fresh = MagPoseFactorPose3(R, MEASURED, SCALE, FIELD, BIAS, sigmas, MOUNTING_3)
-    assert factor.cloneWithNewNoiseModel(sigmas).error({R: given[0]}) == fresh.error({R: given[0]})
+    assert factor.cloneWithNewNoiseModel(sigmas).error({R: values[0]}) == fresh.error({R: values[0]})
 
 
 ONE = (R, MEASURED, SCALE, FIELD, BIAS)

@@ -26,7 +26,7 @@ BIAS = np.array([2.0, 12.0, -9.0])
 SIGMA = 0.05
 
 
-def recorded(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[AnyArray, list[Any]]:
+def make_measurements(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[AnyArray, list[Any]]:
     """Return measurements (n, 3) uT and attitudes, by GTSAM's rotations."""
     random = np.random.default_rng(seed)
     rotations = [gtsam.Rot3.Expmap(v) for v in random.uniform(-2.0, 2.0, (count, 3))]
@@ -48,7 +48,7 @@ def values(*estimates: Any) -> Any:
     return found
 
 
-def settled(factor_graph: Any, start: Any) -> Any:
+def optimise(factor_graph: Any, start: Any) -> Any:
     """Return where Levenberg-Marquardt and the last steps by the linear graph end."""
     found = gtsam.LevenbergMarquardtOptimizer(factor_graph, start).optimize()
     for _ in range(3):
@@ -102,11 +102,11 @@ def test_factor_without_soft_iron_equals_mag_factor3() -> None:
 
 @pytest.mark.requirement("FAC-4:soft iron")
 def test_known_fields_give_the_least_squares_solution() -> None:
-    measured, rotations = recorded(60)
+    measured, rotations = make_measurements(60)
     factor_graph = graph(
         *(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True))
     )
-    found = settled(factor_graph, values(np.eye(3).ravel(), np.zeros(3)))
+    found = optimise(factor_graph, values(np.eye(3).ravel(), np.zeros(3)))
     field_s = np.array([[*r.unrotate(FIELD), 1.0] for r in rotations])
     wanted, *_ = np.linalg.lstsq(field_s, measured, rcond=None)
     assert np.abs(found.atVector(1).reshape(3, 3) - wanted[:3].T).max() < 1e-12
@@ -115,11 +115,11 @@ def test_known_fields_give_the_least_squares_solution() -> None:
 
 @pytest.mark.requirement("FAC-4:soft iron")
 def test_isam_result_equals_the_batch_optimum() -> None:
-    measured, rotations = recorded(45)
+    measured, rotations = make_measurements(45)
     factors = [MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorVector(1, np.eye(3).ravel(), gtsam.noiseModel.Isotropic.Sigma(9, 1.0))
     start = values(np.eye(3).ravel(), np.zeros(3))
-    wanted = settled(graph(prior, *factors), start)
+    wanted = optimise(graph(prior, *factors), start)
     isam = gtsam.ISAM2()
     isam.update(graph(prior, *factors[:10]), start)
     for first in range(10, 45, 5):
@@ -132,7 +132,7 @@ def test_isam_result_equals_the_batch_optimum() -> None:
 @pytest.mark.requirement("FAC-4:soft iron")
 def test_robust_noise_model_downweights_outliers() -> None:
     """Against the same minimum found by SciPy without a graph: Huber's loss of the length of each three rows."""
-    measured, rotations = recorded(60)
+    measured, rotations = make_measurements(60)
     measured[::10] += 20.0
     limit = 1.345
     huber = gtsam.noiseModel.Robust.Create(
@@ -162,11 +162,11 @@ def test_robust_noise_model_downweights_outliers() -> None:
 
 @pytest.mark.requirement("FAC-4:soft iron")
 def test_scale_with_soft_iron_needs_a_prior() -> None:
-    measured, rotations = recorded(80)
+    measured, rotations = make_measurements(80)
     factors = [MagSoftIronFactor3(1, 2, 3, 4, m, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorDouble(1, 50.0, gtsam.noiseModel.Isotropic.Sigma(1, 1e-3))
     start = values(50.0, gtsam.Unit3(FIELD), np.zeros(3), np.eye(3).ravel())
-    found = settled(graph(prior, *factors), start)
+    found = optimise(graph(prior, *factors), start)
     matrices = np.array([r.matrix() for r in rotations])
 
     def rows(x: AnyArray) -> AnyArray:
@@ -180,7 +180,7 @@ def test_scale_with_soft_iron_needs_a_prior() -> None:
     assert np.abs(found.atPoint3(3) - best.x[3:6]).max() < 1e-6
     assert np.abs(found.atVector(4) - best.x[6:]).max() < 1e-7
     with pytest.raises(RuntimeError, match="Indeterminate"):
-        settled(graph(*factors), start)
+        optimise(graph(*factors), start)
 
 
 def test_factor_model_equals_the_simulated_sensor() -> None:
@@ -209,9 +209,9 @@ def test_errors_name_the_problem() -> None:
 
 
 def test_equality_compares_the_data() -> None:
-    one = MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1)
-    assert one.equals(MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1))
-    assert not one.equals(MagSoftIronFactor(1, 2, BIAS, FIELD + 1.0, np.eye(3), 0.1))
+    factor = MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1)
+    assert factor.equals(MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1))
+    assert not factor.equals(MagSoftIronFactor(1, 2, BIAS, FIELD + 1.0, np.eye(3), 0.1))
     four = MagSoftIronFactor3(1, 2, 3, 4, BIAS, np.eye(3), 0.1)
     assert four.equals(four.clone())
     assert not four.equals(MagSoftIronFactor3(1, 2, 3, 4, BIAS, np.diag([1.0, -1.0, -1.0]), 0.1))

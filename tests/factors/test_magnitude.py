@@ -46,7 +46,7 @@ def values(*estimates: Any) -> Any:
     return found
 
 
-def settled(factor_graph: Any, start: Any, steps: int = 5) -> Any:
+def optimise(factor_graph: Any, start: Any, steps: int = 5) -> Any:
     found = gtsam.LevenbergMarquardtOptimizer(factor_graph, start).optimize()
     for _ in range(steps):
         found = found.retract(factor_graph.linearize(found).optimize())
@@ -86,7 +86,7 @@ def test_prior_fixes_the_field_magnitude_of_mag_factor2() -> None:
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([30.0, 5.0, 44.0])
     known = gtsam.PriorFactorPoint3(2, BIAS, gtsam.noiseModel.Isotropic.Sigma(3, 1.0))
     factor_graph = graph(MagFactor2(1, 2, m, rotation, 2.0), MagnitudePrior(1, STRENGTH, 0.1), known)
-    found = settled(factor_graph, values(np.array([20.0, 0.0, 40.0]), BIAS), 30)
+    found = optimise(factor_graph, values(np.array([20.0, 0.0, 40.0]), BIAS), 30)
 
     def rows(x: AnyArray) -> AnyArray:
         return np.concatenate(
@@ -131,8 +131,8 @@ def test_soft_iron_jacobians_equal_gtsam_numerical_derivatives() -> None:
         residual = factor.evaluateError(iron, BIAS / STRENGTH, *h)
         matrix = np.empty((3, 3))
         matrix[np.triu_indices(3)] = matrix.T[np.triu_indices(3)] = iron
-        seen = np.linalg.solve(matrix, m - BIAS / STRENGTH)
-        assert residual == pytest.approx(norms(seen, 1.0)[0], abs=1e-13)
+        field = np.linalg.solve(matrix, m - BIAS / STRENGTH)
+        assert residual == pytest.approx(norms(field, 1.0)[0], abs=1e-13)
 
         def error(s: AnyArray, b: AnyArray, m: AnyArray = m) -> AnyArray:
             return norms(np.linalg.solve([[s[0], s[1], s[2]], [s[1], s[3], s[4]], [s[2], s[4], s[5]]], m - b), 1.0)[0]
@@ -147,7 +147,7 @@ def test_soft_iron_jacobians_equal_gtsam_numerical_derivatives() -> None:
 def test_sphere_fit_equals_scipy() -> None:
     measured = on_a_sphere(100)
     factor_graph = graph(*(MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured))
-    found = settled(factor_graph, values(np.zeros(3))).atPoint3(1)
+    found = optimise(factor_graph, values(np.zeros(3))).atPoint3(1)
     best = least_squares(
         lambda b: np.linalg.norm(measured - b, axis=1) - STRENGTH, np.zeros(3), xtol=1e-15, ftol=1e-15, gtol=1e-15
     )
@@ -165,7 +165,7 @@ def test_sphere_fit_with_huber_loss_equals_scipy() -> None:
         gtsam.noiseModel.mEstimator.Huber.Create(limit), gtsam.noiseModel.Isotropic.Sigma(1, SIGMA)
     )
     factor_graph = graph(*(MagnitudeFactor(1, m, STRENGTH, huber) for m in measured))
-    found = settled(factor_graph, values(np.zeros(3)), 100)
+    found = optimise(factor_graph, values(np.zeros(3)), 100)
 
     def rows(b: AnyArray) -> AnyArray:
         return (np.linalg.norm(measured - b, axis=1) - STRENGTH) / SIGMA
@@ -188,7 +188,7 @@ def test_isam_result_equals_the_batch_optimum() -> None:
         isam.update(graph(*factors[first : first + 10]), gtsam.Values())
     for _ in range(5):
         isam.update()
-    wanted = settled(graph(*factors), values(np.zeros(3))).atPoint3(1)
+    wanted = optimise(graph(*factors), values(np.zeros(3))).atPoint3(1)
     assert isam.calculateBestEstimate().atPoint3(1) == pytest.approx(wanted, abs=1e-9)
 
 
@@ -200,7 +200,7 @@ def test_ellipsoid_equals_matlab_example() -> None:
     sphere = np.stack((level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)), axis=-1).reshape(-1, 3)
     centre, axes = np.array([-50.0, 20.0, 100.0]), np.array([30.0, 20.0, 50.0])
     factor_graph = graph(*(MagnitudeSoftIronFactor(1, 2, m, 31.0723, 1.0) for m in centre + axes * sphere))
-    found = settled(factor_graph, values(np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]), np.array([-40.0, 10.0, 90.0])))
+    found = optimise(factor_graph, values(np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]), np.array([-40.0, 10.0, 90.0])))
     xx, xy, xz, yy, yz, zz = found.atVector(1)
     assert found.atPoint3(2) == pytest.approx(centre, abs=1e-9)
     assert [xy, xz, yz] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)

@@ -217,9 +217,9 @@ def test_different_noise_models_are_unequal() -> None:
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.345), nm.Isotropic.Sigma(3, 51.0)))]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.0), FULL))]  # the number of "dcs"
     factors += [MagFactor1(*ARGUMENTS, numbers) for numbers in (3.0, [3.0, 4.0, 5.0], COVARIANCE + 0.1 * np.eye(3))]
-    for i, one in enumerate(factors):
-        for j, other in enumerate(factors):
-            assert one.equals(other) is (i == j), (one, other)
+    for i, first in enumerate(factors):
+        for j, second in enumerate(factors):
+            assert first.equals(second) is (i == j), (first, second)
     assert MagFactor1(*ARGUMENTS, 3.0).equals(MagFactor1(*ARGUMENTS, 3.0001), 1e-3)
     assert make_noise(2.0, 2).equals(make_noise(2.0, 3), 1e-9) is False
 

@@ -36,7 +36,7 @@ MODELS: dict[str, tuple[object, AnyArray]] = {
 }
 
 
-def recorded(count: int, seed: int = 1) -> tuple[AnyArray, AnyArray]:
+def make_measurements(count: int, seed: int = 1) -> tuple[AnyArray, AnyArray]:
     """Return measurements (n, 3) nT at random attitudes (n, 4), of noise 50 nT."""
     random = np.random.default_rng(seed)
     quaternion = random.normal(size=(count, 4))
@@ -96,7 +96,7 @@ def values3(scale: float = 4e4, direction: AnyArray = FIELD, bias: AnyArray = BI
     return values
 
 
-def optimised(factor_graph: Any, start: Any) -> Any:
+def optimise(factor_graph: Any, start: Any) -> Any:
     """Return what Levenberg-Marquardt ends at when it runs until nothing moves."""
     parameters = gtsam.LevenbergMarquardtParams()
     parameters.setRelativeErrorTol(0.0)
@@ -106,10 +106,10 @@ def optimised(factor_graph: Any, start: Any) -> Any:
     return gtsam.LevenbergMarquardtOptimizer(factor_graph, start, parameters).optimize()
 
 
-def settled(factor_graph: Any, start: Any) -> Any:
+def optimise_exactly(factor_graph: Any, start: Any) -> Any:
     """Return the optimum of a graph: the last steps are by the linear graph alone, as a sum of squares of some hundred
     does not show the last 1e-7 nT."""
-    values = optimised(factor_graph, start)
+    values = optimise(factor_graph, start)
     for _ in range(3):
         values = values.retract(factor_graph.linearize(values).optimize())
     return values
@@ -125,19 +125,19 @@ def parts(values: Any) -> AnyArray:
 @pytest.mark.requirement("FAC-4", "FAC-1:MagFactor2", "FAC-1:MagFactor3")
 @pytest.mark.parametrize("name", MODELS)
 def test_optimum_equals_that_of_single_factors(name: str) -> None:
-    measured, quaternion = recorded(300)
+    measured, quaternion = make_measurements(300)
     model, covariance = MODELS[name]
     noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
     second = ReducedMagFactor2(1, 2, measured, quaternion, model)
     third = ReducedMagFactor3(1, 2, 3, measured, quaternion, model)
     full2 = graph(*(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
     full3 = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
-    wanted = parts(settled(full2, values2()))
+    wanted = parts(optimise_exactly(full2, values2()))
     far = (FIELD[[2, 0, 1]], np.zeros(3))
     for got in (
-        parts(optimised(graph(second.to_gtsam()), values2(*far))),
-        parts(settled(full3, values3())),
-        parts(optimised(graph(third.to_gtsam()), values3(3e4, *far))),
+        parts(optimise(graph(second.to_gtsam()), values2(*far))),
+        parts(optimise_exactly(full3, values3())),
+        parts(optimise(graph(third.to_gtsam()), values3(3e4, *far))),
         np.concatenate(second.optimum()),
     ):
         assert np.abs(got - wanted).max() < SAME
@@ -148,7 +148,7 @@ def test_optimum_equals_that_of_single_factors(name: str) -> None:
 @pytest.mark.requirement("FAC-2:reduced")
 @pytest.mark.parametrize("name", MODELS)
 def test_error_equals_that_of_all_measurements_at_any_values(name: str) -> None:
-    measured, quaternion = recorded(80)
+    measured, quaternion = make_measurements(80)
     model, covariance = MODELS[name]
     noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
     second = ReducedMagFactor2(1, 2, measured, quaternion, model)
@@ -170,11 +170,11 @@ def test_error_equals_that_of_all_measurements_at_any_values(name: str) -> None:
 
 @pytest.mark.requirement("FAC-4")
 def test_covariance_equals_that_of_all_measurements() -> None:
-    measured, quaternion = recorded(200)
+    measured, quaternion = make_measurements(200)
     noise = gtsam.noiseModel.Gaussian.Covariance(COVARIANCE)
     full = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
     reduced = graph(ReducedMagFactor3(1, 2, 3, measured, quaternion, COVARIANCE).to_gtsam())
-    at = settled(full, values3())
+    at = optimise_exactly(full, values3())
     for key in (1, 2, 3):
         wanted = gtsam.Marginals(full, at).marginalCovariance(key)
         got = gtsam.Marginals(reduced, at).marginalCovariance(key)
@@ -183,7 +183,7 @@ def test_covariance_equals_that_of_all_measurements() -> None:
 
 def test_reduced_factor_has_six_rows_for_any_number_of_measurements() -> None:
     for count in (1, 2, 50):
-        factor = ReducedMagFactor2(1, 2, *recorded(count), 50.0)
+        factor = ReducedMagFactor2(1, 2, *make_measurements(count), 50.0)
         assert factor.count == count
         assert factor.dim() == factor.to_gtsam().dim() == 6
         assert factor.linearize(values2()).rows() == 6
@@ -191,7 +191,7 @@ def test_reduced_factor_has_six_rows_for_any_number_of_measurements() -> None:
 
 @pytest.mark.requirement("FAC-2:reduced")
 def test_jacobians_equal_gtsam_numerical_derivatives() -> None:
-    measured, quaternion = recorded(20)
+    measured, quaternion = make_measurements(20)
     for direction in (FIELD, [1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]):
         third = ReducedMagFactor3(1, 2, 3, measured / 5e4, quaternion)
         at = (1.3, gtsam.Unit3(np.array(direction)), BIAS / 5e4)
@@ -214,7 +214,7 @@ def test_jacobians_equal_gtsam_numerical_derivatives() -> None:
 @pytest.mark.parametrize("exchanged", [False, True])
 def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
     """A factor for each batch, or one that is taken out and put back with more in it."""
-    measured, quaternion = recorded(120)
+    measured, quaternion = make_measurements(120)
     complete = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
     parameters = gtsam.ISAM2Params()
     parameters.setRelinearizeThreshold(0.0)
@@ -243,7 +243,7 @@ def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_reduced_factor_with_a_robust_prior(rounds: int) -> None:
     """One factor or two halves of it, with a robust model on another factor of the same unknowns."""
-    measured, quaternion = recorded(60)
+    measured, quaternion = make_measurements(60)
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 20.0)
     )
@@ -252,11 +252,11 @@ def test_reduced_factor_with_a_robust_prior(rounds: int) -> None:
     full = graph(prior, *(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
     halves = np.array_split(np.arange(60), rounds)
     reduced = graph(prior, *(ReducedMagFactor2(1, 2, measured[i], quaternion[i], 50.0).to_gtsam() for i in halves))
-    assert np.abs(parts(settled(reduced, values2())) - parts(settled(full, values2()))).max() < SAME
+    assert np.abs(parts(optimise_exactly(reduced, values2())) - parts(optimise_exactly(full, values2()))).max() < SAME
 
 
 def test_updates_are_bitwise_equal_for_any_block_size() -> None:
-    measured, quaternion = recorded(400)
+    measured, quaternion = make_measurements(400)
     complete = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
     for cuts in ([1], [63, 64, 65], [128], [399], [10, 10, 200]):
         ends = [*cuts, 400]
@@ -269,7 +269,7 @@ def test_updates_are_bitwise_equal_for_any_block_size() -> None:
 
 
 def test_update_returns_a_new_factor() -> None:
-    measured, quaternion = recorded(100)
+    measured, quaternion = make_measurements(100)
     factor = ReducedMagFactor2(1, 2, measured[:50], quaternion[:50], 50.0)
     in_graph, before = factor.to_gtsam(), factor.error(values2())
     more = factor.with_measurements(measured[50:], quaternion[50:])
@@ -291,7 +291,7 @@ def test_unobservable_terms_are_left_out() -> None:
     prior = gtsam.PriorFactorPoint3(2, np.zeros(3), gtsam.noiseModel.Isotropic.Sigma(3, 100.0))
     noise = gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
     full = graph(prior, *(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
-    got, wanted = settled(graph(prior, factor.to_gtsam()), values2()), settled(full, values2())
+    got, wanted = optimise_exactly(graph(prior, factor.to_gtsam()), values2()), optimise_exactly(full, values2())
     assert np.abs(parts(got) - parts(wanted)).max() < SAME
     with pytest.raises(FactorError, match="attitudes of 1 measurements"):
         ReducedMagFactor3(1, 2, 3, measured[0], quaternion[0], 50.0).optimum()
@@ -315,7 +315,7 @@ def test_motion_below_rounding_has_no_optimum(sway: float) -> None:
 
 
 def test_measurements_without_noise_have_zero_error() -> None:
-    measured, quaternion = recorded(90)
+    measured, quaternion = make_measurements(90)
     exact = np.array([gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]) + BIAS
     factor = ReducedMagFactor2(1, 2, exact, quaternion, 50.0)
     field, bias = factor.optimum()
@@ -351,7 +351,7 @@ def test_hundred_thousand_measurements_lose_no_precision() -> None:
 
 @pytest.mark.requirement("FAC-1:MagFactor2", "FAC-1:MagFactor3")
 def test_single_factors_sum_to_the_reduced_factor() -> None:
-    measured, quaternion = recorded(30)
+    measured, quaternion = make_measurements(30)
     at = values2(FIELD * 1.01, BIAS * 0.5)
     singles = sum(MagFactor2(1, 2, m, q, COVARIANCE).error(at) for m, q in zip(measured, quaternion, strict=True))
     factor = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
@@ -378,10 +378,10 @@ def test_single_factors_sum_to_the_reduced_factor() -> None:
 def test_errors_name_the_problem(measured: AnyArray, attitudes: AnyArray, words: str) -> None:
     with pytest.raises(FactorError, match=words):
         ReducedMagFactor2(1, 2, measured, attitudes, 50.0)
-    factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
+    factor = ReducedMagFactor2(1, 2, *make_measurements(5), 50.0)
     with pytest.raises(FactorError, match=words):
         factor.with_measurements(measured, attitudes)
-    assert factor.equals(ReducedMagFactor2(1, 2, *recorded(5), 50.0), 0.0)
+    assert factor.equals(ReducedMagFactor2(1, 2, *make_measurements(5), 50.0), 0.0)
 
 
 def test_robust_and_replaced_noise_models_are_an_error() -> None:
@@ -389,14 +389,14 @@ def test_robust_and_replaced_noise_models_are_an_error() -> None:
         gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
     )
     with pytest.raises(FactorError, match=r"robust.*MagFactor2 or MagFactor3 to each"):
-        ReducedMagFactor2(1, 2, *recorded(5), huber)
+        ReducedMagFactor2(1, 2, *make_measurements(5), huber)
     with pytest.raises(FactorError, match="cannot be exchanged"):
-        ReducedMagFactor2(1, 2, *recorded(5), 50.0).cloneWithNewNoiseModel(3.0)
+        ReducedMagFactor2(1, 2, *make_measurements(5), 50.0).cloneWithNewNoiseModel(3.0)
     with pytest.raises(FactorError, match="zero: no direction"):
-        ReducedMagFactor3(1, 2, 3, np.zeros((20, 3)), recorded(20)[1], 50.0).optimum()
+        ReducedMagFactor3(1, 2, 3, np.zeros((20, 3)), make_measurements(20)[1], 50.0).optimum()
 
 
 def test_repr_shows_the_content() -> None:
-    factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
+    factor = ReducedMagFactor2(1, 2, *make_measurements(5), 50.0)
     wanted = "Factor\n  keys = { 1 2 }\n  noise model: unit (6) \nmeasurements: 5, each of\nisotropic dim=3 sigma=50\n"
     assert repr(factor) == wanted

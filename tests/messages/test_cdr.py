@@ -90,9 +90,9 @@ def encoded(message: cdr.MessageEncoder, stamp: int, **arrays: list[Any]) -> byt
 def turned_back(wxyz: list[float], world: list[float], got: Any) -> list[float]:
     """Return what a decoder made of a world vector in the link's frame, once it is seen to be right to rounding."""
     w, x, y, z = wxyz
-    own = Rotation.from_quat([x, y, z, w]).inv().apply(world)
+    body = Rotation.from_quat([x, y, z, w]).inv().apply(world)
     out = [got.x, got.y, got.z]
-    assert np.allclose(out, own, rtol=0.0, atol=1e-14 * max(map(abs, world)) + 1e-300)
+    assert np.allclose(out, body, rtol=0.0, atol=1e-14 * max(map(abs, world)) + 1e-300)
     return out
 
 
@@ -104,7 +104,7 @@ def mounted(spec: Any, frame: str = "f", clock_name: str | None = None) -> Mount
     return MountedSensor("m::l::s", spec, "m", "l", 100.0, frame=frame, clock=clock_name)
 
 
-def noisy(stddev: float) -> Noise:
+def make_noise(stddev: float) -> Noise:
     return Noise(stddev=stddev)
 
 
@@ -113,7 +113,7 @@ def noisy(stddev: float) -> Noise:
 def test_imu_message(
     stamp: int, frame: str, turn: list[float], rate: list[float], force: list[float], stddev: float, oriented: bool
 ) -> None:
-    spec = Imu(noisy(stddev), linear_acceleration_z=noisy(2.0), orientation=oriented)
+    spec = Imu(make_noise(stddev), linear_acceleration_z=make_noise(2.0), orientation=oriented)
     for part in ("reading", "ideal", "bias"):
         message = messages.make_encoder(mounted(spec, frame), part)
         arrays = {"angular_velocity": rate, "linear_acceleration": force} | ({"orientation": turn} if oriented else {})
@@ -138,7 +138,7 @@ def test_imu_message(
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, vectors(3), st.floats(0, 1e6))
 def test_magnetic_field_message(stamp: int, frame: str, field: list[float], stddev: float) -> None:
-    message = messages.make_encoder(mounted(Magnetometer(y=noisy(stddev)), frame))
+    message = messages.make_encoder(mounted(Magnetometer(y=make_noise(stddev)), frame))
     covariance = np.zeros(9)
     covariance[4] = stddev * stddev
     value = T["sensor_msgs/msg/MagneticField"](
@@ -170,7 +170,7 @@ def test_altimeter_message(stamp: int, frame: str, values: list[float]) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, doubles, st.floats(0, 1e6), st.sampled_from(["reading", "ideal", "bias"]))
 def test_fluid_pressure_message(stamp: int, frame: str, pressure: float, stddev: float, part: Any) -> None:
-    message = messages.make_encoder(mounted(AirPressure(noisy(stddev)), frame), part)
+    message = messages.make_encoder(mounted(AirPressure(make_noise(stddev)), frame), part)
     value = T["sensor_msgs/msg/FluidPressure"](
         header=header(stamp, frame or "m::l::s"),
         fluid_pressure=pressure,
@@ -185,7 +185,7 @@ def test_fluid_pressure_message(stamp: int, frame: str, pressure: float, stddev:
 def test_navsat_message(
     stamp: int, frame: str, place: list[float], speed: list[float], stddev: float, part: Any
 ) -> None:
-    sensor = mounted(NavSat(noisy(stddev), noisy(2.0)), frame)
+    sensor = mounted(NavSat(make_noise(stddev), make_noise(2.0)), frame)
     lat, lon, alt = place
     covariance = np.zeros(9)
     if part == "reading":
@@ -257,11 +257,11 @@ def test_truth_message(
         angular_velocity=rate,
     )
     back: Any = STORE.deserialize_cdr(raw, "nav_msgs/msg/Odometry")
-    own = turned_back(turn, speed, back.twist.twist.linear)
+    body = turned_back(turn, speed, back.twist.twist.linear)
     zeros = np.zeros(36)
     point = T["geometry_msgs/msg/Point"](*place)
     pose = T["geometry_msgs/msg/Pose"](position=point, orientation=quaternion(turn))
-    twist = T["geometry_msgs/msg/Twist"](linear=vector(own), angular=vector(rate))
+    twist = T["geometry_msgs/msg/Twist"](linear=vector(body), angular=vector(rate))
     value = T["nav_msgs/msg/Odometry"](
         header=header(stamp, "world"),
         child_frame_id=link,
@@ -273,8 +273,8 @@ def test_truth_message(
         world_topics.make_accel_encoder(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
     )
     back = STORE.deserialize_cdr(raw, "geometry_msgs/msg/AccelStamped")
-    own = turned_back(turn, speed, back.accel.linear)
-    accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
+    body = turned_back(turn, speed, back.accel.linear)
+    accel = T["geometry_msgs/msg/Accel"](linear=vector(body), angular=vector(rate))
     value = T["geometry_msgs/msg/AccelStamped"](header=header(stamp, link), accel=accel)
     assert raw == expected(value, "geometry_msgs/msg/AccelStamped")
 
@@ -288,13 +288,13 @@ def test_velocity_is_rotated_to_the_link_frame() -> None:
     turns = rng.standard_normal((50, 4))
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
     moves = rng.standard_normal((50, 3))
-    for (w, x, y, z), move, own in zip(turns, moves, world_topics.rotate_inverse(turns, moves), strict=True):
+    for (w, x, y, z), move, expected in zip(turns, moves, world_topics.rotate_inverse(turns, moves), strict=True):
         matrix = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
-        assert np.allclose(np.array(matrix) @ own, move, atol=1e-14, rtol=0.0)
+        assert np.allclose(np.array(matrix) @ expected, move, atol=1e-14, rtol=0.0)
 
 
 @pytest.mark.requirement("CLK-5")

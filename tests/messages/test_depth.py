@@ -24,7 +24,7 @@ WORLD = example_world(("d", Depth.example_spec()))
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("depths") / "run.mcap"
     ns.record(WORLD, path, 0.5, seed=5, epoch=1000)
     return path
@@ -32,12 +32,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.requirement("PRS-1", "ALT-8", "REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
-def test_pressure_and_depth_round_trip_bitwise(recorded: Path, part: str) -> None:
+def test_pressure_and_depth_round_trip_bitwise(recording: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
     series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
     behind = "" if part == "reading" else f"/{part}"
     found: dict[str, list[Any]] = {}
-    with recorded.open("rb") as file:
+    with recording.open("rb") as file:
         for _, channel, _, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
     pressed, deep = found[f"/d{behind}"], found[f"/d_depth{behind}"]
@@ -51,8 +51,8 @@ def test_pressure_and_depth_round_trip_bitwise(recorded: Path, part: str) -> Non
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_rosbags_reads_pressure_and_depth_messages(recorded: Path) -> None:
-    with AnyReader([recorded]) as reader:
+def test_rosbags_reads_pressure_and_depth_messages(recording: Path) -> None:
+    with AnyReader([recording]) as reader:
         types = {connection.topic: connection.msgtype for connection in reader.connections}
         for connection, _, raw in reader.messages():
             reader.deserialize(raw, connection.msgtype)

@@ -111,7 +111,7 @@ def reading(count: int = 4) -> Reading:
     return Reading("m::l::s", "dvl", "dvl_link", {}, time, off, arrays, {}, {}, flags, flags, EPOCH)
 
 
-def filled(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
+def encode_row(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
     """Return one row of a reading as a writer writes it."""
     about = dvl.time_of_validity(part)
     stamp = messages.base.compute_stamps(part, "c", about)
@@ -119,14 +119,16 @@ def filled(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
     return bytes(cdr.encode(message, stamp, arrays)[row])
 
 
-def header(row: int, frame: str = "dvl_link", told: bool = False) -> Any:
-    return T["std_msgs/msg/Header"](stamp=stamp(row, told), frame_id=frame)
+def header(row: int, frame: str = "dvl_link", is_published: bool = False) -> Any:
+    return T["std_msgs/msg/Header"](stamp=stamp(row, is_published), frame_id=frame)
 
 
-def stamp(row: int, told: bool = False) -> Any:
+def stamp(row: int, is_published: bool = False) -> Any:
     """Return when row `row` was valid, or was told, by a clock that is 1/8 s ahead."""
     part = reading()
-    when = part.time[row] if told or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
+    when = (
+        part.time[row] if is_published or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
+    )
     complete = round(1e9 * (EPOCH + 0.125 + float(when)))
     return T["builtin_interfaces/msg/Time"](sec=complete // 10**9, nanosec=complete % 10**9)
 
@@ -135,7 +137,7 @@ def vector(values: Any) -> Any:
     return T["geometry_msgs/msg/Vector3"](*map(float, values))
 
 
-def turned(rows: Any) -> Any:
+def rotate_vectors(rows: Any) -> Any:
     """Return vectors of the sensor's frame in that of the velocity, by SciPy."""
     w, x, y, z = TURN
     return Rotation.from_quat([x, y, z, w]).apply(rows)
@@ -145,21 +147,21 @@ def close(found: Any, expected: Any) -> None:
     """Hold two messages to be the same, numbers to rounding."""
     assert type(found).__name__ == type(expected).__name__
     for name in found.__dataclass_fields__:
-        one, two = getattr(found, name), getattr(expected, name)
-        if hasattr(one, "__dataclass_fields__"):
-            close(one, two)
-        elif isinstance(one, list):
-            assert len(one) == len(two)
-            for a, b in zip(one, two, strict=True):
+        actual, wanted = getattr(found, name), getattr(expected, name)
+        if hasattr(actual, "__dataclass_fields__"):
+            close(actual, wanted)
+        elif isinstance(actual, list):
+            assert len(actual) == len(wanted)
+            for a, b in zip(actual, wanted, strict=True):
                 close(a, b)
-        elif isinstance(one, str):
-            assert one == two, name
+        elif isinstance(actual, str):
+            assert actual == wanted, name
         else:
-            np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-15, err_msg=name)
+            np.testing.assert_allclose(actual, wanted, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 def decoded(message: cdr.MessageEncoder, row: int, part: Reading | None = None) -> Any:
-    return STORE.deserialize_cdr(filled(message, row, part or reading()), message.type)
+    return STORE.deserialize_cdr(encode_row(message, row, part or reading()), message.type)
 
 
 def padded(values: Any, missing: float, kind: Any = np.float32) -> Any:
@@ -168,13 +170,15 @@ def padded(values: Any, missing: float, kind: Any = np.float32) -> Any:
 
 
 def units(count: int) -> list[Any]:
-    return [vector(row) for row in turned(beams(count).axes)[:4]] + [vector((0.0, 0.0, 0.0))] * max(0, 4 - count)
+    return [vector(row) for row in rotate_vectors(beams(count).axes)[:4]] + [vector((0.0, 0.0, 0.0))] * max(
+        0, 4 - count
+    )
 
 
 NAN3, NOT = (math.nan,) * 3, np.full(9, -1.0)
 
 
-def told(row: int, count: int) -> dict[str, Any]:
+def list_beam_fields(row: int, count: int) -> dict[str, Any]:
     """Return what all messages of one row say of beams: of the track that gave the velocity."""
     part, track = reading(count), "water_beam" if row == WET else "beam"
     known = row != LOST
@@ -197,13 +201,13 @@ def told(row: int, count: int) -> dict[str, Any]:
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("dialect", [MessageDialect.OWN, MessageDialect.GZ])
 def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
-    part, own = reading(count), told(row, count)
+    part, beam_fields = reading(count), list_beam_fields(row, count)
     value = T[dvl.MARINE_TYPE](
         header=header(row),
         velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
         dvl_type=1,
-        velocity=own["velocity"],
-        velocity_covar=own["covariance"],
+        velocity=beam_fields["velocity"],
+        velocity_covar=beam_fields["covariance"],
         altitude=part["altitude"][row],
         course_gnd=part["course"][row],
         speed_gnd=part["speed"][row],
@@ -212,11 +216,11 @@ def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
         beam_ranges_valid=row == FULL,
         beam_velocities_valid=row != LOST,
         beam_unit_vec=units(count),
-        range=padded(own["range"], math.nan, np.float64),
-        range_covar=padded(own["range_variance"], -1.0),
-        beam_quality=padded(own["quality"], 10.0),
-        beam_velocity=padded(own["beam_velocity"], math.nan),
-        beam_velocity_covar=padded(own["beam_variance"], -1.0),
+        range=padded(beam_fields["range"], math.nan, np.float64),
+        range_covar=padded(beam_fields["range_variance"], -1.0),
+        beam_quality=padded(beam_fields["quality"], 10.0),
+        beam_velocity=padded(beam_fields["beam_velocity"], math.nan),
+        beam_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
     )
     close(decoded(dvl.make_encoder(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
 
@@ -262,8 +266,8 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Messa
     if uuv:
         assert [beam.velocity_covariance for beam in found.beams] == spread.tolist()
     else:
-        kept = found.raw_velocity_covar if dialect is MessageDialect.DSROS else found.beam_velocity_covar
-        assert list(kept) == spread.astype(np.float32).tolist()
+        covariances = found.raw_velocity_covar if dialect is MessageDialect.DSROS else found.beam_velocity_covar
+        assert list(covariances) == spread.astype(np.float32).tolist()
 
 
 @pytest.mark.requirement("GAP-1")
@@ -312,7 +316,7 @@ def test_both_tracks_have_separate_messages(row: int) -> None:
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("named", [False, True])
 def test_uuv_simulator_message(row: int, named: bool) -> None:
-    part, own = reading(), told(row, 4)
+    part, beam_fields = reading(), list_beam_fields(row, 4)
     frames = tuple(f"sonar{i}" for i in range(4)) if named else ()
     spec = sheet(dialect=MessageDialect.UUV, message_options=DvlMessageOptions(beam_frames=frames))
     poses: list[Any] = []
@@ -320,17 +324,17 @@ def test_uuv_simulator_message(row: int, named: bool) -> None:
         w, x, y, z = beam.rotation
         turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
         along = turn.as_quat()
-        place = T["geometry_msgs/msg/Point"](*map(float, turned(beam.position)))
+        place = T["geometry_msgs/msg/Point"](*map(float, rotate_vectors(beam.position)))
         found = decoded(dvl.make_encoder(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
         sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
         quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
         poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
     sonars = [
         T["uuv_sensor_ros_plugins_msgs/msg/DVLBeam"](
-            range=own["range"][i] if row == FULL else -1.0,
-            range_covariance=own["range_variance"][i],
-            velocity=own["beam_velocity"][i],
-            velocity_covariance=own["beam_variance"][i],
+            range=beam_fields["range"][i] if row == FULL else -1.0,
+            range_covariance=beam_fields["range_variance"][i],
+            velocity=beam_fields["beam_velocity"][i],
+            velocity_covariance=beam_fields["beam_variance"][i],
             pose=T["geometry_msgs/msg/PoseStamped"](
                 header=header(row, frames[i] if named else "dvl_link"), pose=poses[i]
             ),
@@ -339,8 +343,8 @@ def test_uuv_simulator_message(row: int, named: bool) -> None:
     ]
     value = T[dvl.UUV_TYPE](
         header=header(row),
-        velocity=own["velocity"],
-        velocity_covariance=own["covariance"],
+        velocity=beam_fields["velocity"],
+        velocity_covariance=beam_fields["covariance"],
         altitude=part["altitude"][row] if row == FULL else -1.0,
         beams=sonars,
     )
@@ -350,13 +354,13 @@ def test_uuv_simulator_message(row: int, named: bool) -> None:
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_uuv_simulator_twist_and_state(row: int) -> None:
-    sensor, own = mounted(sheet(dialect=MessageDialect.UUV)), told(row, 4)
+    sensor, beam_fields = mounted(sheet(dialect=MessageDialect.UUV)), list_beam_fields(row, 4)
     assert list(dvl.list_companions(sensor, "reading")) == ["_twist", "/state", "_ping"]
     assert list(dvl.list_companions(sensor, "ideal")) == ["_twist", "_ping"]
     covariance = np.zeros((6, 6))
-    covariance[:3, :3] = own["covariance"].reshape(3, 3)
+    covariance[:3, :3] = beam_fields["covariance"].reshape(3, 3)
     covariance[3:, 3:] = -np.eye(3)
-    twist = T["geometry_msgs/msg/Twist"](linear=own["velocity"], angular=vector((0.0, 0.0, 0.0)))
+    twist = T["geometry_msgs/msg/Twist"](linear=beam_fields["velocity"], angular=vector((0.0, 0.0, 0.0)))
     value = T[dvl.TWIST_TYPE](
         header=header(row),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
@@ -370,30 +374,30 @@ def test_uuv_simulator_twist_and_state(row: int) -> None:
 @pytest.mark.parametrize("count", [3, 4, 5])
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 def test_ds_msgs_message(row: int, count: int) -> None:
-    part, own = reading(count), told(row, count)
+    part, beam_fields = reading(count), list_beam_fields(row, count)
     spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
     found = decoded(dvl.make_encoder(mounted(spec), "reading"), row, part)
     uuid = np.asarray(found.ds_header.source_uuid)
     assert uuid.size == 16
     assert uuid.any()
-    valid, clock = stamp(row), stamp(row, told=True)
+    valid, clock = stamp(row), stamp(row, is_published=True)
     value = T[dvl.DS_TYPE](
         header=header(row),
         ds_header=T["ds_core_msgs/msg/DsHeader"](io_time=clock, source_uuid=uuid),
         dvl_time=valid.sec + valid.nanosec * 1e-9,
-        velocity=own["velocity"],
-        velocity_covar=own["covariance"],
+        velocity=beam_fields["velocity"],
+        velocity_covar=beam_fields["covariance"],
         altitude=part["altitude"][row],
         course_gnd=180.0 / math.pi * part["course"][row],
         speed_gnd=part["speed"][row],
         num_good_beams=int(part["num_good_beams"][row]),
         speed_sound=1480.0,
         beam_unit_vec=units(count),
-        range=padded(own["range"], math.nan, np.float64),
-        range_covar=padded(own["range_variance"], -1.0),
-        beam_quality=padded(own["quality"], 10.0),
-        raw_velocity=padded(own["beam_velocity"], math.nan),
-        raw_velocity_covar=padded(own["beam_variance"], -1.0),
+        range=padded(beam_fields["range"], math.nan, np.float64),
+        range_covar=padded(beam_fields["range_variance"], -1.0),
+        beam_quality=padded(beam_fields["quality"], 10.0),
+        raw_velocity=padded(beam_fields["beam_velocity"], math.nan),
+        raw_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
         velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
         coordinate_mode=1,
         dvl_type=0,
@@ -407,15 +411,15 @@ def test_ranges_message_has_the_beam_ranges() -> None:
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
     found = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL, part)
     assert found.header == header(FULL)
-    assert found.ds_header.io_time == stamp(FULL, told=True)
+    assert found.ds_header.io_time == stamp(FULL, is_published=True)
     assert found.soundspeed_correction_type == 1
-    ends = turned(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
-    for i, one in enumerate(found.ranges):
-        assert one.range.header == header(FULL)
-        assert [one.range.point.x, one.range.point.y, one.range.point.z] == pytest.approx(
+    ends = rotate_vectors(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
+    for i, item in enumerate(found.ranges):
+        assert item.range.header == header(FULL)
+        assert [item.range.point.x, item.range.point.y, item.range.point.z] == pytest.approx(
             ends[i], nan_ok=True, rel=1e-12, abs=0.0
         )
-        assert (one.range_quality, one.range_validity) == ((10.0, 0) if i == 1 else (250.0, 3))
+        assert (item.range_quality, item.range_validity) == ((10.0, 0) if i == 1 else (250.0, 3))
 
 
 @pytest.mark.requirement("DVW-5")
@@ -431,7 +435,9 @@ def test_point_cloud_lies_along_the_beams(points: int, named: bool) -> None:
     assert not found.channels
     steps = np.linspace(0.0, 1.0, points) if points > 1 else np.ones(1)
     far = reading()["beam_range"][FULL]
-    rows = [turned(place + step * far[i] * beams(4).axes[i]) for i, place in enumerate(PLACES[:4]) for step in steps]
+    rows = [
+        rotate_vectors(place + step * far[i] * beams(4).axes[i]) for i, place in enumerate(PLACES[:4]) for step in steps
+    ]
     if named:
         w, x, y, z = at.rotation
         rows = [Rotation.from_quat([x, y, z, w]).apply(row) + at.position for row in rows]
@@ -449,8 +455,8 @@ def test_invalid_number_of_points_is_an_error(points: float) -> None:
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_ideal_and_bias_messages_have_no_variance(dialect: MessageDialect) -> None:
     part = reading()
-    kept = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
-    ideal = replace(part, arrays={**{name: part[name] for name in kept}, "time_of_validity": part["time_of_validity"]})
+    names = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
+    ideal = replace(part, arrays={**{name: part[name] for name in names}, "time_of_validity": part["time_of_validity"]})
     found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
     covariance = found.velocity_covariance if dialect is MessageDialect.UUV else found.velocity_covar
     assert not np.any(covariance)
@@ -514,7 +520,7 @@ def test_gazebo_message(ids: tuple[int, ...]) -> None:
     part = reading()
     sensor = mounted(sheet(dialect=MessageDialect.GZ, message_options=DvlMessageOptions(beam_ids=ids)))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part, 7)]
-    axes, cosine = turned(beams(4).axes), math.cos(math.radians(30.0))
+    axes, cosine = rotate_vectors(beams(4).axes), math.cos(math.radians(30.0))
     assert len(found) == 3
     for i, (row, value) in enumerate(zip((FULL, LOST, WET), found, strict=True)):
         assert (value.header.stamp.sec, value.header.stamp.nsec) == (stamp(row).sec, stamp(row).nanosec)
@@ -707,7 +713,7 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
         assert placed(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(
             own, rel=1e-12, abs=0.0
         )
-        assert placed(found["dvl_link"].pose, turned(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(
+        assert placed(found["dvl_link"].pose, rotate_vectors(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(
             own, rel=1e-12, abs=0.0
         )
         assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)

@@ -24,35 +24,35 @@ WORLD = example_world(("r", Range.example_spec()))
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ranges") / "run.mcap"
     ns.record(WORLD, path, 2.0, seed=5, epoch=1000)
     return path
 
 
-def told(reading: Any) -> Any:
+def convert_to_rep_117(reading: Any) -> Any:
     """Return ranges as REP 117 has them."""
     rows = zip(reading["range"].tolist(), reading["out_of_range"].tolist(), strict=True)
     return np.array([math.inf if side == 1 else -math.inf if side == -1 else r for r, side in rows], dtype=np.float32)
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8", "REC-1:mcap")
-def test_range_messages_round_trip(recorded: Path) -> None:
+def test_range_messages_round_trip(recording: Path) -> None:
     reading = ns.simulate(WORLD, 2.0, seed=5, epoch=1000)["robot::arm::r"]
     found: list[Any] = []
-    with recorded.open("rb") as file:
+    with recording.open("rb") as file:
         for _, channel, _, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             if channel.topic == "/r":
                 found.append(value)
-    assert np.array_equal(np.array([value.range for value in found], dtype=np.float32), told(reading))
-    assert np.isfinite(told(reading)).any()
-    assert np.isposinf(told(reading)).any()
+    assert np.array_equal(np.array([value.range for value in found], dtype=np.float32), convert_to_rep_117(reading))
+    assert np.isfinite(convert_to_rep_117(reading)).any()
+    assert np.isposinf(convert_to_rep_117(reading)).any()
     sheet = Range.example_spec()
     first = found[0]
     assert (first.radiation_type, first.header.frame_id) == (0, "r")
     limits = [first.field_of_view, first.min_range, first.max_range]
     assert limits == pytest.approx([sheet.beam.width, sheet.minimum_range, sheet.maximum_range], rel=1e-7, abs=0.0)
-    with AnyReader([recorded]) as reader:
+    with AnyReader([recording]) as reader:
         (connection,) = (connection for connection in reader.connections if connection.topic == "/r")
         assert connection.msgtype == "sensor_msgs/msg/Range"
         raws = [raw for _, _, raw in reader.messages([connection])]

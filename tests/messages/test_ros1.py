@@ -30,18 +30,18 @@ TEXTS = {
 """Lengths and texts of different sizes, of which each type takes those that it has."""
 
 
-def filled(made: CdrLayout, rows: int = 5) -> ByteArray:
+def make_random_messages(layout: CdrLayout, rows: int = 5) -> ByteArray:
     """Return messages whose numbers are random bytes."""
     rng = np.random.default_rng(3)
-    out = np.tile(np.frombuffer(made.template, dtype=np.uint8), (rows, 1))
-    for place in made.fields.values():
+    out = np.tile(np.frombuffer(layout.template, dtype=np.uint8), (rows, 1))
+    for place in layout.fields.values():
         size = np.dtype(place.dtype).itemsize * max(place.count, 1)
         out[:, place.offset : place.offset + size] = rng.integers(0, 256, (rows, size))
     return out
 
 
 def check(message: MessageEncoder, numbered: bool) -> None:
-    rows, found = filled(message.layout), make_ros1_packing(message)
+    rows, found = make_random_messages(message.layout), make_ros1_packing(message)
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(message.schema, message.type))
     assert (found.shape.sequence >= 0) == numbered
@@ -80,6 +80,6 @@ def test_sequence_numbers_wrap_around() -> None:
     found = make_ros1_packing(
         MessageEncoder("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
     )
-    rows = filled(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
+    rows = make_random_messages(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
     numbers = found.pack(rows, 2**32 - 2)[:, found.shape.sequence : found.shape.sequence + 4].copy().view("<u4")[:, 0]
     assert numbers.tolist() == [2**32 - 2, 2**32 - 1, 0]

@@ -34,20 +34,20 @@ def rows(block: MotionBlock) -> list[list[float]]:
 @pytest.mark.requirement("LIV-1")
 def test_motion_with_memory_returns_past_states() -> None:
     complete, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
-    said = {}
+    answers = {}
     for n in range(1, COUNT):
         for driven in (complete, forgetful):
             driven.push(n * STEP, state(n * STEP))
         instant = (n - 0.37) * STEP
-        said[n] = instant, rows(forgetful.at(np.array([instant])))
+        answers[n] = instant, rows(forgetful.at(np.array([instant])))
         for back in (0, 1, 17, 34):
-            if n - back in said:
-                asked, was = said[n - back]
+            if n - back in answers:
+                asked, was = answers[n - back]
                 assert rows(complete.at(np.array([asked]))) == was
-    times = np.array([said[n][0] for n in (COUNT - 1, COUNT - 30, COUNT - 8)])
+    times = np.array([answers[n][0] for n in (COUNT - 1, COUNT - 30, COUNT - 8)])
     together = complete.at(times)
     alone = [complete.at(times[k : k + 1]) for k in range(3)]
-    for array, *parts in zip(together.arrays, *(one.arrays for one in alone), strict=True):
+    for array, *parts in zip(together.arrays, *(block.arrays for block in alone), strict=True):
         assert array.tolist() == np.concatenate(parts).tolist()
     for driven, gone in ((complete, MEMORY + 2.0 * STEP), (forgetful, 1.5 * STEP)):
         with pytest.raises(ns.NavsenseError, match="must be inside the last "):
@@ -114,11 +114,11 @@ def tumbling(t: float, *given: str) -> State:
     return replace(State(pose, angular_frame="body"), **known)  # type: ignore[arg-type]  # fields of vectors
 
 
-def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
+def find_largest_errors(h: float, fields: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
     """Return the largest error of each array from 0.5 to 1 s, at these fractions of each step of length h (s)."""
-    driven, found = DrivenMotion(tumbling(0.0, *given)), dict.fromkeys(ARRAYS, 0.0)
+    driven, found = DrivenMotion(tumbling(0.0, *fields)), dict.fromkeys(ARRAYS, 0.0)
     for n in range(1, round(1.0 / h) + 1):
-        driven.push(n * h, tumbling(n * h, *given))
+        driven.push(n * h, tumbling(n * h, *fields))
         if n * h < 0.5:
             continue
         time = np.array([n * h if share == 1.0 else (n - 1 + share) * h for share in shares])
@@ -146,7 +146,7 @@ def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[s
 def test_missing_fields_are_derived_to_the_documented_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
     """Half the step has 2^-order of the error; order 0 means exact. Linear and angular, pose to acceleration."""
     for orders, shares in ((at_ends, (1.0,)), (inside, (0.2, 0.5, 0.8))):
-        wide, narrow = worst(0.01, given, shares), worst(0.005, given, shares)
+        wide, narrow = find_largest_errors(0.01, given, shares), find_largest_errors(0.005, given, shares)
         for name, order in zip(ARRAYS, orders.replace(" ", ""), strict=True):
             if order == "0":
                 assert wide[name] < 1e-14

@@ -192,9 +192,9 @@ def test_long_log_needs_little_memory(tmp_path: Path) -> None:
     load(path)  # imports
     tracemalloc.start()
     found = load(path)
-    kept, peak = tracemalloc.get_traced_memory()
+    allocated, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < 15 * 8 * count + 100_000
+    assert allocated < 15 * 8 * count + 100_000
     assert peak < (24 * 8 + 2) * count + 4 * 8 * BLOCK
     expected = CubicSpline(time, rows[:, 1:], bc_type="not-a-knot").c.transpose(1, 0, 2)
     np.testing.assert_array_equal(found.trajectory.coefficients, expected)

@@ -27,7 +27,7 @@ rotations = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: max(m
 poses = st.builds(Pose, vectors, rotations)
 
 
-def wander() -> Trajectory:
+def make_motion() -> Trajectory:
     """Return a motion that moves and turns about all axes."""
     turns = [(0.0, 0.0, 0.0), (0.4, -0.2, 0.9), (-0.3, 0.5, 1.8), (0.2, 0.1, 2.9), (0.7, -0.6, 3.5)]
     places = [(0.0, 0.0, 0.0), (1.0, 2.0, -0.5), (3.0, 1.0, 0.5), (4.0, -1.0, 1.0), (2.0, 0.0, 0.0)]
@@ -74,13 +74,13 @@ def test_stationary_motion_has_its_pose_and_zero_rates() -> None:
 
 
 def test_truth_is_read_only() -> None:
-    for motion in (Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()):
+    for motion in (Stationary(), attach(make_motion(), Pose((1.0, 0.0, 0.0))), make_motion()):
         for array in motion.at(np.array([1.0])).arrays:
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 99.0
 
 
-@pytest.mark.parametrize("motion", [Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()])
+@pytest.mark.parametrize("motion", [Stationary(), attach(make_motion(), Pose((1.0, 0.0, 0.0))), make_motion()])
 def test_no_instants_give_an_empty_block(motion: Motion) -> None:
     block = motion.at(np.empty(0))
     assert block.position_w.shape == (0, 3)
@@ -88,7 +88,7 @@ def test_no_instants_give_an_empty_block(motion: Motion) -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("motion", [Stationary(), wander(), AttachedMotion(wander(), Pose((1.0, 0.0, 0.0)))])
+@pytest.mark.parametrize("motion", [Stationary(), make_motion(), AttachedMotion(make_motion(), Pose((1.0, 0.0, 0.0)))])
 def test_error_outside_the_motion_names_the_time(motion: Motion, bad: float) -> None:
     with pytest.raises(MotionError, match=r"instant 1 \(s\)") as caught:
         motion.at(np.array([0.5, bad]))
@@ -120,7 +120,7 @@ def test_rotating_rod_has_centripetal_and_tangential_acceleration(rate: float, g
 @pytest.mark.requirement("IMU-2")
 @given(pose=poses)
 def test_lever_arm_equals_the_formula_with_rotation_matrices(pose: Pose) -> None:
-    base = wander()
+    base = make_motion()
     time = np.linspace(0.0, base.end, 23)
     body, block = base.at(time), AttachedMotion(base, pose).at(time)
     turn, r = Rotation.from_quat(body.rotation_wb, scalar_first=True), np.array(pose.position)
@@ -145,7 +145,7 @@ def test_lever_arm_equals_the_formula_with_rotation_matrices(pose: Pose) -> None
 
 @pytest.mark.requirement("IMU-2", "TRU-1")
 def test_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
-    motion = AttachedMotion(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
+    motion = AttachedMotion(make_motion(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
     # Off the knots: across one the third derivative jumps, and the formula below is no longer of fourth order.
     time = np.linspace(0.05, 0.95, 40)
     h = 1e-3
@@ -153,9 +153,9 @@ def test_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
     far_before, far_after = motion.at(time - 2 * h), motion.at(time + 2 * h)
     block = motion.at(time)
     pairs = [("position_w", "velocity_w"), ("velocity_w", "acceleration_w")]
-    for whole, rate in [*pairs, ("angular_velocity_b", "angular_acceleration_b")]:
-        near = vars(after)[whole] - vars(before)[whole]
-        far = vars(far_after)[whole] - vars(far_before)[whole]
+    for quantity, rate in [*pairs, ("angular_velocity_b", "angular_acceleration_b")]:
+        near = vars(after)[quantity] - vars(before)[quantity]
+        far = vars(far_after)[quantity] - vars(far_before)[quantity]
         # Fourth order: h^4 / 30 times the fifth derivative, below 1e3, and rounding of some 1e-15 / h.
         np.testing.assert_allclose(
             (8.0 * near - far) / (12.0 * h), vars(block)[rate], atol=2e-10, err_msg=rate, rtol=0.0
@@ -164,7 +164,7 @@ def test_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
 
 @given(inner=poses, outer=poses)
 def test_mounting_twice_equals_mounting_with_the_composed_pose(inner: Pose, outer: Pose) -> None:
-    base = wander()
+    base = make_motion()
     time = np.linspace(0.0, base.end, 7)
     twice, once = (
         AttachedMotion(AttachedMotion(base, outer), inner).at(time),
@@ -187,7 +187,7 @@ def test_mount_on_a_stationary_frame_is_stationary(base: Pose, pose: Pose) -> No
 
 
 def test_identity_mount_returns_the_base_motion() -> None:
-    base = wander()
+    base = make_motion()
     assert attach(base, IDENTITY) is base
     time = np.linspace(0.0, base.end, 5)
     assert_equal(AttachedMotion(base, IDENTITY).at(time), base.at(time))
@@ -195,7 +195,7 @@ def test_identity_mount_returns_the_base_motion() -> None:
 
 
 def test_mounted_motion_ends_with_its_base() -> None:
-    base = wander()
+    base = make_motion()
     motion = AttachedMotion(base, Pose((1.0, 0.0, 0.0)))
     assert motion.end == base.end
     motion.at(np.array([base.end]))
@@ -205,7 +205,7 @@ def test_mounted_motion_ends_with_its_base() -> None:
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=5), pose=poses)
 def test_values_do_not_depend_on_block_size(cuts: list[int], pose: Pose) -> None:
-    motion = AttachedMotion(wander(), pose)
+    motion = AttachedMotion(make_motion(), pose)
     time = np.linspace(0.0, motion.end, 60)
     parts = [motion.at(part) for part in np.split(time, sorted(cuts))]
     joined = MotionBlock(*(np.concatenate(columns) for columns in zip(*map(astuple, parts), strict=True)))

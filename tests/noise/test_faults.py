@@ -45,7 +45,7 @@ def record(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def dropped(rate: float, count: int, serial: int) -> BoolArray:
+def find_dropped(rate: float, count: int, serial: int) -> BoolArray:
     return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, serial=serial)["says"]
 
 
@@ -54,8 +54,8 @@ def dropped(rate: float, count: int, serial: int) -> BoolArray:
 @pytest.mark.parametrize("rate", [2.0, 200.0])
 def test_share_of_faulty_samples_is_the_declared_one_from_the_start(rate: float) -> None:
     serials, share = 4000, 0.2 / 1.2
-    seen = np.array([dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
-    assert (np.abs(seen.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
+    dropped_ends = np.array([find_dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
+    assert (np.abs(dropped_ends.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
 
 
 @pytest.mark.compiled
@@ -65,7 +65,7 @@ def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) 
     """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent serial numbers."""
     serials, share, lag = 4000, 0.2 / 1.2, 0.3
     count = int(lag * rate) + 1
-    pairs = np.array([dropped(rate, count, serial)[[0, -1]] for serial in range(serials)])
+    pairs = np.array([find_dropped(rate, count, serial)[[0, -1]] for serial in range(serials)])
     on = pairs[pairs[:, 0], 1]
     expected = share + (1.0 - share) * math.exp(-(0.5 + 2.5) * lag)
     assert abs(on.mean() - expected) < Z * math.sqrt(expected * (1.0 - expected) / on.size)
@@ -79,10 +79,10 @@ def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
     assert (np.isnan(faulty["x"]) == quiet).all()
     assert (np.isnan(faulty["v"]) == quiet[:, None]).all()
     speaking = np.flatnonzero(faulty["says"])
-    shown = faulty["x"][speaking]
-    assert (np.diff(shown) >= 0.0).all()
-    assert (shown < speaking).any(), "now and then it is stuck"
-    fresh = speaking[shown == speaking]
+    published = faulty["x"][speaking]
+    assert (np.diff(published) >= 0.0).all()
+    assert (published < speaking).any(), "now and then it is stuck"
+    fresh = speaking[published == speaking]
     assert fresh.size > speaking.size / 2
     assert np.array_equal(faulty["n"][fresh], fresh)
     late = record(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]

@@ -56,7 +56,7 @@ IMU = "robot::arm::imu"
 pytestmark = pytest.mark.compiled  # nothing here is a kernel
 
 
-def sea() -> ns.World:
+def make_world() -> ns.World:
     """Return a robot with one of each sensor, in water that moves."""
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     return dataclasses.replace(
@@ -68,7 +68,7 @@ def sea() -> ns.World:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in every format."""
     folder = tmp_path_factory.mktemp("convert")
-    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
+    ns.record(make_world(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
     return folder
 
 
@@ -102,14 +102,14 @@ def arrived(found: Messages) -> Messages:
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
 def test_messages_are_converted_unchanged(recorded: Path, tmp_path: Path, name: str) -> None:
     complete, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
-    one = arrived(complete)
+    by_arrival = arrived(complete)
     for suffix in (".mcap", ".bag", ".db3", ""):
         result = convert(recorded / name, tmp_path / f"b{suffix[1:]}{suffix}")
         assert result.count == sum(map(len, complete.values()))
         if suffix == ".mcap":
-            assert in_mcap(result.path) == (complete if name == "a.mcap" else one)
+            assert in_mcap(result.path) == (complete if name == "a.mcap" else by_arrival)
         else:
-            assert in_bag(result.path) == (old if suffix == ".bag" else one)
+            assert in_bag(result.path) == (old if suffix == ".bag" else by_arrival)
         assert (
             read_summary(result.path).entries
             == read_summary(recorded / ("a.bag" if suffix == ".bag" else "a.mcap")).entries
@@ -147,7 +147,7 @@ def test_arrays_are_converted_bitwise(recorded: Path, tmp_path: Path, first: str
     }
 
 
-def plain(path: Path) -> dict[str, list[Any]]:
+def read_messages(path: Path) -> dict[str, list[Any]]:
     """Return the messages of an MCAP recording by topic, as rosbags reads them."""
     found: dict[str, list[Any]] = {}
     with AnyReader([path]) as reader:
@@ -163,27 +163,31 @@ def test_losses_equal_the_documentation(recorded: Path, tmp_path: Path) -> None:
     before, after = in_mcap(recorded / "a.mcap"), in_mcap(tmp_path / "b.mcap")
     assert before.keys() == after.keys()
     for topic, several in before.items():
-        assert [one[:2] for one in after[topic]] == [one[:2] for one in several]
+        assert [actual[:2] for actual in after[topic]] == [actual[:2] for actual in several]
     unlike = {topic for topic, several in before.items() if several != after[topic]}
     assert unlike <= {"/navsat", "/navsat/ideal", "/truth/robot", "/truth/robot/accel"}
-    old, new = plain(recorded / "a.mcap"), plain(tmp_path / "b.mcap")
+    old, new = read_messages(recorded / "a.mcap"), read_messages(tmp_path / "b.mcap")
     for topic in unlike:
-        for one, other in zip(old[topic], new[topic], strict=True):
-            assert unequal(one, other) <= {"latitude", "longitude", "twist", "accel"}
+        for actual, converted in zip(old[topic], new[topic], strict=True):
+            assert find_differences(actual, converted) <= {"latitude", "longitude", "twist", "accel"}
             for name in ("latitude", "longitude"):
-                if hasattr(one, name) and not np.isnan(getattr(one, name)):
-                    assert abs(getattr(one, name) - getattr(other, name)) <= np.spacing(abs(getattr(one, name)))
+                if hasattr(actual, name) and not np.isnan(getattr(actual, name)):
+                    assert abs(getattr(actual, name) - getattr(converted, name)) <= np.spacing(
+                        abs(getattr(actual, name))
+                    )
             if "truth" in topic:
-                vector, again = (m.twist.twist.linear if hasattr(m, "twist") else m.accel.linear for m in (one, other))
+                vector, again = (
+                    m.twist.twist.linear if hasattr(m, "twist") else m.accel.linear for m in (actual, converted)
+                )
                 size = np.hypot(np.hypot(vector.x, vector.y), vector.z)
                 for axis in "xyz":
                     assert abs(getattr(vector, axis) - getattr(again, axis)) <= 8.0 * np.finfo(float).eps * size
 
 
-def unequal(one: Any, other: Any) -> set[str]:
+def find_differences(actual: Any, converted: Any) -> set[str]:
     """Return the fields of two messages that are not alike."""
-    names = {field.name for field in dataclasses.fields(one)}
-    return {name for name in names if repr(getattr(one, name)) != repr(getattr(other, name))}
+    names = {field.name for field in dataclasses.fields(actual)}
+    return {name for name in names if repr(getattr(actual, name)) != repr(getattr(converted, name))}
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -280,8 +284,8 @@ FOREIGN = {"/imu/data": "sensor_msgs/msg/Imu", "/leak": OTHER}
 @pytest.mark.requirement("REC-1:convert")
 def test_foreign_types_are_copied_with_their_definitions(foreign: Path, tmp_path: Path) -> None:
     places = [foreign, tmp_path / "b.mcap", tmp_path / "b.db3", tmp_path / "c", tmp_path / "d.bag"]
-    for one, other in itertools.pairwise(places):
-        assert convert(one, other).losses == []
+    for first, second in itertools.pairwise(places):
+        assert convert(first, second).losses == []
     assert in_bag(places[-1]) == in_bag(foreign)
     with AnyReader([tmp_path / "b.mcap"]) as reader:
         leaks: list[Any] = [
@@ -341,8 +345,8 @@ def test_debian_rosbag_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> 
     convert(recorded / "a.npz", tmp_path / "b.bag")
     command = [sys.executable, "-c", WITH_MASTER, PLAY, tmp_path / "b.bag", tmp_path]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
-    code, said, published = json.loads(ran.stdout)
-    assert (code, "Done." in said) == (0, True), said + ran.stderr
+    code, output, published = json.loads(ran.stdout)
+    assert (code, "Done." in output) == (0, True), output + ran.stderr
     types = {entry.name: entry.type.replace("/msg/", "/") for entry in read_summary(recorded / "a.bag").entries}
     types[METADATA_TOPIC] = "std_msgs/String"
     own = ("/rosout", "/clock")
@@ -365,7 +369,7 @@ def test_euroc_state_is_that_of_the_imu_frame(recorded: Path) -> None:
     assert np.array_equal(table[:, 1:4], imu["angular_velocity"][imu.emitted])
     assert np.array_equal(table[:, 4:], imu["linear_acceleration"][imu.emitted])
     state = np.loadtxt(folder / "state_groundtruth_estimate0" / "data.csv", delimiter=",")
-    link, pose = known.truth["robot::arm"], sea().sensors[0].pose
+    link, pose = known.truth["robot::arm"], make_world().sensors[0].pose
     turn = Rotation.from_quat(link.orientation, scalar_first=True)
     assert np.allclose(state[:, 1:4], link.position + turn.apply(pose.position), rtol=0, atol=1e-12)
     own = turn * Rotation.from_quat(pose.rotation, scalar_first=True)
@@ -422,7 +426,7 @@ def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag", "CLK-5")
 def test_epoch_option_replaces_epoch_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From arrays the messages are those of a run of that epoch."""
-    world = sea()
+    world = make_world()
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.npz"], DURATION, seed=5)
     ns.record(world, [tmp_path / "b.mcap", tmp_path / "b.npz"], DURATION, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "c.mcap", epoch=EPOCH)
@@ -473,7 +477,7 @@ def test_euroc_folder_is_read_back(recorded: Path, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_every_format_can_be_replayed_as_motion(recorded: Path) -> None:
-    world = sea()
+    world = make_world()
     still = dataclasses.replace(world, sensors=world.sensors[:1])
     truth = ns.open(recorded / "a.npz").truth["robot::base"]
     until = float(truth.time[-1])

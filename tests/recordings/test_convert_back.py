@@ -29,7 +29,7 @@ EPOCH = 1000
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def struck() -> ns.World:
+def make_world() -> ns.World:
     """Return a robot whose sensors have faults, late or not, by a clock that errs."""
     world = example_world(("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("navsat", NavSat.example_spec()))
     planned = (ScheduledFault("dropout", 0.15, 0.2), ScheduledFault("stuck", 0.3, 0.45))
@@ -47,14 +47,14 @@ def struck() -> ns.World:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording of faults in four formats, and what was made of them."""
     place = tmp_path_factory.mktemp("back")
-    ns.record(struck(), [place / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 0.6, seed=5, epoch=EPOCH)
+    ns.record(make_world(), [place / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 0.6, seed=5, epoch=EPOCH)
     ways = (("a.bag", "b.mcap"), ("a.bag", "b.npz"), ("a.bag", "b.db3"), ("b.mcap", "c.bag"), ("b.npz", "c.mcap"))
-    for one, other in (*ways, ("a", "d.mcap"), ("b.npz", "e.bag"), ("a.bag", "f")):
-        convert(place / one, place / other)
+    for source, target in (*ways, ("a", "d.mcap"), ("b.npz", "e.bag"), ("a.bag", "f")):
+        convert(place / source, place / target)
     return place
 
 
-def of(loaded: Dataset, name: str) -> ns.Reading:
+def get_reading(loaded: Dataset, name: str) -> ns.Reading:
     """Return the readings of a sensor that is called by its full name, or by the end of it."""
     (found,) = (reading for own, reading in loaded.items() if own.rpartition("::")[2] == name.rpartition("::")[2])
     return found
@@ -70,7 +70,7 @@ def test_faults_are_restored_from_every_format(folder: Path, name: str) -> None:
     for full, expected in known.items():
         acts = pack_fault_bits(expected.fault)[expected.emitted]
         assert acts.any()
-        assert np.array_equal(pack_fault_bits(of(found, full).fault), acts), full
+        assert np.array_equal(pack_fault_bits(get_reading(found, full).fault), acts), full
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
@@ -88,7 +88,7 @@ def test_faults_of_a_bag_copied_by_another_program(folder: Path, tmp_path: Path,
             writer.write(lines[one.id], time + shift * one.topic.endswith("/fault"), data)
     known, found = ns.open(folder / "a.npz"), ns.open(tmp_path / "copy")
     for full, expected in known.items():
-        fault = of(found, full).fault
+        fault = get_reading(found, full).fault
         if shift:
             assert not fault
         else:
@@ -112,7 +112,7 @@ def test_true_times_are_converted(folder: Path) -> None:
         for full, expected in old.items():
             assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), (name, full)
         assert is_identical(dict(found.truth), dict(old.truth))
-    late = of(old, "imu")
+    late = get_reading(old, "imu")
     assert np.allclose(late.arrival - late.time, 0.03, rtol=0, atol=2e-9)
     assert late.clock_error.all()
 

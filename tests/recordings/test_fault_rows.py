@@ -37,7 +37,7 @@ TOPIC = "/imu/fault"
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def struck(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None) -> ns.World:
+def make_world(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None) -> ns.World:
     """Return a robot whose sensors are stuck, dropped out and stuck again."""
     planned = (
         ScheduledFault("stuck", 0.05, 0.3),
@@ -63,10 +63,10 @@ class Lossy:
         self.metadata, self.is_navsense = self.source.metadata, self.source.is_navsense
 
     def read_messages(self) -> Iterator[RawMessage]:
-        for item in self.source.read_messages():
-            at = item.log_time / SECOND - EPOCH
-            if item.channel.topic != TOPIC or not any(first <= at < stop for first, stop in self.spans):
-                yield item
+        for part in self.source.read_messages():
+            at = part.log_time / SECOND - EPOCH
+            if part.channel.topic != TOPIC or not any(first <= at < stop for first, stop in self.spans):
+                yield part
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         return batch_messages(self.read_messages(), topics)
@@ -76,7 +76,7 @@ class Lossy:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording of faults of an IMU, of rows and of messages."""
     place = tmp_path_factory.mktemp("rows")
-    ns.record(struck(("imu", Imu.example_spec())), [place / "a.npz", place / "a.mcap"], 0.8, seed=5, epoch=EPOCH)
+    ns.record(make_world(("imu", Imu.example_spec())), [place / "a.npz", place / "a.mcap"], 0.8, seed=5, epoch=EPOCH)
     return place
 
 
@@ -114,8 +114,8 @@ def test_lost_messages_lose_only_their_rows(
         assert not found.fault
         assert f"{note} its sensor's readings" in reader.losses
         return
-    told = [pack_fault_bits(slab.readings[IMU].fault) for slab in slabs if IMU in slab.readings]
-    assert np.array_equal(np.concatenate(told), np.where(gone, 0, acts))
+    bits = [pack_fault_bits(slab.readings[IMU].fault) for slab in slabs if IMU in slab.readings]
+    assert np.array_equal(np.concatenate(bits), np.where(gone, 0, acts))
     assert (
         f"{note} {gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault" in reader.losses
     )
@@ -139,9 +139,9 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
         assert isinstance(source, McapReader)
         reader = ReadingAssembler(Lossy(source, (span,)))
         found = [slab.readings[IMU] for slab in reader.iter_slices() if IMU in slab.readings]
-    assert max(item.time.size for item in found) <= most + 2
-    assert np.array_equal(np.concatenate([item.time for item in found]), at)
-    assert np.array_equal(np.concatenate([pack_fault_bits(item.fault) for item in found]), np.where(gone, 0, acts))
+    assert max(part.time.size for part in found) <= most + 2
+    assert np.array_equal(np.concatenate([part.time for part in found]), at)
+    assert np.array_equal(np.concatenate([pack_fault_bits(part.fault) for part in found]), np.where(gone, 0, acts))
     note = f"{gone.sum()} of {at.size} of its sensor's readings; they are taken as without a fault"
     assert f"topic {TOPIC}: has no message of the instants of {note}" in reader.losses
 
@@ -166,7 +166,7 @@ def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) 
 @pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01), Latency()])
 def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> None:
     """It is told when it was sent: what arrives is that much later, to the nanosecond."""
-    world = struck(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
+    world = make_world(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
     ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "c.mcap")
@@ -175,21 +175,21 @@ def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> No
         found = ns.open(tmp_path / name)
         assert found.make_header().world.sensors[0].latency == latency
         for full, expected in known.items():
-            told, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]
+            loaded, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]
             assert acts.any()
             assert not acts.all()
-            assert np.array_equal(told.time, expected.time[expected.emitted]), (name, full)
-            assert np.array_equal(pack_fault_bits(told.fault), acts), (name, full)
-            assert np.allclose(told.arrival, expected.arrival[expected.emitted], rtol=0.0, atol=6e-10)
+            assert np.array_equal(loaded.time, expected.time[expected.emitted]), (name, full)
+            assert np.array_equal(pack_fault_bits(loaded.fault), acts), (name, full)
+            assert np.allclose(loaded.arrival, expected.arrival[expected.emitted], rtol=0.0, atol=6e-10)
             validity = expected["time_of_validity"][expected.emitted]
-            assert np.allclose(told["time_of_validity"], validity, rtol=0.0, atol=6e-10, equal_nan=True)
+            assert np.allclose(loaded["time_of_validity"], validity, rtol=0.0, atol=6e-10, equal_nan=True)
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03, 0.01, 0.005), Latency(0.03)], ids=["random", "not said"])
 def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> None:
     """Of a latency that differs from row to row, or is not said, the instants are those of validity, without faults."""
-    ns.record(struck(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
+    ns.record(make_world(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
     with open_messages(tmp_path / "a.mcap") as source:
         if not latency.stddev:
             layout = json.loads(source.metadata[WORLD_KEY])

@@ -185,7 +185,7 @@ def test_interrupt_within_a_slice_keeps_earlier_slices(
     assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
 
 
-def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
+def rename_sensor(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
     """Return the world with one of its sensors under another name, or of another kind."""
     world = made.world()
     sensors = [
@@ -198,7 +198,7 @@ def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -
 @pytest.mark.parametrize("new", ["rov::base::imu/ideal", "rov::base::imu/bias", "truth/rov::base"])
 def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
     spec = Imu() if "imu" in new else Magnetometer()
-    world = renamed(made, made.MAG, new, spec)
+    world = rename_sensor(made, made.MAG, new, spec)
     with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
         recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world))
     assert not list(tmp_path.iterdir())
@@ -207,7 +207,7 @@ def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: 
 
 
 def test_name_with_a_slash_is_allowed_without_conflict(made: ModuleType, tmp_path: Path) -> None:
-    world, name = renamed(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
+    world, name = rename_sensor(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
     slab = made.slab(0)
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
     with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as writer:
@@ -248,7 +248,7 @@ def test_empty_mcap_is_an_error(tmp_path: Path) -> None:
         ns.open(tmp_path / "run.mcap")
 
 
-def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+def rewrite_archive(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """Write an archive anew with its arrays changed; bytes instead of an array stand as they are."""
     with np.load(path) as archive:
         arrays: dict[str, Any] = dict(archive)
@@ -293,7 +293,7 @@ TIME = "rov::base::mag/time"
 )
 def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
     write(made, tmp_path / "run.npz")
-    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
+    bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
     found = []
     for look in (ns.open, read_summary):
         try:
@@ -321,10 +321,10 @@ def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str,
 )
 def test_inconsistent_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: np.ndarray) -> None:
     write(made, tmp_path / "run.npz")
-    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
+    bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
     with pytest.raises(RecordingError, match=rf"damaged: array {made.MAG}/{key}"):
         ns.open(bad)
-    bad = rewritten(
+    bad = rewrite_archive(
         tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
     )
     with pytest.raises(RecordingError, match="damaged: array truth/rov::base/orientation"):

@@ -84,7 +84,7 @@ def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
     return found
 
 
-def read(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any]]]:
+def read_messages(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any]]]:
     """Return (time, message) by topic, by the definitions in the bag alone; `whole` with what it says of itself."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with AnyReader([path if path.suffix == ".bag" else path.parent]) as reader:
@@ -94,14 +94,14 @@ def read(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any
     return found
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a message as lists and numbers; the number that only ROS 1 gives a header is left out."""
     if dataclasses.is_dataclass(value):
         names = [part.name for part in dataclasses.fields(value) if part.name not in ("seq", "__msgtype__")]
-        return {name: plain(getattr(value, name)) for name in names}
+        return {name: to_plain(getattr(value, name)) for name in names}
     if isinstance(value, np.ndarray):
         return [repr(one) for one in value.tolist()]
-    return [plain(one) for one in value] if isinstance(value, list) else repr(value)
+    return [to_plain(one) for one in value] if isinstance(value, list) else repr(value)
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
@@ -117,10 +117,12 @@ def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
 def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
-    found, expected = read(recorded / "run.bag"), read(recorded / "run" / "run.db3")
+    found, expected = read_messages(recorded / "run.bag"), read_messages(recorded / "run" / "run.db3")
     assert set(found) == set(expected)
     for topic, messages in expected.items():
-        assert [(time, plain(one)) for time, one in found[topic]] == [(time, plain(one)) for time, one in messages]
+        assert [(time, to_plain(one)) for time, one in found[topic]] == [
+            (time, to_plain(one)) for time, one in messages
+        ]
         if hasattr(found[topic][0][1], "header"):
             assert [one.header.seq for _, one in found[topic]] == list(range(len(messages)))
 
@@ -169,7 +171,7 @@ def by_ros(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
 @pytest.mark.requirement("REC-1:bag", "CLK-5")
 def test_ros1_reads_the_bags(recorded: Path) -> None:
     kinds, found = by_ros(recorded / "run.bag")
-    expected = read(recorded / "run.bag", complete=True)
+    expected = read_messages(recorded / "run.bag", complete=True)
     assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
     assert kinds["/imu"] == ["sensor_msgs/Imu", 300]
     for topic, messages in expected.items():
@@ -187,7 +189,7 @@ def test_rosbag_info_lists_every_topic(recorded: Path) -> None:
     command = ["/usr/bin/rosbag", "info", "--yaml", str(recorded / "run.bag")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = {line.split()[-1] for line in ran.stdout.splitlines() if "topic:" in line}
-    assert listed == set(read(recorded / "run.bag", complete=True))
+    assert listed == set(read_messages(recorded / "run.bag", complete=True))
     assert "indexed: True" in ran.stdout
 
 
@@ -247,9 +249,9 @@ def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[Message
         assert found[topic].digest == known
         assert found[topic].msgcount == len(expected[topic]) > 0
     assert set(found) == {*expected, METADATA_TOPIC}
-    old, new = read(folder / "dive.bag"), read(folder / "dive" / "dive.db3")
+    old, new = read_messages(folder / "dive.bag"), read_messages(folder / "dive" / "dive.db3")
     for topic in TABLES[dialect]:
-        assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in new[topic]]
+        assert [(t, to_plain(one)) for t, one in old[topic]] == [(t, to_plain(one)) for t, one in new[topic]]
     with Reader2(folder / "dive") as reader:
         hashes = {connection.topic: connection.digest for connection in reader.connections}
     assert all(value.startswith("RIHS01_") for value in hashes.values())
@@ -273,10 +275,10 @@ def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
     ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
     expected = raw(outputs[2])
-    old, new = read(outputs[0]), read(recordings.data_path(outputs[1]))
+    old, new = read_messages(outputs[0]), read_messages(recordings.data_path(outputs[1]))
     assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
     for topic, messages in new.items():
-        assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in messages]
+        assert [(t, to_plain(one)) for t, one in old[topic]] == [(t, to_plain(one)) for t, one in messages]
     run = ns.simulate(world, 1.0, seed=5, epoch=1000)
     for suffix in SUFFIXES:
         run.save(tmp_path / f"saved{suffix}", ros="humble")
@@ -295,7 +297,9 @@ def test_bag_time_includes_the_latency(made: ModuleType, tmp_path: Path) -> None
     part = ns.simulate(world, 1.0, seed=5, epoch=1000)["robot::arm::imu"]
     arrival = 1000 * 10**9 + np.rint(part.arrival * 1e9).astype(np.int64)
     for path in (tmp_path / "run.bag", tmp_path / "run" / "run.db3"):
-        times = [time for time, _ in read(path)[late.topic if late.topic.startswith("/") else "/" + late.topic]]
+        times = [
+            time for time, _ in read_messages(path)[late.topic if late.topic.startswith("/") else "/" + late.topic]
+        ]
         assert times == sorted(arrival[part.emitted].tolist())
     assert part.arrival[part.emitted].min() > 0.2
 
@@ -308,7 +312,7 @@ def test_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None
     for name in ("run.bag", "run.db3"):
         with recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
             writer.write(slab)
-    old, new = read(tmp_path / "run.bag"), read(tmp_path / "run" / "run.db3")
+    old, new = read_messages(tmp_path / "run.bag"), read_messages(tmp_path / "run" / "run.db3")
     assert old.keys() - {"/navsense/recording"} == new.keys()
     assert all(len(old[topic]) == len(new[topic]) for topic in new)
     with Reader1(tmp_path / "run.bag") as bag:
@@ -340,7 +344,7 @@ def test_negative_stamp_in_a_ros1_bag_is_an_error(made: ModuleType, tmp_path: Pa
     with pytest.raises(RecordingError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
         writer.write(dataclasses.replace(slab, readings={made.IMU: shifted}, truth={}))
     writer.close()
-    assert len(read(path)["/imu"]) == 100
+    assert len(read_messages(path)["/imu"]) == 100
 
 
 @pytest.mark.requirement("REC-1:bag")
@@ -356,7 +360,7 @@ def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Pat
     ):
         writer.write(made.slab(0, EPOCH))
         writer.write(slab)
-    found = read(recordings.data_path(path))
+    found = read_messages(recordings.data_path(path))
     assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
 
 
@@ -374,7 +378,7 @@ def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path
         writer.write(made.slab(0, EPOCH))
         writer.write(made.slab(1, EPOCH))
         raise RuntimeError("elsewhere")
-    assert len(read(file)["/imu"]) == 200
+    assert len(read_messages(file)["/imu"]) == 200
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(RecordingError, match="already failed"):
         writer.write(made.slab(0))
@@ -396,13 +400,13 @@ def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suff
 def test_interrupt_within_a_slice_leaves_complete_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    calls, captured = [], rosbag_writer.PendingBag._write
+    calls, original = [], rosbag_writer.PendingBag._write
 
     def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        captured(bag, blocks)
+        original(bag, blocks)
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     path = tmp_path / f"run{suffix}"
@@ -412,7 +416,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
             writer.write(made.slab(second, EPOCH))
-    found = read(recordings.data_path(path))
+    found = read_messages(recordings.data_path(path))
     seconds, rest = divmod(len(found["/imu"]), 100)
     assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
     assert seconds in (3, 4)
@@ -422,7 +426,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 def test_interrupt_on_open_leaves_no_file(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    held, kept = threading.Event(), rosbag_writer.PendingBag._write
+    held, original = threading.Event(), rosbag_writer.PendingBag._write
 
     def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         main = threading.main_thread().ident or 0
@@ -430,7 +434,7 @@ def test_interrupt_on_open_leaves_no_file(
         # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
         while not held.wait(0.05):
             signal.pthread_kill(main, signal.SIGUSR1)
-        kept(bag, blocks)
+        original(bag, blocks)
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
@@ -517,7 +521,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
     write(made, path, 2)
-    assert len(read(file)["/imu"]) == 200
+    assert len(read_messages(file)["/imu"]) == 200
     (tmp_path / "swim").write_text("a file")
     with pytest.raises(RecordingError, match="something else"):
         recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingHeader(made.world(), epoch=EPOCH))
@@ -544,7 +548,7 @@ def test_two_pose_types_and_custom_topics(made: ModuleType, tmp_path: Path) -> N
             tmp_path / f"run{suffix}", recordings.RecordingHeader(world, epoch=EPOCH, duration=1.0)
         ) as writer:
             writer.write(slab)
-        found = read(recordings.data_path(tmp_path / f"run{suffix}"))
+        found = read_messages(recordings.data_path(tmp_path / f"run{suffix}"))
         frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
         assert frames == {"rov::base": 50, "dock::pier": 20}
 

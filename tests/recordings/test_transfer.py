@@ -29,7 +29,7 @@ SECOND = 1_000_000_000
 pytestmark = pytest.mark.requirement("REC-1:convert")
 
 
-def written(path: Path, *topics: tuple[str, str, bytes, bytes], times: tuple[int, ...] = (5 * SECOND,)) -> Path:
+def write_mcap(path: Path, *topics: tuple[str, str, bytes, bytes], times: tuple[int, ...] = (5 * SECOND,)) -> Path:
     """Write messages to an MCAP file by the package mcap: topic, type, definition and bytes, at times (ns)."""
     with path.open("wb") as file:
         writer = Writer(file)
@@ -52,12 +52,12 @@ LATE = {
 @pytest.mark.parametrize("name", LATE)
 def test_times_beyond_the_range_of_a_bag(tmp_path: Path, name: str) -> None:
     last, below = LATE[name]
-    source = written(tmp_path / "a.mcap", ("/b", *BOOL), times=(5 * SECOND, last - 1))
+    source = write_mcap(tmp_path / "a.mcap", ("/b", *BOOL), times=(5 * SECOND, last - 1))
     convert(source, tmp_path / name)
     with AnyReader([tmp_path / name.removesuffix(".db3")]) as reader:
         assert [time for _, time, _ in reader.messages()] == [5 * SECOND, last - 1]
     for time in (last, 2**64 - 1):
-        source = written(tmp_path / "c.mcap", ("/b", *BOOL), times=(5 * SECOND, time))
+        source = write_mcap(tmp_path / "c.mcap", ("/b", *BOOL), times=(5 * SECOND, time))
         with pytest.raises(RecordingError) as found:
             convert(source, tmp_path / f"late_{name}")
         assert str(found.value).startswith(f"{tmp_path / f'late_{name}'} time of a message on topic /b, in seconds: ")
@@ -68,7 +68,7 @@ def test_times_beyond_the_range_of_a_bag(tmp_path: Path, name: str) -> None:
 
 def test_topic_without_a_name(tmp_path: Path) -> None:
     """A bag of ROS 1 with one can be read by nobody; every other recording has a place for it."""
-    source = written(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
+    source = write_mcap(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
     why = "no bag of ROS 1 can be read that has a topic without a name"
     result = convert(source, tmp_path / "b.bag")
     assert (result.count, result.losses) == (1, [f"topic (without a name): {why}"])
@@ -78,13 +78,13 @@ def test_topic_without_a_name(tmp_path: Path) -> None:
         assert (result.count, result.losses) == (2, [])
         assert [entry.name for entry in read_summary(result.path).entries] == ["", "/b"]
     with pytest.raises(RecordingError, match=f"nothing in it can be carried: {why}"):
-        convert(written(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
+        convert(write_mcap(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
 
 
 @pytest.mark.parametrize("data", [b"\0\1\0\0", b"\0\1\0\0\0", b"\0\1\0\0\0\0\0\0"], ids=["none", "one", "padded"])
 def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
     """ROS 2 writes a byte for it in CDR, others nothing at all; in ROS 1 it is nothing."""
-    source = written(tmp_path / "a.mcap", ("/e", *EMPTY, data), ("/b", *BOOL))
+    source = write_mcap(tmp_path / "a.mcap", ("/e", *EMPTY, data), ("/b", *BOOL))
     assert convert(source, tmp_path / "a.bag").count == 2
     with Reader1(tmp_path / "a.bag") as reader:
         found = {line.topic: (line.digest, bytes(said)) for line, _, said in reader.messages()}
@@ -105,7 +105,7 @@ def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
         lambda _: ns.open(""),
         lambda _: report.write("", "page.html"),
         lambda folder: convert("", folder / "b.mcap"),
-        lambda folder: convert(written(folder / "a.mcap", ("/b", *BOOL)), ""),
+        lambda folder: convert(write_mcap(folder / "a.mcap", ("/b", *BOOL)), ""),
         lambda folder: recover_mcap("", folder / "b.mcap"),
         lambda _: recovered_name(""),
     ],
@@ -117,7 +117,7 @@ def test_empty_path_is_not_the_current_folder(tmp_path: Path, ask: Callable[[Pat
 
 
 def test_recovery_to_an_empty_path_is_an_error(tmp_path: Path) -> None:
-    complete = written(tmp_path / "a.mcap", ("/b", *BOOL))
+    complete = write_mcap(tmp_path / "a.mcap", ("/b", *BOOL))
     with pytest.raises(SimulationError, match=r'^--output: ""; must not be empty; name a file or a value$'):
         CliRunner().invoke(cli, ["recover", str(complete), "-o", ""], catch_exceptions=False)
     assert [path.name for path in tmp_path.iterdir()] == [complete.name]

@@ -63,7 +63,7 @@ def reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0,
     return Reading(NAME, "magnetometer", "hull", unit, time, error, arrays, {"field": truth}, errors, **flags)
 
 
-def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
+def make_report_data(found: Reading, height: FloatArray | None = None) -> ReportData:
     truth = {}
     if height is not None:
         n = height.size
@@ -174,7 +174,7 @@ def test_figure_rows_are_evenly_filled(count: int) -> None:
 
 def test_header_has_distance_speed_and_depth_of_a_track() -> None:
     height = np.linspace(-10.0, -35.0, 400)
-    found = recorded(reading(count=10), height)
+    found = make_report_data(reading(count=10), height)
     truth = found.truth["boat::hull"]
     velocity = np.zeros((400, 3))
     velocity[7] = 0.0, 0.3, -0.4
@@ -245,8 +245,8 @@ def test_channel_error_is_split_into_bias_scale_factor_and_noise() -> None:
 @pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
 def test_undeclared_noise_is_a_warning(scale: float, word: str) -> None:
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
-    assert warnings(recorded(reading())) == []
-    messages = warnings(recorded(reading(scale)))
+    assert warnings(make_report_data(reading())) == []
+    messages = warnings(make_report_data(reading(scale)))
     assert [
         f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", messages, strict=True)
     ] == [True] * 3
@@ -265,22 +265,22 @@ def test_attitude_error_is_a_rotation_angle() -> None:
 def test_sensor_without_valid_readings_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
-    text = " ".join(warnings(recorded(reading(valid=valid))))
+    text = " ".join(warnings(make_report_data(reading(valid=valid))))
     assert "no valid reading for 40.02 s from 99.98 s, the longest such time" in text
     assert "10 % of its readings are not valid" in text
-    none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
+    none = warnings(make_report_data(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
     assert none == [f"none of its {COUNT} readings is valid"]
 
 
 @pytest.mark.requirement("CLK-5")
 def test_stamps_far_from_true_time_are_a_warning() -> None:
     assert "stamps are up to 15 ms off true time, at 0 s; readings are 20 ms apart" in warnings(
-        recorded(reading(clock_error=0.015))
+        make_report_data(reading(clock_error=0.015))
     )
-    assert warnings(recorded(reading(clock_error=0.0099))) == []
+    assert warnings(make_report_data(reading(clock_error=0.0099))) == []
     stepped = reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
-    messages = warnings(recorded(replace(stepped, clock_error=error)))
+    messages = warnings(make_report_data(replace(stepped, clock_error=error)))
     assert "1 stamps are not later than the one before" in messages
 
 
@@ -292,7 +292,7 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     field = found["field"].copy()
     field[1000:1500] += 1e-4
     field[4000] += 1.0
-    messages = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
+    messages = warnings(make_report_data(replace(found, arrays={"field": field}, fault=fault)))
     assert messages == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
         "fault: spike, once, 1 rows, from 80 s, until 80.02 s",
@@ -300,7 +300,7 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
 
 
 def test_recording_that_ends_early_is_a_warning() -> None:
-    found = replace(recorded(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
+    found = replace(make_report_data(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
     assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
 
 
@@ -328,22 +328,22 @@ def test_waterfall_has_column_means() -> None:
     velocity[500:, :, 2] = -1.0
     figure = doppler.waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
     image = pytest.importorskip("PIL.Image")
-    shown = []
+    columns = []
     for plot in figure.plots:
         data = plot.elements[0].partition("base64,")[2].partition('"')[0]
-        shown.append(
+        columns.append(
             np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))[:: doppler.PIXELS_PER_ROW]
         )
-    assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
+    assert columns[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == png.colour_pixels(np.array(0.5 + 0.5 * value / most), png.SIGNED_COLOURS)).all()
-    assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
-    assert (shown[2][:, :200] != shown[2][:, -1:]).any()
+        assert (columns[0][row] == png.colour_pixels(np.array(0.5 + 0.5 * value / most), png.SIGNED_COLOURS)).all()
+    assert (columns[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
+    assert (columns[2][:, :200] != columns[2][:, -1:]).any()
 
 
 def test_track_without_ground_is_plotted_alone() -> None:
-    chart = make_track_map(recorded(reading(), np.linspace(0.0, -5.0, 400)))
+    chart = make_track_map(make_report_data(reading(), np.linspace(0.0, -5.0, 400)))
     assert chart is not None
     assert chart.relief is None
     assert chart.tracks[0].min_clearance is None
@@ -353,7 +353,7 @@ def test_track_without_ground_is_plotted_alone() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
 def test_page_is_written_for_minimal_recordings(count: int) -> None:
     height = np.zeros(max(count, 1))
-    text = make_page(recorded(reading(count=count), height))
+    text = make_page(make_report_data(reading(count=count), height))
     assert f"<h2>{NAME}</h2>" in text
     assert not re.search(r'd="[^"]*(nan|inf)', text)
     if not count:
@@ -362,15 +362,15 @@ def test_page_is_written_for_minimal_recordings(count: int) -> None:
 
 def test_readings_without_truth_or_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
-    assert "its ideal readings are not recorded" in make_page(recorded(bare))
+    assert "its ideal readings are not recorded" in make_page(make_report_data(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
-    assert "none of its 200 readings is valid" in make_page(recorded(lost))
+    assert "none of its 200 readings is valid" in make_page(make_report_data(lost))
 
 
 @pytest.mark.compiled
 def test_hour_of_a_fast_sensor_gives_a_small_page() -> None:
     """Whatever the number of rows, a line has no more points than twice the columns."""
-    short, long = (len(make_page(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
+    short, long = (len(make_page(make_report_data(reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
 
 
@@ -489,7 +489,7 @@ def test_page_accepts_any_values(values: tuple[float, ...], where: str) -> None:
     for count in (2_000, 2, 1, 0):
         found = reading(count=count)
         odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
-        text = make_page(recorded(replace(found, **{where: {**getattr(found, where), "field": odd}})))
+        text = make_page(make_report_data(replace(found, **{where: {**getattr(found, where), "field": odd}})))
         assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
 
 
@@ -504,7 +504,7 @@ def test_clock_stability_excludes_clock_faults() -> None:
         complete = reading()
         found = replace(complete, clock_error=error)
         cut = replace(
-            recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
+            make_report_data(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
         (shown,) = clocks.make_sections(cut)
         _, figure = clocks.make_figures(shown, cut.span)

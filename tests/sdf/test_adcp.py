@@ -109,7 +109,7 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
         assert line in text
 
 
-def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
+def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     """Yield each field that holds a value, and whether it is another than by default."""
     if not is_dataclass(value) or isinstance(value, type):
         yield path, value != default
@@ -117,12 +117,12 @@ def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     for field in fields(value):
         found = getattr(value, field.name)
         own = getattr(default, field.name) if type(default) is type(value) else field.default
-        yield from told(found, own, f"{path}.{field.name}")
+        yield from iter_fields(found, own, f"{path}.{field.name}")
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
 def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
-    found = dict(told(sheet(load(in_link(FULL))), Adcp(), "adcp"))
+    found = dict(iter_fields(sheet(load(in_link(FULL))), Adcp(), "adcp"))
     unsaid = {name.removeprefix("adcp.") for name, is_other in found.items() if not is_other}
     assert unsaid == set(OTHERS)
     assert {name.split(".")[1] for name in found} == {field.name for field in fields(Adcp)}

@@ -88,7 +88,7 @@ def mesh(name: str) -> str:
     return f"<mesh><uri>{name}</uri></mesh>"
 
 
-def bed(name: str) -> str:
+def make_heightmap(name: str) -> str:
     return f"<heightmap><uri>{name}</uri><size>20 20 5</size></heightmap>"
 
 
@@ -123,12 +123,37 @@ SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
     "STL cut off": (mesh, "a.stl", stl(np.zeros((3, 3, 3)))[:-9], "a.stl STL file: 225 bytes; must be 234 bytes"),
     "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4 OBJ file's face: f 1 2 4"),
     "corner nowhere": (mesh, "a.obj", CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3", "corners of triangle 1 (m)"),
-    "not square": (bed, "bed.png", image(5, 9), "bed.png heightmap image (columns, rows): (9, 5); must be square"),
-    "image cut off": (bed, "bed.png", image(5, 5)[:-30], "bed.png image: ends too early; must be a complete PNG file"),
-    "NaN": (bed, "bed.asc", GRID + b"1 2\n3 nan\n", "height in row 2, column 2: nan; must be finite; 1 of 4 are not"),
-    "no data": (bed, "bed.asc", GRID + b"1 2\n3 -9999\n", "height in row 2, column 2: no data; must be finite"),
-    "too few": (bed, "bed.asc", GRID + b"1 2\n3\n", "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2"),
-    "uneven": (bed, "bed.txt", b"1 2 3\n4 5\n", "lengths of the grid's rows: [2, 3]; must be all the same"),
+    "not square": (
+        make_heightmap,
+        "bed.png",
+        image(5, 9),
+        "bed.png heightmap image (columns, rows): (9, 5); must be square",
+    ),
+    "image cut off": (
+        make_heightmap,
+        "bed.png",
+        image(5, 5)[:-30],
+        "bed.png image: ends too early; must be a complete PNG file",
+    ),
+    "NaN": (
+        make_heightmap,
+        "bed.asc",
+        GRID + b"1 2\n3 nan\n",
+        "height in row 2, column 2: nan; must be finite; 1 of 4 are not",
+    ),
+    "no data": (
+        make_heightmap,
+        "bed.asc",
+        GRID + b"1 2\n3 -9999\n",
+        "height in row 2, column 2: no data; must be finite",
+    ),
+    "too few": (
+        make_heightmap,
+        "bed.asc",
+        GRID + b"1 2\n3\n",
+        "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2",
+    ),
+    "uneven": (make_heightmap, "bed.txt", b"1 2 3\n4 5\n", "lengths of the grid's rows: [2, 3]; must be all the same"),
 }
 
 

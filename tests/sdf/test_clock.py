@@ -87,8 +87,8 @@ def test_repeated_clock_in_another_link(load: Load, refused: Refused, in_world: 
 @pytest.mark.parametrize("uses", ["d", "a::d", "m::base::c", "base::c::c", "::c", "C", "world", ""])
 def test_unknown_clock_is_an_error(refused: Refused, in_link: Text, uses: str) -> None:
     (line,) = refused(in_link(clock("c") + "\n\n" + sensor("imu", uses)))
-    shown = uses or "empty"
-    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {shown}; must be a clock of its model,")
+    name = uses or "empty"
+    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {name}; must be a clock of its model,")
     assert line.endswith("its model has c")
 
 
@@ -200,8 +200,8 @@ def test_oscillator_temperature_may_be_a_world_signal() -> None:
     parse_oscillator(context, parse_xml(text % b"deck", "dive.sdf"), {"cabin": cabin})
     with pytest.raises(SdfError) as caught:
         context.raise_problems()
-    shown = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
-    assert str(caught.value) == f"dive.sdf:2 {shown}"
+    problem = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
+    assert str(caught.value) == f"dive.sdf:2 {problem}"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def current(inside: str, attributes: str = "") -> str:
     return f"<navsense:current {attributes}>\n{inside}\n</navsense:current>"
 
 
-def at(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[float]:
+def evaluate(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[float]:
     assert field is not None
     velocity: list[float] = field.at(np.array([[0.0, 0.0, z]]), np.array([time]))[0].tolist()
     return velocity
@@ -142,10 +142,10 @@ def test_several_currents_are_summed(load: Load, in_world: Text) -> None:
     inside = f"<uniform>0.1 0 0</uniform><stratified>{LAYERS}</stratified><uniform>0 0.2 0</uniform>"
     found = load(in_world(current(inside))).environment.current
     assert found == FieldSum((UniformField((0.1, 0.0, 0.0)), TABLE, UniformField((0.0, 0.2, 0.0))))
-    assert at(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
+    assert evaluate(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
     layer = f'<boundary_layer bed="-30" thickness="10">{inside}</boundary_layer>'
     slowed = load(in_world(current(layer))).environment.current
-    assert at(slowed, -25.0) == pytest.approx([0.5 ** (1 / 7) * part for part in (0.3, 0.1, 0.01)], abs=1e-15)
+    assert evaluate(slowed, -25.0) == pytest.approx([0.5 ** (1 / 7) * part for part in (0.3, 0.1, 0.01)], abs=1e-15)
 
 
 @pytest.mark.requirement("CUR-2")
@@ -158,9 +158,9 @@ def test_east_and_north_are_rotated_to_the_world_frame(load: Load, in_world: Tex
     water = '<navsense:water surface="3"/>'
     for text in ("<uniform>0 0.4 0</uniform>", '<stratified><layer depth="0">0 0.4 0</layer></stratified>'):
         found = load(in_world(place + current(text))).environment.current
-        assert at(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
+        assert evaluate(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
     shifted = load(in_world(water + current(f"<stratified>{LAYERS}</stratified>"))).environment.current
-    assert at(shifted, -7.0) == pytest.approx(at(TABLE, -10.0), rel=1e-12, abs=0.0)
+    assert evaluate(shifted, -7.0) == pytest.approx(evaluate(TABLE, -10.0), rel=1e-12, abs=0.0)
 
 
 FILES = {
@@ -200,13 +200,13 @@ def test_current_files_are_resolved(load: Load, in_world: Text, tmp_path: Path, 
     assert isinstance(tide.flow, TideTable)
     assert isinstance(grid_, GriddedCurrent)
     assert isinstance(replay, CurrentReplay)
-    assert at(layers, -20.0) == [0.2, -0.1, 0.0]
-    assert at(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
-    assert at(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
+    assert evaluate(layers, -20.0) == [0.2, -0.1, 0.0]
+    assert evaluate(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
+    assert evaluate(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
     bound = 2e-6 * math.tan(math.radians(50.0))  # rad, by which a grid on the earth turns a vector within 16 m
-    assert at(grid_) == pytest.approx([0.05, 0.0, 0.0], abs=0.05 * bound)
-    assert at(replay, time=50.0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-15)
-    assert at(replay, time=500.0) == [0.3, 0.0, 0.0]
+    assert evaluate(grid_) == pytest.approx([0.05, 0.0, 0.0], abs=0.05 * bound)
+    assert evaluate(replay, time=50.0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-15)
+    assert evaluate(replay, time=500.0) == [0.3, 0.0, 0.0]
 
 
 def test_current_topic_is_read(load: Load, in_world: Text) -> None:
@@ -377,13 +377,13 @@ def test_classic_uuv_current_equals_the_plugin_formula(load: Load, in_world: Tex
     along = np.array([math.cos(0.5) * level, math.sin(0.5) * level, math.sin(0.1)])
     still = load(text).environment.current
     assert isinstance(still, UniformField)
-    assert at(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14, abs=0.0)
+    assert evaluate(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14, abs=0.0)
     classic = load(text, fidelity="classic").environment.current
     assert classic is not None
     value = 0.5
     for _ in range(250):
         value = (1.0 - 0.01 * 0.01) * value
-    assert at(realise(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
+    assert evaluate(realise(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CUR-1")
@@ -451,8 +451,8 @@ def test_dave_layers_have_their_own_topic(load: Load, in_world: Text, tmp_path: 
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     named = DAVE.replace("<databasefilePath>l", "<topic_stratified>by_depth</topic_stratified><databasefilePath>l")
     world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + named))
-    shown = world.current_topic
-    assert (shown.topic, shown.layers) == ("/flow", LayersTopic("/hydrodynamics/by_depth", (0.0, 20.0)))
+    topic = world.current_topic
+    assert (topic.topic, topic.layers) == ("/flow", LayersTopic("/hydrodynamics/by_depth", (0.0, 20.0)))
 
 
 @pytest.fixture
@@ -480,8 +480,8 @@ def test_dave_worlds_are_read(example_data: Path, dave: Path, file: str) -> None
     steady, layers, tide = field.fields
     assert steady == UniformField((0.0, 0.0, 0.0))
     assert len(layers.depths) == 12  # type: ignore[attr-defined]
-    assert at(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
-    assert at(layers, -500.0) == at(layers, -110.0)
+    assert evaluate(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
+    assert evaluate(layers, -500.0) == evaluate(layers, -110.0)
     with (example_data / "dave" / "ACT1951_1_Annual_2021.csv").open(encoding="utf-8-sig") as lines:
         events = [row for row in list(csv.reader(lines))[1:] if len(row) == 3]
     ways = {"flood": math.radians(255.0), "ebb": math.radians(69.0)}
@@ -491,7 +491,7 @@ def test_dave_worlds_are_read(example_data: Path, dave: Path, file: str) -> None
         kind, seconds = event.strip(), (instant - INSTANT).total_seconds()
         if kind in ways and 0.0 <= seconds < 3e6:
             expected = [abs(float(speed)) / 100.0 * part for part in (math.sin(ways[kind]), math.cos(ways[kind]), 0.0)]
-            assert at(tide, -10.0, seconds) == pytest.approx(expected, abs=1e-12)
+            assert evaluate(tide, -10.0, seconds) == pytest.approx(expected, abs=1e-12)
             checked += 1
     assert checked > 100
     assert world.current_topic.topic == "/hydrodynamics/current_velocity"
@@ -536,8 +536,8 @@ def test_dave_random_layers_and_tidal_constituents(example_data: Path, dave: Pat
         ),
         INSTANT,
     )
-    one, other = realise(field, 1, 0), realise(field, 1, 1)
-    assert at(one, -30.0, 10.0) != at(other, -30.0, 10.0)
+    one, second = realise(field, 1, 0), realise(field, 1, 1)
+    assert evaluate(one, -30.0, 10.0) != evaluate(second, -30.0, 10.0)
     classic = sdf.load(path, path=dave, fidelity="classic").environment.current
     assert isinstance(classic, FieldSum)
     assert isinstance(classic.fields[1], StratifiedGaussMarkovCurrent)
@@ -567,7 +567,7 @@ def test_gazebo_current_table_is_read(load: Load, in_world: Text, example_data: 
     field = world.environment.current
     assert isinstance(field, GriddedCurrent)
     bound = 2e-6 * math.hypot(1.0, 0.5)  # by which a grid on the earth turns a vector within 16 m
-    assert at(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
+    assert evaluate(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
     last = float(field.points[1][-1])
     assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12, abs=0.0)
     assert "its latitude and longitude are 0, as in Gazebo" in "".join(note.reason for note in world.notes)
@@ -617,7 +617,7 @@ def test_unread_elements_are_listed(load: Load, in_world: Text) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_currents_are_described(load: Load, in_world: Text, kind: str) -> None:
-    (line,) = [one for one in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in one]
+    (line,) = [row for row in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in row]
     expected = {
         "uniform": "uniform (0.1 -0.2 0.03)",
         "gauss_markov": "Gauss-Markov (wander): speed mean 0.3 minimum 0 maximum 1 correlation_time 600 density 0.01; ",

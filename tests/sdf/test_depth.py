@@ -268,10 +268,10 @@ def test_uuv_simulator_pressure_sensor_is_read(load: Load) -> None:
         "auv::auv/pressure_link",
     )
     assert (found.rate, found.topic, found.frame) == (10.0, "/auv/pressure", "auv/pressure_link")
-    said = {(note.kind, note.reason) for note in world.notes}
-    assert ("warning", "readings are in Pa; the plug-in writes kPa") in said
-    assert ("unsupported", "the depth is always published") in said
-    assert not any("not run" in reason for _, reason in said)
+    notes = {(note.kind, note.reason) for note in world.notes}
+    assert ("warning", "readings are in Pa; the plug-in writes kPa") in notes
+    assert ("unsupported", "the depth is always published") in notes
+    assert not any("not run" in reason for _, reason in notes)
     truth = ns.simulate(world, 1.0, seed=1)[found.name].ideal
     np.testing.assert_allclose(truth["pressure"], 1000.0 * (101.325 + 20.0 * 9.80638), rtol=1e-14, atol=0.0)
     np.testing.assert_allclose(truth["depth"], 20.0, rtol=1e-14, atol=0.0)

@@ -126,7 +126,7 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
     assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
 
 
-def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
+def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     """Yield each field that holds a value, and whether it is another than by default."""
     if not is_dataclass(value) or isinstance(value, type):
         yield path, value != default
@@ -134,7 +134,7 @@ def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     for field in fields(value):
         found = getattr(value, field.name)
         own = getattr(default, field.name) if type(default) is type(value) else field.default
-        yield from told(found, own, f"{path}.{field.name}")
+        yield from iter_fields(found, own, f"{path}.{field.name}")
 
 
 OTHERS = {
@@ -152,7 +152,7 @@ OTHERS = {
 @pytest.mark.requirement("SDF-1", "GAP-2")
 def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
     """Fields of `Noise` apart, which `<noise>` has by itself; of them it is enough that there is any."""
-    found = dict(told(sheet(load(in_link(FULL))), Dvl(), "dvl"))
+    found = dict(iter_fields(sheet(load(in_link(FULL))), Dvl(), "dvl"))
     kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range." not in name}
     noises = {name for name in kept if ".noise." in name}
     unsaid = {name for name, is_other in kept.items() if not is_other} - noises
@@ -191,9 +191,9 @@ def test_beams_at_one_janus_angle(load: Load, in_link: Text) -> None:
 @pytest.mark.parametrize(("angle", "told"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
 def test_angle_in_radians_is_an_error(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
     world = load(in_link(block(f'<beams angle_deg="{angle}"/>')))
-    shown = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
+    notes = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
     reason = f"is read as degrees; if it is in radians, write {math.degrees(float(angle)):.4g}"
-    assert shown == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
+    assert notes == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
 
 
 @pytest.mark.requirement("GAP-7")

@@ -51,7 +51,7 @@ def block(
 <tracking>{tracking}</tracking>{more}</gz:dvl></sensor>"""
 
 
-def bed(depth: float) -> str:
+def make_bed(depth: float) -> str:
     return f"""<model name="bed"><static>true</static><pose>0 0 -{depth} 0 0 0</pose><link name="l">
 <collision name="c"><geometry><plane/></geometry></collision></link></model>"""
 
@@ -60,7 +60,7 @@ def robot(sensor: str, pose: str = "0 0 0 0 0 0") -> str:
     return f'<model name="auv"><pose>{pose}</pose><link name="base">{sensor}</link></model>'
 
 
-def sea(folder: Path, header: str = "t,x,y,z,u,v") -> None:
+def write_current_table(folder: Path, header: str = "t,x,y,z,u,v") -> None:
     """Write a table of a current (1, 0.5, 0) m/s."""
     rows = [f"0,{x},{y},{z},1,0.5" for x in (-900, 900) for y in (-900, 900) for z in (-900, 0)]
     (folder / "sea.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
@@ -143,7 +143,7 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
 def test_gazebo_test_at_rest(load: Load, in_world: Text) -> None:
     """D1: seabed 80 m below, beams of 2 degrees at 30, at rest."""
     sensor = block(about="<update_rate>5</update_rate><frame_id>dvl_frame</frame_id>")
-    found = messages(load(in_world(robot(sensor) + bed(80.0))), 10.0)
+    found = messages(load(in_world(robot(sensor) + make_bed(80.0))), 10.0)
     assert len(found) == 49
     check_velocity(found, (0.0, 0.0, 0.0))
     for item in found:
@@ -157,8 +157,8 @@ def test_gazebo_test_at_rest(load: Load, in_world: Text) -> None:
 @pytest.mark.requirement("GAP-1", "CUR-2")
 def test_gazebo_test_of_water_track(load: Load, in_world: Text, tmp_path: Path) -> None:
     """D2: water mass from 20 to 60 m, current (1, 0.5, 0), the sensor at rest at z -10."""
-    sea(tmp_path)
-    world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + bed(90.0)))
+    write_current_table(tmp_path)
+    world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + make_bed(90.0)))
     assert isinstance(world.environment.current, GriddedCurrent)
     found = messages(world, 10.0)
     check_velocity(found, (-1.0, -0.5, 0.0))
@@ -176,7 +176,7 @@ def test_gazebo_test_of_water_track(load: Load, in_world: Text, tmp_path: Path) 
 @pytest.mark.requirement("GAP-1")
 def test_gazebo_test_of_a_moving_dvl(load: Load, in_world: Text) -> None:
     """D3: at (1, 0, 0) m/s over the seabed."""
-    world = load(in_world(robot(block()) + bed(80.0)))
+    world = load(in_world(robot(block()) + make_bed(80.0)))
     found = messages(world, 10.0, {"auv": Going((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))})
     check_velocity(found, (1.0, 0.0, 0.0))
     for k, axis in enumerate(sheet(world).beams.axes):
@@ -214,8 +214,8 @@ def test_gazebo_example_files_are_read(load: Load, example_data: Path, name: str
     assert (spec.minimum_range, spec.maximum_range, spec.transducer) == (0.1, 100.0, Transducer.PHASED_ARRAY)
     assert (spec.dialect, spec.message_options.beam_ids) == (MessageDialect.GZ, (1, 2, 3, 4))
     assert world.sensors[0].topic == "/dvl/velocity"
-    told = rotate(spec.reference, (1.0, 0.0, 0.0))
-    assert told == pytest.approx((0.0, 1.0, 0.0), abs=1e-6)
+    forward = rotate(spec.reference, (1.0, 0.0, 0.0))
+    assert forward == pytest.approx((0.0, 1.0, 0.0), abs=1e-6)
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5")
@@ -293,7 +293,7 @@ def test_navsense_elements_with_the_plugin(load: Load, in_link: Text) -> None:
 @pytest.mark.requirement("GAP-1")
 def test_layer_beyond_the_beams_ends_at_their_range(load: Load, in_world: Text, tmp_path: Path) -> None:
     """Gazebo loads it: it holds the far boundary against the maximum range, and the beams are slanted."""
-    sea(tmp_path)
+    write_current_table(tmp_path)
     world = load(in_world(TABLE + robot(block(WATER.replace("60", "95")))))
     reach = 100.0 * math.cos(math.radians(30.0))
     layer = sheet(world).layer
@@ -306,7 +306,7 @@ def test_layer_beyond_the_beams_ends_at_their_range(load: Load, in_world: Text, 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
 def test_second_dvl_with_other_current_columns(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
-    sea(tmp_path)
+    write_current_table(tmp_path)
     other = block(WATER.replace("<x>u</x><y>v</y>", "\n<x>v</x>")).replace('"d"', '"e"')
     (note,) = load(in_world(TABLE + robot(block(WATER) + other))).notes
     assert note.reason == "a world has one current, and its columns are u, v, none"
@@ -364,7 +364,7 @@ def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: st
 @pytest.mark.requirement("CUR-2", "GAP-1")
 def test_missing_table_columns_are_reported(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     """As in DAVE's files for Gazebo, which have numbers there."""
-    sea(tmp_path)
+    write_current_table(tmp_path)
     lines = refused(in_world(TABLE + robot(block(WATER.replace("<x>u<", "<x>0.<")))))
     assert any("column: 0.; must occur once in the header" in line for line in lines)
 
@@ -377,13 +377,13 @@ ROCKS = "".join(
 """A rock under each beam: the width of a beam affects its range, its velocity and the solution."""
 
 
-def unlike(apertures: tuple[float, ...]) -> str:
+def make_beams(apertures: tuple[float, ...]) -> str:
     """Return beams of these apertures (degrees)."""
     each = zip(apertures, TURNS, strict=True)
     return "".join(f"<beam><aperture>{a}</aperture><rotation>{r}</rotation><tilt>30</tilt></beam>" for a, r in each)
 
 
-def own(apertures: tuple[float, ...], weighting: str) -> str:
+def make_navsense_block(apertures: tuple[float, ...], weighting: str) -> str:
     """Return the same beams in navsense's own block."""
     each = zip(apertures, TURNS, strict=True)
     beams = "".join(f'<beam width_deg="{a}" rings="2" rotation_deg="{r}" tilt_deg="30"/>' for a, r in each)
@@ -399,8 +399,12 @@ def test_aperture_of_a_beam_affects_that_beam_only(load: Load, in_world: Text, k
 
     def read(apertures: tuple[float, ...]) -> ns.Reading:
         resolution, quiet = "<resolution>0.01</resolution>", "<bottom_mode><when>always</when></bottom_mode>"
-        sensor = block(quiet, resolution, unlike(apertures)) if kind == "gazebo" else own(apertures, kind)
-        world = load(in_world(robot(sensor) + bed(20.0) + ROCKS))
+        sensor = (
+            block(quiet, resolution, make_beams(apertures))
+            if kind == "gazebo"
+            else make_navsense_block(apertures, kind)
+        )
+        world = load(in_world(robot(sensor) + make_bed(20.0) + ROCKS))
         return ns.simulate(world, 1.0, seed=1, motion={"auv": Going((0.0, 0.0, 0.0), (1.0, 0.5, -0.2))})[NAME]
 
     apertures = (3.0, 6.0, 9.0, 12.0)

@@ -94,7 +94,7 @@ def warnings(world: World) -> list[tuple[str, str]]:
     return [(note.what, note.reason) for note in world.notes if note.kind == "warning"]
 
 
-def moved(yaw: float, velocity: tuple[float, float, float]) -> Trajectory:
+def make_motion(yaw: float, velocity: tuple[float, float, float]) -> Trajectory:
     """Return a motion at one velocity (m/s, in the world) and one yaw (rad), from 10 m below the origin."""
     there = [0.0, 0.0, -10.0, math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)]
     return Trajectory(np.array([0.0, 100.0]), np.array([[[*velocity, 0.0, 0.0, 0.0, 0.0], there]]))
@@ -164,9 +164,9 @@ def test_classic_has_the_same_spec_with_other_rules(load: Load, in_link: Text) -
     assert sheet(found) == sheet(other)
 
 
-def said(world: World) -> list[Any]:
+def list_readings(world: World) -> list[Any]:
     """Return what the Doppler instruments of a world say, and under what names, on a dive from 100 m to 30 m."""
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (1.0, 0.5, -35.0))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(0.3, (1.0, 0.5, -35.0))})
     found: list[Any] = []
     for sensor in world.sensors:
         names = sheet(sensor).message_options if isinstance(sensor.spec, Dvl) else None
@@ -179,7 +179,7 @@ SLOW = (1.0, 0.5, 0.0)
 """m/s: the velocity over a level bed at which each element shows its effect."""
 
 
-def level(height: float) -> Trajectory:
+def make_level_motion(height: float) -> Trajectory:
     """Return a motion at `SLOW` and a yaw of 0.3 rad, `height` (m) above the bed of `DEEP`."""
     there = [0.0, 0.0, height - 110.0, math.cos(0.15), 0.0, 0.0, math.sin(0.15)]
     return Trajectory(np.array([0.0, 100.0]), np.array([[[*SLOW, 0.0, 0.0, 0.0, 0.0], there]]))
@@ -202,11 +202,13 @@ class Dive:
         return sheet(self.sensor)
 
     def at(self, height: float) -> ns.Reading:
-        return ns.simulate(self.world, 2.0, seed=1, motion={"auv": level(height)})["auv::base::dvl"]
+        return ns.simulate(self.world, 2.0, seed=1, motion={"auv": make_level_motion(height)})["auv::base::dvl"]
 
 
 def dive(world: World) -> Dive:
-    runs = [ns.simulate(world, 2.0, seed=1, motion={"auv": level(h)})["auv::base::dvl"] for h in (30.0, 100.0)]
+    runs = [
+        ns.simulate(world, 2.0, seed=1, motion={"auv": make_level_motion(h)})["auv::base::dvl"] for h in (30.0, 100.0)
+    ]
     assert (runs[0]["velocity_mode"][2:] == 1.0).all() or sheet(world.sensors[0]).beams.axes[0, 2] > 0.0
     assert (runs[1]["velocity_mode"][2:] != 1.0).all()
     return Dive(world, *runs)
@@ -224,10 +226,10 @@ def close(found: FloatArray, expected: FloatArray, far: float = 1e-9) -> None:
 
 
 def same_readings(before: Dive, after: Dive) -> None:
-    for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        assert one.arrays.keys() == other.arrays.keys()
-        for name in one.arrays:
-            np.testing.assert_array_equal(one[name], other[name])
+    for first, second in ((before.shallow, after.shallow), (before.deep, after.deep)):
+        assert first.arrays.keys() == second.arrays.keys()
+        for name in first.arrays:
+            np.testing.assert_array_equal(first[name], second[name])
 
 
 def names_change(field: str, text: str) -> Callable[[Dive, Dive], None]:
@@ -253,10 +255,10 @@ def turned_frame(before: Dive, after: Dive) -> None:
     assert after.sensor.frame == "tilted"
     c, s = math.cos(0.3), math.sin(0.3)
     back = np.array([[1.0, 0.0, 0.0], [0.0, c, s], [0.0, -s, c]])
-    for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        close(other.ideal["velocity"][2:], one.ideal["velocity"][2:] @ back.T)
-        as_given = before.spec.classic and one is before.deep
-        close(errors(other, "velocity"), errors(one, "velocity") @ (np.eye(3) if as_given else back.T))
+    for first, second in ((before.shallow, after.shallow), (before.deep, after.deep)):
+        close(second.ideal["velocity"][2:], first.ideal["velocity"][2:] @ back.T)
+        as_given = before.spec.classic and first is before.deep
+        close(errors(second, "velocity"), errors(first, "velocity") @ (np.eye(3) if as_given else back.T))
 
 
 def cloud_frame(before: Dive, after: Dive) -> None:
@@ -276,8 +278,8 @@ def rate(before: Dive, after: Dive) -> None:
 
 def bottom_noise(before: Dive, after: Dive) -> None:
     """0.005 becomes 0.02; that of the water is twice as much if it is not given."""
-    for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        close(errors(other, "velocity"), 4.0 * errors(one, "velocity"))
+    for first, second in ((before.shallow, after.shallow), (before.deep, after.deep)):
+        close(errors(second, "velocity"), 4.0 * errors(first, "velocity"))
     assert (after.spec.bottom.noise.stddev, after.spec.water.noise.stddev) == (0.02, 0.04)
 
 
@@ -315,13 +317,13 @@ def steepness(before: Dive, after: Dive) -> None:
 def width(before: Dive, after: Dive) -> None:
     """Half the width leaves a quarter of the pattern's effect on the speed over the bottom, and none on the range."""
     axis = 30.0 / math.cos(math.radians(30.0))
-    for one in (before, after):
-        assert one.shallow.ideal["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
+    for flight in (before, after):
+        assert flight.shallow.ideal["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
     if before.spec.classic:
         same_readings(before, after)
         return
     true = math.hypot(*SLOW)
-    speeds = [math.hypot(*one.shallow.ideal["velocity"][-1].tolist()) for one in (before, after)]
+    speeds = [math.hypot(*flight.shallow.ideal["velocity"][-1].tolist()) for flight in (before, after)]
     off = [1.0 - speed / true for speed in speeds]
     assert off[0] > 1e-3
     assert off[1] == pytest.approx(0.25 * off[0], rel=0.02, abs=0.0)  # the next term is of fourth order in the width
@@ -360,8 +362,8 @@ def no_water(before: Dive, after: Dive) -> None:
 
 def other_current(before: Dive, after: Dive) -> None:
     """The one current of a world acts whatever its topic, with a warning."""
-    told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
-    assert [(element, reason[: len(told[1])]) for element, reason in warnings(after.world)] == [told]
+    expected = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
+    assert [(element, reason[: len(expected[1])]) for element, reason in warnings(after.world)] == [expected]
     same_readings(before, after)
 
 
@@ -447,7 +449,7 @@ def test_elements_without_effect_in_classic_are_listed(load: Load, in_link: Text
         load(in_link(woods_hole({"beamWidthDeg": width})).replace("</world>", f"{DEEP}</world>"), fidelity="classic")
         for width in ("1", "8")
     )
-    assert said(thin) == said(wide)
+    assert list_readings(thin) == list_readings(wide)
 
 
 def test_list_of_ds_sim_elements_is_complete() -> None:
@@ -507,7 +509,7 @@ def test_ds_sim_velocity_frame(load: Load, in_world: Text, frame: str, velocity:
     (found,) = world.sensors
     assert found.frame == frame
     assert any("is not a link of the" in reason for _, reason in warnings(world)) == (frame == "keel")
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(math.pi / 2.0, (1.0, 0.5, 0.25))})
     np.testing.assert_allclose(run[found.name].ideal["velocity"][-1], velocity, rtol=LOW, atol=0.0)
     assert sheet(found).message_options.pointcloud_frame == "base"
     cloud = sheet(found).message_options.pointcloud_pose
@@ -525,7 +527,9 @@ def test_ds_sim_altitude_and_beams_over_a_level_bottom(load: Load, in_world: Tex
     """
     quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
     text = f'<model name="auv"><link name="base">{woods_hole(quiet)}</link></model>'
-    run = ns.simulate(load(in_world(text + BED), fidelity=fidelity), 2.0, seed=1, motion={"auv": moved(0.0, (0, 1, 0))})
+    run = ns.simulate(
+        load(in_world(text + BED), fidelity=fidelity), 2.0, seed=1, motion={"auv": make_motion(0.0, (0, 1, 0))}
+    )
     reading = run["auv::base::dvl"]
     np.testing.assert_allclose(reading["beam_range"][-1], 20.0 / math.sqrt(0.75), rtol=1e-12, atol=0.0)
     assert reading["altitude"][-1] == pytest.approx(20.0, rel=1e-12, abs=0.0)
@@ -543,7 +547,7 @@ def test_water_track_when_the_bottom_is_out_of_range(load: Load, in_world: Text,
         text = f'{flow}<model name="auv"><link name="base">{sensor}</link></model>'
         world = load(in_world(text + BED), fidelity=fidelity)
         assert sheet(world.sensors[0]).water_mode is TrackMode.FALLBACK
-        run = ns.simulate(world, 4.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+        run = ns.simulate(world, 4.0, seed=1, motion={"auv": make_motion(math.pi / 2.0, (1.0, 0.5, 0.25))})
         reading = run["auv::base::dvl"]
         assert reading["velocity_mode"][-1] == mode
         near = 1e-12 if fidelity == "classic" or mode == 2.0 else LOW
@@ -812,7 +816,7 @@ class Flight:
 
 def flight(world: World) -> Flight:
     found = the_dvl(world)
-    return Flight(world, found, ns.simulate(world, 2.0, seed=1, motion={"auv": level(30.0)})[found.name])
+    return Flight(world, found, ns.simulate(world, 2.0, seed=1, motion={"auv": make_level_motion(30.0)})[found.name])
 
 
 def uuv_namespace(before: Flight, after: Flight) -> None:
@@ -932,8 +936,8 @@ def test_misspelled_plugin_file_name_is_a_warning(load: Load, in_world: Text, na
     """A warning, which `check` shows too: nothing else says that the vehicle has no DVL. Another instrument is none."""
     world = load(in_world(uuv().replace(PLUGIN, name)))
     notes = [(note.kind, note.reason, note.where and note.where.line) for note in world.notes if "<plugin" in note.what]
-    meant = ("warning", f"is not supported; did you mean {PLUGIN}?", 3)
-    assert (meant in notes) == is_meant
+    expected = ("warning", f"is not supported; did you mean {PLUGIN}?", 3)
+    assert (expected in notes) == is_meant
     assert not any(isinstance(sensor.spec, Dvl) for sensor in world.sensors)
     assert len(notes) == 1
 
@@ -993,7 +997,7 @@ def test_uuv_simulator_velocity_and_altitude_over_a_level_bottom(
     world = load(in_world(uuv(change) + BED), fidelity=fidelity)
     found = the_dvl(world)
     assert found.frame == ("base_ned" if ned == "true" else "base")
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(math.pi / 2.0, (1.0, 0.5, 0.25))})
     reading = run[found.name]
     np.testing.assert_allclose(reading["velocity"][-1], velocity, atol=1e-12, rtol=0.0)
     height = 19.5 + 0.25 * reading["time_of_validity"][-1]  # of the sonars, half a metre below the link
@@ -1015,17 +1019,17 @@ def test_uuv_simulator_range_topics_out_of_range(
 ) -> None:
     """100 m and 0.5 m above the bed, beyond both limits: the limits under classic, in the DVL's message too."""
     world = load(in_world(uuv() + BED.replace("0 0 -30", f"0 0 -{depth}")), fidelity=fidelity)
-    run = ns.simulate(world, 1.0, seed=1, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))}, epoch=1000)
+    run = ns.simulate(world, 1.0, seed=1, motion={"auv": make_motion(0.0, (1.0, 0.0, 0.0))}, epoch=1000)
     run.save(tmp_path / "a.mcap")
-    shown = limit if fidelity == "classic" else math.copysign(math.inf, limit - 1.0)
+    reported = limit if fidelity == "classic" else math.copysign(math.inf, limit - 1.0)
     with AnyReader([tmp_path / "a.mcap"]) as reader:
         for topic in (f"/dvl/dvl_sonar{i}" for i in range(4)):
             lines = [line for line in reader.connections if line.topic == topic]
             found = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
-            assert [item.range for item in found] == pytest.approx([shown] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
+            assert [item.range for item in found] == pytest.approx([reported] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
         lines = [line for line in reader.connections if line.topic == "/dvl/dvl"]
-        told: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
-        beams = [beam.range for message in told for beam in message.beams]
+        messages: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
+        beams = [beam.range for message in messages for beam in message.beams]
     assert beams == pytest.approx([limit if fidelity == "classic" else -1.0] * len(beams), rel=1e-12, abs=0.0)
     assert len(beams) >= 4
 
@@ -1169,7 +1173,7 @@ def test_documentation_examples_are_correct(
     found = the_dvl(world)
     assert (found.topic, found.rate, sheet(found).dialect.value) == ("/dvl/dvl", 7.0, dialect)
     assert not any("not simulated yet" in note.reason for note in world.notes)
-    run = ns.simulate(world, 20.0, seed=4, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))}, epoch=1767225600)
+    run = ns.simulate(world, 20.0, seed=4, motion={"auv": make_motion(0.0, (1.0, 0.0, 0.0))}, epoch=1767225600)
     for name in ("dive.mcap", "dive.bag", "dive.db3"):
         run.save(tmp_path / name)
     with (tmp_path / "dive.mcap").open("rb") as stream:
@@ -1235,8 +1239,8 @@ def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: s
         [math.cos(math.radians(angle))] * 4, rel=1e-12, abs=0.0
     )
     current = "ocean_current_topic: hydrodynamics/current_velocity"
-    said = {element.removeprefix("<plugin><").replace(">", "") for element, _ in warnings(world)}
-    assert said == told | {current}
+    unsupported = {element.removeprefix("<plugin><").replace(">", "") for element, _ in warnings(world)}
+    assert unsupported == told | {current}
     assert isinstance(profile.spec, Adcp)
     assert (profile.spec.cells.count, profile.spec.coordinates) == (10, CoordinateSystem.BEAM)
     assert (profile.name, profile.topic) == (f"{found.name}_current", f"{found.topic}_current")
@@ -1282,13 +1286,13 @@ def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> N
     assert sheet(found["/whn/dvl"]).message_options.pointcloud_pose.position == pytest.approx(
         (1.5, 0.0, -0.6), rel=1e-12, abs=1e-15
     )
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (0.3, 0.2, 0.0))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(0.3, (0.3, 0.2, 0.0))})
     for sensor in found.values():
         truth = run[sensor.name].ideal
         assert np.isfinite(truth["beam_range"][-1]).all(), sensor.name
-    what = {text for text, _ in warnings(world)}
-    assert "<plugin><frameName>: rdi_link" in what
-    assert "<plugin><frameName>: n1000_link" in what
+    elements = {text for text, _ in warnings(world)}
+    assert "<plugin><frameName>: rdi_link" in elements
+    assert "<plugin><frameName>: n1000_link" in elements
 
 
 # its profile of the current
@@ -1343,7 +1347,7 @@ def test_ds_sim_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: in
     ).replace("<sdf ", '<sdf xmlns:navsense="https://navsense.org/sdf" ')
     world = load(text)
     for fidelity in ("physical", "classic"):
-        motion = {"auv": moved(0.5, (1.0, 0.0, 0.0))}
+        motion = {"auv": make_motion(0.5, (1.0, 0.0, 0.0))}
         run = ns.simulate(world, 1.0, seed=1, motion=motion, fidelity=fidelity)["auv::base::dvl_current"]
         assert run.emitted.any() == (fidelity == "physical" or mode < 2)
         if not run.emitted.any():

@@ -350,11 +350,11 @@ def test_ambiguous_canonical_link_is_an_error(
         return
     (line,) = refused(text, missing="skip")
     assert "<model canonical_link>: missing; must be given: the first link may be in the include skipped at " in line
-    said = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
-    (found,) = load(text.replace('"m"', f'"m" canonical_link="{said}"'), missing="skip").models
-    assert found.canonical_link == f"m::{said}"
+    expected = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
+    (found,) = load(text.replace('"m"', f'"m" canonical_link="{expected}"'), missing="skip").models
+    assert found.canonical_link == f"m::{expected}"
     (still,) = load(in_world(model("m", "<static>1</static>", *body)), missing="skip").models
-    assert still.canonical_link == f"m::{said}"
+    assert still.canonical_link == f"m::{expected}"
 
 
 @pytest.mark.parametrize("body", [(UNNAMED,), (MERGED,), (model("inner", MERGED),), ("<static>1</static>", MERGED)])

@@ -16,13 +16,13 @@ PLACE = """<spherical_coordinates><surface_model>EARTH_WGS84</surface_model><lat
 <longitude_deg>8.5</longitude_deg><elevation>400</elevation><heading_deg>30</heading_deg></spherical_coordinates>"""
 
 
-def sensing(tag: str, first: int) -> str:
+def make_noises(tag: str, first: int) -> str:
     axes = zip(("horizontal", "vertical"), (first, first + 1), strict=True)
     noises = (f'<{axis}><noise type="gaussian"><stddev>{n}</stddev></noise></{axis}>' for axis, n in axes)
     return f"<{tag}>{''.join(noises)}</{tag}>"
 
 
-BODY = sensing("position_sensing", 1) + sensing("velocity_sensing", 3)
+BODY = make_noises("position_sensing", 1) + make_noises("velocity_sensing", 3)
 SHEET = NavSat(*(Noise(stddev=float(n)) for n in (1, 2, 3, 4)))
 
 

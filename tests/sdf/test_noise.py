@@ -25,7 +25,7 @@ FIELDS: dict[str, Any] = {
 ALL = "".join(f"<{name}>{value!r}</{name}>" for name, value in FIELDS.items())
 
 
-def x_of(world: World) -> Noise:
+def get_x_noise(world: World) -> Noise:
     spec = world.sensors[0].spec
     assert isinstance(spec, Magnetometer)
     return spec.x
@@ -52,7 +52,7 @@ def test_every_noise_field_is_read(noise: Callable[..., Noise], kind: str) -> No
 @pytest.mark.requirement("NOI-1")
 def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> None:
     world = load(with_noise(f'<noise type="gaussian">{ALL}</noise>'))
-    assert x_of(world) == Noise(**{**FIELDS, "precision": 0.0})
+    assert get_x_noise(world) == Noise(**{**FIELDS, "precision": 0.0})
     assert [str(note.where).rpartition(":")[2] for note in world.notes if note.kind == "warning"] == ["5"]
     assert "gaussian_quantized only" in world.notes[0].reason
 
@@ -60,7 +60,7 @@ def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> Non
 @pytest.mark.requirement("NOI-1")
 def test_noise_type_none_lists_ignored_elements(load: Load, with_noise: Text) -> None:
     world = load(with_noise('<noise type="None"><mean>0</mean><stddev>0.5</stddev></noise>'))
-    assert x_of(world) == NEUTRAL
+    assert get_x_noise(world) == NEUTRAL
     assert [(note.kind, note.what) for note in world.notes] == [("warning", "<noise><stddev>: 0.5")]
 
 
@@ -77,12 +77,12 @@ def test_classic_noise_is_read(noise: Callable[..., Noise], load: Load, in_world
     assert noise(text, fidelity="classic") == Noise(bias_mean=1.0, classic=True)
     inside = "<navsense:fidelity>classic</navsense:fidelity>"
     in_sensor = with_noise(text).replace("</sensor>", inside + "</sensor>")
-    assert x_of(load(in_sensor)).classic
-    assert not x_of(load(in_sensor, fidelity="physical")).classic
+    assert get_x_noise(load(in_sensor)).classic
+    assert not get_x_noise(load(in_sensor, fidelity="physical")).classic
     in_the_world = with_noise(text).replace('<world name="ocean">', '<world name="ocean">' + inside)
-    assert x_of(load(in_the_world)).classic
+    assert get_x_noise(load(in_the_world)).classic
     both = in_the_world.replace("</sensor>", inside.replace("classic", "physical") + "</sensor>")
-    assert not x_of(load(both)).classic
+    assert not get_x_noise(load(both)).classic
 
 
 def test_invalid_fidelity(refused: Refused, load: Load, with_noise: Text) -> None:

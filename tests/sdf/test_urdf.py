@@ -32,7 +32,7 @@ def joint(name: str, parent: str, child: str, inner: str = "", kind: str = "fixe
     return f'<joint name="{name}" type="{kind}">{ends}{inner}</joint>'
 
 
-def shaped(shape: str) -> str:
+def make_shape(shape: str) -> str:
     """Return a link with a collision; the shape stands on line 3."""
     return f'<link name="b"><collision>\n<geometry>{shape}</geometry></collision></link>'
 
@@ -229,7 +229,7 @@ def test_model_level_gazebo_elements_are_read(load: Load, refused: Refused) -> N
     altimeter, _ = world.sensors
     assert isinstance(altimeter.spec, Altimeter)
     assert altimeter.pose.position == (0.0, 0.0, -1.0)
-    told = "\n".join(map(str, world.notes))
+    text = "\n".join(map(str, world.notes))
     for what in (
         '<model><plugin name="p3d" filename="libgazebo_ros_p3d.so">',
         '<model><plugin name="ros" filename="libgazebo_ros_control.so">',
@@ -238,7 +238,7 @@ def test_model_level_gazebo_elements_are_read(load: Load, refused: Refused) -> N
         "<model><self_collide>",
         '<joint name="j" type="floating">',
     ):
-        assert what in told
+        assert what in text
     (line,) = refused(robot('<link name="base"/>\n<gazebo><sensor name="i" type="imu"/></gazebo>'))
     assert line == 'dive.sdf:3 <gazebo><sensor>: i; belongs to a link; write <gazebo reference="LINK"> around it'
 
@@ -322,9 +322,9 @@ BASE = '<link name="base"/><link name="arm"/>\n'
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
             "3 <noise type>: x; must be",
         ),
-        (shaped("<box/>"), "3 <box size>: missing; must be given"),
-        (shaped('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
-        (shaped(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
+        (make_shape("<box/>"), "3 <box size>: missing; must be given"),
+        (make_shape('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
+        (make_shape(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
         ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; can execute code; only a file that you name as"),
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')

@@ -41,7 +41,7 @@ def found(path: Path) -> dict[str, dict[str, Pose]]:
     return {"model": {name: model.pose for name, model in models.items()}, "link": links, "sensor": sensors}
 
 
-def given(answer: dict[str, Any]) -> dict[str, dict[str, Pose]]:
+def parse_poses(answer: dict[str, Any]) -> dict[str, dict[str, Pose]]:
     """Return libsdformat's, likewise; a sensor of a lumped link stands in the link that this became part of."""
     poses: dict[str, dict[str, Pose]] = {"model": {}, "link": {}, "sensor": {}}
     for kind, name, numbers in answer["poses"]:
@@ -67,7 +67,7 @@ def compare(path: Path, answer: dict[str, Any], *, lumped: bool) -> int:
     three lengths within `reach`, and of three angles within pi. Each rounding turns and moves what it has, no more.
     """
     assert not answer["errors"]
-    ours, theirs = found(path), given(answer)
+    ours, theirs = found(path), parse_poses(answer)
     assert ours["sensor"].keys() == theirs["sensor"].keys()
     assert theirs["link"].keys() <= ours["link"].keys()
     assert lumped == (theirs["link"].keys() < ours["link"].keys())

@@ -25,7 +25,7 @@ def simulated_or_told(world: World, name: str) -> bool:
     )
 
 
-def told(world: World, plugin: str) -> list[str]:
+def list_reasons(world: World, plugin: str) -> list[str]:
     return [note.reason for note in world.notes if f'filename="{plugin}"' in note.what]
 
 
@@ -89,7 +89,7 @@ def test_uuv_simulator_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -
         assert rotate(pose.rotation, (1.0, 0.0, 0.0)) == pytest.approx(way, abs=1e-11)
         assert simulated_or_told(world, f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}")
     assert world.sensors[-1].name == "auv::robot_link::libuuv_gazebo_dvl_plugin"
-    assert told(world, "libuuv_gazebo_ros_dvl_plugin.so") == []
+    assert list_reasons(world, "libuuv_gazebo_ros_dvl_plugin.so") == []
 
 
 @pytest.mark.requirement("SDF-2")
@@ -101,7 +101,7 @@ def test_ds_sim_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     assert pose.position == (1.5, 0.0, -0.5)
     assert rotate(pose.rotation, (0.0, 0.0, 1.0)) == pytest.approx((0, 0, -1), abs=1e-11)
     assert [sensor.name for sensor in world.sensors] == ["auv::dvl_link::dvl_sensor"]
-    assert told(world, "libdsros_ros_dvl.so") == []
+    assert list_reasons(world, "libdsros_ros_dvl.so") == []
     lines = {note.where.line for note in world.notes if note.where is not None}
     assert min(lines) > 2
     assert max(lines) < len(text.splitlines())

@@ -55,8 +55,8 @@ def test_fields_moved_out_of_physics_keep_their_lines() -> None:
 
 def test_repeated_moved_fields_are_an_error(refused: Refused, in_world: Text) -> None:
     physics = "<physics><gravity>0 0 -5</gravity></physics>"
-    beside = "<gravity>0 0 -4</gravity>\n" + physics
-    assert refused(in_world(beside, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved to <world> in")
+    both = "<gravity>0 0 -4</gravity>\n" + physics
+    assert refused(in_world(both, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved to <world> in")
     assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved")
     assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3 <gravity> in <physics>; moved to <world> in")
 

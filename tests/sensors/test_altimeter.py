@@ -125,7 +125,7 @@ def test_reference_is_the_height_at_the_start() -> None:
     assert found["vertical_position"][0] == 0.0
 
 
-def sampled(index: int, period: float, rate: float) -> int:
+def find_reset_tick(index: int, period: float, rate: float) -> int:
     """Return the tick at which the reference in force was taken, in exact arithmetic."""
     samples = Fraction(period) * Fraction(rate)
     n = Fraction(index) // samples
@@ -141,7 +141,7 @@ def sampled(index: int, period: float, rate: float) -> int:
 def test_reference_is_updated_at_the_first_sample_of_each_period(index: int, period: float, rate: float) -> None:
     """Periods that are exact in binary, so that exact arithmetic has one answer."""
     ticks = Ticks(np.array([index], dtype=np.int64), rate)
-    assert ZeroReference(period).find_reset_ticks(ticks)[0] == sampled(index, period, rate)
+    assert ZeroReference(period).find_reset_ticks(ticks)[0] == find_reset_tick(index, period, rate)
 
 
 @pytest.mark.requirement("ALT-1")

@@ -143,7 +143,7 @@ def test_every_sensor_with_apply_is_tested() -> None:
     assert {kind for kind in SENSORS if hasattr(kind, "apply")} == OWN.keys()
 
 
-def noisy(kind: type[Sensor]) -> Any:
+def make_noisy_spec(kind: type[Sensor]) -> Any:
     """Return a sheet with a turn-on bias, a drift and white noise wherever it has a noise."""
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
     if kind is Dvl:
@@ -156,27 +156,30 @@ def noisy(kind: type[Sensor]) -> Any:
 @pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
 def test_default_run_is_run_0_of_the_seed(kind: type[Sensor]) -> None:
     """Run 0 to the last bit, clock included; another run, seed or name has other errors in every array with noise."""
-    sheet, clock = noisy(kind), Clock("bench::clock", Noise(stddev=1e-5, bias_stddev=1e-3))
-    one = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
+    sheet, clock = make_noisy_spec(kind), Clock("bench::clock", Noise(stddev=1e-5, bias_stddev=1e-3))
+    reference = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
     same = sheet.apply(TIME, *OWN[kind], seed=11, run=0, clock=clock)
-    assert one.arrays.keys() == same.arrays.keys()
-    assert one.bias.keys() == same.bias.keys()
-    for name, array in {**one.arrays, **{f"error {name}": array for name, array in one.bias.items()}}.items():
+    assert reference.arrays.keys() == same.arrays.keys()
+    assert reference.bias.keys() == same.bias.keys()
+    for name, array in {
+        **reference.arrays,
+        **{f"error {name}": array for name, array in reference.bias.items()},
+    }.items():
         other = same.bias[name.removeprefix("error ")] if name.startswith("error ") else same[name]
         assert array.tobytes() == other.tobytes(), name
-    assert one.clock_error.tobytes() == same.clock_error.tobytes()
-    assert one.stamp.tobytes() == same.stamp.tobytes()
+    assert reference.clock_error.tobytes() == same.clock_error.tobytes()
+    assert reference.stamp.tobytes() == same.stamp.tobytes()
     for others in ({"seed": 11, "run": 1}, {"seed": 12}, {"seed": 11, "name": "second"}):
         other = sheet.apply(TIME, *OWN[kind], **others, clock=clock)
         for name in sheet.noise():
-            if np.isfinite(one[name]).any():
-                assert not np.array_equal(one[name], other[name], equal_nan=True), (name, others)
+            if np.isfinite(reference[name]).any():
+                assert not np.array_equal(reference[name], other[name], equal_nan=True), (name, others)
 
 
 def test_numpy_integer_is_accepted_as_integer() -> None:
     noise = Noise(stddev=1.0)
-    one, other = (Magnetometer(noise).apply(TIME, ZEROS, seed=1, run=run)["field"] for run in (3, np.int64(3)))
-    assert np.array_equal(one, other)
+    first, other = (Magnetometer(noise).apply(TIME, ZEROS, seed=1, run=run)["field"] for run in (3, np.int64(3)))
+    assert np.array_equal(first, other)
 
 
 @pytest.mark.requirement("DOO-1")

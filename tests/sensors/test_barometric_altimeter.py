@@ -45,7 +45,7 @@ def at_height(sheet: Any, z: float) -> Any:
     return sheet.ideal(Stationary(Pose((0.0, 0.0, z))), Environment(), ticks)
 
 
-def read(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
+def read_altitude(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
     """Return what the instrument makes of static pressures (n,) Pa."""
     ticks = Ticks(np.arange(pressure.size, dtype=np.int64), rate)
     ideal = {"pressure": pressure, "dynamic_pressure": np.full(pressure.size, dynamic)}
@@ -77,7 +77,7 @@ def test_lag_of_a_steady_climb_is_exact_at_any_rate(sheet: Any, rate: float) -> 
     lag, slope = 0.8, -60.0
     time = np.arange(int(3.0 * rate)) / rate
     steady = 90_000.0 + slope * time
-    own = read(replace(sheet, lag=lag), steady, rate)
+    own = read_altitude(replace(sheet, lag=lag), steady, rate)
     expected = steady - slope * lag * -np.expm1(-time / lag)
     assert np.allclose(own, expected, rtol=0.0, atol=1e-9)
 
@@ -86,7 +86,7 @@ def test_lag_of_a_sine_has_first_order_gain_and_phase(sheet: Any) -> None:
     lag, rate, frequency = 0.5, 1000.0, 1.0
     angle = 2.0 * math.pi * frequency
     time = np.arange(8000) / rate
-    own = read(replace(sheet, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
+    own = read_altitude(replace(sheet, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
     response = 2.0 * np.mean(own * np.exp(-1j * angle * time[4000:])) * 1j / 100.0
     # What is left after 4 s is exp(-8) of it; a wave of straight pieces is smaller by (w dt)^2 / 12 = 3e-6.
     assert abs(response - 1.0 / (1.0 + 1j * angle * lag)) < 5e-4
@@ -94,8 +94,8 @@ def test_lag_of_a_sine_has_first_order_gain_and_phase(sheet: Any) -> None:
 
 def test_reading_without_lag_follows_height_and_dynamic_pressure(sheet: Any) -> None:
     pressure = 90_000.0 + np.arange(10.0) ** 2
-    assert np.array_equal(read(sheet, pressure, 5.0, dynamic=700.0), pressure)
-    felt = read(replace(sheet, position_error=-0.02), pressure, 5.0, dynamic=700.0)
+    assert np.array_equal(read_altitude(sheet, pressure, 5.0, dynamic=700.0), pressure)
+    felt = read_altitude(replace(sheet, position_error=-0.02), pressure, 5.0, dynamic=700.0)
     assert np.allclose(felt, pressure - 14.0, rtol=0.0, atol=1e-10)
 
 

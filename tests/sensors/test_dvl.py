@@ -69,7 +69,7 @@ class Flying:
         return MotionBlock(position, rotation, rows * self.velocity, omega, rows * np.zeros(3), rows * np.zeros(3))
 
 
-def bed(slope: float = 0.0, water: Water | None = None) -> Environment:
+def make_bed(slope: float = 0.0, water: Water | None = None) -> Environment:
     """Return a bottom through the origin that rises by `slope` towards x."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=water)
@@ -89,7 +89,7 @@ def axes_of(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
     )
 
 
-def pings(
+def measure_pings(
     spec: Dvl, motion: Any, around: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
 ) -> Measurement:
     """Return what a serial number tells at `count` ticks."""
@@ -119,7 +119,7 @@ def check_share(hits: float, count: int, probability: float) -> None:
     assert binom.ppf(0.5 * FALSE_ALARM, count, probability) <= hits <= binom.isf(0.5 * FALSE_ALARM, count, probability)
 
 
-def fade(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) -> tuple[AnyArray, AnyArray]:
+def compute_fading(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return by how much a beam's deviation grows, and how likely it is locked."""
     decibels = strength.level - 30 * np.log10(slant) - 2 * strength.absorption * slant + 20 * np.log10(cosine)
     power = 10 ** (decibels / 10)
@@ -149,10 +149,10 @@ def test_covariance_matches_the_errors(
     """(sum u u^T / sigma^2)^-1, by NumPy, is what is reported; the errors have it (false alarms 1e-6)."""
     axes, normal = axes_of(angle, azimuths), np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     spec = sheet(angle, azimuths, bottom=RED, strength=strength)
-    reading = pings(spec, Flying(), bed(slope), MANY)
+    reading = measure_pings(spec, Flying(), make_bed(slope), MANY)
     cosine = -axes @ normal
     slant = 20.0 * normal[2] / cosine
-    sigma = 0.01 * (np.ones(len(azimuths)) if strength is None else fade(strength, slant, cosine)[0])
+    sigma = 0.01 * (np.ones(len(azimuths)) if strength is None else compute_fading(strength, slant, cosine)[0])
     if strength is not None:
         assert sigma.max() > 2.0 * sigma.min()
     covariance = np.linalg.inv((axes / sigma[:, None] ** 2).T @ axes)
@@ -169,7 +169,7 @@ def test_covariance_matches_the_errors(
 def test_solution_is_the_weighted_pseudo_inverse() -> None:
     """Velocity from the very beams that are told, by NumPy's least squares with rows over sigma."""
     spec = sheet(bottom=RED, strength=FAINT)
-    arrays = pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), bed(0.5), 20).arrays
+    arrays = measure_pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), make_bed(0.5), 20).arrays
     for k in range(20):
         weight = 1.0 / arrays["beam_deviation"][k][:, None]
         solved = np.linalg.lstsq(weight * axes_of(30.0, CROSSED), weight[:, 0] * arrays["beam_velocity"][k], rcond=None)
@@ -211,7 +211,7 @@ def test_beam_velocity_on_a_rotating_vehicle_over_a_moving_plate() -> None:
 def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, growth: float) -> None:
     sigma = (0.002 + 0.001 * speed) * growth
     spec = sheet(bottom=DopplerTrack(Noise(stddev=0.002), 0.001, reference))
-    arrays = pings(spec, Flying(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), bed(), MANY).arrays
+    arrays = measure_pings(spec, Flying(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), make_bed(), MANY).arrays
     true = axes_of(30.0, CROSSED) @ [speed * math.cos(0.1), 0.0, speed * math.sin(0.1)]
     assert np.allclose(arrays["beam_deviation"], sigma, rtol=1e-12, atol=0.0)
     check_spread(arrays["beam_velocity"] - true, sigma**2 * np.eye(4))
@@ -219,7 +219,7 @@ def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, gro
 
 @pytest.mark.requirement("GAP-2", "DVU-3")
 def test_reported_stddev_may_differ() -> None:
-    arrays = pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), bed(), MANY).arrays
+    arrays = measure_pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), make_bed(), MANY).arrays
     assert arrays["velocity_covariance"][7] == pytest.approx(9e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-17)
     assert np.all(arrays["beam_deviation"] == 0.03)
     check_spread(arrays["velocity"], 1e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]))
@@ -229,12 +229,12 @@ def test_reported_stddev_may_differ() -> None:
 def test_range_noise_and_resolution() -> None:
     """Errors of ranges reach the altitude and nothing else: of four beams alike the mean, times cos 30 deg."""
     spec = sheet(range=Noise(stddev=0.05))
-    arrays = pings(spec, Flying(velocity=(1.0, 0.0, 0.0)), bed(), MANY).arrays
+    arrays = measure_pings(spec, Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), MANY).arrays
     check_spread(arrays["beam_range"] - 20.0 / math.cos(math.radians(30.0)), 0.0025 * np.eye(4))
     off = (arrays["altitude"] - 20.0) / (0.025 * math.cos(math.radians(30.0)))
     check_sum(float(off @ off), MANY, 0.1 * FALSE_ALARM)  # of a plane through four points that lie crosswise, to 1e-5
     assert np.allclose(arrays["velocity"], [1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    coarse = pings(replace(spec, range=Noise(precision=0.5)), Flying(), bed()).arrays
+    coarse = measure_pings(replace(spec, range=Noise(precision=0.5)), Flying(), make_bed()).arrays
     assert coarse["beam_range"][0] == pytest.approx(np.full(4, 23.0), abs=1e-12)
 
 
@@ -253,7 +253,7 @@ def test_long_term_error_differs_by_serial_number() -> None:
     motion = Flying(velocity=(1.5, 0.5, 0.2))
     model = Model("robot", (Link("robot::hull"),), "robot::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "robot", "robot::hull", RATE)
-    reading = ns.simulate(World("w", (model,), (eye,), environment=bed()), 0.2, runs=500, seed=3)["dvl"]
+    reading = ns.simulate(World("w", (model,), (eye,), environment=make_bed()), 0.2, runs=500, seed=3)["dvl"]
     v = np.array(motion.velocity)
     errors = np.concatenate([reading["velocity"] - v, reading["water_velocity"] - v], axis=-1)
     assert np.allclose(errors[:, 1], errors[:, 0], rtol=0.0, atol=1e-12)
@@ -268,14 +268,14 @@ def test_long_term_error_differs_by_serial_number() -> None:
 def test_misalignment_rotates_the_velocity() -> None:
     """A yaw error of 1 degree: 1.745 % across the track, by the sine; other tracks and rotations by the matrix."""
     yaw = math.radians(1.0)
-    arrays = pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), bed()).arrays
+    arrays = measure_pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), make_bed()).arrays
     assert arrays["velocity"][0] == pytest.approx([2.0 * math.cos(yaw), 2.0 * math.sin(yaw), 0.0], abs=1e-12)
     assert arrays["velocity"][0, 1] / 2.0 == pytest.approx(0.0174524, rel=1e-5, abs=0.0)
     vector, v = (0.02, -0.05, 0.03), (1.0, -2.0, 0.5)
-    arrays = pings(sheet(misalignment=vector), Flying(velocity=v), bed(), 3).arrays
+    arrays = measure_pings(sheet(misalignment=vector), Flying(velocity=v), make_bed(), 3).arrays
     assert arrays["velocity"][2] == pytest.approx(rotate(from_rotation_vector(vector), v), rel=1e-12, abs=0.0)
     belt = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), Flying((0.0, 0.0, 0.0), v))
-    carried = pings(sheet(misalignment=vector), Flying(velocity=v), Environment(scene=Scene((belt,)))).arrays
+    carried = measure_pings(sheet(misalignment=vector), Flying(velocity=v), Environment(scene=Scene((belt,)))).arrays
     assert carried["velocity"][0] == pytest.approx(np.zeros(3), abs=1e-12)  # it stands still over what it tracks
 
 
@@ -288,7 +288,7 @@ def test_misalignment_differs_by_serial_number() -> None:
         source, one = Draws(spec.processes(), 4, (serial, "dvl")), Ticks(np.zeros(1, dtype=np.int64), RATE)
         state = spec.init(source.initial)
         if serial == 0:
-            ideal = spec.ideal(Flying(velocity=(1.0, 0.0, 0.0)), bed(), one)
+            ideal = spec.ideal(Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), one)
         turned.append(spec.measure(state, one, ideal, source.take(1))[1].arrays["velocity"][0])
     errors = np.array(turned) - [1.0, 0.0, 0.0]
     check_spread(errors[:, 1:], 1e-10 * np.eye(2))
@@ -313,7 +313,7 @@ def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
         (replace(assumed, transducer=Transducer.PHASED_ARRAY), [1.0, 1.0, scale * bent]),
         (replace(assumed, sound=Sound()), [1.0, 1.0, 1.0]),
     ):
-        arrays = pings(made, motion, bed(water=water)).arrays
+        arrays = measure_pings(made, motion, make_bed(water=water)).arrays
         assert arrays["velocity"][0] == pytest.approx(own * factors, rel=1e-12, abs=1e-15)
         told = scale if made.sound.speed else 1.0
         assert arrays["sound_speed"][0] == (1500.0 if made.sound.speed else 1450.0)
@@ -329,13 +329,13 @@ def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
 def test_error_velocity_is_the_scaled_beam_disagreement() -> None:
     """d (b0 + b2 - b1 - b3) of opposite pairs, d = 1 / (2 sqrt 2 sin angle): as rough as a horizontal velocity."""
     d = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(25.0)))
-    arrays = pings(sheet(25.0, bottom=RED), Flying(velocity=(1.0, 0.5, 0.0)), bed(), MANY).arrays
+    arrays = measure_pings(sheet(25.0, bottom=RED), Flying(velocity=(1.0, 0.5, 0.0)), make_bed(), MANY).arrays
     beams = arrays["beam_velocity"]
     pairs = np.abs(beams[:, 0] + beams[:, 2] - beams[:, 1] - beams[:, 3])
     assert np.allclose(np.abs(arrays["error_velocity"]), d * pairs, rtol=1e-9, atol=1e-14)
     horizontal = 1e-4 * 0.5 / math.sin(math.radians(25.0)) ** 2
     check_sum(float((arrays["error_velocity"] ** 2).sum()) / horizontal, MANY)
-    three = pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED), Flying(), bed(), 10).arrays
+    three = measure_pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED), Flying(), make_bed(), 10).arrays
     assert np.isnan(three["error_velocity"]).all()
 
 
@@ -343,7 +343,7 @@ def test_error_velocity_is_the_scaled_beam_disagreement() -> None:
 def test_error_velocity_screening_rejects_pings() -> None:
     """Of deviation sqrt(2) sigma, a share 2 Q(limit / deviation) is rejected; three beams cannot be screened."""
     limit, deviation = 0.02, math.sqrt(2.0) * 0.01
-    reading = pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), bed(), MANY)
+    reading = measure_pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), make_bed(), MANY)
     assert reading.valid is not None
     check_share(float((~reading.valid).sum()), MANY, 2.0 * norm.sf(limit / deviation))
     assert np.nanmax(np.abs(reading.arrays["error_velocity"])) <= limit
@@ -353,7 +353,9 @@ def test_error_velocity_screening_rejects_pings() -> None:
         assert np.array_equal(missing.all(axis=1), ~reading.valid)
     assert np.array_equal(reading.arrays["velocity_mode"] == 1.0, reading.valid)
     assert np.isfinite(reading.arrays["beam_velocity"]).all()
-    alone = pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), Flying(), bed(), 100)
+    alone = measure_pings(
+        sheet(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), Flying(), make_bed(), 100
+    )
     assert alone.valid is not None
     assert alone.valid.all()
 
@@ -361,29 +363,29 @@ def test_error_velocity_screening_rejects_pings() -> None:
 # bad beams
 
 
-def cliff() -> Environment:
+def make_cliff() -> Environment:
     """Return a plateau that ends 5 m ahead of the origin, and nothing beyond."""
     return Environment(scene=Scene((Body("plateau", Box((100.0, 100.0, 10.0)), Pose((-45.0, 0.0, -5.0))),)))
 
 
-def lost_on(normal: AnyArray, height: float, axes: AnyArray) -> tuple[AnyArray, AnyArray]:
+def compute_plane_hits(normal: AnyArray, height: float, axes: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return slant ranges and cosines of incidence over a plane, `height` (m) above it along z."""
     cosine = -axes @ normal
     return height * normal[2] / cosine, cosine
 
 
 SLOPED = np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
-SLANTS, COSINES = lost_on(SLOPED, 20.0, axes_of(30.0, PLUS))
+SLANTS, COSINES = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, PLUS))
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4", "DVW-7", "GAP-5")
 @pytest.mark.parametrize(
     ("around", "limits", "lost"),
     [
-        (cliff(), {}, 0),
-        (bed(0.3), {"minimum_range": float(SLANTS[0]) + 1e-6}, 0),
-        (bed(0.3), {"maximum_range": float(SLANTS[2]) - 1e-6}, 2),
-        (bed(0.3), {"min_incidence_cosine": float(COSINES[2]) + 1e-9}, 2),
+        (make_cliff(), {}, 0),
+        (make_bed(0.3), {"minimum_range": float(SLANTS[0]) + 1e-6}, 0),
+        (make_bed(0.3), {"maximum_range": float(SLANTS[2]) - 1e-6}, 2),
+        (make_bed(0.3), {"min_incidence_cosine": float(COSINES[2]) + 1e-9}, 2),
     ],
     ids=["cliff", "minimum", "maximum", "incidence"],
 )
@@ -391,10 +393,10 @@ def test_three_beams_give_a_solution(around: Environment, limits: dict[str, floa
     """One beam has no bottom: the other three give the velocity, their covariance, and the height over their plane."""
     v, axes = (0.8, -0.3, 0.1), np.delete(axes_of(30.0, PLUS), lost, axis=0)
     spec = sheet(30.0, PLUS, bottom=RED, **limits)
-    clean = pings(spec.without_errors(), Flying(velocity=v), around).arrays
+    clean = measure_pings(spec.without_errors(), Flying(velocity=v), around).arrays
     assert clean["velocity"][0] == pytest.approx(v, rel=1e-12, abs=0.0)
     assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
-    reading = pings(spec, Flying(), around, MANY).arrays
+    reading = measure_pings(spec, Flying(), around, MANY).arrays
     good = [k != lost for k in range(4)]
     assert np.all(reading["beam_valid"] == np.array(good, dtype=float))
     assert np.all(reading["num_good_beams"] == 3.0)
@@ -412,8 +414,8 @@ def test_three_beams_give_a_solution(around: Environment, limits: dict[str, floa
 @pytest.mark.requirement("GAP-9", "DVW-4")
 def test_two_beams_give_no_solution() -> None:
     """Four beams in an X over a slope: the two downhill are out of range."""
-    slants, _ = lost_on(SLOPED, 20.0, axes_of(30.0, CROSSED))
-    reading = pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), bed(0.3), 5)
+    slants, _ = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, CROSSED))
+    reading = measure_pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), make_bed(0.3), 5)
     assert reading.arrays["beam_valid"].tolist() == [(slants < slants.mean()).astype(float).tolist()] * 5
     assert np.all(reading.arrays["num_good_beams"] == 2.0)
     assert np.all(reading.arrays["velocity_mode"] == 0.0)
@@ -429,7 +431,7 @@ def test_two_beams_give_no_solution() -> None:
 def test_share_of_dropouts_and_weak_echoes() -> None:
     """Beams drop out by themselves: a velocity in a share 4 q^3 p + q^4 of the pings; locks by the logistic law."""
     p = 0.2
-    reading = pings(sheet(dropout_probability=p), Flying(), bed(), MANY)
+    reading = measure_pings(sheet(dropout_probability=p), Flying(), make_bed(), MANY)
     check_share(float(reading.arrays["beam_valid"].sum()), 4 * MANY, 1.0 - p)
     assert reading.valid is not None
     check_share(float(reading.valid.sum()), MANY, 4.0 * (1.0 - p) ** 3 * p + (1.0 - p) ** 4)
@@ -439,9 +441,9 @@ def test_share_of_dropouts_and_weak_echoes() -> None:
             check_share(float(both.sum()), MANY, (1.0 - p) ** 2)
     faint = EchoStrength(60.0, 0.2, threshold=8.0, slope=2.0)
     slant = np.full(4, 20.0 / math.cos(math.radians(30.0)))
-    share = fade(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
+    share = compute_fading(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
     assert 0.1 < share < 0.9
-    valid = pings(sheet(strength=faint), Flying(), bed(), MANY).arrays["beam_valid"]
+    valid = measure_pings(sheet(strength=faint), Flying(), make_bed(), MANY).arrays["beam_valid"]
     for k in range(4):
         check_share(float(valid[:, k].sum()), MANY, float(share))
 

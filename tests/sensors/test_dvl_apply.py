@@ -49,7 +49,7 @@ NORMAL = 5.33
 """Two-sided quantile of the normal at 1e-7: a false-alarm rate below 1e-6 over ten comparisons."""
 
 
-def noisy(stddev: float, **track: float) -> DopplerTrack:
+def make_track(stddev: float, **track: float) -> DopplerTrack:
     return DopplerTrack(Noise(stddev=stddev), **track)
 
 
@@ -58,7 +58,7 @@ def noisy(stddev: float, **track: float) -> DopplerTrack:
 def test_apply_adds_errors_to_a_given_velocity() -> None:
     """Four beams at 30 degrees: sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as is stated."""
     given = OWN.copy()
-    reading = Dvl(bottom=noisy(0.01)).apply(TIME, given, seed=7)
+    reading = Dvl(bottom=make_track(0.01)).apply(TIME, given, seed=7)
     assert np.array_equal(given, OWN)
     assert reading.ideal["velocity"] == pytest.approx(OWN, abs=1e-14)
     off = reading["velocity"] - OWN
@@ -69,9 +69,9 @@ def test_apply_adds_errors_to_a_given_velocity() -> None:
     assert reading.valid.all()
     assert reading.emitted.all()
     assert np.array_equal(reading["time_of_validity"], TIME)
-    again = Dvl(bottom=noisy(0.01)).apply(TIME, OWN, seed=7)
+    again = Dvl(bottom=make_track(0.01)).apply(TIME, OWN, seed=7)
     assert again["velocity"].tobytes() == reading["velocity"].tobytes()
-    other = Dvl(bottom=noisy(0.01)).apply(TIME, OWN, seed=7, name="second")
+    other = Dvl(bottom=make_track(0.01)).apply(TIME, OWN, seed=7, name="second")
     assert other["velocity"].tobytes() != reading["velocity"].tobytes()
 
 
@@ -109,7 +109,7 @@ def test_ranges_determine_valid_beams() -> None:
 @pytest.mark.requirement("DOO-1", "GAP-1")
 def test_given_velocity_relative_to_the_water() -> None:
     """Over a bottom 20 m along the beams the layer from 5 to 20 m ends at 80 % of 17.3 m; over 7 m there is none."""
-    sheet = Dvl(water=noisy(0.02), layer=WaterMassLayer(5.0, 20.0), water_mode=TrackMode.ALWAYS)
+    sheet = Dvl(water=make_track(0.02), layer=WaterMassLayer(5.0, 20.0), water_mode=TrackMode.ALWAYS)
     through = OWN + np.array([0.3, -0.2, 0.0])
     ranges = np.full((COUNT, 4), 20.0)
     ranges[::2] = 7.0
@@ -146,7 +146,7 @@ def test_pings_are_output_after_their_echoes() -> None:
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_rate_is_that_of_the_given_times() -> None:
     """Deviations that hold at 16 Hz are half of that at 4 Hz; a density is times the root of the rate."""
-    for track in (noisy(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
+    for track in (make_track(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
         reading = Dvl(bottom=track).apply(TIME, OWN, seed=3)
         off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
         assert float(np.sqrt((off**2).mean())) == pytest.approx(0.01, rel=NORMAL / math.sqrt(8.0 * COUNT), abs=0.0)
@@ -157,7 +157,7 @@ def test_rate_is_that_of_the_given_times() -> None:
 def test_apply_assumes_true_sound_speed_and_a_perpendicular_bottom() -> None:
     """A strength is lost to the cosine of the beams' angle: 20 log10 cos 30 of it, and no more."""
     strong = EchoStrength(level=60.0, absorption=0.0, threshold=-60.0)
-    sheet = Dvl(bottom=noisy(0.01), sound=Sound(1400.0), strength=strong)
+    sheet = Dvl(bottom=make_track(0.01), sound=Sound(1400.0), strength=strong)
     reading = sheet.apply(TIME[:50], OWN[:50], seed=3)
     assert np.array_equal(reading["sound_speed"], np.full(50, 1400.0))
     assert reading["beam_range"] == pytest.approx(50.0, rel=1e-12, abs=0.0)
@@ -223,7 +223,7 @@ def test_arrays_state_why_a_velocity_is_invalid() -> None:
     assert reading["range_validity"][:, 0].tolist() == [3.0, 0.0, 1.0, 2.0, 0.0]
     assert np.array_equal(np.isnan(reading["velocity"]).all(axis=1), ~reading.valid)
 
-    screened = replace(sheet, bottom=noisy(0.1), error_velocity_limit=1e-9).apply(TIME[:5], OWN[:5], seed=1)
+    screened = replace(sheet, bottom=make_track(0.1), error_velocity_limit=1e-9).apply(TIME[:5], OWN[:5], seed=1)
     assert not screened.valid.any()
     assert screened["num_good_beams"].tolist() == [4.0] * 5
     assert screened["velocity_mode"].tolist() == [0.0] * 5

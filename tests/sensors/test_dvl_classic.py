@@ -55,14 +55,14 @@ class Drifting:
         return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
 
 
-def bed(slope: float = 0.0) -> Environment:
+def make_bed(slope: float = 0.0) -> Environment:
     """Return a bottom through the origin that rises by `slope` towards x, in water that flows."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     scene = Scene((Body("bed", Plane(), pose),))
     return Environment(scene=scene, water=Water(surface=1000.0), current=UniformField(FLOW))
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
+def measure_pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 7.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
     _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
@@ -100,7 +100,7 @@ def test_classic_velocity_is_the_link_velocity_with_axis_noise() -> None:
     turned = from_rpy(0.1, -0.2, 0.7)
     own = np.array(rotate((turned[0], -turned[1], -turned[2], -turned[3]), V))
     for reference, true in ((LEVEL, own), (OVER, own * [1.0, -1.0, -1.0])):
-        reading = pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), bed(), MANY)
+        reading = measure_pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), make_bed(), MANY)
         assert reading.emitted is not None
         assert reading.emitted.all()
         check_spread(reading.arrays["velocity"] - true, np.full(3, 0.02))
@@ -114,7 +114,7 @@ def test_classic_velocity_is_the_link_velocity_with_axis_noise() -> None:
 
 @pytest.mark.requirement("DVU-3")
 def test_classic_velocity_without_bottom() -> None:
-    reading = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
+    reading = measure_pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
     assert reading.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
     assert reading.arrays["velocity_mode"][0] == 1.0
     assert np.isnan(reading.arrays["altitude"][0])
@@ -140,7 +140,7 @@ def test_classic_altitude_is_the_mean_of_clamped_ranges(slope: float, height: fl
     outside = (slants < 2.0) | (slants > 30.0)
     assert outside.sum() == clamped
     shown = np.clip(slants, 2.0, 30.0)
-    arrays = pings(uuv(), Drifting((0.0, 0.0, height)), bed(slope)).arrays
+    arrays = measure_pings(uuv(), Drifting((0.0, 0.0, height)), make_bed(slope)).arrays
     assert arrays["beam_range"][0] == pytest.approx(shown, rel=1e-12, abs=0.0)
     assert arrays["beam_valid"][0].tolist() == (~outside).astype(float).tolist()
     expected = math.nan if clamped == 4 else float(shown.mean())
@@ -154,14 +154,16 @@ def test_ranges_clamped_at_both_limits_have_a_mean() -> None:
         beams=make_janus_beams(0.52, [0.25 * math.pi, 0.75 * math.pi, 1.25 * math.pi, 1.75 * math.pi]),
         maximum_range=4.0,
     )
-    arrays = pings(spec, Drifting((0.0, 0.0, 2.6)), bed(1.4)).arrays
+    arrays = measure_pings(spec, Drifting((0.0, 0.0, 2.6)), make_bed(1.4)).arrays
     assert sorted(arrays["beam_range"][0].tolist()) == [2.0, 2.0, 4.0, 4.0]
     assert arrays["altitude"][0] == 3.0
 
 
 @pytest.mark.requirement("DVU-5")
 def test_noise_keeps_ranges_within_their_limits() -> None:
-    arrays = pings(uuv(range=Noise(stddev=1.0)), Drifting((0.0, 0.0, 29.0 * math.cos(0.52))), bed(), MANY).arrays
+    arrays = measure_pings(
+        uuv(range=Noise(stddev=1.0)), Drifting((0.0, 0.0, 29.0 * math.cos(0.52))), make_bed(), MANY
+    ).arrays
     ranges = arrays["beam_range"]
     assert ranges.max() == 30.0
     share = (4 * MANY, norm.sf(1.0))
@@ -174,7 +176,7 @@ def test_noise_keeps_ranges_within_their_limits() -> None:
 def test_physical_fidelity_of_the_same_spec_solves_beams() -> None:
     """Without `classic` the dialect is a name: velocity and covariance are the beams', the altitude the bed's."""
     spec = replace(uuv(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
-    arrays = pings(spec, Drifting((0.0, 0.0, 10.0)), bed(0.3)).arrays
+    arrays = measure_pings(spec, Drifting((0.0, 0.0, 10.0)), make_bed(0.3)).arrays
     sine, cosine = math.sin(0.52), math.cos(0.52)
     unit = np.diag([0.5 / sine**2, 0.5 / sine**2, 0.25 / cosine**2])
     assert arrays["velocity_covariance"][0] == pytest.approx(0.05**2 * unit, abs=1e-15)
@@ -209,7 +211,7 @@ def slants_over(slope: float, height: float, angle: float) -> AnyArray:
 @pytest.mark.requirement("DVW-4", "DVW-6")
 def test_beam_noise_and_documented_altitude_course_and_speed() -> None:
     """Altitude mean(r) cos(pi / 6) at any beam angle; course atan2(x', y') in the sensor's frame: forward is east."""
-    reading = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(0.2), MANY)
+    reading = measure_pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), make_bed(0.2), MANY)
     arrays = reading.arrays
     assert reading.emitted is not None
     assert reading.emitted.all()
@@ -226,9 +228,13 @@ def test_beam_noise_and_documented_altitude_course_and_speed() -> None:
     x, y = arrays["velocity"][:, 0], arrays["velocity"][:, 1]
     assert np.allclose(arrays["course"], np.mod(np.arctan2(x, y), 2.0 * math.pi), rtol=0.0, atol=1e-12)
     assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12, atol=0.0)
-    quiet = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), bed()).arrays
+    quiet = measure_pings(
+        whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), make_bed()
+    ).arrays
     assert math.degrees(quiet["course"][0]) == pytest.approx(90.0, abs=1e-9)
-    back = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), bed()).arrays
+    back = measure_pings(
+        whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), make_bed()
+    ).arrays
     assert math.degrees(back["course"][0]) == pytest.approx(270.0, abs=1e-9)
 
 
@@ -238,11 +244,11 @@ def test_classic_beams_are_single_rays_and_the_layer_ends_at_the_bottom() -> Non
     wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True, width=0.1)
     spec = whoi(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
     sheared = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
-    around = replace(bed(), water=Water(surface=50.0), current=sheared)
-    classic = pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
+    around = replace(make_bed(), water=Water(surface=50.0), current=sheared)
+    classic = measure_pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     nearest = replace(wide, weighting=BeamWeighting.NEAREST)
     wider = replace(spec, beams=nearest, classic=False, propagation=False)
-    physical = pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
+    physical = measure_pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
     assert np.all(physical["beam_range"][0] < 0.99 * classic["beam_range"][0])
     middle = 0.5 * (1.0 + 15.0)  # m below the instrument, 35 m under the surface
@@ -258,7 +264,7 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
     spec = whoi(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())
     turned = from_rpy(math.pi, 0.0, 0.3)  # of the two that would be as far, one is farther, the other nearer
     spec = replace(spec, classic=classic, propagation=False, bottom=DopplerTrack())
-    arrays = pings(spec, Drifting((0.0, 0.0, 20.0), turned), bed(0.5)).arrays
+    arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0), turned), make_bed(0.5)).arrays
     assert arrays["num_good_beams"][0] == 3.0
     if classic:
         assert arrays["velocity_mode"][0] == 0.0
@@ -275,7 +281,7 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
 @pytest.mark.requirement("WTR-1", "WTR-2")
 def test_water_track_replaces_missing_bottom_track() -> None:
     """Velocity of the link less the current, by least squares, the noise of each axis of the solution."""
-    reading = pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), bed(), MANY).arrays
+    reading = measure_pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), make_bed(), MANY).arrays
     assert np.all(reading["velocity_mode"] == 2.0)
     true = (np.array(V) - FLOW) * [1.0, -1.0, -1.0]
     check_spread(reading["velocity"] - true, np.full(3, 0.01))
@@ -283,13 +289,15 @@ def test_water_track_replaces_missing_bottom_track() -> None:
     assert np.array_equal(reading["water_velocity"], reading["velocity"])
     for name in ("altitude", "course", "speed", "beam_range"):
         assert np.isnan(reading[name]).all()
-    bottom = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(), 5).arrays
+    bottom = measure_pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), make_bed(), 5).arrays
     assert np.all(bottom["velocity_mode"] == 1.0)
 
 
 @pytest.mark.requirement("WTR-2")
 def test_both_tracks_have_separate_noise() -> None:
-    reading = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
+    reading = measure_pings(
+        whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), make_bed(), MANY
+    ).arrays
     assert np.all(reading["velocity_mode"] == 1.0)
     flip = np.array([1.0, -1.0, -1.0])
     off = np.column_stack([reading["velocity"] - V * flip, reading["water_velocity"] - (np.array(V) - FLOW) * flip])

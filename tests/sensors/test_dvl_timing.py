@@ -59,7 +59,7 @@ class Flying:
         return MotionBlock(position, rotation, *moving)
 
 
-def bed(slope: float = 0.0) -> Environment:
+def make_bed(slope: float = 0.0) -> Environment:
     """Return a bottom through the origin, in water where sound goes 1500 m/s."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=SEA)
@@ -69,7 +69,9 @@ def sheet(**more: Any) -> Dvl:
     return Dvl(**{"beams": make_janus_beams(math.radians(30.0), [math.radians(a) for a in PLUS]), **more})
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int, rate: float) -> tuple[FloatArray, Measurement]:
+def measure_pings(
+    spec: Dvl, motion: Any, around: Environment, count: int, rate: float
+) -> tuple[FloatArray, Measurement]:
     """Return the ticks' instants, and what is told at them."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), 5, (0, "dvl"))
@@ -92,7 +94,7 @@ def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
 def test_ping_rate_decreases_with_altitude(height: float, processing: float) -> None:
     """A ping each 2 r / c + processing, at the next tick of 100 Hz."""
     spec = sheet(maximum_range=150.0, processing_time=processing)
-    time, reading = pings(spec, Flying((0.0, 0.0, height)), bed(), 400, 100.0)
+    time, reading = measure_pings(spec, Flying((0.0, 0.0, height)), make_bed(), 400, 100.0)
     awaited = 2.0 * height * SLANT / 1500.0 + processing
     assert reading.emitted is not None
     assert reading.valid is not None
@@ -112,7 +114,7 @@ def test_ping_rate_during_a_climb_from_a_slope() -> None:
     """Ranges are those when all is back, a processing time before the tick: the farthest waits, the mean is told of."""
     spec, normal = sheet(maximum_range=400.0, processing_time=0.02), np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
     motion = Flying((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
-    time, reading = pings(spec, motion, bed(0.3), 800, 50.0)
+    time, reading = measure_pings(spec, motion, make_bed(0.3), 800, 50.0)
     tilt, around = math.radians(30.0), np.radians(PLUS)
     axes = np.column_stack(
         [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
@@ -137,7 +139,7 @@ def test_ping_rate_during_a_climb_from_a_slope() -> None:
 @pytest.mark.requirement("GAP-9")
 def test_ping_without_bottom_waits_for_the_longest_echo() -> None:
     spec, nothing = sheet(maximum_range=75.0), Environment(water=SEA)
-    time, reading = pings(spec, Flying(), nothing, 100, 40.0)
+    time, reading = measure_pings(spec, Flying(), nothing, 100, 40.0)
     assert reading.emitted is not None
     assert reading.emitted.tolist() == told_at(time, lambda _: 0.1)
     assert reading.valid is not None
@@ -163,7 +165,7 @@ def test_water_time_of_validity_is_in_the_layer(more: dict[str, Any], waits: flo
     """No bottom: out goes the ping 2 r / c before, and 15 m down, in the middle of the layer, is where it is about."""
     spec, nothing = sheet(maximum_range=400.0, **more), Environment(water=SEA)
     motion = Flying((0.0, 0.0, 60.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
-    time, reading = pings(spec, motion, nothing, 100, 40.0)
+    time, reading = measure_pings(spec, motion, nothing, 100, 40.0)
     assert reading.emitted is not None
     assert reading.emitted.tolist() == told_at(time, lambda _: 2.0 * waits / 1500.0)
     rows = np.flatnonzero(reading.emitted)
@@ -181,7 +183,7 @@ def test_both_echoes_of_a_ping_have_separate_times() -> None:
     """Bed 20 m down, layer to 16 m by the 80 % rule: 20 / cos and 10.5 / cos of sound after the ping went out."""
     spec = sheet(**STILL | {"bottom_mode": TrackMode.ALWAYS})
     motion = Flying((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
-    time, reading = pings(spec, motion, bed(), 100, 40.0)
+    time, reading = measure_pings(spec, motion, make_bed(), 100, 40.0)
     assert reading.emitted is not None
     rows = np.flatnonzero(reading.emitted)
     sent = time[rows] - 2.0 * 20.0 * SLANT / 1500.0
@@ -198,7 +200,7 @@ def test_both_echoes_of_a_ping_have_separate_times() -> None:
 @pytest.mark.requirement("GAP-2")
 def test_beam_dropout_loses_bottom_and_water() -> None:
     spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, dropout_probability=1.0)
-    _, reading = pings(spec, Flying(), bed(), 20, 4.0)
+    _, reading = measure_pings(spec, Flying(), make_bed(), 20, 4.0)
     assert reading.emitted is not None
     assert np.all(reading.arrays["velocity_mode"][reading.emitted] == 0.0)
     assert np.isnan(reading.arrays["water_beam_velocity"]).all()
@@ -211,7 +213,7 @@ def test_bottom_loss_fault_keeps_the_water_track() -> None:
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 1.0, 2.0),))
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", 5.0, topic="/dvl", faults=lost)
-    run = ns.simulate(World("sea", (model,), (mounted,), environment=bed()), 3.0)["auv::base::dvl"]
+    run = ns.simulate(World("sea", (model,), (mounted,), environment=make_bed()), 3.0)["auv::base::dvl"]
     struck = (run.time >= 1.0) & (run.time < 2.0)
     assert np.array_equal(run["velocity_mode"], np.where(struck, 2.0, 1.0))
     assert np.array_equal(np.isnan(run["beam_range"]).all(axis=1), struck)
@@ -225,7 +227,7 @@ def test_velocity_is_that_at_the_time_of_validity() -> None:
     """It accelerates and turns: what is told is of the echo's instant in the sensor's axes of then, to 1 nm/s."""
     motion = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
     spec = sheet(processing_time=0.03)
-    time, reading = pings(spec, motion, bed(), 200, 20.0)
+    time, reading = measure_pings(spec, motion, make_bed(), 200, 20.0)
     assert reading.emitted is not None
     emitted = np.flatnonzero(reading.emitted).tolist()
     assert len(emitted) > 50
@@ -236,7 +238,7 @@ def test_velocity_is_that_at_the_time_of_validity() -> None:
         assert reading.arrays["velocity"][k] == pytest.approx(true, abs=1e-9)
         course = math.atan2(0.5 + 0.8 * about, -0.4 * about)
         assert reading.arrays["course"][k] == pytest.approx(course, abs=1e-9)
-    late = pings(replace(spec, propagation=False), motion, bed(), 200, 20.0)[1]
+    late = measure_pings(replace(spec, propagation=False), motion, make_bed(), 200, 20.0)[1]
     assert late.emitted is not None
     assert late.emitted.all()
     assert np.array_equal(late.arrays["time_of_validity"], time)
@@ -254,7 +256,7 @@ def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
     )
     model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "auv", "auv::hull", 20.0)
-    world = World("w", (model,), (eye,), environment=bed(), max_step_size=0.01)
+    world = World("w", (model,), (eye,), environment=make_bed(), max_step_size=0.01)
     complete = ns.simulate(world, 4.0, seed=2)["dvl"]
     assert 10 < complete.emitted.sum() < 79
     about = complete["time_of_validity"][complete.emitted]
@@ -284,7 +286,7 @@ def trench() -> Environment:
 def test_lost_beam_needs_the_reacquisition_time(again: float) -> None:
     """At 5 m/s over a trench: each beam is lost while it looks into it, and `again` longer, from its last lost ping."""
     spec, height = sheet(propagation=False, reacquisition_time=again), 10.0
-    time, reading = pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
+    time, reading = measure_pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
     reach = height * math.tan(math.radians(30.0))
     for k, offset in enumerate((reach, 0.0, -reach, 0.0)):
         x = 5.0 * time + offset
@@ -304,7 +306,7 @@ def test_dropouts_start_the_reacquisition_time() -> None:
     """Lock is back where no dropout was in the time of re-acquisition: a share (1 - p)^(m + 1) of the pings."""
     count, p, ticks = 4_000 if INTERPRETED else 40_000, 0.02, 7
     spec = sheet(propagation=False, dropout_probability=p, reacquisition_time=(ticks - 0.5) / 100.0)
-    _, reading = pings(spec, Flying(), bed(), count, 100.0)
+    _, reading = measure_pings(spec, Flying(), make_bed(), count, 100.0)
     valid, q = reading.arrays["beam_valid"], (1.0 - p) ** ticks
     # Pings nearer than `ticks` share draws: their covariances q^2 ((1 - p)^-(ticks - j) - 1) add to the variance.
     spread = q * (1.0 - q) + 2.0 * sum((1.0 - p) ** (ticks + j) - q * q for j in range(1, ticks))
@@ -348,7 +350,7 @@ def test_long_term_velocity_covariance_matches_its_errors() -> None:
     sums, single = dict.fromkeys(shown, 0.0), 0.0
     for run in range(runs):
         source = Draws(spec.processes(), 6, (run, "dvl"))
-        ideal = spec.ideal(Wandering(walks[run], rate), bed(), ticks)
+        ideal = spec.ideal(Wandering(walks[run], rate), make_bed(), ticks)
         _, measured = spec.measure(spec.init(source.initial), ticks, ideal, source.take(count))
         error = measured.arrays["long_term_velocity"] - walks[run]
         for k in shown:
@@ -368,7 +370,7 @@ def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
     model = Model("auv", (Link("auv::base"),), "auv::base")
     for step in (0.2, 0.004):
-        world = World("sea", (model,), (mounted,), environment=bed(), max_step_size=step)
+        world = World("sea", (model,), (mounted,), environment=make_bed(), max_step_size=step)
         at = [
             (n * step, tuple(p + n * step * v for p, v in zip((3.0, 2.0, 30.0), velocity, strict=True)))
             for n in range(round(4.0 / step) + 1)
@@ -376,11 +378,11 @@ def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
         states = [ns.State(Pose((x, y, z)), velocity) for _, (x, y, z) in at]
         sim = ns.live(world, seed=4, driven={"auv": states[0]})
         found = [reading for state in states for reading in sim.step({"auv": state}).readings.values()]
-        assert [bool(item.emitted[0]) for item in found] == [False] + [True] * 20  # no ping is back at 0
+        assert [bool(reading.emitted[0]) for reading in found] == [False] + [True] * 20  # no ping is back at 0
         told.append(
             [
-                (item.time[0], item["time_of_validity"][0], *item["velocity"][0], item["altitude"][0])
-                for item in found[1:]
+                (reading.time[0], reading["time_of_validity"][0], *reading["velocity"][0], reading["altitude"][0])
+                for reading in found[1:]
             ]
         )
     assert np.array(told[0]) == pytest.approx(np.array(told[1]), rel=1e-12, abs=1e-12)

@@ -33,7 +33,7 @@ ON_EARTH = Environment(gravity=NormalGravity(ZURICH), origin=ZURICH)
 ARM = Pose((0.4, -0.3, 0.2), from_rpy(0.5, 0.1, -0.7))
 
 
-def violent() -> Motion:
+def make_violent_motion() -> Motion:
     """Return metres and up to 100 degrees within 0.15 s, again and again, off the turning point."""
     draw = np.random.default_rng(8)
     attitude, poses = Rotation.identity(), []
@@ -46,7 +46,7 @@ def violent() -> Motion:
     return attach(waypoints([0.15 * k for k in range(12)], poses), ARM)
 
 
-def turned(quaternions: FloatArray) -> Rotation:
+def make_rotation(quaternions: FloatArray) -> Rotation:
     return Rotation.from_quat(quaternions, scalar_first=True)
 
 
@@ -54,18 +54,18 @@ def turned(quaternions: FloatArray) -> Rotation:
 def test_sums_of_readings_reproduce_the_motion() -> None:
     """Attitude and velocity after each of 330 intervals, turning by up to 5 degrees in one, from the readings alone."""
     ticks = Ticks(np.arange(331), RATE)
-    truth = violent().at(ticks.time)
-    averaged = Imu(averaged=True).ideal(violent(), Environment(), ticks)
-    instant = Imu().ideal(violent(), Environment(), ticks)
+    truth = make_violent_motion().at(ticks.time)
+    averaged = Imu(averaged=True).ideal(make_violent_motion(), Environment(), ticks)
+    instant = Imu().ideal(make_violent_motion(), Environment(), ticks)
     assert np.abs(averaged["angular_velocity"]).max() > 13.0
     off = {}
     for name, ideal in (("averaged", averaged), ("instant", instant)):
-        attitude, velocity = turned(truth.rotation_wb[0]), truth.velocity_w[0].copy()
+        attitude, velocity = make_rotation(truth.rotation_wb[0]), truth.velocity_w[0].copy()
         off[name] = 0.0
         for k in range(1, len(ticks)):
             velocity = velocity + (attitude.apply(ideal["linear_acceleration"][k]) + [0.0, 0.0, -9.8]) / RATE
             attitude = attitude * Rotation.from_rotvec(ideal["angular_velocity"][k] / RATE)
-            apart = (attitude.inv() * turned(truth.rotation_wb[k])).magnitude()
+            apart = (attitude.inv() * make_rotation(truth.rotation_wb[k])).magnitude()
             off[name] = max(off[name], apart, np.abs(velocity - truth.velocity_w[k]).max())
     assert off["averaged"] < 1e-9
     assert off["instant"] > 1e-2  # what an instantaneous reading would do
@@ -75,14 +75,14 @@ def test_sums_of_readings_reproduce_the_motion() -> None:
 @pytest.mark.parametrize("earth", [False, True])
 def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
     """Adaptive quadrature over the instantaneous readings, turned by the frame's own attitude in inertial space."""
-    sheet, motion = Imu(earth_rotation=earth), violent()
+    sheet, motion = Imu(earth_rotation=earth), make_violent_motion()
     spin = np.array(rate_on_earth(ZURICH)) if earth else np.zeros(3)
     averaged = replace(sheet, averaged=True).ideal(motion, ON_EARTH, Ticks(np.arange(200), RATE))
 
     def felt(t: float, start: float) -> FloatArray:
         one = Ticks(np.array([1], dtype=np.int64), 1.0 / t)
-        ideal, now = sheet.ideal(motion, ON_EARTH, one), turned(motion.at(np.array([t])).rotation_wb[0])
-        then = turned(motion.at(np.array([start])).rotation_wb[0])
+        ideal, now = sheet.ideal(motion, ON_EARTH, one), make_rotation(motion.at(np.array([t])).rotation_wb[0])
+        then = make_rotation(motion.at(np.array([start])).rotation_wb[0])
         inertial = Rotation.from_rotvec(spin * (t - start))
         return (then.inv() * inertial * now).apply(ideal["linear_acceleration"][0])
 
@@ -93,7 +93,7 @@ def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
             assert error * RATE < 1e-10
             assert abs(averaged["linear_acceleration"][k, axis] - mean * RATE) < 1e-9
         truth = motion.at(np.array([start, end])).rotation_wb
-        turn = turned(truth[0]).inv() * Rotation.from_rotvec(spin / RATE) * turned(truth[1])
+        turn = make_rotation(truth[0]).inv() * Rotation.from_rotvec(spin / RATE) * make_rotation(truth[1])
         assert np.allclose(averaged["angular_velocity"][k] / RATE, turn.as_rotvec(), rtol=0.0, atol=1e-14)
 
 
@@ -180,7 +180,7 @@ def test_imu_at_rest_measures_gravity_bitwise() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_first_tick_is_not_published() -> None:
     ticks, sheet = Ticks(np.arange(3), RATE), Imu(averaged=True)
-    ideal, instant = (each.ideal(violent(), Environment(), ticks) for each in (sheet, Imu()))
+    ideal, instant = (each.ideal(make_violent_motion(), Environment(), ticks) for each in (sheet, Imu()))
     for name in ("angular_velocity", "linear_acceleration"):
         assert np.array_equal(ideal[name][0], instant[name][0])
         assert not np.array_equal(ideal[name][1], instant[name][1])
@@ -192,13 +192,13 @@ def test_first_tick_is_not_published() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_rows_do_not_depend_on_other_rows() -> None:
     sheet = Imu(averaged=True, earth_rotation=True)
-    complete = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(100), RATE))
+    complete = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(100), RATE))
     for rows in ([0], [57], [3, 9, 10], [0, 2, 3, 99]):
-        some = sheet.ideal(violent(), ON_EARTH, Ticks(np.array(rows, dtype=np.int64), RATE))
+        some = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.array(rows, dtype=np.int64), RATE))
         for name in ("angular_velocity", "linear_acceleration", "orientation"):
             assert some[name].tobytes() == complete[name][rows].tobytes()
-    coarse = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(20), RATE / 5.0))
-    wide = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, spacing=5))
+    coarse = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(20), RATE / 5.0))
+    wide = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, spacing=5))
     assert np.allclose(wide["linear_acceleration"], coarse["linear_acceleration"], rtol=0.0, atol=1e-12)
 
 
@@ -332,6 +332,6 @@ def test_uniform_gravity_and_field_sum_agree() -> None:
 
     ticks = Ticks(np.arange(50), RATE)
     halves = FieldSum((UniformField((0.0, 1.0, -5.0)), UniformField((0.0, -1.0, -4.8))))
-    one = Imu(averaged=True).ideal(violent(), Environment(), ticks)["linear_acceleration"]
-    two = Imu(averaged=True).ideal(violent(), Environment(gravity=halves), ticks)["linear_acceleration"]
+    one = Imu(averaged=True).ideal(make_violent_motion(), Environment(), ticks)["linear_acceleration"]
+    two = Imu(averaged=True).ideal(make_violent_motion(), Environment(gravity=halves), ticks)["linear_acceleration"]
     assert np.allclose(one, two, rtol=0.0, atol=1e-12)

@@ -31,7 +31,7 @@ def filtered(bandwidth: float, index: FloatArray, rate: float, values: FloatArra
     return rows[0]
 
 
-def felt(sheet: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = None) -> dict[str, FloatArray]:
+def read_forces(sheet: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = None) -> dict[str, FloatArray]:
     """Return the readings of a sheet without noise of given forces and rates (n, 3)."""
     sheet = replace(sheet, orientation=False)
     ideal = {"linear_acceleration": force, "angular_velocity": np.zeros(force.shape) if rate is None else rate}
@@ -71,7 +71,7 @@ def test_sine_has_the_gain_and_phase_of_the_filter(frequency: float) -> None:
     """At 100 kHz; a polygon through a sine is off by (omega h)^2 / 8 at most, and the start has died out by 0.3 s."""
     bandwidth, rate, count = 20.0, 1e5, 60000
     time, omega = np.arange(count) / rate, 2.0 * math.pi * frequency
-    found = felt(
+    found = read_forces(
         Imu(bandwidth=bandwidth),
         Ticks(np.arange(count), rate),
         np.stack([np.sin(omega * time), np.zeros(count), np.cos(omega * time)], axis=1),
@@ -108,7 +108,7 @@ def test_filter_far_above_the_rate_changes_nothing() -> None:
     lag = 1.0 / (compute_stiffness(1e9) / 1000.0)
     assert np.allclose(filtered(1e9, np.arange(100), 1000.0, values), values, rtol=0.0, atol=6.0 * lag)
     force = np.stack([values, values, values], axis=1)
-    through = felt(Imu(), Ticks(np.arange(100), 1000.0), force)["linear_acceleration"]
+    through = read_forces(Imu(), Ticks(np.arange(100), 1000.0), force)["linear_acceleration"]
     assert np.array_equal(through, force)
 
 
@@ -160,7 +160,7 @@ LINE = Vibration(133.0, (1.0, 2.0, 3.0), (0.1, 0.2, 0.3), phase=0.4)
 def test_vibration_above_the_nyquist_frequency_is_aliased() -> None:
     """133 Hz at 100 Hz is 33 Hz: the largest of the spectrum's lines, and the very same numbers."""
     ticks, nothing = Ticks(np.arange(1000), 100.0), np.zeros((1000, 3))
-    found = felt(Imu(vibration=(LINE,)), ticks, nothing)
+    found = read_forces(Imu(vibration=(LINE,)), ticks, nothing)
     alias = np.sin(2.0 * math.pi * 33.0 * np.arange(1000) / 100.0 + 0.4)
     assert np.allclose(found["linear_acceleration"], alias[:, None] * [1.0, 2.0, 3.0], rtol=0.0, atol=1e-11)
     assert np.allclose(found["angular_velocity"], alias[:, None] * [0.1, 0.2, 0.3], rtol=0.0, atol=1e-11)
@@ -191,7 +191,7 @@ def test_band_limit_filters_a_vibration_before_sampling(frequency: float) -> Non
     """Gain and phase at the line's own frequency, not at the alias that the samples show."""
     sheet = Imu(vibration=(replace(LINE, frequency=frequency),), bandwidth=47.0)
     ticks = Ticks(np.arange(200), 100.0)
-    found = felt(sheet, ticks, np.zeros((200, 3)))["linear_acceleration"][:, 0]
+    found = read_forces(sheet, ticks, np.zeros((200, 3)))["linear_acceleration"][:, 0]
     answer = 1.0 / (1.0 - (frequency / 47.0) ** 2 + 1j * math.sqrt(2.0) * frequency / 47.0)
     expected = np.imag(answer * np.exp(1j * (2.0 * math.pi * frequency * ticks.time + 0.4)))
     assert np.allclose(found, expected, rtol=0.0, atol=1e-11)
@@ -201,7 +201,7 @@ def test_band_limit_filters_a_vibration_before_sampling(frequency: float) -> Non
 def test_vibrations_add_and_keep_their_phase_for_days() -> None:
     other = Vibration(17.25, (0.5, 0.0, 0.0))
     ticks = Ticks(np.arange(10**8, 10**8 + 50, dtype=np.int64), 400.0)
-    both = felt(Imu(vibration=(LINE, other)), ticks, np.zeros((50, 3)))["linear_acceleration"][:, 0]
+    both = read_forces(Imu(vibration=(LINE, other)), ticks, np.zeros((50, 3)))["linear_acceleration"][:, 0]
     cycles = [(133 * int(k) % 400) / 400.0 for k in ticks.index], [(69 * int(k) % 1600) / 1600.0 for k in ticks.index]
     expected = np.sin(2.0 * math.pi * np.array(cycles[0]) + 0.4) + 0.5 * np.sin(2.0 * math.pi * np.array(cycles[1]))
     assert np.allclose(both, expected, rtol=0.0, atol=1e-6)

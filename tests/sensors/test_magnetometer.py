@@ -22,26 +22,26 @@ from navsense.testing import example_motion
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 
 
-def read(field: Vector, rpy: Vector) -> FloatArray:
+def read_field(field: Vector, rpy: Vector) -> FloatArray:
     environment = Environment(magnetic_field=UniformField(field))
     return Magnetometer().ideal(Stationary(Pose((1.0, 2.0, 3.0), from_rpy(*rpy))), environment, ONE)["field"][0]
 
 
 @pytest.mark.requirement("MAG-6", "MAG-1")
 def test_aligned_magnetometer_measures_the_world_field() -> None:
-    assert np.array_equal(read((1.0, 2.0, -4.0), (0.0, 0.0, 0.0)), [1.0, 2.0, -4.0])
+    assert np.array_equal(read_field((1.0, 2.0, -4.0), (0.0, 0.0, 0.0)), [1.0, 2.0, -4.0])
 
 
 @pytest.mark.requirement("MAG-6", "MAG-1")
 def test_rotated_magnetometer_measures_the_field_in_the_body_frame() -> None:
-    assert np.allclose(read((1.0, 2.0, -4.0), (0.0, 0.0, math.pi / 2)), [2.0, -1.0, -4.0], atol=1e-15, rtol=0.0)
+    assert np.allclose(read_field((1.0, 2.0, -4.0), (0.0, 0.0, math.pi / 2)), [2.0, -1.0, -4.0], atol=1e-15, rtol=0.0)
 
 
 @pytest.mark.requirement("MAG-1")
 def test_readings_equal_the_gazebo_library() -> None:
     """gz-sensors (main), field (1, 2, -4), rpy (0, 3.14, 1.57), measured on the library."""
     expected = [-1.994422543354379, -0.9984070295103683, 4.0031815000052315]
-    assert np.allclose(read((1.0, 2.0, -4.0), (0.0, 3.14, 1.57)), expected, rtol=0.0, atol=1e-14)
+    assert np.allclose(read_field((1.0, 2.0, -4.0), (0.0, 3.14, 1.57)), expected, rtol=0.0, atol=1e-14)
 
 
 @pytest.mark.requirement("MAG-1")

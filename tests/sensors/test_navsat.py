@@ -36,7 +36,7 @@ def degrees(origin: Origin) -> tuple[float, float, float]:
     return math.degrees(origin.latitude), math.degrees(origin.longitude), origin.elevation
 
 
-def turned(vectors: FloatArray, heading: float) -> FloatArray:
+def rotate_to_enu(vectors: FloatArray, heading: float) -> FloatArray:
     """Return world vectors along east, north, up: the world's x axis points `heading` from east towards north."""
     c, s = math.cos(heading), math.sin(heading)
     return vectors @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
@@ -61,13 +61,13 @@ def test_position_and_velocity_of_a_moving_antenna(latitude: float, heading: flo
     ticks = Ticks(np.arange(200, dtype=np.int64), 50.0)
     ours = NavSat().ideal(example_motion(), Environment(origin=origin), ticks)
     truth = example_motion().at(ticks.time)
-    lat, lon, alt = pymap3d.enu2geodetic(*turned(truth.position_w, heading).T, *degrees(origin))
+    lat, lon, alt = pymap3d.enu2geodetic(*rotate_to_enu(truth.position_w, heading).T, *degrees(origin))
     assert np.allclose(ours["latitude"], np.radians(lat), rtol=0.0, atol=1e-14)
     apart = np.remainder(ours["longitude"] - np.radians(lon) + math.pi, 2.0 * math.pi) - math.pi
     # Beside a pole a longitude is as far off as its metres (2e-9, what ECEF doubles hold) are from the axis.
     assert (np.abs(apart) * 6.4e6 * np.maximum(np.cos(np.radians(lat)), 1e-13) < 2e-8).all()
     assert np.allclose(ours["altitude"], alt, rtol=0.0, atol=5e-9)
-    ecef = pymap3d.enu2uvw(*turned(truth.velocity_w, heading).T, *degrees(origin)[:2])
+    ecef = pymap3d.enu2uvw(*rotate_to_enu(truth.velocity_w, heading).T, *degrees(origin)[:2])
     there = np.stack(pymap3d.ecef2enuv(*ecef, np.degrees(ours["latitude"]), np.degrees(ours["longitude"])), axis=-1)
     assert np.allclose(ours["velocity"], there, rtol=0.0, atol=1e-12)
 

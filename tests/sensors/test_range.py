@@ -35,7 +35,7 @@ BED = Environment(scene=Scene((Body("bed", Plane()),)))
 DOWN = math.radians(90.0)
 
 
-def read(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
+def read_range(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
     """Return range and side of a sensor without noise that stands at a pose."""
     ideal = sheet.ideal(Stationary(pose), surroundings, ONE)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
@@ -50,7 +50,7 @@ def read(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[flo
 def test_cone_over_level_ground(tilt: float, width: float) -> None:
     """Ground h below, tilt a, full width w: the nearest point of the beam is h / cos(max(a - w / 2, 0)) away."""
     beam = Cone(width, rings=4 if width else 0)
-    distance, side = read(Range(beam=beam), Pose((3.0, 4.0, 12.0), from_rpy(0.0, DOWN - tilt, 0.3)))
+    distance, side = read_range(Range(beam=beam), Pose((3.0, 4.0, 12.0), from_rpy(0.0, DOWN - tilt, 0.3)))
     rings = [(width / 2.0 * k / 4, math.pi * n / (3 * k)) for k in range(1, 5) for n in range(6 * k)]
     falls = [
         math.cos(tilt) * math.cos(off) - math.sin(tilt) * math.sin(off) * math.sin(a) for off, a in [(0.0, 0.0), *rings]
@@ -76,7 +76,7 @@ def test_fan_rays_equal_gazebo() -> None:
     assert fan.width == pytest.approx(0.08, rel=1e-12, abs=0.0)
     pose = Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0))
     steepest = max(-rotate(pose.rotation, (ray[0], ray[1], ray[2]))[2] for ray in rays.tolist())
-    assert read(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13, abs=0.0)
+    assert read_range(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("ALT-8")
@@ -96,11 +96,11 @@ def test_range_limits() -> None:
     down = from_rpy(0.0, DOWN, 0.0)
     heights = {1.999: -1.0, 2.0: 0.0, 5.0: 0.0, 8.0: 0.0, 8.001: 1.0}
     for height, side in heights.items():
-        distance, found = read(sheet, Pose((0.0, 0.0, height), down))
+        distance, found = read_range(sheet, Pose((0.0, 0.0, height), down))
         assert found == side
         assert math.isnan(distance) if side else distance == pytest.approx(height, rel=1e-15, abs=0.0)
-    assert read(sheet, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
-    assert read(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # along the ground for ever
+    assert read_range(sheet, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
+    assert read_range(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # along the ground for ever
 
 
 @pytest.mark.requirement("DVU-2")
@@ -144,12 +144,14 @@ def test_assumed_speed_of_sound_scales_the_range(tilt: float) -> None:
     bed = Environment(scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -500.0))),)), water=water)
     pose = Pose((0.0, 0.0, -20.0), from_rpy(0.0, DOWN - tilt, 0.0))
     true = 480.0 / math.cos(tilt)
-    distance, _ = read(Range(sound=Sound(1500.0)), pose, bed)
+    distance, _ = read_range(Range(sound=Sound(1500.0)), pose, bed)
     assert distance == pytest.approx(true * 1500.0 / harmonic(water, 23.0, 503.0), rel=2e-6, abs=0.0)
-    assert read(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14, abs=0.0)
+    assert read_range(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14, abs=0.0)
     same = replace(bed, water=Water(sound_speed=1450.0))
-    assert read(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(true * 1500.0 / 1450.0, rel=1e-14, abs=0.0)
-    assert read(Range(sound=Sound(1500.0)), pose, replace(bed, water=None))[0] == pytest.approx(
+    assert read_range(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(
+        true * 1500.0 / 1450.0, rel=1e-14, abs=0.0
+    )
+    assert read_range(Range(sound=Sound(1500.0)), pose, replace(bed, water=None))[0] == pytest.approx(
         true, rel=1e-14, abs=0.0
     )
 
@@ -160,11 +162,11 @@ def test_sonar_has_no_echo_across_the_surface() -> None:
     sea = Environment(scene=scene, water=Water(surface=1.0))
     up, down = from_rpy(0.0, -DOWN, 0.0), from_rpy(0.0, DOWN, 0.0)
     acoustic, light = Range(sound=Sound(1500.0)), Range()
-    assert read(acoustic, Pose((0.0, 0.0, 2.0), down), sea)[1] == 1.0
-    assert read(acoustic, Pose((0.0, 0.0, 0.0), up), sea)[1] == 1.0
-    assert read(acoustic, Pose((0.0, 0.0, 0.0), down), sea)[1] == 0.0
-    assert read(light, Pose((0.0, 0.0, 2.0), down), sea) == (12.0, 0.0)
-    assert read(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5, rel=1e-12, abs=0.0)
+    assert read_range(acoustic, Pose((0.0, 0.0, 2.0), down), sea)[1] == 1.0
+    assert read_range(acoustic, Pose((0.0, 0.0, 0.0), up), sea)[1] == 1.0
+    assert read_range(acoustic, Pose((0.0, 0.0, 0.0), down), sea)[1] == 0.0
+    assert read_range(light, Pose((0.0, 0.0, 2.0), down), sea) == (12.0, 0.0)
+    assert read_range(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5, rel=1e-12, abs=0.0)
 
 
 # worlds: bodies that move, one's own hull, files
@@ -249,7 +251,7 @@ def test_own_hull_is_ignored_by_default() -> None:
     assert ns.simulate(world(hull, BALL, sheet=Range(own_hull=True)), 0.1, seed=1)[name]["range"][0] == 0.5
 
 
-def stored(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
+def make_lazy_shape(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
     def read_it() -> Shape:
         asked.append("read")
         return make()
@@ -264,7 +266,7 @@ def broken() -> Shape:
 @pytest.mark.requirement("DVU-2")
 def test_surface_files_are_read_before_the_first_sample_if_reachable() -> None:
     asked: list[str] = []
-    ball = replace(BALL, shape=stored(partial(Sphere, 1.0), asked))
+    ball = replace(BALL, shape=make_lazy_shape(partial(Sphere, 1.0), asked))
     bare = world(ball)
     ns.simulate(replace(bare, sensors=()), 0.1, seed=1)
     assert asked == []

@@ -105,7 +105,7 @@ PAST = Stationary(Pose((400.0, 0.0, 10.0)))
 """Past the end of the shelf, over no bottom at all."""
 
 
-def dived(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World, ns.Run]:
+def run_dive(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World, ns.Run]:
     text = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <model name="auv"><link name="base">{PLUGIN}</link></model>{BED}</world></sdf>"""
     world = load(text, fidelity=fidelity)
@@ -130,7 +130,7 @@ def test_all_four_range_states_are_in_messages_and_recordings(
     load: Callable[..., World], tmp_path: Path, fidelity: str
 ) -> None:
     """Above the maximum at first, below the minimum at last, and no echo where lock is lost on purpose."""
-    _, run = dived(load, fidelity, DIVE)
+    _, run = run_dive(load, fidelity, DIVE)
     reading = run["auv::base::dvl"]
     published = np.isfinite(reading["range_validity"]).all(axis=1)
     found = reading["range_validity"][published]
@@ -153,7 +153,7 @@ def test_all_four_range_states_are_in_messages_and_recordings(
 @pytest.mark.requirement("DVW-8")
 def test_ranges_message_is_read_back_alone(load: Callable[..., World]) -> None:
     """As in recordings of other programs, which have no message of all arrays."""
-    world, run = dived(load, "physical", DIVE)
+    world, run = run_dive(load, "physical", DIVE)
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
     published = np.isfinite(reading["range_validity"]).all(axis=1)
     message = messages.make_encoder(sensor, "reading", "//dvl/ranges")
@@ -168,6 +168,6 @@ def test_ranges_message_is_read_back_alone(load: Callable[..., World]) -> None:
 @pytest.mark.requirement("DVW-8")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 def test_beam_without_bottom_has_no_echo(load: Callable[..., World], fidelity: str) -> None:
-    found = dived(load, fidelity, PAST)[1]["auv::base::dvl"]["range_validity"]
+    found = run_dive(load, fidelity, PAST)[1]["auv::base::dvl"]["range_validity"]
     assert (found[np.isfinite(found)] == NO_ECHO).all()
     assert np.isfinite(found).sum() > 100

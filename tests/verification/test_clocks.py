@@ -111,7 +111,7 @@ def test_end_between_polls_is_estimated_at_the_next_poll(
     until: float, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = replace(WITNESS, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
-    monkeypatch.setattr(faults_latency, "SensorRun", lying("discipline", "until", share))
+    monkeypatch.setattr(faults_latency, "SensorRun", make_false_run("discipline", "until", share))
     (row,) = table(clock, (10.0,), 1, lines=[line for line in LINES if line.name == "until"])
     assert row.holds == holds, row
 
@@ -179,7 +179,7 @@ def test_false_declaration_of_any_parameter_is_detected() -> None:
     assert {*STATISTICAL, *CERTAIN} == {(channel, name) for channel, _, names in PARTS for name in names}
 
 
-def lying(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
+def make_false_run(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
     """Stations on a clock of which one figure is off."""
     attribute = {"clock": "noise"}.get(channel, channel)
 
@@ -193,7 +193,7 @@ def lying(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
     return lambda sensor, clock, *rest, **more: SensorRun(sensor, changed(clock), *rest, **more)
 
 
-def acts(line: Line, name: str) -> bool:
+def is_active(line: Line, name: str) -> bool:
     """Tell whether a figure of the line's part acts in it."""
     left = line.alone(WITNESS)
     sheet: Any = left and getattr(left, {"clock": "noise"}.get(line.part, line.part))
@@ -204,9 +204,11 @@ def acts(line: Line, name: str) -> bool:
 def test_clock_with_other_parameters_is_detected(channel: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share = {**STATISTICAL, **CERTAIN}[channel, name]
     lines = [
-        line for line in LINES if line.part == channel and acts(line, name) and line.name not in ("together", "left")
+        line
+        for line in LINES
+        if line.part == channel and is_active(line, name) and line.name not in ("together", "left")
     ]
-    monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
+    monkeypatch.setattr(faults_latency, "SensorRun", make_false_run(channel, name, share))
     caught = named(table(WITNESS, (20.0,), 1, effort=0.1, lines=lines), channel, name)
     assert len(caught) == 1
     assert not caught[0].holds, caught[0]
@@ -216,7 +218,7 @@ def test_clock_with_other_parameters_is_detected(channel: str, name: str, monkey
 
 @pytest.mark.parametrize("share", [0.9999, 0.97])
 def test_lower_step_threshold_is_detected(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults_latency, "SensorRun", lying("discipline", "step_threshold", share))
+    monkeypatch.setattr(faults_latency, "SensorRun", make_false_run("discipline", "step_threshold", share))
     lines = [line for line in LINES if line.name == "threshold"]
     assert not table(WITNESS, (20.0,), 1, lines=lines)[0].holds
 
@@ -228,7 +230,7 @@ def test_noise_outside_all_terms_is_detected(monkeypatch: pytest.MonkeyPatch) ->
         ("together", "oscillator", "random_walk_frequency", 3.0, -1),
         ("left", "oscillator", "white_frequency", 20.0, 0),
     ):
-        monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
+        monkeypatch.setattr(faults_latency, "SensorRun", make_false_run(channel, name, share))
         rows = table(WITNESS, (20.0,), 1, lines=[entry for entry in LINES if entry.name == line])
         assert not rows[place].holds, (name, rows)
 

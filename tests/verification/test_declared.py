@@ -116,7 +116,7 @@ class Meter:
         return cls(FULL, FULL, FULL)
 
 
-def worst(rows: list[Row]) -> Row:
+def find_worst_row(rows: list[Row]) -> Row:
     return max(rows, key=lambda row: abs(row.estimate.deviation))
 
 
@@ -128,7 +128,7 @@ def meter_rows() -> list[Row]:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "NOI-3")
 def test_every_parameter_of_a_spec_is_estimated_at_two_rates(meter_rows: list[Row]) -> None:
-    assert abs(worst(meter_rows).estimate.deviation) < BOUND, worst(meter_rows)
+    assert abs(find_worst_row(meter_rows).estimate.deviation) < BOUND, find_worst_row(meter_rows)
     for rate in (4.0, 50.0):
         for channel in ("level.x", "level.z"):
             mine = [row for row in meter_rows if row.rate == rate and row.channel == channel]
@@ -215,7 +215,7 @@ def test_noise_outside_all_terms_is_detected() -> None:
 @pytest.mark.parametrize("kind", SENSORS)
 def test_every_sensor_type_agrees_with_its_reference(kind: type[Sensor]) -> None:
     rows = table(kind.example_spec(), (20.0,), 5, effort=0.01)
-    assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
+    assert abs(find_worst_row(rows).estimate.deviation) < BOUND, find_worst_row(rows)
     assert {channel.name for channel in channels(kind.example_spec())} <= {row.channel for row in rows}
 
 
@@ -257,7 +257,7 @@ def test_range_limits_do_not_hide_errors() -> None:
         "precision",
         "sound speed",
     ]
-    assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
+    assert abs(find_worst_row(rows).estimate.deviation) < BOUND, find_worst_row(rows)
     assert (rows[-1].channel, rows[-1].unit, rows[-1].estimate.declared) == ("range", "m/s", 1480.0)
     (deaf,) = table(Deaf(sound=Sound(1480.0)), (20.0,), 5)
     assert not deaf.holds

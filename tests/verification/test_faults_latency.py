@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.requirement("NOI-6", "CLK-9")]
 SHEET = WITNESS.latency or Latency()
 
 
-def only(rows: list[Row], parameter: str) -> Row:
+def get_row(rows: list[Row], parameter: str) -> Row:
     (found,) = [row for row in rows if row.estimate.parameter == parameter]
     return found
 
@@ -55,7 +55,7 @@ def test_inactive_term_has_no_row() -> None:
         *("stuck share of the time", "stuck share at the start", "stuck_rate", "stuck_duration"),
         "mean",
     ]
-    assert only(rows, "mean").estimate.error < 1e-10, "without chance"
+    assert get_row(rows, "mean").estimate.error < 1e-10, "without chance"
 
 
 def test_unobservable_terms_are_not_reported() -> None:
@@ -68,28 +68,32 @@ def test_unobservable_terms_are_not_reported() -> None:
     assert not {"mean", "stddev"} & fast
 
 
-def lying(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., SensorRun]:
+def make_false_run(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., SensorRun]:
     return lambda sensor, *rest, **more: SensorRun(change(sensor), *rest, **more)
 
 
-def scaled(sheet: Any, name: str, share: float) -> Any:
+def scale_field(sheet: Any, name: str, share: float) -> Any:
     return replace(sheet, **{name: getattr(sheet, name) * share})
 
 
 @pytest.mark.parametrize("name", RANDOM_FIELDS)
 def test_undeclared_fault_parameters_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        faults_latency, "SensorRun", lying(lambda sensor: replace(sensor, faults=scaled(sensor.faults, name, 1.25)))
+        faults_latency,
+        "SensorRun",
+        make_false_run(lambda sensor: replace(sensor, faults=scale_field(sensor.faults, name, 1.25))),
     )
-    assert not only(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
+    assert not get_row(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
 
 
 @pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
 def test_undeclared_latency_is_detected(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        faults_latency, "SensorRun", lying(lambda sensor: replace(sensor, latency=scaled(sensor.latency, name, share)))
+        faults_latency,
+        "SensorRun",
+        make_false_run(lambda sensor: replace(sensor, latency=scale_field(sensor.latency, name, share))),
     )
-    estimate = only(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
+    estimate = get_row(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
     assert abs(estimate.deviation) > LIMIT
 
 
@@ -97,8 +101,8 @@ def test_sensor_that_always_starts_without_fault_is_detected(monkeypatch: pytest
     monkeypatch.setattr(sensor_run, "init_faults", lambda faults, draws: init_faults(faults, np.ones_like(draws)))
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     for kind in ("dropout", "stuck"):
-        assert not only(rows, f"{kind} share at the start").holds
-        assert only(rows, f"{kind}_rate").holds
+        assert not get_row(rows, f"{kind} share at the start").holds
+        assert get_row(rows, f"{kind}_rate").holds
 
 
 def test_correlated_faults_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,8 +116,8 @@ def test_correlated_faults_are_detected(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(faults_latency, "SensorRun", make_faulty_run)
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
-    assert not only(rows, "stuck share of what is shown").holds
-    assert only(rows, "stuck share of the time").holds
+    assert not get_row(rows, "stuck share of what is shown").holds
+    assert get_row(rows, "stuck share of the time").holds
 
 
 def one_row(take: Callable[[int], Any]) -> Callable[[int], Any]:

@@ -50,7 +50,7 @@ def liar(sheet: Any, **lies: Lie) -> Any:
     return Liar(**values(sheet))
 
 
-def stretched(numbers: tuple[float, ...]) -> tuple[float, ...]:
+def stretch(numbers: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(SHARE * number for number in numbers)
 
 
@@ -67,9 +67,9 @@ def lines(name: str, share: float) -> Lie:
 
 
 LIES: list[tuple[type[Sensor], str, Lie, str]] = [
-    (Imu, "angular_velocity_misalignment", stretched, "angular_velocity_misalignment"),
-    (Imu, "linear_acceleration_misalignment", stretched, "linear_acceleration_misalignment"),
-    (Imu, "g_sensitivity", stretched, "g_sensitivity"),
+    (Imu, "angular_velocity_misalignment", stretch, "angular_velocity_misalignment"),
+    (Imu, "linear_acceleration_misalignment", stretch, "linear_acceleration_misalignment"),
+    (Imu, "g_sensitivity", stretch, "g_sensitivity"),
     (Imu, "bandwidth", lambda value: SHARE * value, "bandwidth"),
     (Imu, "vibration", lines("frequency", SHARE), "vibration (frequency"),
     (Imu, "vibration", lines("phase", SHARE), "vibration (phase"),
@@ -77,14 +77,14 @@ LIES: list[tuple[type[Sensor], str, Lie, str]] = [
     (Imu, "vibration", lines("linear_acceleration", SHARE), "vibration (amplitude"),
     (Imu, "averaged", lambda _: False, "averaged"),
     (Imu, "earth_rotation", lambda _: False, "earth_rotation"),
-    (Magnetometer, "soft_iron", stretched, "soft_iron"),
-    (Magnetometer, "hard_iron", stretched, "hard_iron"),
-    (Magnetometer, "motor_current", stretched, "motor_current"),
+    (Magnetometer, "soft_iron", stretch, "soft_iron"),
+    (Magnetometer, "hard_iron", stretch, "hard_iron"),
+    (Magnetometer, "motor_current", stretch, "motor_current"),
 ]
 """Kind, field, how it is told, what rows begin with."""
 
 
-def worst(rows: list[Row]) -> Row:
+def find_worst_row(rows: list[Row]) -> Row:
     return max(rows, key=lambda row: abs(row.estimate.deviation))
 
 
@@ -93,7 +93,7 @@ def worst(rows: list[Row]) -> Row:
 def test_estimate_equals_the_declared_value(kind: type[Sensor]) -> None:
     sheet: Any = kind.example_spec()
     rows = table(sheet, RATES, 1, terms=TERMS)
-    assert abs(worst(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
+    assert abs(find_worst_row(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
     for row in rows:
         estimate = row.estimate
         assert estimate.error < 1e-6 * abs(estimate.declared) or abs(estimate.declared) < 1e-3, row
@@ -124,7 +124,7 @@ def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, lie: Li
         ]
         assert rows
         wrong = [row for row in rows if not row.holds]
-        assert wrong, worst(rows)
+        assert wrong, find_worst_row(rows)
 
 
 @pytest.mark.compiled

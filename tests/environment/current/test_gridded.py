@@ -26,7 +26,7 @@ DRAW = np.random.default_rng(8)
 Points = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def rising(low: float, high: float, count: int) -> FloatArray:
+def make_axis(low: float, high: float, count: int) -> FloatArray:
     steps = np.cumsum(DRAW.uniform(0.2, 1.0, count))
     return low + (high - low) * (steps - steps[0]) / (steps[-1] - steps[0])
 
@@ -35,20 +35,20 @@ def values(points: Points) -> FloatArray:
     return DRAW.uniform(-1.0, 1.0, (*(axis.size for axis in points), 3))
 
 
-def scipys(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
+def interpolate_by_scipy(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
     got: FloatArray = RegularGridInterpolator(points, velocity)(asked)
     return got
 
 
 def test_interpolation_equals_scipy() -> None:
-    points = (rising(0, 90, 4), rising(-40, 70, 6), rising(-30, 30, 5), rising(-80, 0, 7))
+    points = (make_axis(0, 90, 4), make_axis(-40, 70, 6), make_axis(-30, 30, 5), make_axis(-80, 0, 7))
     velocity = values(points)
     asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
     got = GriddedCurrent(points, velocity, "world").at(asked[:, 1:], asked[:, 0])
-    assert got == pytest.approx(scipys(points, velocity, asked), abs=1e-13)
+    assert got == pytest.approx(interpolate_by_scipy(points, velocity, asked), abs=1e-13)
     corners = np.stack([axis[DRAW.integers(0, axis.size, 200)] for axis in points], axis=1)
     got = GriddedCurrent(points, velocity, "world").at(corners[:, 1:], corners[:, 0])
-    assert got == pytest.approx(scipys(points, velocity, corners), abs=1e-13)
+    assert got == pytest.approx(interpolate_by_scipy(points, velocity, corners), abs=1e-13)
 
 
 def enu_in_the_world(vectors: FloatArray, latitude: FloatArray, longitude: FloatArray) -> Vectors:
@@ -65,7 +65,7 @@ def places(position: Vectors) -> tuple[FloatArray, FloatArray, FloatArray]:
     east, north = c * position[:, 0] - s * position[:, 1], s * position[:, 0] + c * position[:, 1]
     here = HERE.latitude, HERE.longitude, HERE.elevation
     got = pymap3d.enu2geodetic(east, north, position[:, 2], *here, deg=False)
-    return tuple(np.asarray(one) for one in got)  # type: ignore[return-value]
+    return tuple(np.asarray(coordinate) for coordinate in got)  # type: ignore[return-value]
 
 
 POSITION = DRAW.uniform((-9e3, -9e3, -90.0), (9e3, 9e3, 0.0), (1500, 3))
@@ -75,13 +75,13 @@ TIME = DRAW.uniform(0.0, 50.0, 1500)
 def test_latitude_grid_positions_equal_pymap3d() -> None:
     latitude, longitude, altitude = places(POSITION)
     points = (
-        rising(0.0, 50.0, 3),
-        rising(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
-        rising(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
-        rising(-120.0, 40.0, 6),
+        make_axis(0.0, 50.0, 3),
+        make_axis(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
+        make_axis(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
+        make_axis(-120.0, 40.0, 6),
     )
     velocity = values(points)
-    expected = scipys(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
+    expected = interpolate_by_scipy(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
     got = GriddedCurrent(points, velocity, "geodetic", HERE).at(POSITION, TIME)
     assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
     turn = points[0], points[1], points[2] + 2.0 * math.pi, points[3]
@@ -91,10 +91,10 @@ def test_latitude_grid_positions_equal_pymap3d() -> None:
 def test_ecef_grid_equals_scipy() -> None:
     latitude, longitude, altitude = places(POSITION)
     ecef = np.stack(pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False), axis=1)
-    axes = [rising(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
-    points = (rising(0.0, 50.0, 3), axes[0], axes[1], axes[2])
+    axes = [make_axis(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
+    points = (make_axis(0.0, 50.0, 3), axes[0], axes[1], axes[2])
     velocity = values(points)
-    expected = scipys(points, velocity, np.column_stack((TIME, ecef)))
+    expected = interpolate_by_scipy(points, velocity, np.column_stack((TIME, ecef)))
     got = GriddedCurrent(points, velocity, "ecef", HERE).at(POSITION, TIME)
     assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
 
@@ -191,8 +191,8 @@ def test_rounding_at_the_edge_counts_as_inside() -> None:
 
 
 def test_single_point_axis_is_constant() -> None:
-    one = np.array([0.0])
-    points = (one, np.array([0.0, 10.0]), one, one)
+    single = np.array([0.0])
+    points = (single, np.array([0.0, 10.0]), single, single)
     velocity = np.zeros((1, 2, 1, 1, 3))
     velocity[0, 1, 0, 0, 0] = 1.0
     grid = GriddedCurrent(points, velocity, "world", outside="hold", outside_time="hold")
@@ -215,7 +215,7 @@ HEAD = "t,x,y,z,u,v\n"
 ROWS = "".join(f"{t},{x},{y},{z},0.1,0.2\n" for t in (0, 5) for x in (0, 1) for y in (0, 1) for z in (-9, 0))
 
 
-def read(path: Path, **rest: Any) -> GriddedCurrent:
+def read_grid(path: Path, **rest: Any) -> GriddedCurrent:
     arguments = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
     return GriddedCurrent.from_file(path, **arguments)
 
@@ -225,16 +225,16 @@ def test_rows_may_be_in_any_order(tmp_path: Path) -> None:
     rows = [f"{t},{x},{y},{z},{0.1 * t + 0.01 * x},{0.1 * y + 0.01 * z}\n" for t, x, y, z in points]
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + "".join(rows))
-    tidy = read(path)
+    tidy = read_grid(path)
     path.write_text("\ufeff" + HEAD + "".join(rows[::-1]))
-    assert np.array_equal(read(path).velocity, tidy.velocity)
+    assert np.array_equal(read_grid(path).velocity, tidy.velocity)
     assert tidy.at(np.array([[2.0, 1.0, -4.5]]), np.array([2.5]))[0] == pytest.approx([0.27, 0.055, 0.0], abs=1e-15)
 
 
 def test_table_starts_with_the_run(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + "".join(f"{t},0,0,0,{0.01 * t},0\n" for t in (100, 110, 130)))
-    grid, origin = read(path, start=110.0, outside="hold"), np.zeros((3, 3))
+    grid, origin = read_grid(path, start=110.0, outside="hold"), np.zeros((3, 3))
     assert grid.at(origin, np.array([-10.0, 0.0, 10.0]))[:, 0] == pytest.approx([1.0, 1.1, 1.2], abs=1e-14)
     with pytest.raises(FieldError, match=r"^time of row 0 \(s\): 20.1; must be from -10 to 20"):
         grid.at(origin[:1], np.array([20.1]))
@@ -265,7 +265,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, says: st
     path = tmp_path / "grid.csv"
     path.write_text(text)
     with pytest.raises(FieldError) as found:
-        read(path)
+        read_grid(path)
     assert says in str(found.value)
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
@@ -274,10 +274,10 @@ def test_latitude_beyond_the_poles_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + re.sub(r"^(.),1,", r"\1,36,", ROWS, flags=re.MULTILINE))
     with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*for a file in degrees"):
-        read(path, space="geodetic", origin=HERE)
-    assert read(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
+        read_grid(path, space="geodetic", origin=HERE)
+    assert read_grid(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
     with pytest.raises(FieldError, match="units of a grid of currents: grad"):
-        read(path, space="geodetic", origin=HERE, units="grad")
+        read_grid(path, space="geodetic", origin=HERE, units="grad")
 
 
 AXIS = np.array([0.0, 1.0])

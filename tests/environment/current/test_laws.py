@@ -146,7 +146,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
     field = KINDS[kind]
     compiled = field.at(position, time)
     modules: tuple[ModuleType, ...] = (base, boundary, gauss_markov, gridded, replay, stratified, tidal)
-    kernels = [(m, name, one) for m in modules for name, one in vars(m).items() if hasattr(one, "py_func")]
+    kernels = [(m, name, member) for m in modules for name, member in vars(m).items() if hasattr(member, "py_func")]
     for module, name, kernel in kernels:
         plain = random_streams._fill_rows_interpreted if name == "fill_rows" else interpreted(kernel)
         monkeypatch.setattr(module, name, plain)
@@ -193,32 +193,38 @@ def test_invalid_position_is_an_error(kind: str) -> None:
 
 def test_field_sum_adds_its_fields() -> None:
     position, time = track()
-    parts = [one.at(position, time) for one in (TABLE, TIDE, KINDS["Gauss-Markov"])]
+    parts = [term.at(position, time) for term in (TABLE, TIDE, KINDS["Gauss-Markov"])]
     assert KINDS["sum"].at(position, time) == pytest.approx(sum(parts), rel=1e-15, abs=0.0)
 
 
-@pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_run_is_a_function_of_seed_run_and_name(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
+@pytest.mark.parametrize("current", [WANDER, CLASSIC, LAYERS])
+def test_run_is_a_function_of_seed_run_and_name(current: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
     position, time = track()
-    first = realise(one, 5, 2).at(position, time)
-    assert np.array_equal(realise(one, 5, 2).at(position, time), first)
-    others = [realise(one, 6, 2), realise(one, 5, 3), realise(type(one)(**{**vars_of(one), "name": "other"}), 5, 2)]
+    first = realise(current, 5, 2).at(position, time)
+    assert np.array_equal(realise(current, 5, 2).at(position, time), first)
+    others = [
+        realise(current, 6, 2),
+        realise(current, 5, 3),
+        realise(type(current)(**{**vars_of(current), "name": "other"}), 5, 2),
+    ]
     for other in others:
         assert (other.at(position, time) != first).any(axis=1).mean() > 0.8
 
 
-def vars_of(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in type(one).__dataclass_fields__}
+def vars_of(current: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str, Any]:
+    return {name: getattr(current, name) for name in type(current).__dataclass_fields__}
 
 
-@pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
-def test_alternating_queries_return_the_same_current(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
-    shared, position = realise(one, 1), np.zeros((50, 3))
+@pytest.mark.parametrize("current", [WANDER, CLASSIC, LAYERS])
+def test_alternating_queries_return_the_same_current(
+    current: GaussMarkovCurrent | StratifiedGaussMarkovCurrent,
+) -> None:
+    shared, position = realise(current, 1), np.zeros((50, 3))
     slow, quick = np.arange(50) * 7.3, np.arange(50) * 0.011
     got = [shared.at(position, slow), shared.at(position, quick), shared.at(position, slow), shared.at(position, quick)]
     assert np.array_equal(got[0], got[2])
     assert np.array_equal(got[1], got[3])
-    assert np.array_equal(got[1], realise(one, 1).at(position, quick))
+    assert np.array_equal(got[1], realise(current, 1).at(position, quick))
 
 
 def test_nested_random_currents_are_realised() -> None:
@@ -231,10 +237,10 @@ def test_nested_random_currents_are_realised() -> None:
     assert realise(TABLE, 1) is TABLE
 
 
-@pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
-def test_random_current_has_no_velocity_outside_a_run(one: VectorField) -> None:
+@pytest.mark.parametrize("current", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
+def test_random_current_has_no_velocity_outside_a_run(current: VectorField) -> None:
     with pytest.raises(FieldError, match=r"in a run only; use navsense.environment.current.realise"):
-        one.at(np.zeros((1, 3)), np.zeros(1))
+        current.at(np.zeros((1, 3)), np.zeros(1))
 
 
 @pytest.mark.parametrize(

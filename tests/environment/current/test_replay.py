@@ -19,7 +19,7 @@ TIMES = np.array([0.0, 2.0, 5.0])
 VELOCITY = np.array([[0.1, 0.2, 0.0], [0.5, -0.2, 0.1], [0.0, 0.0, 0.3]])
 
 
-def at(field: CurrentReplay, *instants: float) -> Any:
+def evaluate(field: CurrentReplay, *instants: float) -> Any:
     return field.at(np.zeros((len(instants), 3)), np.array(instants))
 
 
@@ -28,14 +28,17 @@ def test_interpolation_equals_numpy() -> None:
     times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
     asked = draw.uniform(times[0], times[-1], 400)
     expected = np.stack([np.interp(asked, times, column) for column in velocity.T], axis=1)
-    assert at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
+    assert evaluate(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
 
 
 def test_time_outside_is_an_error_or_holds_the_end_value() -> None:
     with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
-        at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
-    assert at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
-    assert at(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
+        evaluate(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
+    assert evaluate(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [
+        [0.1, 0.2, 0.0],
+        [0.0, 0.0, 0.3],
+    ]
+    assert evaluate(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -50,21 +53,21 @@ def test_table_declares_its_frame(tmp_path: Path, head: str, row: str, expected:
     """In a world whose x axis points north; a table in the world's own axes is not turned."""
     path = tmp_path / "current.csv"
     path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
-    assert at(CurrentReplay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
+    assert evaluate(CurrentReplay.from_file(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
 
 
 def test_record_starts_at_the_given_time(tmp_path: Path) -> None:
     path = tmp_path / "current.csv"
     path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
-    assert at(CurrentReplay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
-    assert at(CurrentReplay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
+    assert evaluate(CurrentReplay.from_file(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
+    assert evaluate(CurrentReplay.from_file(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
 def test_archive_is_read(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
-    assert at(CurrentReplay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
-    assert at(CurrentReplay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx(
+    assert evaluate(CurrentReplay.from_file(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
+    assert evaluate(CurrentReplay.from_file(path, frame="ned"), 2.0)[0] == pytest.approx(
         [-0.2, 0.5, -0.1], rel=1e-12, abs=0.0
     )
 
@@ -111,15 +114,15 @@ def test_bag_topic_is_read(tmp_path: Path, old: bool, kind: str) -> None:
     path = tmp_path / ("current.bag" if old else "current")
     bag(path, old, kind, "Stamped" in kind)
     field = CurrentReplay.from_file(path, topic="/current", start=1e9)
-    assert at(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
-    assert at(CurrentReplay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
+    assert evaluate(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
+    assert evaluate(CurrentReplay.from_file(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
 
 
 def test_topic_without_velocity_is_an_error(tmp_path: Path) -> None:
     bag(tmp_path / "current", False, "Twist", False)
-    for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
+    for topic, description in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
         with pytest.raises(
-            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3: /current"
+            FieldError, match=f"topic of the current: {description}; must be a topic of Twist or Vector3: /current"
         ):
             CurrentReplay.from_file(tmp_path / "current", topic=topic)
 

@@ -75,7 +75,7 @@ def test_time_zone_does_not_change_the_time() -> None:
     )
 
 
-def by_hand(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> FloatArray:
+def sum_cosines(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> FloatArray:
     total = np.zeros(time.size)
     for constituent in constituents:
         factor, argument = compute_factor_and_argument(constituent.name, START) if constituent.greenwich else (1.0, 0.0)
@@ -90,7 +90,7 @@ def test_tide_is_the_sum_of_cosines() -> None:
     time = np.concatenate((draw.uniform(0.0, 3e6, 3000), [0.0, 64.0, 128.0]))
     got = HarmonicFlow(constituents, START, 0.02).at(time)[:, 0]
     total = sum(constituent.amplitude for constituent in constituents)
-    assert got == pytest.approx(0.02 + by_hand(constituents, time), abs=2e-9 * total)
+    assert got == pytest.approx(0.02 + sum_cosines(constituents, time), abs=2e-9 * total)
 
 
 def test_constituents_in_world_file_units() -> None:
@@ -101,7 +101,7 @@ def test_constituents_in_world_file_units() -> None:
         TidalConstituent.from_degrees("N2", 0.14, 351.6, 28.43973),
     )
     time = np.linspace(0.0, 86400.0, 97)
-    assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
+    assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(sum_cosines(declared, time), abs=1e-8)
 
 
 def test_phase_may_be_relative_to_the_start() -> None:
@@ -157,7 +157,7 @@ def events(path: Path) -> list[str]:
     return [line.strip() for line in path.read_text().splitlines() if line.startswith("20")]
 
 
-def when(line: str) -> datetime:
+def parse_time(line: str) -> datetime:
     return datetime.fromisoformat(line.partition(",")[0] + "+00:00")
 
 
@@ -169,7 +169,7 @@ def test_station_table_is_read(example_data: Path) -> None:
     assert len(table.times) == len(events(path)) > 300
     for line in lines:
         _, event, speed = (part.strip() for part in line.split(","))
-        instant = (when(line) - START).total_seconds()
+        instant = (parse_time(line) - START).total_seconds()
         expected = 0.0 if event == "slack" else float(speed) / 100.0
         assert table.at(np.array([instant]))[0, 0] == pytest.approx(expected, abs=1e-15)
     assert len(lines) >= 7
@@ -209,13 +209,13 @@ def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> N
 
 @pytest.mark.parametrize("start", [datetime(2019, 12, 31), datetime(2023, 1, 1)])  # noqa: DTZ001
 def test_date_outside_the_table_is_an_error(example_data: Path, start: datetime) -> None:
-    first, last = (f"{when(events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
+    first, last = (f"{parse_time(events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
     with pytest.raises(FieldError, match=rf"must be from {first} to {last} UTC.*that year"):
         TideTable.from_file(example_data / STATION, start)
 
 
 def test_run_past_the_end_of_the_table_is_an_error(example_data: Path) -> None:
-    last = when(events(example_data / STATION)[-1])
+    last = parse_time(events(example_data / STATION)[-1])
     field = TidalCurrent(TideTable.from_file(example_data / STATION, last - timedelta(seconds=3360)), FLOOD, EBB)
     late = f"{last + timedelta(seconds=10):%Y-%m-%d %H:%M:%S}"
     with pytest.raises(FieldError, match=f"instant in the tide table of row 2: {late}; must be from"):

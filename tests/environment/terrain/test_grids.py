@@ -15,25 +15,25 @@ pytestmark = pytest.mark.requirement("DVU-2")
 HEADER = "NCOLS 3\nnrows 2\nxllcorner 100\nyllcorner -50.5\ncellsize 10\nNODATA_value -9999\n"
 
 
-def saved(folder: Path, text: str, name: str = "bed.asc") -> Path:
+def write_grid(folder: Path, text: str, name: str = "bed.asc") -> Path:
     path = folder / name
     path.write_bytes(text.encode())
     return path
 
 
 def test_esri_grid_is_read(tmp_path: Path) -> None:
-    grid = read_grid(saved(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
+    grid = read_grid(write_grid(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
     assert grid.heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
     assert grid.spacing == (10.0, 10.0)
     assert grid.corner == (105.0, -45.5)
     centred = HEADER.replace("xllcorner", "xllcenter").replace("yllcorner", "YLLCENTER").replace("\n", "\r\n")
-    grid = read_grid(saved(tmp_path, centred + "-1 -2\r\n-3.5 -4 -5 -6"))  # a row may be broken anywhere
+    grid = read_grid(write_grid(tmp_path, centred + "-1 -2\r\n-3.5 -4 -5 -6"))  # a row may be broken anywhere
     assert grid.heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
     assert grid.corner == (100.0, -50.5)
 
 
 def test_grid_is_centred_and_keeps_its_heights(tmp_path: Path) -> None:
-    path = saved(tmp_path, HEADER + "-1 -2 -3.5\n-4 -5 -6\n")
+    path = write_grid(tmp_path, HEADER + "-1 -2 -3.5\n-4 -5 -6\n")
     bed = Heightmap.from_file(path, pos=(1.0, 2.0, 3.0))
     assert bed.corner == (-9.0, -3.0)
     assert bed.heights.tolist() == [[-1.0, -2.0, -3.0], [2.0, 1.0, -0.5]]
@@ -43,7 +43,7 @@ def test_grid_is_centred_and_keeps_its_heights(tmp_path: Path) -> None:
 
 
 def test_plain_rows_of_numbers_are_read(tmp_path: Path) -> None:
-    path = saved(tmp_path, "\ufeff1 2 3\n\n 4, 5,6\n", "bed.txt")
+    path = write_grid(tmp_path, "\ufeff1 2 3\n\n 4, 5,6\n", "bed.txt")
     grid = read_grid(path)
     assert grid.heights.tolist() == [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]
     assert grid.spacing is None
@@ -79,4 +79,4 @@ def test_plain_rows_of_numbers_are_read(tmp_path: Path) -> None:
 )
 def test_invalid_grid_is_an_error(text: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=problem):
-        read_grid(saved(tmp_path, text))
+        read_grid(write_grid(tmp_path, text))

@@ -95,8 +95,8 @@ def test_velocity_is_that_of_the_hit_point() -> None:
             now, *around = (
                 Pose(tuple(p), tuple(q)) for p, q in zip(blocks.position_w, blocks.rotation_wb, strict=True)
             )
-            own = (now.inverse() @ Pose(tuple(point[n]))).position
-            places = [np.array((one @ Pose(own)).position) for one in around]
+            point_b = (now.inverse() @ Pose(tuple(point[n]))).position
+            places = [np.array((pose @ Pose(point_b)).position) for pose in around]
             np.testing.assert_allclose(hits.velocity_w[n], (places[1] - places[0]) / (2.0 * step), atol=1e-6, rtol=0.0)
 
 
@@ -108,8 +108,8 @@ def test_moving_plate_matches_a_manual_calculation() -> None:
     assert hits.range.tolist() == [19.0, 16.0, 13.0]
     np.testing.assert_allclose(hits.normal_w, [[0.0, 0.0, 1.0]] * 3, atol=1e-15, rtol=0.0)
     np.testing.assert_allclose(hits.velocity_w, [[0.0, 1.0, 3.0]] * 3, atol=1e-14, rtol=0.0)
-    beside = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
-    assert beside.body.tolist() == [-1, 0]  # its corner comes round
+    missed = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
+    assert missed.body.tolist() == [-1, 0]  # its corner comes round
 
 
 def test_nearest_body_is_hit() -> None:
@@ -117,15 +117,15 @@ def test_nearest_body_is_hit() -> None:
     world = scene()
     hits = world.cast(origin, direction, time)
     alone = [Scene((body,)).cast(origin, direction, time) for body in world.bodies]
-    ranges = np.stack([one.range for one in alone])
+    ranges = np.stack([single.range for single in alone])
     np.testing.assert_array_equal(hits.range, ranges.min(axis=0))
     np.testing.assert_array_equal(hits.hit, np.isfinite(hits.range))
     assert 0 < (~hits.hit).sum() < 150
     for n in np.flatnonzero(hits.hit):
-        one = alone[hits.body[n]]
-        assert one.range[n] == hits.range[n]
-        np.testing.assert_array_equal(one.normal_w[n], hits.normal_w[n])
-        np.testing.assert_array_equal(one.velocity_w[n], hits.velocity_w[n])
+        single = alone[hits.body[n]]
+        assert single.range[n] == hits.range[n]
+        np.testing.assert_array_equal(single.normal_w[n], hits.normal_w[n])
+        np.testing.assert_array_equal(single.velocity_w[n], hits.velocity_w[n])
     assert np.isnan(hits.normal_w[~hits.hit]).all()
     assert np.isnan(hits.velocity_w[~hits.hit]).all()
     assert (hits.body[~hits.hit] == -1).all()
@@ -161,11 +161,11 @@ def test_result_of_a_row_does_not_depend_on_the_batch_shape() -> None:
         np.testing.assert_array_equal(part.range.ravel(), complete.range)
         np.testing.assert_array_equal(part.velocity_w.reshape(-1, 3), complete.velocity_w)
     for n in range(24):
-        one = world.cast(origin[n], direction[n], time[n], 30.0)
-        assert one.range.shape == ()
-        assert one.range == complete.range[n]
-        np.testing.assert_array_equal(one.normal_w, complete.normal_w[n])
-        np.testing.assert_array_equal(one.velocity_w, complete.velocity_w[n])
+        single = world.cast(origin[n], direction[n], time[n], 30.0)
+        assert single.range.shape == ()
+        assert single.range == complete.range[n]
+        np.testing.assert_array_equal(single.normal_w, complete.normal_w[n])
+        np.testing.assert_array_equal(single.velocity_w, complete.velocity_w[n])
 
 
 def test_motion_is_queried_once_per_row() -> None:

@@ -69,7 +69,7 @@ class Moving:
         return MotionBlock(*still, rows * self.omega, rows * np.zeros(3), rows * np.zeros(3))
 
 
-def heard(
+def find_layer(
     layer: WaterMassLayer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
 ) -> tuple[Any, float, float]:
     """Return the velocity along each beam, and the layer's boundaries."""
@@ -83,12 +83,14 @@ def test_velocity_through_still_and_flowing_water(attitude: Vector) -> None:
     pose = Pose((3.0, -2.0, -40.0), from_rpy(*attitude))
     motion, flow = Moving(pose, (1.5, -0.7, 0.2)), (0.3, 0.4, -0.05)
     axes = np.array([rotate(pose.rotation, beam.axis) for beam in BEAMS.beams])
-    found, near, far = heard(LAYER, motion, SEA)
+    found, near, far = find_layer(LAYER, motion, SEA)
     assert found == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
     assert (near, far) == (5.0, 15.0)
-    found, _, _ = heard(LAYER, motion, replace(SEA, current=UniformField(flow)))
+    found, _, _ = find_layer(LAYER, motion, replace(SEA, current=UniformField(flow)))
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
-    found, _, _ = heard(LAYER, motion, Environment(current=UniformField(flow)))  # a world whose water nobody describes
+    found, _, _ = find_layer(
+        LAYER, motion, Environment(current=UniformField(flow))
+    )  # a world whose water nobody describes
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
 
 
@@ -110,7 +112,7 @@ def test_layer_velocity_of_a_sheared_current(attitude: Vector, bottom: float) ->
     """A straight profile is heard as it is in the middle of what each beam crosses of the layer, wherever that is."""
     motion = Moving(Pose((0.0, 0.0, -10.0), from_rpy(*attitude)), (0.5, 0.0, 0.0))
     shear = replace(SEA, current=Sheared((0.6, -0.8, 0.0), lambda z, _: 0.2 + 0.03 * (z + 10.0)))
-    found, near, far = heard(LAYER, motion, shear, bottom=bottom)
+    found, near, far = find_layer(LAYER, motion, shear, bottom=bottom)
     assert far == pytest.approx(min(15.0, 0.8 * bottom), rel=1e-12, abs=0.0)
     for k, beam in enumerate(BEAMS.beams):
         u = rotate(motion.pose.rotation, beam.axis)
@@ -148,7 +150,7 @@ def test_layer_ends_at_80_percent_of_the_range() -> None:
     layer, motion = WaterMassLayer(5.0, 15.0, 2.0), Moving(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
     ends = {18.75: 15.0, 18.7: 14.96, 10.0: 8.0, 8.75: 7.0, 8.74: math.nan, 4.0: math.nan, 0.0: math.nan}
     for bottom, end in ends.items():
-        found, near, far = heard(layer, motion, SEA, bottom=bottom)
+        found, near, far = find_layer(layer, motion, SEA, bottom=bottom)
         if math.isnan(end):
             assert math.isnan(near)
             assert math.isnan(far)
@@ -156,9 +158,11 @@ def test_layer_ends_at_80_percent_of_the_range() -> None:
         else:
             assert [near, far] == pytest.approx([5.0, end], rel=1e-15, abs=0.0)
             assert found == pytest.approx([0.5, 0.0, -0.5, 0.0], abs=1e-14)
-    assert heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(5.008, rel=1e-12, abs=0.0)
-    assert math.isnan(heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
-    assert heard(WaterMassLayer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
+    assert find_layer(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(
+        5.008, rel=1e-12, abs=0.0
+    )
+    assert math.isnan(find_layer(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
+    assert find_layer(WaterMassLayer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
     layer_velocity = find_layer_velocities(
         BEAMS,
         layer,
@@ -221,8 +225,8 @@ def test_layer_above_the_surface_has_no_echo() -> None:
     assert asked
     assert max(asked) <= 0.0  # no current is asked for in the air
     air = Moving(Pose((0.0, 0.0, 1.0)), (1.0, 0.0, 0.0))
-    assert np.isnan(heard(LAYER, air, SEA)[0]).all()
-    assert not np.isnan(heard(LAYER, air, Environment())[0]).any()
+    assert np.isnan(find_layer(LAYER, air, SEA)[0]).all()
+    assert not np.isnan(find_layer(LAYER, air, Environment())[0]).any()
 
 
 @pytest.mark.requirement("GAP-1")
@@ -239,9 +243,9 @@ def test_pings_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     assert np.isnan(complete.velocity[0]).all()
     assert np.isfinite(complete.velocity[-1]).all()
-    for column, told in enumerate(complete):
-        assert np.array_equal(parts[column], told, equal_nan=True)
-        assert np.array_equal(np.concatenate([one[column] for one in alone]), told, equal_nan=True)
+    for column, expected in enumerate(complete):
+        assert np.array_equal(parts[column], expected, equal_nan=True)
+        assert np.array_equal(np.concatenate([part[column] for part in alone]), expected, equal_nan=True)
 
 
 @pytest.mark.requirement("GAP-1")

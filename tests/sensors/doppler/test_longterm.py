@@ -87,10 +87,10 @@ def normalised_squares(
                 rng.normal(size=(count, 3)) * SHEET.acceleration_density / math.sqrt(rate), axis=0
             )
         offset = rng.normal(size=3) * SHEET.stddev
-        seen = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
-        seen[mode == 0.0] = math.nan
+        measured = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
+        measured[mode == 0.0] = math.nan
         out = np.full((count, 3), math.nan)
-        spread = filter_pings(SHEET, make_state(), time, mode, seen, covariance, out)
+        spread = filter_pings(SHEET, make_state(), time, mode, measured, covariance, out)
         error = out - true
         squares[run] = np.sum(error * np.linalg.solve(spread, error[:, :, None])[:, :, 0], axis=1)
         total += spread
@@ -161,23 +161,28 @@ def test_failed_pings_keep_the_velocity_of_each_track() -> None:
 def test_filter_does_not_depend_on_block_size(cut: int) -> None:
     time, velocity, covariance = pings(np.random.default_rng(4), 60)
     mode = np.where(np.arange(60) % 5 == 0, 2.0, np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
-    complete, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), make_state(), make_state()
-    spread = filter_pings(SHEET, one, time, mode, velocity, covariance, complete)
+    complete, parts, first_state, second_state = (
+        np.full((60, 3), math.nan),
+        np.full((60, 3), math.nan),
+        make_state(),
+        make_state(),
+    )
+    spread = filter_pings(SHEET, first_state, time, mode, velocity, covariance, complete)
     pieces = [
-        filter_pings(SHEET, two, time[p], mode[p], velocity[p], covariance[p], parts[p])
+        filter_pings(SHEET, second_state, time[p], mode[p], velocity[p], covariance[p], parts[p])
         for p in (slice(None, cut), slice(cut, None))
     ]
     assert np.array_equal(complete, parts, equal_nan=True)
     assert np.array_equal(spread, np.concatenate(pieces), equal_nan=True)
-    assert np.array_equal(one, two, equal_nan=True)
+    assert np.array_equal(first_state, second_state, equal_nan=True)
 
 
 def test_ping_without_errors_is_used_unchanged() -> None:
     own = np.full(STATE_SIZE, math.nan)
     for k in range(3):
-        seen = np.array([1.0, -2.0, 0.5]) * (k + 1)
-        process_ping(own, float(k), seen, np.zeros((3, 3)), 0.1)
-        assert own[1:4] == pytest.approx(seen, rel=1e-14, abs=0.0)
+        measured = np.array([1.0, -2.0, 0.5]) * (k + 1)
+        process_ping(own, float(k), measured, np.zeros((3, 3)), 0.1)
+        assert own[1:4] == pytest.approx(measured, rel=1e-14, abs=0.0)
         assert np.array_equal(own[4:], np.zeros(9))
 
 

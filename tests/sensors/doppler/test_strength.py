@@ -74,18 +74,18 @@ def test_phase_deviation_equals_pulse_pair_simulation(correlation: float, decibe
 
     noise = 10.0 ** (-decibels / 10.0)
     wanted = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
-    clear, heard = phases(0.0), phases(noise)
+    clear, noisy = phases(0.0), phases(noise)
     assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
-    assert heard / clear == pytest.approx(
+    assert noisy / clear == pytest.approx(
         compute_noise_factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0
     )
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_weaker_echo_has_more_noise_and_less_lock() -> None:
-    heard = [compute_strength(60.0, 0.1, r, 0.9) for r in np.geomspace(0.5, 200.0, 60)]
-    factors = [compute_noise_factor(s, 0.9) for s in heard]
-    locked = [compute_lock_probability(s, 6.0, 1.5) for s in heard]
+    strengths = [compute_strength(60.0, 0.1, r, 0.9) for r in np.geomspace(0.5, 200.0, 60)]
+    factors = [compute_noise_factor(s, 0.9) for s in strengths]
+    locked = [compute_lock_probability(s, 6.0, 1.5) for s in strengths]
     assert factors == sorted(factors)
     assert locked == sorted(locked, reverse=True)
     assert factors[0] == pytest.approx(1.0, abs=1e-3)
