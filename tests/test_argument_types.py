@@ -38,7 +38,7 @@ def mounted(**changed: Any) -> MountedSensor:
         (lambda: Clock("c", monotonic=1), "monotonic of clock c: 1; must be True or False"),
     ],
 )
-def test_clocks(make: Callable[[], object], message: str) -> None:
+def test_invalid_clock_argument_types_raise_error(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         make()
 
@@ -60,23 +60,23 @@ def test_clocks(make: Callable[[], object], message: str) -> None:
         (lambda: Pose(np.zeros(4)), "position of a pose: .*must be a tuple of 3"),
     ],
 )
-def test_mounting(make: Callable[[], object], message: str) -> None:
+def test_invalid_mounting_argument_types_raise_error(make: Callable[[], object], message: str) -> None:
     with pytest.raises(SensorError, match=message):
         make()
 
 
-def test_numbers_of_any_kind_make_a_pose() -> None:
+def test_pose_accepts_any_numeric_type() -> None:
     assert Pose(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 0.0, 0.0])) == Pose((1, 2, 3), (1, 0, 0, 0))
     assert mounted(pose=Pose([1.0, 2, 3])).pose.inverse().position == (-1.0, -2.0, -3.0)
 
 
 @pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.int64, int])
-def test_a_pose_has_tuples_of_floats(kind: Any) -> None:
-    numbers = [kind(one) for one in (1, 2, 3, 0, 0, 1, 0)]
+def test_pose_stores_tuples_of_floats(kind: Any) -> None:
+    numbers = [kind(number) for number in (1, 2, 3, 0, 0, 1, 0)]
     for make in (tuple, list, np.array):
         pose = Pose(make(numbers[:3]), make(numbers[3:]))
         assert (pose.position, pose.rotation) == ((1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0))
-        assert {type(one) for one in (*pose.position, *pose.rotation)} == {float}
+        assert {type(number) for number in (*pose.position, *pose.rotation)} == {float}
     assert Pose((1e308, 1e308, 0.0)).position == (1e308, 1e308, 0.0)
 
 
@@ -102,12 +102,12 @@ def test_a_pose_has_tuples_of_floats(kind: Any) -> None:
         ((0.0, 0.0, 0.0), np.zeros((4, 1)), "rotation of a pose: .*must be a tuple of 4"),
     ],
 )
-def test_an_invalid_pose_is_an_error(position: Any, rotation: Any, message: str) -> None:
+def test_invalid_pose_raises_error(position: Any, rotation: Any, message: str) -> None:
     with pytest.raises(SensorError, match=message):
         Pose(position, rotation)
 
 
-def test_a_quaternion_of_length_1_within_the_tolerance_makes_a_pose() -> None:
+def test_pose_accepts_quaternion_of_unit_length_within_tolerance() -> None:
     for length in (1.0 - 0.99e-9, 1.0 + 0.99e-9):
         assert Pose(rotation=(length, 0.0, 0.0, 0.0)).rotation[0] == length
     assert ensure_unit((1.0 + 1e-12, 0.0, 0.0, 0.0))[0] == 1.0 + 1e-12

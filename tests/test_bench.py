@@ -41,7 +41,7 @@ def test_the_table_has_every_noise_and_every_sensor_beside_its_draws(monkeypatch
 
 
 @pytest.mark.requirement("NOI-7")
-def test_the_noises_of_the_table_use_every_parameter() -> None:
+def test_noises_of_the_table_use_every_parameter() -> None:
     neutral = Noise()
     acting = {field.name for field in fields(neutral)} - {"classic", "reference_temperature", "scale_factor_stddev"}
     for field in acting - {"mean", "bias_mean", "maximum", "scale_temperature_coefficient"} | {"minimum"}:
@@ -59,7 +59,7 @@ def benchmark(name: str) -> ModuleType:
 
 @in_repository
 @pytest.mark.requirement("CLK-7")
-def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
+def test_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
     """The run that `benchmarks/bench_clock.py` times: every sample is there, stamps and noise are as configured.
 
     Sixteen comparisons with normal estimates; 5.5 deviations keep their false-alarm rate below 1e-6.
@@ -90,7 +90,7 @@ def test_an_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
 
 @in_repository
 @pytest.mark.requirement("CLK-7")
-def test_the_benchmark_prints_simulated_time_over_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmark_prints_ratio_of_simulated_to_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
     timed = benchmark("bench_clock")
     spent = iter((10.0, 10.5, 20.0, 20.25))
     monkeypatch.setattr(timed.time, "process_time", lambda: next(spent))

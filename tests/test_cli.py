@@ -47,8 +47,8 @@ def inside(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
             cli.main()
         except SystemExit as end:
             code = int(end.code or 0)
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(command, code, said.out, said.err)
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(command, code, output.out, output.err)
 
     return run
 
@@ -73,9 +73,9 @@ def test_run_info_and_describe(inside: Typed, tmp_path: Path) -> None:
 
 
 def test_recover(inside: Typed, tmp_path: Path) -> None:
-    whole, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
-    assert inside("run", QUADROTOR, "--duration", 20, "-o", whole).returncode == 0
-    data = whole.read_bytes()
+    complete, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
+    assert inside("run", QUADROTOR, "--duration", 20, "-o", complete).returncode == 0
+    data = complete.read_bytes()
     cut.write_bytes(data[: len(data) * 2 // 3])
     refused = inside("info", cut)
     assert refused.returncode == 2
@@ -106,7 +106,7 @@ LIMITS = "<min>0.1</min><max>50</max>"
 
 
 @pytest.mark.requirement("DVU-2")
-def test_check_reads_the_surfaces_that_rays_may_meet(inside: Typed, tmp_path: Path) -> None:
+def test_check_reads_surfaces_that_rays_can_hit(inside: Typed, tmp_path: Path) -> None:
     """One that is broken is a problem, with both places; no ray meets it in a world of an IMU alone."""
     (tmp_path / "bed.txt").write_text("1 2\n3 x\n")
     world = tmp_path / "w.sdf"
@@ -122,19 +122,19 @@ def test_check_reads_the_surfaces_that_rays_may_meet(inside: Typed, tmp_path: Pa
 
 
 @pytest.mark.requirement("DVU-2")
-def test_run_says_so_where_not_one_reading_is_valid(inside: Typed, tmp_path: Path) -> None:
+def test_run_warns_when_no_reading_is_valid(inside: Typed, tmp_path: Path) -> None:
     """A vehicle under the sea bed, whose beam down meets nothing; above it nothing is said."""
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
     world = tmp_path / "w.sdf"
-    for height, told in ((-5, True), (5, False)):
+    for height, warns in ((-5, True), (5, False)):
         world.write_text(BED.format("bed.txt", "range", height, LIMITS))
         ran = inside("run", world, "--duration", 1)
         assert ran.returncode == 0, ran.stderr
-        assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is told
+        assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is warns
 
 
 @pytest.mark.requirement("NOI-6", "DVU-2")
-def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path: Path) -> None:
+def test_fault_file_is_checked_described_and_run(inside: Typed, tmp_path: Path) -> None:
     """By the end of a sensor's name; one that begins at the end of the run is told of, one before it is not."""
     world, faults = tmp_path / "w.sdf", tmp_path / "faults.toml"
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
@@ -142,8 +142,8 @@ def test_faults_of_a_file_are_checked_described_and_run(inside: Typed, tmp_path:
     fault = "[[fault]]\nof = 's'\nkind = 'dropout'\nstart = {}\n"
     faults.write_text(fault.format(1.0) + fault.format(0.5))
     assert "no errors; 2 models, 1 sensor, 0 clocks" in inside("check", world, "--faults", faults).stdout
-    told = inside("describe", world, "--faults", faults).stdout
-    assert "scheduled fault: dropout from 1 s" in told
+    description = inside("describe", world, "--faults", faults).stdout
+    assert "scheduled fault: dropout from 1 s" in description
     assert "scheduled fault" not in inside("describe", world).stdout
     ran = inside("run", world, "--duration", 1, "--faults", faults)
     late = "m::l::s: dropout from {} s does not act in a run from 0 to 1 s"
@@ -164,9 +164,9 @@ def test_describe_shows_the_models_of_a_fidelity(inside: Typed) -> None:
     assert classic.returncode == 0, classic.stderr
     assert "(classic)" not in as_written.stdout
     assert "angular_velocity (rad/s): stddev 0.0107318, bias_stddev 0.00872665" in as_written.stdout
-    told, rest = classic.stdout.partition("warnings\n")[::2]
-    shown = told.replace(", (classic)", "").replace("(classic)", "none")
-    assert shown == as_written.stdout.partition("not supported\n")[0]
+    description, rest = classic.stdout.partition("warnings\n")[::2]
+    physical_text = description.replace(", (classic)", "").replace("(classic)", "none")
+    assert physical_text == as_written.stdout.partition("not supported\n")[0]
     assert "<navsense:reference>: initial: has no effect under classic," in rest
 
 
@@ -220,7 +220,7 @@ def test_error_has_no_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_full_disk_is_an_error_and_written_data_stay(tmp_path: Path) -> None:
+def test_full_disk_is_an_error_and_keeps_written_data(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     target = tmp_path / "full.mcap"
@@ -245,7 +245,7 @@ def test_names_are_printed_unchanged(inside: Typed, tmp_path: Path) -> None:
     assert "contact" in ran.stderr, "what is not simulated is said"
 
 
-def test_a_full_standard_output_is_an_error() -> None:
+def test_full_standard_output_is_an_error() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     with Path("/dev/full").open("w") as full:
@@ -269,8 +269,8 @@ def test_unwritable_standard_error_changes_nothing(closed: bool, tmp_path: Path)
         read_end, write_end = os.pipe()
         os.close(read_end)
         with os.fdopen(write_end, "w") if closed else Path("/dev/full").open("w") as broken:
-            whole = [sys.executable, "-m", "navsense", *command]
-            ended = subprocess.run(whole, stdout=subprocess.PIPE, stderr=broken, check=False)
+            program = [sys.executable, "-m", "navsense", *command]
+            ended = subprocess.run(program, stdout=subprocess.PIPE, stderr=broken, check=False)
         assert ended.returncode == code, command
     assert read_summary(output).entries
 
@@ -286,16 +286,16 @@ def test_interrupted_run_leaves_complete_recordings(inside: Typed, number: signa
             if outputs[0].exists() and outputs[0].stat().st_size > 1_000_000:
                 break
         running.send_signal(number)
-        _, said = running.communicate(timeout=60)
-    assert running.returncode == 130, said
-    assert "the data recorded so far are kept" in said
+        _, stderr = running.communicate(timeout=60)
+    assert running.returncode == 130, stderr
+    assert "the data recorded so far are kept" in stderr
     for output in outputs:
         assert inside("info", output).returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
-def test_a_signal_during_compilation_stops_before_the_next_kernel(
+def test_signal_during_compilation_stops_before_the_next_kernel(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The compiled kernels stay usable in the cache."""
@@ -339,7 +339,7 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
     """The command is complete. The handlers of the interpreter's exit run from the last one registered to the first."""
     script = (
         "import atexit, os, sys, time; from navsense.cli import main; "
@@ -350,7 +350,7 @@ def test_a_signal_after_the_end_does_not_change_the_exit_code(number: signal.Sig
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_no_standard_output_is_no_error() -> None:
+def test_missing_standard_output_is_not_an_error() -> None:
     """As in `navsense check world.sdf >&-`."""
     script = f"exec {sys.executable} -m navsense check {QUADROTOR} >&-"
     ended = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
@@ -358,18 +358,18 @@ def test_no_standard_output_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("command", ["describe", "check", "run", "info", "--help"])
-def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
+def test_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path, command: str) -> None:
     """As in `navsense describe world.sdf | head`."""
-    given = [] if command.startswith("-") else [str(QUADROTOR)]
+    arguments = [] if command.startswith("-") else [str(QUADROTOR)]
     if command == "info":
-        given = [str(tmp_path / "a.csv")]
-        assert inside("run", QUADROTOR, "--duration", 0.1, "-o", *given).returncode == 0
-    given += ["--duration", "0.1"] if command == "run" else []
+        arguments = [str(tmp_path / "a.csv")]
+        assert inside("run", QUADROTOR, "--duration", 0.1, "-o", *arguments).returncode == 0
+    arguments += ["--duration", "0.1"] if command == "run" else []
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as nobody:
         ended = subprocess.run(
-            [sys.executable, "-m", "navsense", command, *given],
+            [sys.executable, "-m", "navsense", command, *arguments],
             stdout=nobody,
             stderr=subprocess.PIPE,
             text=True,
@@ -392,7 +392,7 @@ def test_a_closed_standard_output_is_not_an_error(inside: Typed, tmp_path: Path,
         ("run", QUADROTOR, "--faults", ""),
     ],
 )
-def test_an_empty_name_is_an_error(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
+def test_empty_path_is_an_error(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
     """An empty path is the current folder."""
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
@@ -401,7 +401,7 @@ def test_an_empty_name_is_an_error(inside: Typed, arguments: tuple[object, ...],
 
 
 @pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.csv", "x.bag"])
-def test_a_link_to_itself_is_not_an_output(inside: Typed, name: str, tmp_path: Path) -> None:
+def test_symlink_to_itself_is_rejected_as_output(inside: Typed, name: str, tmp_path: Path) -> None:
     link = tmp_path / (name if name != "x.csv" else "x")
     link.symlink_to(link.name)
     ended = inside("run", QUADROTOR, "--duration", 0.1, "-o", name, cwd=tmp_path)
@@ -413,7 +413,7 @@ def test_a_link_to_itself_is_not_an_output(inside: Typed, name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", ["x.mcap", "x.npz", "x.parquet", "x.bag", "x.db3", "x"])
 @pytest.mark.parametrize("command", ["convert", "info", "report", "recover", "calibrate", "run"])
-def test_a_link_to_itself_is_no_input(inside: Typed, command: str, name: str, tmp_path: Path) -> None:
+def test_symlink_to_itself_is_rejected_as_input(inside: Typed, command: str, name: str, tmp_path: Path) -> None:
     (tmp_path / name).symlink_to(name)
     arguments: dict[str, tuple[object, ...]] = {
         "convert": (name, "out.npz"),
@@ -437,7 +437,7 @@ def test_help_imports_no_heavy_module() -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_an_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Click takes an EOFError for the end of keyboard input, and would report an interrupted run."""
 
     def broken(*_arguments: object, **_options: object) -> None:

@@ -60,7 +60,7 @@ def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
 
 @pytest.mark.requirement("CLK-6")
 @pytest.mark.parametrize("ahead", [0, 64])
-def test_gaussian_stamps_are_their_formula_bit_by_bit(ahead: int) -> None:
+def test_gaussian_stamps_equal_the_formula_bitwise(ahead: int) -> None:
     """Turn-on + (mean + stddev w) with NumPy's own normals, in blocks of any size."""
     clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4, bias_stddev=1e-2))
     time, stamps = np.arange(6000) / 1e5, SensorClock(clock, "imu", 4, 1, prefetch=ahead)
@@ -71,7 +71,7 @@ def test_gaussian_stamps_are_their_formula_bit_by_bit(ahead: int) -> None:
 
 
 @pytest.mark.requirement("CLK-10")
-def test_sensors_of_different_rates_on_one_clock_lie_on_one_curve() -> None:
+def test_sensors_of_different_rates_share_the_error_of_their_clock() -> None:
     run = simulate(world_on(DRIFTING, a=1000.0, b=70.0, c=3.0), 4.0, seed=9)
     instants = np.linspace(0.0, 4.0, 40001)
     curve = compute_error(DRIFTING, instants, seed=9)
@@ -82,14 +82,14 @@ def test_sensors_of_different_rates_on_one_clock_lie_on_one_curve() -> None:
 
 
 @pytest.mark.requirement("CLK-10")
-def test_common_instants_have_bitwise_one_error() -> None:
+def test_clock_error_at_common_instants_is_bitwise_equal() -> None:
     run = simulate(world_on(DRIFTING, a=1000.0, b=100.0), 4.0, seed=9)
     a, b = run["robot::arm::a"], run["robot::arm::b"]
     assert a.clock_error[::10].tobytes() == b.clock_error.tobytes()
 
 
 @pytest.mark.requirement("CLK-10")
-def test_the_drift_is_a_gauss_markov_process_on_its_nodes() -> None:
+def test_drift_is_a_gauss_markov_process_at_the_nodes() -> None:
     """Against the formula, node by node, with NumPy's own generator."""
     noise = DRIFTING.noise
     draws = {name: make_generator(4, (2, "clock", DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
@@ -107,17 +107,17 @@ def test_the_drift_is_a_gauss_markov_process_on_its_nodes() -> None:
 
 
 @pytest.mark.requirement("CLK-10")
-def test_a_curve_read_in_any_pieces_is_the_same() -> None:
+def test_clock_error_does_not_depend_on_block_size() -> None:
     instants = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 0.01)
-    whole = ClockRealisation(DRIFTING, 3, 0).varying_error(instants)
+    complete = ClockRealisation(DRIFTING, 3, 0).varying_error(instants)
     pieces = ClockRealisation(DRIFTING, 3, 0)
     parts = [pieces.varying_error(part) for part in np.split(instants, [1, 2, 3, 700, 701, 2500])]
-    assert np.concatenate(parts).tobytes() == whole.tobytes()
+    assert np.concatenate(parts).tobytes() == complete.tobytes()
 
 
 @pytest.mark.requirement("CLK-2", "CLK-10")
 @pytest.mark.parametrize("discipline", [None, POLLS], ids=["free", "disciplined"])
-def test_readers_beside_one_another_read_one_curve_each_at_its_pace(discipline: Discipline | None) -> None:
+def test_copies_of_a_clock_realisation_return_the_same_error(discipline: Discipline | None) -> None:
     clock = replace(DRIFTING, discipline=discipline)
     first = ClockRealisation(clock, 3, 0)
     second, third = first.copy(), first.copy()
@@ -133,7 +133,7 @@ def test_readers_beside_one_another_read_one_curve_each_at_its_pace(discipline: 
     assert [np.concatenate(parts).tobytes() for parts in found] == wanted
 
 
-def test_blocks_that_all_readers_passed_are_freed() -> None:
+def test_blocks_read_by_all_copies_are_freed() -> None:
     first = ClockRealisation(DRIFTING, 3, 0)
     second = first.copy()
     tracemalloc.start()
@@ -145,7 +145,7 @@ def test_blocks_that_all_readers_passed_are_freed() -> None:
     assert most < 0.4e6
 
 
-def test_a_curve_is_not_read_backwards() -> None:
+def test_earlier_instants_are_an_error() -> None:
     curve = ClockRealisation(DRIFTING, 3, 0)
     curve.varying_error(np.array([1.0]))
     with pytest.raises(ClockError, match="must not go back"):
@@ -153,7 +153,7 @@ def test_a_curve_is_not_read_backwards() -> None:
 
 
 @pytest.mark.requirement("CLK-2")
-def test_a_clock_with_precision_shows_multiples_of_it() -> None:
+def test_clock_precision_quantises_stamps() -> None:
     clock = Clock("c", Noise(bias_mean=0.4e-3, stddev=1e-4, precision=1e-3))
     time = np.arange(1000) / 400.0
     shown = (time + SensorClock(clock, "imu", 1, 0).compute_errors(time)) / 1e-3
@@ -162,7 +162,7 @@ def test_a_clock_with_precision_shows_multiples_of_it() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_every_sensor_type_is_stamped_through_its_clock() -> None:
+def test_every_sensor_type_is_stamped_by_its_clock() -> None:
     world = example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
     run = simulate(world, 2.0, seed=2)
     for reading in run.values():
@@ -181,12 +181,12 @@ def test_every_sensor_type_is_stamped_through_its_clock() -> None:
         ([[1.0]], "must be .n,."),
     ],
 )
-def test_instants_that_a_clock_does_not_know_are_refused(instants: list[float], message: str) -> None:
+def test_invalid_instants_raise_error(instants: list[float], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         compute_error(DRIFTING, np.array(instants), seed=1)
 
 
-def test_a_drift_faster_than_its_nodes_is_refused() -> None:
+def test_drift_with_correlation_time_below_node_spacing_is_an_error() -> None:
     with pytest.raises(ClockError, match=r"dynamic_bias_correlation_time of clock c: 0.01; must be at least 0.1 s"):
         Clock("c", Noise(dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=0.01))
 
@@ -194,7 +194,7 @@ def test_a_drift_faster_than_its_nodes_is_refused() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("CLK-10")
 @pytest.mark.parametrize("place", [0.0, 0.0005])
-def test_the_drift_has_its_variance_at_nodes_and_between(place: float) -> None:
+def test_drift_has_declared_variance_at_and_between_nodes(place: float) -> None:
     """At the shortest correlation time allowed: at nodes exactly, half-way 0.5 percent less by linear interpolation."""
     tau, sigma, serials = 0.1, 1e-4, 4000
     clock = Clock("c", Noise(dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau))
@@ -203,14 +203,14 @@ def test_the_drift_has_its_variance_at_nodes_and_between(place: float) -> None:
     assert abs(np.mean(values**2) / declared - 1.0) < 4.892 * math.sqrt(2.0 / serials)
 
 
-def test_a_stamp_beyond_64_bits_is_an_error() -> None:
+def test_stamp_beyond_64_bits_is_an_error() -> None:
     clock = Clock("robot::base::clock", Noise(bias_mean=1e11))
     reading = simulate(world_on(clock, imu=10.0), 1.0)["robot::arm::imu"]
     with pytest.raises(ClockError, match="time of a stamp"):
         _ = reading.stamp
 
 
-def test_runs_have_different_clocks_and_runs_repeat() -> None:
+def test_runs_have_different_clock_errors_and_are_repeatable() -> None:
     time = np.arange(100) / 10.0
     curves = [compute_error(DRIFTING, time, seed=1, run=run) for run in (0, 1, 0)]
     assert np.array_equal(curves[0], curves[2])

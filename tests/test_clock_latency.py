@@ -20,26 +20,26 @@ WIRE = Latency(fixed=0.002, mean=0.004, stddev=0.002)
 """Mean and deviation as measured on the TCP output of a Water Linked DVL."""
 
 
-def sent(time: Times) -> BoolArray:
+def get_emitted(time: Times) -> BoolArray:
     return np.ones(time.shape, dtype=np.bool_)
 
 
 @pytest.mark.requirement("CLK-9")
-def test_without_latency_a_sample_arrives_when_it_is_taken() -> None:
+def test_sample_without_latency_arrives_at_sampling_time() -> None:
     time = np.arange(100) / 30.0
-    assert np.array_equal(ArrivalQueue(None, "imu", 1, 0).compute_arrivals(time, sent(time)), time)
-    assert np.array_equal(ArrivalQueue(Latency(), "imu", 1, 0).compute_arrivals(time, sent(time)), time)
+    assert np.array_equal(ArrivalQueue(None, "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time)
+    assert np.array_equal(ArrivalQueue(Latency(), "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time)
     assert np.array_equal(
-        ArrivalQueue(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).compute_arrivals(time, sent(time)), time + 0.75
+        ArrivalQueue(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time + 0.75
     )
 
 
 @pytest.mark.requirement("CLK-9")
-def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
+def test_latency_is_lognormal_with_declared_mean_and_deviation() -> None:
     """Samples far apart do not queue. Kolmogorov and Smirnov's distance at a false-alarm rate of 1e-6."""
     count = 20_000
     time = np.arange(count) * 10.0
-    random = ArrivalQueue(WIRE, "dvl", 3, 0).compute_arrivals(time, sent(time)) - time - WIRE.fixed
+    random = ArrivalQueue(WIRE, "dvl", 3, 0).compute_arrivals(time, get_emitted(time)) - time - WIRE.fixed
     assert random.min() > 0.0
     square = math.log(1.0 + (WIRE.stddev / WIRE.mean) ** 2)
     declared = lognorm(math.sqrt(square), scale=WIRE.mean * math.exp(-square / 2.0))
@@ -49,11 +49,11 @@ def test_latencies_are_lognormal_of_the_given_mean_and_deviation() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
+def test_arrivals_equal_a_reference_queue() -> None:
     """Against a queue in plain words, with NumPy's own generator."""
     count, slow = 3000, Latency(fixed=0.001, mean=0.01, stddev=0.03)
     time = np.arange(count) / 200.0
-    ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, sent(time))
+    ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, get_emitted(time))
     square = math.log1p(9.0)
     arrived, declared = -math.inf, []
     for t, w in zip(
@@ -68,7 +68,7 @@ def test_arrivals_are_in_order_and_no_earlier_than_due() -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_dropped_sample_delays_no_other() -> None:
+def test_dropped_sample_does_not_delay_other_samples() -> None:
     time, slow = np.arange(3000) / 200.0, Latency(mean=0.01, stddev=0.03)
     every = np.arange(3000) % 2 == 0
     ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, every)
@@ -77,13 +77,13 @@ def test_dropped_sample_delays_no_other() -> None:
     due = time[every] + np.exp(math.log(0.01) - square / 2.0 + math.sqrt(square) * w)
     assert np.allclose(ours[every], np.maximum.accumulate(due), rtol=0.0, atol=1e-12)
     assert (np.diff(ours) >= 0.0).all()
-    assert (ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, ~sent(time)) == time).all()
+    assert (ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, ~get_emitted(time)) == time).all()
 
 
 @pytest.mark.requirement("CLK-9")
 @pytest.mark.parametrize("sheet", [Latency(fixed=0.1, mean=0.02), Latency(fixed=0.1, mean=0.02, stddev=0.05)])
 @pytest.mark.parametrize("cuts", [[], [1, 2, 50, 51, 52], list(range(1, 200))])
-def test_arrival_of_a_dropped_sample(sheet: Latency, cuts: list[int]) -> None:
+def test_dropped_sample_arrives_after_the_last_published_sample(sheet: Latency, cuts: list[int]) -> None:
     """With and without a random part: the later of its own instant and the arrival of the last one sent before it."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
@@ -102,30 +102,34 @@ def test_arrival_of_a_dropped_sample(sheet: Latency, cuts: list[int]) -> None:
 
 
 @pytest.mark.requirement("CLK-9")
-def test_cut_anywhere_and_live() -> None:
+def test_latency_is_equal_for_any_block_size_and_in_live_runs() -> None:
     time = np.arange(2000) / 150.0
-    whole = ArrivalQueue(WIRE, "dvl", 5, 0).compute_arrivals(time, sent(time))
+    complete = ArrivalQueue(WIRE, "dvl", 5, 0).compute_arrivals(time, get_emitted(time))
     for cuts in ([1], [7, 8, 1500], list(range(1, 40))):
         pieces = ArrivalQueue(WIRE, "dvl", 5, 0)
         assert (
-            np.concatenate([pieces.compute_arrivals(part, sent(part)) for part in np.split(time, cuts)]).tobytes()
-            == whole.tobytes()
+            np.concatenate(
+                [pieces.compute_arrivals(part, get_emitted(part)) for part in np.split(time, cuts)]
+            ).tobytes()
+            == complete.tobytes()
         )
     live = ArrivalQueue(WIRE, "dvl", 5, 0, prefetch=64)
     assert (
-        np.array([live.compute_arrivals(time[i : i + 1], sent(time[i : i + 1]))[0] for i in range(500)]).tobytes()
-        == whole[:500].tobytes()
+        np.array(
+            [live.compute_arrivals(time[i : i + 1], get_emitted(time[i : i + 1]))[0] for i in range(500)]
+        ).tobytes()
+        == complete[:500].tobytes()
     )
 
 
-def test_each_sensor_and_run_has_latencies_of_its_own() -> None:
+def test_sensors_and_runs_have_independent_latencies() -> None:
     time = np.arange(10) * 1.0
-    one, other, later = (
-        ArrivalQueue(WIRE, name, 5, run).compute_arrivals(time, sent(time)) - time
+    first, other, later = (
+        ArrivalQueue(WIRE, name, 5, run).compute_arrivals(time, get_emitted(time)) - time
         for name, run in (("a", 0), ("b", 0), ("a", 1))
     )
-    assert not np.isclose(one, other, rtol=1e-12, atol=0.0).any()
-    assert not np.isclose(one, later, rtol=1e-12, atol=0.0).any()
+    assert not np.isclose(first, other, rtol=1e-12, atol=0.0).any()
+    assert not np.isclose(first, later, rtol=1e-12, atol=0.0).any()
 
 
 @pytest.mark.parametrize(
@@ -147,10 +151,10 @@ def test_invalid_latency_is_an_error(sizes: dict[str, float], message: str) -> N
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-3, 6e3])
-def test_the_widest_latencies_there_are_arrive(size: float) -> None:
+def test_largest_allowed_latency_spread_gives_finite_arrivals(size: float) -> None:
     time = np.arange(500) / 20.0
     wide = Latency(mean=size, stddev=1e6 * size)
-    ours = ArrivalQueue(wide, "dvl", 5, 0).compute_arrivals(time, sent(time))
+    ours = ArrivalQueue(wide, "dvl", 5, 0).compute_arrivals(time, get_emitted(time))
     assert np.isfinite(ours).all()
     assert (ours >= time).all()
 
@@ -161,6 +165,6 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     results = []
     for kernel in (latency._write_arrivals, interpreted(latency._write_arrivals)):
         out = np.empty(1000)
-        last = kernel(time, sent(time), 0.01, -5.0, 1.5, draws, -math.inf, out)
+        last = kernel(time, get_emitted(time), 0.01, -5.0, 1.5, draws, -math.inf, out)
         results.append((out.tobytes(), last))
     assert results[0] == results[1]

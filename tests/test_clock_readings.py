@@ -44,7 +44,7 @@ def world(noise: Noise = DRIFTING, *, monotonic: bool = False, discipline: Disci
     return replace(base, clocks=(clock,), sensors=sensors, max_step_size=0.01)
 
 
-def after(world: World, end: float, seed: int = 4) -> LiveRun:
+def step_until(world: World, end: float, seed: int = 4) -> LiveRun:
     """Return a live run that has stepped to t = `end` (s)."""
     sim = ns.live(world, seed=seed)
     while sim.step().time < end:
@@ -60,9 +60,9 @@ def mixed(end: float, count: int = 300) -> FloatArray:
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_at_its_samples_a_sensors_clock_equals_the_stamps_to_the_last_bit(monotonic: bool) -> None:
+def test_sensor_clock_at_sample_times_equals_the_stamps_bitwise(monotonic: bool) -> None:
     batch = ns.simulate(world(monotonic=monotonic), 3.0, seed=4)
-    sim = after(world(monotonic=monotonic), 3.0)
+    sim = step_until(world(monotonic=monotonic), 3.0)
     for name in (IMU, MAG):
         clock, reading = sim.sensor(name).clock, batch[name]
         assert clock.error(reading.time).tobytes() == reading.clock_error.tobytes()
@@ -72,9 +72,9 @@ def test_at_its_samples_a_sensors_clock_equals_the_stamps_to_the_last_bit(monoto
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_a_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
-    sim, instants = after(world(monotonic=monotonic), 3.0), mixed(3.0)
-    early = after(world(monotonic=monotonic), 0.5)
+def test_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
+    sim, instants = step_until(world(monotonic=monotonic), 3.0), mixed(3.0)
+    early = step_until(world(monotonic=monotonic), 0.5)
     for late_clock, early_clock in (
         (sim.clock(CLOCK), early.clock(CLOCK)),
         (sim.sensor(MAG).clock, early.sensor(MAG).clock),
@@ -103,8 +103,8 @@ CLOCKS = {
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
-def test_one_instant_and_an_array_have_the_same_bits(clock: Clock, monotonic: bool) -> None:
-    sim = after(replace(world(), clocks=(replace(clock, monotonic=monotonic),)), 3.0)
+def test_scalar_and_array_instants_give_equal_bits(clock: Clock, monotonic: bool) -> None:
+    sim = step_until(replace(world(), clocks=(replace(clock, monotonic=monotonic),)), 3.0)
     instants = np.concatenate((mixed(3.0, 60), [0.0, -0.0, 5e-324, 1e-9, math.nextafter(3.0, 0.0), 3.0]))
     for reader in (sim.clock(CLOCK), sim.sensor(IMU).clock):
         errors = np.array([reader.error(float(time)) for time in instants])
@@ -120,9 +120,9 @@ def count_event(events: list[str], _frame: FrameType, event: str, _argument: obj
 
 @pytest.mark.skipif(INTERPRETED, reason="counts the calls outside the kernels")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_a_read_of_one_instant_makes_few_calls(monotonic: bool) -> None:
+def test_reading_one_instant_makes_few_python_calls(monotonic: bool) -> None:
     """The cost of a read is that of its Python calls: at most 50, where an array of one instant takes twice as many."""
-    sim = after(world(monotonic=monotonic), 3.0)
+    sim = step_until(world(monotonic=monotonic), 3.0)
     for clock, instant in ((sim.clock(CLOCK), sim.time), (sim.sensor(IMU).clock, 1.2345), (sim.sensor(IMU).clock, 1.0)):
         clock.time(instant)  # computes the curve and the stamps up to here, and compiles
         calls: list[str] = []
@@ -135,81 +135,81 @@ def test_a_read_of_one_instant_makes_few_calls(monotonic: bool) -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_query_changes_no_reading() -> None:
-    quiet, asked = ns.live(world(), seed=4), ns.live(world(), seed=4)
+def test_clock_query_does_not_change_readings() -> None:
+    quiet, querying = ns.live(world(), seed=4), ns.live(world(), seed=4)
     for _ in range(150):
-        one, other = quiet.step(), asked.step()
-        for clock in (asked.clock(CLOCK), asked.sensor(IMU).clock, asked.sensor(MAG).clock):
-            clock.time(asked.time)
-            clock.error(np.array([0.7, 0.1, 1.0]) * asked.time)
-        assert one.readings.keys() == other.readings.keys()
-        for name, reading in one.readings.items():
-            assert reading.clock_error.tobytes() == other.readings[name].clock_error.tobytes()
-            assert all(reading[array].tobytes() == other.readings[name][array].tobytes() for array in reading)
+        undisturbed, queried = quiet.step(), querying.step()
+        for clock in (querying.clock(CLOCK), querying.sensor(IMU).clock, querying.sensor(MAG).clock):
+            clock.time(querying.time)
+            clock.error(np.array([0.7, 0.1, 1.0]) * querying.time)
+        assert undisturbed.readings.keys() == queried.readings.keys()
+        for name, reading in undisturbed.readings.items():
+            assert reading.clock_error.tobytes() == queried.readings[name].clock_error.tobytes()
+            assert all(reading[array].tobytes() == queried.readings[name][array].tobytes() for array in reading)
 
 
 @pytest.mark.requirement("CLK-5")
-def test_the_answers_have_the_declared_mean_and_jitter() -> None:
+def test_clock_readings_have_the_declared_mean_and_jitter() -> None:
     """5000 instants: the mean of normals is off by 1 / sqrt(n), their deviation by 1 / sqrt(2 n), 1e-6 each."""
-    sim, n = after(world(Noise(mean=0.5, stddev=1e-3), discipline=None), 3.0), 5000
+    sim, n = step_until(world(Noise(mean=0.5, stddev=1e-3), discipline=None), 3.0), 5000
     instants = np.random.default_rng(3).uniform(0.0, 3.0, n)
     answers = {}
     for name, clock in (("clock", sim.clock(CLOCK)), ("imu", sim.sensor(IMU).clock), ("mag", sim.sensor(MAG).clock)):
-        own = ns.live(world(Noise(), discipline=None), seed=4)
-        while own.step().time < 3.0:
+        reference = ns.live(world(Noise(), discipline=None), seed=4)
+        while reference.step().time < 3.0:
             pass
-        jitter = clock.error(instants) - own.clock(CLOCK).error(instants)
+        jitter = clock.error(instants) - reference.clock(CLOCK).error(instants)
         assert jitter.mean() == pytest.approx(0.5, abs=FALSE_ALARM_5 * 1e-3 / math.sqrt(n))
         assert jitter.std() == pytest.approx(1e-3, abs=FALSE_ALARM_5 * 1e-3 / math.sqrt(2 * n))
         answers[name] = jitter - 0.5
-    for one, other in (("clock", "imu"), ("imu", "mag"), ("mag", "clock")):
-        product = np.mean(answers[one] * answers[other]) / 1e-6
+    for first, second in (("clock", "imu"), ("imu", "mag"), ("mag", "clock")):
+        product = np.mean(answers[first] * answers[second]) / 1e-6
         assert abs(product) < FALSE_ALARM_5 / math.sqrt(n)  # each reader has its own jitter
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_with_only_a_mean_has_that_error() -> None:
+def test_clock_with_only_a_mean_has_that_error() -> None:
     """Without an oscillator, drift and jitter, every reader of the clock has the mean error at any instant."""
     plain = world(Noise(mean=0.5), discipline=None)
-    sim = after(replace(plain, clocks=(replace(plain.clocks[0], oscillator=None),)), 1.0)
+    sim = step_until(replace(plain, clocks=(replace(plain.clocks[0], oscillator=None),)), 1.0)
     assert sim.clock(CLOCK).error(0.77) == 0.5
     assert sim.clock(CLOCK).time(0.75) == 1.25
     assert sim.sensor(IMU).clock.error(np.array([1.0, 0.0])).tolist() == [0.5, 0.5]
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_monotonic_clock_never_decreases_between_stamps() -> None:
+def test_monotonic_clock_never_decreases_between_stamps() -> None:
     """The discipline steps it back by half a second at t = 0.5 s; the jitter is larger than the time between instants.
 
     A clock that is not monotonic does go back at the same instants.
     """
     instants = np.sort(mixed(3.0, 2000))
     for monotonic in (True, False):
-        sim = after(world(monotonic=monotonic), 3.0)
+        sim = step_until(world(monotonic=monotonic), 3.0)
         for clock in (sim.clock(CLOCK), sim.sensor(IMU).clock, sim.sensor(MAG).clock):
-            shown = np.rint(clock.time(instants) * 1e9)
-            assert (np.diff(shown) >= 0.0).all() == monotonic
+            stamps = np.rint(clock.time(instants) * 1e9)
+            assert (np.diff(stamps) >= 0.0).all() == monotonic
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
-    sim, instants = after(world(replace(DRIFTING, stddev=0.0)), 3.0), mixed(3.0)
-    own = sim.clock(CLOCK).error(instants)
-    assert own.tolist() == sim.sensor(IMU).clock.error(instants).tolist()
+def test_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
+    sim, instants = step_until(world(replace(DRIFTING, stddev=0.0)), 3.0), mixed(3.0)
+    error = sim.clock(CLOCK).error(instants)
+    assert error.tolist() == sim.sensor(IMU).clock.error(instants).tolist()
     batch = ns.simulate(world(replace(DRIFTING, stddev=0.0)), 3.0, seed=4)[MAG]
     assert sim.clock(CLOCK).error(batch.time).tolist() == batch.clock_error.tolist()
 
 
-def test_a_sensor_on_global_time_shows_the_true_time() -> None:
+def test_sensor_on_global_time_shows_the_true_time() -> None:
     base = world()
-    sim = after(replace(base, sensors=tuple(replace(sensor, clock=None) for sensor in base.sensors)), 1.0)
+    sim = step_until(replace(base, sensors=tuple(replace(sensor, clock=None) for sensor in base.sensors)), 1.0)
     assert sim.sensor(IMU).clock.time(0.3) == 0.3
     assert sim.sensor(IMU).clock.error(np.array([0.3, 0.1])).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.requirement("CLK-5")
-def test_an_instant_in_the_future_is_an_error() -> None:
-    sim = after(world(), 1.0)
+def test_instant_in_the_future_is_an_error() -> None:
+    sim = step_until(world(), 1.0)
     sim.clock(CLOCK).error(sim.time)
     with pytest.raises(SimulationError, match=r"1\.01; must be at most 1\.0 s, the end of the last step"):
         sim.clock(CLOCK).error(np.array([0.5, 1.01]))
@@ -218,7 +218,7 @@ def test_an_instant_in_the_future_is_an_error() -> None:
             sim.sensor(IMU).clock.time(wrong)
 
 
-def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
+def test_counter_based_normal_matches_seeded_sfc64() -> None:
     """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
     key, words, mask = seed_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
     expected = []
@@ -241,18 +241,18 @@ def test_the_normal_of_a_word_matches_sfc64_with_this_seed() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_a_clock_takes_numbers_lists_and_arrays() -> None:
-    clock = after(world(), 0.5).sensor("imu").clock
+def test_clock_accepts_numbers_lists_and_arrays() -> None:
+    clock = step_until(world(), 0.5).sensor("imu").clock
     instants = [0.1, 0.0, 0.25]
     errors = clock.error(np.array(instants))
     assert errors.shape == (3,)
     for rows in (instants, tuple(instants)):
         assert clock.error(rows).tolist() == errors.tolist()
         assert clock.time(rows).tolist() == (np.array(instants) + errors).tolist()
-    for one in (0.1, np.float64(0.1), np.array(0.1)):
-        assert type(clock.error(one)) is type(clock.time(one)) is float
-        assert clock.error(one) == errors[0]
-        assert clock.time(one) == 0.1 + errors[0]
+    for instant in (0.1, np.float64(0.1), np.array(0.1)):
+        assert type(clock.error(instant)) is type(clock.time(instant)) is float
+        assert clock.error(instant) == errors[0]
+        assert clock.time(instant) == 0.1 + errors[0]
     assert clock.error(0) == errors[1]
     assert clock.error([]).shape == clock.time([]).shape == (0,)
 
@@ -260,8 +260,8 @@ def test_a_clock_takes_numbers_lists_and_arrays() -> None:
 @pytest.mark.parametrize(
     "wrong", ["a", None, True, [True], ["0.1"], [[0.1, 0.2]], [[0.1], [0.1, 0.2]], np.zeros((2, 2)), 1j]
 )
-def test_other_values_are_no_instants_of_a_clock(wrong: Any) -> None:
-    clock = after(world(), 0.5).sensor("imu").clock
+def test_invalid_instant_types_raise_error(wrong: Any) -> None:
+    clock = step_until(world(), 0.5).sensor("imu").clock
     for read in (clock.error, clock.time):
         with pytest.raises(ClockError, match=r"^instants \(s\): .*; must be a number, or numbers \(n,\)$"):
             read(wrong)
@@ -269,8 +269,8 @@ def test_other_values_are_no_instants_of_a_clock(wrong: Any) -> None:
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
-def test_an_instant_from_before_the_clocks_memory_has_the_same_reading(monotonic: bool) -> None:
-    sim = after(world(monotonic=monotonic), REALISATION_MEMORY + 3.0)
+def test_reading_before_the_stored_blocks_is_unchanged(monotonic: bool) -> None:
+    sim = step_until(world(monotonic=monotonic), REALISATION_MEMORY + 3.0)
     clock = sim.sensor("imu").clock
     early = np.linspace(0.0, 2.0, 9)
     first = clock.error(early)

@@ -43,7 +43,7 @@ def code_lines() -> Iterator[Any]:
         ('x = 1\f\ny = "\u2028"\n', 2),
     ],
 )
-def test_lines_of_code(code_lines: Any, source: str, count: int) -> None:
+def test_code_lines_exclude_blanks_comments_and_docstrings(code_lines: Any, source: str, count: int) -> None:
     assert code_lines.count_code_lines(source) == count
 
 

@@ -41,12 +41,12 @@ def workloads(tools: dict[str, ModuleType]) -> Any:
 
 
 @pytest.mark.parametrize("count", [*range(6, 60), 100, 999, 2000])
-def test_the_rank_is_that_of_the_binomial_distribution(compare: Any, count: int) -> None:
+def test_rank_follows_the_binomial_distribution(compare: Any, count: int) -> None:
     rank = compare.interval_rank(count)
     assert 2.0 * binom.cdf(rank - 1, count, 0.5) <= 0.05 < 2.0 * binom.cdf(rank, count, 0.5)
 
 
-def test_twenty_pairs_have_the_sixth_and_the_fifteenth_ratio(compare: Any) -> None:
+def test_interval_of_twenty_pairs_is_sixth_to_fifteenth_ratio(compare: Any) -> None:
     ratios = np.random.default_rng(1).permutation(np.arange(1.0, 21.0)).tolist()
     assert compare.median_interval(ratios) == (6.0, 15.0)
 
@@ -58,7 +58,7 @@ def test_too_few_pairs_have_no_interval(compare: Any, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [6, 9, 12])
-def test_the_coverage_is_exact_over_all_patterns_of_signs(compare: Any, count: int) -> None:
+def test_coverage_is_exact_over_all_sign_patterns(compare: Any, count: int) -> None:
     """Each value lies above or below the median with probability 1/2, so all patterns are equally likely."""
     intervals = (compare.median_interval(pattern) for pattern in itertools.product((-1.0, 1.0), repeat=count))
     covered = sum(low < 0.0 < high for low, high in intervals) / 2**count
@@ -68,7 +68,7 @@ def test_the_coverage_is_exact_over_all_patterns_of_signs(compare: Any, count: i
 
 
 @pytest.mark.parametrize("distribution", ["lognormal", "standard_cauchy", "exponential"])
-def test_the_coverage_does_not_depend_on_the_distribution(compare: Any, distribution: str) -> None:
+def test_coverage_does_not_depend_on_the_distribution(compare: Any, distribution: str) -> None:
     """The number of covering intervals is binomial; false alarm 1e-6 for each distribution, two-sided."""
     count, trials = 20, 20_000
     median = {"lognormal": 1.0, "standard_cauchy": 0.0, "exponential": np.log(2.0)}[distribution]
@@ -88,11 +88,11 @@ def test_the_coverage_does_not_depend_on_the_distribution(compare: Any, distribu
         ((0.8, 0.97), "faster"),
     ],
 )
-def test_the_interval_decides_the_mark(compare: Any, interval: tuple[float, float], mark: str) -> None:
+def test_interval_decides_the_mark(compare: Any, interval: tuple[float, float], mark: str) -> None:
     assert compare.verdict(interval) == mark
 
 
-def test_the_table_counts_the_slower_workloads(compare: Any) -> None:
+def test_table_counts_the_slower_workloads(compare: Any) -> None:
     pairs = {"equal": [(1.0, 1.0)] * 20, "slow": [(1.0, 1.1)] * 20, "fast": [(1.0, 0.9)] * 20}
     rows, slower = compare.table(pairs, 1e3)
     assert slower == 1
@@ -100,14 +100,14 @@ def test_the_table_counts_the_slower_workloads(compare: Any) -> None:
     assert rows[1].split()[1:4] == ["1000.000", "1100.000", "1.100"]
 
 
-def test_a_share_is_the_ratio_of_two_workloads_of_the_same_pair(compare: Any, workloads: Any) -> None:
+def test_share_is_the_ratio_of_two_workloads_of_the_same_pair(compare: Any, workloads: Any) -> None:
     ((name, (numerator, denominator)),) = workloads.SHARES.items()
     times = {numerator: [(3.0, 4.0), (5.0, 6.0)], denominator: [(2.0, 2.0), (4.0, 3.0)]}
     assert compare.shares_of(times) == {name: [(1.5, 2.0), (1.25, 2.0)]}
     assert compare.shares_of({numerator: times[numerator]}) == {}
 
 
-def test_an_object_is_found_by_its_old_and_its_new_name(workloads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_is_found_by_its_old_and_its_new_name(workloads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert workloads.find_object("statistics.median") is statistics.median
     monkeypatch.setattr(workloads, "RENAMED", {"nowhere.middle": ("nowhere.mean", "statistics.median")})
     assert workloads.find_object("nowhere.middle") is statistics.median
@@ -115,7 +115,7 @@ def test_an_object_is_found_by_its_old_and_its_new_name(workloads: Any, monkeypa
         workloads.find_object("nowhere.mean")
 
 
-def test_the_worker_answers_with_a_time_or_an_error(tmp_path: Path) -> None:
+def test_worker_returns_a_time_or_an_error(tmp_path: Path) -> None:
     requests = [{"name": "process: import", "repeats": 1}, {"name": "unknown", "repeats": 1}]
     text = "".join(json.dumps(request) + "\n" for request in requests)
     command = [sys.executable, str(ROOT / "tools" / "speed_workloads.py"), str(tmp_path / "files")]

@@ -66,12 +66,12 @@ def test_equal_arrays_have_one_digest() -> None:
     ],
     ids=lambda value: None,
 )
-def test_a_difference_of_one_bit_is_found(old: object, new: object) -> None:
+def test_difference_of_one_bit_is_found(old: object, new: object) -> None:
     (found,) = tool("compare_runs").compare({"run": digests(a=old, b=1.0)}, {"run": digests(a=new, b=1.0)})
     assert found == ("run", "1 different: a")
 
 
-def test_an_array_of_objects_has_no_digest() -> None:
+def test_array_of_objects_has_no_digest() -> None:
     with pytest.raises(TypeError, match="array of objects"):
         digests(a=np.array([object()]))
 
@@ -96,7 +96,7 @@ def test_missing_arrays_and_errors_are_found(old: dict[str, str], new: dict[str,
     assert tool("compare_runs").compare_run(old, new) == why
 
 
-def test_a_run_of_one_commit_is_a_difference() -> None:
+def test_run_of_one_commit_is_a_difference() -> None:
     old, new = {"both": {"a": "1"}, "gone": {}}, {"both": {"a": "1"}, "added": {}}
     assert tool("compare_runs").compare(old, new) == [
         ("gone", "exists in the old commit only"),
@@ -123,7 +123,7 @@ def test_saved_files_are_compared_with_exit_code(tmp_path: Path, value: float, c
     assert done.stdout.startswith("run: 1 arrays: " + ("DIFFERENT: 1 different: a" if code else "same"))
 
 
-def test_a_renamed_attribute_is_read_by_each_of_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_attribute_is_read_by_old_and_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = tool("runs_for_comparison")
     monkeypatch.setitem(runs.ATTRIBUTES, "truth", ("ideal",))
     assert runs.get(SimpleNamespace(truth=1), "truth") == runs.get(SimpleNamespace(ideal=1), "truth") == 1
@@ -153,7 +153,7 @@ def test_runs_cover_every_sensor() -> None:
     assert len(runs) > 200
 
 
-def test_different_descriptions_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_of_descriptions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     descriptions = tool("compare_descriptions")
     old = {"a.sdf: check": "sound\nexit code 0\n", "b.sdf: check": "sound\nexit code 0\n"}
     assert descriptions.compare(old, dict(old)) == {}
@@ -168,7 +168,7 @@ def test_different_descriptions_are_shown(capsys: pytest.CaptureFixture[str]) ->
     assert "3 of 3 outputs differ" in capsys.readouterr().out
 
 
-def test_commands_run_with_their_exit_code(tmp_path: Path) -> None:
+def test_commands_are_compared_with_their_exit_code(tmp_path: Path) -> None:
     descriptions = tool("descriptions_for_comparison")
     (tmp_path / "bad.sdf").write_text("<sdf version='1.9'><world/></sdf>", encoding="utf-8")
     (path,) = descriptions.list_files([str(tmp_path), str(tmp_path)])
@@ -177,7 +177,7 @@ def test_commands_run_with_their_exit_code(tmp_path: Path) -> None:
     assert sound.endswith("no errors; 1 model, 5 sensors, 2 clocks\nexit code 0\n")
 
 
-def test_the_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
+def test_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
     hash_files = tool("comparison").hash_files
     (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
     first = hash_files(tmp_path)
@@ -188,7 +188,7 @@ def test_the_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_a_commit_that_does_not_exist_ends_with_a_message() -> None:
+def test_unknown_commit_is_an_error_message() -> None:
     command = [sys.executable, str(TOOLS / "compare_runs.py"), "no-such-commit"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -27,7 +27,7 @@ WITHIN_ONE = frozenset(("asin", "acos", "atanh"))
 POSITIVE = frozenset(("log", "log10", "log1p", "log2", "sqrt"))
 
 
-def called_in_kernels() -> list[str]:
+def find_calls_in_kernels() -> list[str]:
     """Return the functions of `math` that kernels of the bitwise layers call, and pow where they raise to a power."""
     found = set()
     files = [path for folder in BITWISE for path in (SOURCE / folder).rglob("*.py")]
@@ -35,7 +35,7 @@ def called_in_kernels() -> list[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.FunctionDef):
                 continue
-            if not any(ast.unparse(made) in ("kernel", "inlined_kernel") for made in node.decorator_list):
+            if not any(ast.unparse(decorator) in ("kernel", "inlined_kernel") for decorator in node.decorator_list):
                 continue
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "math":
@@ -62,7 +62,7 @@ def arguments(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     return values
 
 
-def unlike(name: str) -> int:
+def count_differences(name: str) -> int:
     """Return at how many of the arguments the compiled function has another value than the interpreter's."""
     function: Any = pow if name == "pow" else getattr(math, name)
     pair = name in PAIRS
@@ -79,20 +79,20 @@ def unlike(name: str) -> int:
     return int(np.count_nonzero(compiled.view(np.int64) != interpreted.view(np.int64)))
 
 
-def test_calls_of_kernels_are_found() -> None:
-    assert {"sin", "sqrt", "exp", "pow"} <= set(called_in_kernels())
+def test_kernel_calls_are_found() -> None:
+    assert {"sin", "sqrt", "exp", "pow"} <= set(find_calls_in_kernels())
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", called_in_kernels())
-def test_a_function_of_kernels_is_the_same_compiled_and_interpreted(name: str) -> None:
-    assert unlike(name) == 0
+@pytest.mark.parametrize("name", find_calls_in_kernels())
+def test_compiled_and_interpreted_functions_agree_bitwise(name: str) -> None:
+    assert count_differences(name) == 0
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ["gamma"])
-def test_one_that_differs_is_seen(name: str) -> None:
-    assert unlike(name) > 0
+def test_difference_between_compiled_and_interpreted_is_detected(name: str) -> None:
+    assert count_differences(name) > 0
 
 
 @pytest.mark.compiled
@@ -132,12 +132,12 @@ def test_inlined_kernels_are_inserted_into_their_callers() -> None:
 @pytest.mark.compiled
 def test_dispatchers_replace_kernels_in_the_package_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose name begins alike is another's, and None stands for a module that may not be imported."""
-    ours, other, made = ModuleType("navsense.part"), ModuleType("navsense_plus"), Kernel(twice)
+    ours, other, kernel = ModuleType("navsense.part"), ModuleType("navsense_plus"), Kernel(twice)
     for module in (ours, other):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(module, "twice", made, raising=False)
+        monkeypatch.setattr(module, "twice", kernel, raising=False)
     for name in ("navsense.gone", "navsense_gone"):
         monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type]
-    assert made(1.5) == 3.0
-    assert vars(ours)["twice"] is made.compile()
-    assert vars(other)["twice"] is made
+    assert kernel(1.5) == 3.0
+    assert vars(ours)["twice"] is kernel.compile()
+    assert vars(other)["twice"] is kernel

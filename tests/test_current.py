@@ -43,19 +43,19 @@ def world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
     return World("sea", (model,), environment=Environment(current=current), current_topic=topic)
 
 
-def test_printed_location_is_a_line(tmp_path: Path) -> None:
+def test_repr_of_a_current_is_one_line(tmp_path: Path) -> None:
     """Of a run, of one that is loaded, and of what is in it: not the numbers."""
     run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
     loaded = ns.open(tmp_path / "run.npz")
     assert repr(loaded) == "<Dataset sea: no sensor>"
-    for one in (run, loaded):
-        assert repr(one.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
-        assert repr(one.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")
-        assert repr(one.truth["auv::base"]).endswith("; 100 instants>")
+    for dataset in (run, loaded):
+        assert repr(dataset.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
+        assert repr(dataset.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")
+        assert repr(dataset.truth["auv::base"]).endswith("; 100 instants>")
 
 
-def test_world_without_the_element() -> None:
+def test_world_without_current_element_records_no_current() -> None:
     run = ns.simulate(world(None), 1.0)
     assert run.current is None
 
@@ -92,15 +92,17 @@ def test_runs_differ_and_run_0_is_the_single_run() -> None:
 
 
 @pytest.mark.requirement("CUR-1")
-def test_recorded_as_the_uuv_simulator_publishes_it_and_replayed(tmp_path: Path) -> None:
+def test_current_is_recorded_in_the_uuv_simulator_message_and_replayed(tmp_path: Path) -> None:
     sea, path = world(FieldSum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-        kinds = {one.topic: one.msgtype for one in reader.connections}
+        kinds = {connection.topic: connection.msgtype for connection in reader.connections}
         found: list[Any] = [
-            reader.deserialize(data, one.msgtype) for one, _, data in reader.messages() if one.topic == TOPIC
+            reader.deserialize(data, connection.msgtype)
+            for connection, _, data in reader.messages()
+            if connection.topic == TOPIC
         ]
     assert kinds[TOPIC] == "geometry_msgs/msg/TwistStamped"
     assert {message.header.frame_id for message in found} == {"world"}
@@ -128,18 +130,18 @@ def test_layers_are_recorded_as_dave_publishes_them(tmp_path: Path, suffix: str)
     assert not run.current.layers.velocity.flags.writeable
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-        (connection,) = (one for one in reader.connections if one.topic == "/layers")
+        (connection,) = (connection for connection in reader.connections if connection.topic == "/layers")
         found: list[Any] = [reader.deserialize(data, connection.msgtype) for *_, data in reader.messages([connection])]
     assert connection.msgtype == "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
     assert {message.header.frame_id for message in found} == {"world"}
     assert {tuple(message.depths.tolist()) for message in found} == {(0.0, 5.0, 10.0)}
-    velocities = [[[one.x, one.y, one.z] for one in message.velocities] for message in found]
+    velocities = [[[velocity.x, velocity.y, velocity.z] for velocity in message.velocities] for message in found]
     assert np.array_equal(velocities, run.current.layers.velocity)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
 @pytest.mark.parametrize("runs", [None, 3])
-def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
+def test_recorded_current_is_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
     run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
@@ -160,7 +162,7 @@ def test_recordings_that_are_read_back(tmp_path: Path, suffix: str, runs: int | 
 
 
 @pytest.mark.requirement("CUR-1")
-def test_a_live_run_draws_the_current_of_the_same_run() -> None:
+def test_live_run_draws_the_current_of_the_same_run() -> None:
     """The current depends on the seed and the run number."""
     sea = world(CHANCE)
     run = ns.simulate(sea, DURATION, seed=SEED, runs=[4]).current
@@ -187,11 +189,11 @@ def test_duplicate_name_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
+    ("arguments", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
 )
-def test_invalid_topics(given: dict[str, object], problem: str) -> None:
+def test_invalid_topics(arguments: dict[str, object], problem: str) -> None:
     with pytest.raises(SimulationError, match=problem):
-        CurrentTopic(**given)  # type: ignore[arg-type]
+        CurrentTopic(**arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("CUR-2")
@@ -204,7 +206,7 @@ def test_rotated_world_has_the_rotated_current() -> None:
     assert Environment().rotate((half, 0.0, 0.0, half)).current is None
 
 
-def test_of_several_runs_no_sensor_feels_that_of_one() -> None:
+def test_shared_random_current_has_no_velocity_outside_a_run() -> None:
     """The ideal values of a sensor are those of all runs."""
     run = ns.simulate(world(CHANCE), 1.0, seed=SEED, runs=2)
     shared = run.session.world.environment.current

@@ -76,7 +76,7 @@ def ends(
     return {2: [float(track.normalised[-1]) for track in found], 6: [float(track.whole[-1]) for track in found]}
 
 
-def without(letter: str, part: slice) -> Callable[[Any], None]:
+def make_neutral(letter: str, part: slice) -> Callable[[Any], None]:
     """Return what takes a part of that which lasts for nought."""
 
     def forget(estimator: Any) -> None:
@@ -85,9 +85,9 @@ def without(letter: str, part: slice) -> Callable[[Any], None]:
     return forget
 
 
-def worse(reckoning: Any, world: Any) -> Any:
+def make_worse(reckoning: Any, world: Any) -> Any:
     """Return the world with ten times the scale factors, thirty times the DVL's offset, a compass four times slower."""
-    made = []
+    variants = []
     for sensor in world.sensors:
         spec = sensor.spec
         if sensor.name == reckoning.IMU:
@@ -97,13 +97,13 @@ def worse(reckoning: Any, world: Any) -> Any:
         if sensor.name == reckoning.DVL:
             spec = replace(spec, bottom=replace(spec.bottom, long_term_offset=30.0 * spec.bottom.long_term_offset))
         rate = sensor.rate / 4.0 if sensor.name == reckoning.COMPASS else sensor.rate
-        made.append(replace(sensor, spec=spec, rate=rate))
-    return replace(world, sensors=tuple(made))
+        variants.append(replace(sensor, spec=spec, rate=rate))
+    return replace(world, sensors=tuple(variants))
 
 
-def faultless(reckoning: Any, world: Any) -> Any:
+def remove_errors(reckoning: Any, world: Any) -> Any:
     """Return the world with instruments and clocks that are right; the DVL still says that it is as good as it was."""
-    made = []
+    variants = []
     for sensor in world.sensors:
         spec = sensor.spec
         if sensor.name == reckoning.DVL:
@@ -113,15 +113,15 @@ def faultless(reckoning: Any, world: Any) -> Any:
         else:
             fields = {reckoning.IMU: TRIADS, reckoning.COMPASS: ("x", "y", "z"), reckoning.GAUGE: ("pressure",)}
             spec = replace(spec, **dict.fromkeys(fields[sensor.name], Noise()))
-        made.append(replace(sensor, spec=spec))
+        variants.append(replace(sensor, spec=spec))
     clocks = tuple(replace(clock, noise=Noise(), oscillator=None) for clock in world.clocks)
-    return replace(world, sensors=tuple(made), clocks=clocks)
+    return replace(world, sensors=tuple(variants), clocks=clocks)
 
 
-def flickering(reckoning: Any, world: Any, force: list[Noise]) -> Any:
+def make_flickering(reckoning: Any, world: Any, force: list[Noise]) -> Any:
     """Return the world with another noise of the accelerometers, one for each axis."""
-    given = dict(zip(TRIADS[3:], force, strict=True))
-    sensors = (replace(s, spec=replace(s.spec, **given)) if s.name == reckoning.IMU else s for s in world.sensors)
+    noises = dict(zip(TRIADS[3:], force, strict=True))
+    sensors = (replace(s, spec=replace(s.spec, **noises)) if s.name == reckoning.IMU else s for s in world.sensors)
     return replace(world, sensors=tuple(sensors))
 
 
@@ -157,10 +157,10 @@ def test_dead_reckoning_error_is_within_its_estimate(reckoning: Any) -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_common_error_of_vehicles_is_small(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_common_mode_error_of_vehicles_is_small(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn: no false alarms. Gravity of the world's middle would be found in a thousand vehicles."""
     world, begin = reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
-    run = ns.simulate(faultless(reckoning, world), DURATION, runs=1)
+    run = ns.simulate(remove_errors(reckoning, world), DURATION, runs=1)
     monkeypatch.setattr(reckoning.Estimator, "_begin", lambda self, _draws: begin(self, Expected()))
     found = ends(reckoning, world, run, 1)
     assert found[6][0] < ALIKE
@@ -177,12 +177,12 @@ def test_flicker_has_the_expected_deviation(reckoning: Any, monkeypatch: pytest.
     runs, world, begin = 10, reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
     force = next(s.spec for s in world.sensors if s.name == reckoning.IMU).noise()["linear_acceleration"]
     alone = [Noise(bias_instability=axis.bias_instability) for axis in force]
-    run = ns.simulate(flickering(reckoning, faultless(reckoning, world), alone), DURATION, seed=0, runs=runs)
+    run = ns.simulate(make_flickering(reckoning, remove_errors(reckoning, world), alone), DURATION, seed=0, runs=runs)
     monkeypatch.setattr(reckoning.Estimator, "_begin", lambda self, _draws: begin(self, Expected()))
     squares, covariances = ends(reckoning, world, run, runs)[6], []
     for variance in (0.9, 1.1):
         scaled = [replace(axis, bias_instability=math.sqrt(variance) * axis.bias_instability) for axis in force]
-        estimator = reckoning.Estimator(flickering(reckoning, world, scaled), run, 0, 0)
+        estimator = reckoning.Estimator(make_flickering(reckoning, world, scaled), run, 0, 0)
         estimator.track()
         last = reckoning.gtsam.symbol("x", estimator._nodes.size - 1)
         covariances.append(estimator._isam.marginalCovariance(last))
@@ -194,12 +194,12 @@ def test_flicker_has_the_expected_deviation(reckoning: Any, monkeypatch: pytest.
 @pytest.mark.requirement("DOO-1")
 def test_constant_errors_need_a_prior(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of worse instruments it says so; without a variable for what makes them worse it is far too sure of itself."""
-    runs, world = 2, worse(reckoning, reckoning.vehicles(ns.load(reckoning.SURVEY)))
+    runs, world = 2, make_worse(reckoning, reckoning.vehicles(ns.load(reckoning.SURVEY)))
     run = ns.simulate(world, DURATION, seed=0, runs=runs)
     for freedom, squares in ends(reckoning, world, run, runs).items():
         low, high = reckoning.bounds(freedom * runs)
         assert low < sum(squares) < high, squares
-    for forget in without("s", slice(3, 6)), without("c", slice(4, 7)):
+    for forget in make_neutral("s", slice(3, 6)), make_neutral("c", slice(4, 7)):
         squares = ends(reckoning, world, run, runs, forget)[2]
         assert sum(squares) > reckoning.bounds(2 * runs)[1], squares
     felt = reckoning.Estimator._felt

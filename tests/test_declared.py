@@ -53,7 +53,7 @@ def declared_variance(name: str, span: float) -> float:
 
 @pytest.mark.requirement("NOI-3", "NOI-1", "IMU-1", "MAG-2")
 @pytest.mark.parametrize("rate", [25.0, 200.0])
-def test_densities_of_both_sensors_are_read_back(rate: float, tmp_path: Path) -> None:
+def test_estimated_densities_of_both_sensors_match_the_declaration(rate: float, tmp_path: Path) -> None:
     path = tmp_path / "table.sdf"
     blocks = {"gyro": "angular_velocity", "force": "linear_acceleration", "field": "field"}
     path.write_text(WORLD.format(rate=rate, **{key: noise(name, rate) for key, name in blocks.items()}))
@@ -96,7 +96,7 @@ DRIVES |= {"vertical_position": 0.05, "vertical_velocity": 0.02, "pressure": 0.8
 
 
 @pytest.mark.requirement("NOI-3", "ALT-3", "PRS-1", "NAV-1")
-def test_densities_of_heights_pressures_and_places_are_read_back(tmp_path: Path) -> None:
+def test_estimated_densities_of_height_pressure_and_position_match(tmp_path: Path) -> None:
     """Latitudes as metres, by pymap3d's radius of the meridian: a metre is a metre at 60 degrees too."""
     path = tmp_path / "field.sdf"
     path.write_text(HEIGHTS.format(**{name: noise(name, 10.0) for name in ARRAYS}))

@@ -43,7 +43,7 @@ class SwirlField:
         (FieldSum((UniformField((1.0, 0.0, 0.0)), SwirlField())), "uniform (1 0 0) and user-defined"),
     ],
 )
-def test_each_field_has_a_noun(field: VectorField, text: str) -> None:
+def test_every_field_has_a_description_noun(field: VectorField, text: str) -> None:
     world = World("w", environment=Environment(magnetic_field=field, atmosphere=Atmosphere(280.0)))
     lines = list(describe(world))
     assert f"  magnetic field (T): {text}" in lines
@@ -52,7 +52,7 @@ def test_each_field_has_a_noun(field: VectorField, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
-def test_no_line_has_the_name_of_a_class(kind: type) -> None:
+def test_description_contains_no_class_name(kind: type) -> None:
     world = example_world(("one", kind.example_spec()), ("other", replace(kind.example_spec())))  # type: ignore[attr-defined]
     text = "\n".join(describe(world))
     assert not re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b|\w+\(\w+=|<\w+\.\w+", text)

@@ -29,7 +29,7 @@ def blocks(path: str) -> list[str]:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 @pytest.mark.requirement("FAC-3", "FAC-4", "FAC-5", "FAC-7")
-def test_the_example_runs(example: Path, tmp_path: Path) -> None:
+def test_example_runs(example: Path, tmp_path: Path) -> None:
     if example.stem in NEEDS:
         pytest.importorskip(NEEDS[example.stem])
     ended = subprocess.run(
@@ -39,7 +39,7 @@ def test_the_example_runs(example: Path, tmp_path: Path) -> None:
     assert ended.stdout
 
 
-def test_the_first_lines_of_the_readme_run(tmp_path: Path) -> None:
+def test_first_lines_of_the_readme_run(tmp_path: Path) -> None:
     block = blocks("README.md")[0]
     script = tmp_path / "readme.py"
     script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
@@ -50,7 +50,7 @@ def test_the_first_lines_of_the_readme_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
-def test_the_page_on_driven_motion_runs(tmp_path: Path) -> None:
+def test_page_on_driven_motion_runs(tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     (block,) = blocks("docs/driven.md")
     script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
@@ -60,14 +60,14 @@ def test_the_page_on_driven_motion_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("DVU-2", "CUR-2")
-def test_the_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
+def test_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
     """A boulder under the vehicle that the altimeter meets, and the current of the recording, read by rosbags."""
     boulder = blocks("docs/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
     run = 'run = ns.simulate(world, 8.0, seed=1)\nns.record(world, "run.mcap", 2.0, seed=1)\n'
-    told = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
+    statement = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
     reading = next(block for block in blocks("docs/recordings.md") if "rosbags" in block)
     script = tmp_path / "page.py"
-    script.write_text(boulder + run + told + reading, encoding="utf-8")
+    script.write_text(boulder + run + statement + reading, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
     (nearest, east), *rows = [[float(word) for word in line.split()] for line in ended.stdout.splitlines()]
@@ -101,7 +101,7 @@ print("done")
 
 
 @pytest.mark.requirement("FAC-1", "FAC-4", "FAC-6")
-def test_the_page_on_magnetometers_runs(tmp_path: Path) -> None:
+def test_page_on_magnetometers_runs(tmp_path: Path) -> None:
     pytest.importorskip("gtsam")
     sys.path.insert(0, str(ROOT / "tests" / "calibration"))
     try:

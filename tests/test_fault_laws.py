@@ -39,21 +39,21 @@ EDGES = (0.1025, 0.4775)
 KINDS = {kind.__name__: kind for kind in SENSORS}
 
 
-def made(kind: str, spec: Sensor, array: str = "") -> ScheduledFault:
+def make_fault(kind: str, spec: Sensor, array: str = "") -> ScheduledFault:
     """A fault of a kind on the first array of a sensor; spikes come faster than a sensor with pings tells anything."""
     adds: dict[str, Any] = {"array": array or spec.outputs[0].name, "value": (0.25,)} if kind in ADDITIVE_KINDS else {}
-    one = ScheduledFault(kind, *EDGES, **adds, period=0.0173 if kind == "spike" else 0.0)
-    check_fault(spec, {output.name: output.shape for output in spec.outputs}, one)
-    return one
+    fault = ScheduledFault(kind, *EDGES, **adds, period=0.0173 if kind == "spike" else 0.0)
+    check_fault(spec, {output.name: output.shape for output in spec.outputs}, fault)
+    return fault
 
 
-def planned(kind: str, spec: Sensor) -> tuple[ScheduledFault, ...]:
+def make_faults(kind: str, spec: Sensor) -> tuple[ScheduledFault, ...]:
     """Faults of one kind, one of each that the sensor can have, or those of all that it hears along its beams."""
-    kinds = [one for one in FAULT_BITS if one != "lost_lock" or isinstance(spec, UsesBottomEchoes)]
-    beams = [made(one, spec, array) for array in list_source_arrays(spec) for one in ADDITIVE_KINDS]
+    kinds = [kind for kind in FAULT_BITS if kind != "lost_lock" or isinstance(spec, UsesBottomEchoes)]
+    beams = [make_fault(kind, spec, array) for array in list_source_arrays(spec) for kind in ADDITIVE_KINDS]
     if kind == "heard":
         return tuple(beams)
-    return (*(made(one, spec) for one in kinds), *beams) if kind == "all" else (made(kind, spec),)
+    return (*(make_fault(kind, spec) for kind in kinds), *beams) if kind == "all" else (make_fault(kind, spec),)
 
 
 CASES = [
@@ -65,23 +65,23 @@ CASES = [
 ]
 
 
-def under(spec: Sensor, faults: tuple[ScheduledFault, ...]) -> World:
+def make_world(spec: Sensor, faults: tuple[ScheduledFault, ...]) -> World:
     """The sensor beside another, faults on the first."""
     world = example_world(("one", spec), ("other", Magnetometer.example_spec()))
-    one, other = world.sensors
-    return replace(world, sensors=(replace(one, faults=Faults(scheduled=faults)), other))
+    faulty, sound = world.sensors
+    return replace(world, sensors=(replace(faulty, faults=Faults(scheduled=faults)), sound))
 
 
 @cache
 def ideals(name: str) -> Mapping[str, Any]:
     """What a sensor would read without errors, which faults leave alone and the law of a cut holds elsewhere."""
-    world = under(KINDS[name].example_spec(), ())
+    world = make_world(KINDS[name].example_spec(), ())
     sensor, motion = world.sensors[0], world.models[0].motion
     assert motion is not None
     return compute_ideal(sensor, motion, world.environment, Ticks(np.arange(ROWS), RATE))
 
 
-def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
+def measure_in_blocks(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
     """All that the first sensor shows, measured in pieces, and its state at the end."""
     sensor, parts = world.sensors[0], []
     station, ideal = SensorRun(sensor, world.clocks[0], 3, 0), ideals(type(sensor.spec).__name__)
@@ -92,29 +92,29 @@ def pieces(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
         slow |= {"fault": pack_fault_bits(got.measured.fault)} if got.measured.fault else {}
         stamps = {"clock": got.clock_error}
         parts.append({**got.measured.arrays, **slow, **get_flags(got.measured, len(ticks)), **stamps})
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return whole, (station.state, station._faults)
+    complete = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return complete, (station.state, station._faults)
 
 
 @pytest.mark.requirement("NOI-6", "NOI-2")
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_record_may_be_cut_anywhere(name: str, kind: str) -> None:
+def test_faults_do_not_depend_on_block_size(name: str, kind: str) -> None:
     spec = KINDS[name].example_spec()
-    world = under(spec, planned(kind, spec))
-    whole, state = pieces(world, ())
+    world = make_world(spec, make_faults(kind, spec))
+    complete, state = measure_in_blocks(world, ())
     for cuts in ((1,), (21, 22, 95), tuple(range(15, 60)), (ROWS - 1,)):
-        parts, end = pieces(world, cuts)
-        assert is_identical(parts, whole), cuts[:3]
+        parts, end = measure_in_blocks(world, cuts)
+        assert is_identical(parts, complete), cuts[:3]
         assert is_identical(end, state), cuts[:3]
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "BAT-1", "LIV-1")
 @pytest.mark.parametrize("name", KINDS)
-def test_in_batches_and_live_they_are_the_same(name: str) -> None:
+def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
     """All kinds at once; the sensor beside it is to the last bit what it is beside a sound one."""
     spec, duration = KINDS[name].example_spec(), ROWS / RATE
-    world = under(spec, planned("all", spec))
+    world = make_world(spec, make_faults("all", spec))
     single = simulate(world, duration, seed=3)
     batch = simulate(world, duration, seed=3, runs=(0, 5))
     stepped: dict[str, list[Reading]] = {NAME: [], OTHER: []}
@@ -124,51 +124,51 @@ def test_in_batches_and_live_they_are_the_same(name: str) -> None:
     for sensor in (NAME, OTHER):
         check_same_reading("batch", select_run(batch[sensor], 0), single[sensor], "in run 0")
         check_same_reading("batch", concatenate_readings(stepped[sensor]), single[sensor], "when stepped live")
-    sound = simulate(under(spec, ()), duration, seed=3)
+    sound = simulate(make_world(spec, ()), duration, seed=3)
     check_same_reading("independence", single[OTHER], sound[OTHER], "beside a faulty sensor")
 
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in FAULT_BITS])
-def test_each_fault_acts_on_every_sensor(name: str, kind: str) -> None:
+def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
     """Beside the same sensor without faults: outside its time nothing changes, inside what its kind says."""
     spec = KINDS[name].example_spec()
-    sound, _ = pieces(under(spec, ()), ())
-    seen, _ = pieces(under(spec, planned(kind, spec)), ())
+    sound, _ = measure_in_blocks(make_world(spec, ()), ())
+    faulty, _ = measure_in_blocks(make_world(spec, make_faults(kind, spec)), ())
     time, first, here = np.arange(ROWS) / RATE, spec.outputs[0].name, sound["emitted"]
     inside, bit = (time >= EDGES[0]) & (time < EDGES[1]), FAULT_BITS[kind]
-    told = seen["fault"]
-    assert set(told.tolist()) == {0, bit}
+    bits = faulty["fault"]
+    assert set(bits.tolist()) == {0, bit}
     if kind != "spike":
-        assert np.array_equal(told == bit, inside)
+        assert np.array_equal(bits == bit, inside)
     if kind != "lost_lock":  # a lock is found again later, and noise of lost beams is noise of others
         for array in set(sound) - {"emitted", "valid"}:
-            assert is_identical(seen[array][~inside], sound[array][~inside]), array
+            assert is_identical(faulty[array][~inside], sound[array][~inside]), array
     last = np.flatnonzero(here & (time < EDGES[0]))
     if kind == "dropout":
-        assert np.array_equal(seen["emitted"], here & ~inside)
-        assert np.isnan(seen[first][inside]).all()
+        assert np.array_equal(faulty["emitted"], here & ~inside)
+        assert np.isnan(faulty[first][inside]).all()
     elif kind == "stuck":
-        assert np.array_equal(seen["emitted"], here)
+        assert np.array_equal(faulty["emitted"], here)
         if last.size:
-            held = np.broadcast_to(sound[first][last[-1]], seen[first][inside].shape)
-            assert is_identical(np.ascontiguousarray(seen[first][inside]), np.ascontiguousarray(held))
+            held = np.broadcast_to(sound[first][last[-1]], faulty[first][inside].shape)
+            assert is_identical(np.ascontiguousarray(faulty[first][inside]), np.ascontiguousarray(held))
     elif kind == "lost_lock":
-        assert np.isnan(seen["bottom_range" if "bottom_range" in seen else "beam_range"][inside]).all()
+        assert np.isnan(faulty["bottom_range" if "bottom_range" in faulty else "beam_range"][inside]).all()
     else:
-        rows = told == bit
-        off = np.where(np.reshape(rows, (-1, *[1] * (seen[first].ndim - 1))), sound[first] + 0.25, sound[first])
+        rows = bits == bit
+        off = np.where(np.reshape(rows, (-1, *[1] * (faulty[first].ndim - 1))), sound[first] + 0.25, sound[first])
         if first in list_source_arrays(spec):  # limits come after it: some are lost by it, some found
-            both = np.isfinite(seen[first]) & np.isfinite(off)
+            both = np.isfinite(faulty[first]) & np.isfinite(off)
             assert both[rows].any()
-            assert is_identical(seen[first][both], off[both])
+            assert is_identical(faulty[first][both], off[both])
         else:
-            assert is_identical(seen[first], off)
+            assert is_identical(faulty[first], off)
     if kind == "spike":
         instants = np.arange(EDGES[0], EDGES[1], 0.0173)
         samples = np.flatnonzero(here)
         struck = np.searchsorted(time[samples], instants)
-        expected = {int(samples[one]) for one in struck if one < samples.size}
+        expected = {int(samples[sample]) for sample in struck if sample < samples.size}
         assert {int(row) for row in np.flatnonzero(rows)} == {row for row in expected if inside[row]}
 
 
@@ -200,27 +200,27 @@ LASTING = {"long_term_velocity", "long_term_covariance"}
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "array", "kind"), OTHERS)
-def test_a_fault_of_any_array_is_on_that_array(name: str, array: str, kind: str) -> None:
+def test_fault_changes_only_its_declared_array(name: str, array: str, kind: str) -> None:
     """Not only of the first one: it is off by the value on the faulty rows, and the others are as they were."""
     spec = KINDS[name].example_spec()
-    sound, _ = pieces(under(spec, ()), ())
-    seen, _ = pieces(under(spec, (made(kind, spec, array),)), ())
-    rows = seen["fault"] == FAULT_BITS[kind]
+    sound, _ = measure_in_blocks(make_world(spec, ()), ())
+    faulty, _ = measure_in_blocks(make_world(spec, (make_fault(kind, spec, array),)), ())
+    rows = faulty["fault"] == FAULT_BITS[kind]
     assert rows.any()
-    assert set(seen["fault"][~rows].tolist()) == {0}
+    assert set(faulty["fault"][~rows].tolist()) == {0}
     for other in sound.keys() - {"fault", array}:
         follows = other in FOLLOWING.get((name, array), set())
         if not follows:
-            assert is_identical(seen[other], sound[other]), other
+            assert is_identical(faulty[other], sound[other]), other
         elif other not in LASTING:
-            assert is_identical(seen[other][~rows], sound[other][~rows]), other
-    assert is_identical(seen[array][~rows], sound[array][~rows])
+            assert is_identical(faulty[other][~rows], sound[other][~rows]), other
+    assert is_identical(faulty[array][~rows], sound[array][~rows])
     if name == "Adcp" and array in list_source_arrays(spec):  # a mean of pings, of which limits leave out others
-        both = np.isfinite(seen[array][rows]) & np.isfinite(sound[array][rows])
+        both = np.isfinite(faulty[array][rows]) & np.isfinite(sound[array][rows])
         if array.startswith("bottom"):  # 0.25 m more takes a ping over the minimum range: its mean has another ping
-            both &= seen["bottom_percent_good"][rows] == sound["bottom_percent_good"][rows]
+            both &= faulty["bottom_percent_good"][rows] == sound["bottom_percent_good"][rows]
         assert both.any()
-        off = (seen[array] - sound[array])[rows][both]
+        off = (faulty[array] - sound[array])[rows][both]
         assert np.allclose(off, 0.25, rtol=0.0, atol=1e-12)
     else:
-        assert is_identical(seen[array][rows], sound[array][rows] + 0.25)
+        assert is_identical(faulty[array][rows], sound[array][rows] + 0.25)

@@ -83,9 +83,9 @@ end = 4
 def world(tmp_path: Path) -> Callable[..., Any]:
     """Return what loads the world with the elements of `<navsense:faults>` of the world, the clock and the sensor."""
 
-    def loaded(**given: str) -> Any:
+    def loaded(**elements: str) -> Any:
         inside = {"world": "", "clock": "", "sensor": ""}
-        inside |= {of: f"<navsense:faults>{text}</navsense:faults>" for of, text in given.items()}
+        inside |= {of: f"<navsense:faults>{text}</navsense:faults>" for of, text in elements.items()}
         (tmp_path / "w.sdf").write_text(WORLD.format(**inside))
         return ns.load(tmp_path / "w.sdf")
 
@@ -93,17 +93,17 @@ def world(tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_each_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
+def test_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
     """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
     plain = ns.simulate(world(), 6.0, seed=1)
     run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
-    seen, told, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)
-    off = seen - plain[MAG]["field"]
+    field, told, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)
+    off = field - plain[MAG]["field"]
     dropped, stuck = (k >= 5) & (k < 8), (k >= 35) & (k < 40)
-    assert np.array_equal(np.isnan(seen).all(axis=1), dropped)
+    assert np.array_equal(np.isnan(field).all(axis=1), dropped)
     assert np.array_equal(run[MAG].emitted, ~dropped)
     assert np.array_equal(run[MAG].valid, ~dropped)
-    assert np.array_equal(seen[stuck], np.tile(seen[34], (5, 1)))
+    assert np.array_equal(field[stuck], np.tile(field[34], (5, 1)))
     expected = np.zeros((60, 3))
     expected[10:20] += (1e-5, 0.0, 0.0)
     expected[20:30] += (2e-6, 0.0, 1e-6)
@@ -121,7 +121,7 @@ def test_each_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> None:
+def test_scheduled_faults_are_equal_in_batch_and_live_runs(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     run, many = ns.simulate(struck, 6.0, seed=1), ns.simulate(struck, 6.0, seed=1, runs=2)
     rows: list[Any] = []
@@ -144,12 +144,12 @@ def test_live_and_in_batches_they_are_the_same(world: Callable[..., Any]) -> Non
         (tuple(range(6)), [[0, 1, 2], [3, 4, 5]]),
     ],
 )
-def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any) -> None:
+def test_fault_offsets_arrays_of_two_axes(value: tuple[float, ...], added: Any) -> None:
     """By one number, by one along the last axis, or by one each."""
-    made = ScheduledFault("bias", 0.1, 0.3, "velocity", value)
-    check_fault(None, {"velocity": (2, 3)}, made)
+    fault = ScheduledFault("bias", 0.1, 0.3, "velocity", value)
+    check_fault(None, {"velocity": (2, 3)}, fault)
     rows = np.arange(5)
-    out = apply_offsets([(made, (rows == 1) | (rows == 2))], {"velocity": np.zeros((5, 2, 3))})["velocity"]
+    out = apply_offsets([(fault, (rows == 1) | (rows == 2))], {"velocity": np.zeros((5, 2, 3))})["velocity"]
     assert np.array_equal(out[1:3], np.broadcast_to(added, (2, 2, 3)))
     assert not out[[0, 3, 4]].any()
     with pytest.raises(SensorError, match="must be one number, or 3, or 6"):
@@ -157,18 +157,18 @@ def test_arrays_of_two_axes_are_put_off_too(value: tuple[float, ...], added: Any
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_file_of_faults_is_the_same_as_the_worlds_own(world: Callable[..., Any], tmp_path: Path) -> None:
-    own = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+def test_fault_file_equals_faults_declared_in_the_world(world: Callable[..., Any], tmp_path: Path) -> None:
+    declared = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     (tmp_path / "faults.toml").write_text(TOML)
-    given = with_faults(world(), tmp_path / "faults.toml")
-    assert list_faults(given) == list_faults(own)
-    first, second = ns.simulate(own, 6.0, seed=1)[MAG], ns.simulate(given, 6.0, seed=1)[MAG]
+    from_file = with_faults(world(), tmp_path / "faults.toml")
+    assert list_faults(from_file) == list_faults(declared)
+    first, second = ns.simulate(declared, 6.0, seed=1)[MAG], ns.simulate(from_file, 6.0, seed=1)[MAG]
     assert np.array_equal(first["field"], second["field"], equal_nan=True)
     assert np.array_equal(first.clock_error, second.clock_error)
 
 
 @pytest.mark.requirement("NOI-6")
-def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., Any], tmp_path: Path) -> None:
+def test_fault_file_accepts_an_unambiguous_name_ending(world: Callable[..., Any], tmp_path: Path) -> None:
     ends = TOML.replace('"m::l::mag"', '"mag"').replace('"m::l::c"', '"l::c"')
     (tmp_path / "faults.toml").write_text(ends)
     (tmp_path / "full.toml").write_text(TOML)
@@ -178,20 +178,20 @@ def test_the_end_of_a_name_is_enough_where_no_other_has_it(world: Callable[..., 
     (tmp_path / "w.sdf").write_text(TWO)
     two = ns.load(tmp_path / "w.sdf")
     one = "[[fault]]\nof = '{}'\nkind = 'stuck'\nstart = 1"
-    for given, of in (("b::l::mag", "b::l::mag"), ("c", "c::l::c")):
-        (tmp_path / "faults.toml").write_text(one.format(given))
+    for ending, name in (("b::l::mag", "b::l::mag"), ("c", "c::l::c")):
+        (tmp_path / "faults.toml").write_text(one.format(ending))
         (fault,) = list_faults(with_faults(two, tmp_path / "faults.toml"))
-        assert fault["of"] == of
+        assert fault["of"] == name
     several = "of: mag; is ambiguous: must be one of a::l::mag, b::l::mag"
-    for given, problem in (("mag", several), ("ag", "of: ag; must be one of world, a::l::mag, b::l::mag")):
-        (tmp_path / "faults.toml").write_text(one.format(given))
+    for ending, problem in (("mag", several), ("ag", "of: ag; must be one of world, a::l::mag, b::l::mag")):
+        (tmp_path / "faults.toml").write_text(one.format(ending))
         with pytest.raises(UnknownNameError) as caught:
             with_faults(two, tmp_path / "faults.toml")
         assert f"fault 1: {problem}" in str(caught.value)
 
 
 @pytest.mark.requirement("NOI-6")
-def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> None:
+def test_faults_after_the_end_of_a_run_are_listed(world: Callable[..., Any]) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     late = "does not act in a run from 0 to 3 s"
     assert list(describe_inactive_faults(struck, 3.0)) == [
@@ -203,18 +203,18 @@ def test_those_after_the_end_of_a_run_are_named(world: Callable[..., Any]) -> No
 
 
 @pytest.mark.requirement("NOI-6")
-def test_those_before_a_run_and_those_that_are_many_are_named_too(world: Callable[..., Any]) -> None:
-    one = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
-    (early,) = describe_inactive_faults(world(sensor=one), 1.0)
+def test_faults_before_a_run_are_listed_and_long_lists_shortened(world: Callable[..., Any]) -> None:
+    fault = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
+    (early,) = describe_inactive_faults(world(sensor=fault), 1.0)
     assert early == "m::l::mag: bias from -5 s does not act in a run from 0 to 1 s"
     many = "".join(f'<fault kind="dropout" start="{start}" end="{start + 1}"/>' for start in range(2, 14))
-    said = list(describe_inactive_faults(world(sensor=many), 1.0))
-    assert len(said) == 6
-    assert said[-1] == "7 more scheduled faults outside the run"
+    lines = list(describe_inactive_faults(world(sensor=many), 1.0))
+    assert len(lines) == 6
+    assert lines[-1] == "7 more scheduled faults outside the run"
 
 
 @pytest.mark.requirement("NOI-6", "REC-1")
-def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None:
+def test_recordings_contain_the_faults(world: Callable[..., Any], tmp_path: Path) -> None:
     struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     run = ns.simulate(struck, 6.0, seed=1, epoch=10)
     for name in ("run.npz", "run.mcap", "run.bag"):
@@ -224,11 +224,11 @@ def test_recordings_hold_them(world: Callable[..., Any], tmp_path: Path) -> None
     assert np.array_equal(pack_fault_bits(again[MAG].fault), pack_fault_bits(run[MAG].fault))
     for name in ("run.mcap", "run.bag"):
         with AnyReader([tmp_path / name]) as reader:
-            (topic,) = (one for one in reader.connections if one.topic.endswith("/fault"))
-            heard: list[Any] = [reader.deserialize(data, topic.msgtype) for *_, data in reader.messages([topic])]
-        assert [one.data for one in heard] == pack_fault_bits(run[MAG].fault).tolist()
-    whole = (tmp_path / "run.mcap").read_bytes()
-    assert json.dumps(list_faults(struck)).encode() in whole
+            (topic,) = (connection for connection in reader.connections if connection.topic.endswith("/fault"))
+            messages: list[Any] = [reader.deserialize(data, topic.msgtype) for *_, data in reader.messages([topic])]
+        assert [message.data for message in messages] == pack_fault_bits(run[MAG].fault).tolist()
+    content = (tmp_path / "run.mcap").read_bytes()
+    assert json.dumps(list_faults(struck)).encode() in content
 
 
 @pytest.mark.requirement("NOI-6")

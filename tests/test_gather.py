@@ -27,10 +27,10 @@ class Wall:
         return self.time
 
 
-def watched(slabs: list[TimeSlice], made: list[int], end: BaseException | None = None) -> Iterator[TimeSlice]:
+def watch_slices(slabs: list[TimeSlice], computed: list[int], end: BaseException | None = None) -> Iterator[TimeSlice]:
     """Yield slabs, noting how many were made; then raise `end`."""
     for slab in slabs:
-        made.append(len(made))
+        computed.append(len(computed))
         yield slab
     if end is not None:
         raise end
@@ -42,18 +42,20 @@ def slabs() -> list[TimeSlice]:
     return list(prepare(example_world(("imu", Imu())), 10.0, seed=1).compute_slices(1.0))
 
 
-def test_some_are_made_before_the_first_is_handed_on(slabs: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_are_buffered_up_to_the_sample_limit(slabs: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
     each = sum(reading.time.size for reading in slabs[0].readings.values())
     monkeypatch.setattr(buffering, "MAX_BUFFERED_SAMPLES", 4 * each)
-    made: list[int] = []
-    seen = [(slab, len(made)) for slab in buffer_slices(watched(slabs, made), Wall(0.0).now)]
-    assert [slab for slab, _ in seen] == slabs
-    assert [count for _, count in seen] == [4] * 4 + [8] * 4 + [10] * 2
+    computed: list[int] = []
+    counts = [(slab, len(computed)) for slab in buffer_slices(watch_slices(slabs, computed), Wall(0.0).now)]
+    assert [slab for slab, _ in counts] == slabs
+    assert [count for _, count in counts] == [4] * 4 + [8] * 4 + [10] * 2
 
 
-def test_slow_computation_is_passed_on_at_once(slabs: list[TimeSlice]) -> None:
-    made: list[int] = []
-    counts = [len(made) for _ in buffer_slices(watched(slabs, made), Wall(buffering.MAX_BUFFERED_SECONDS).now)]
+def test_slow_slices_are_yielded_immediately(slabs: list[TimeSlice]) -> None:
+    computed: list[int] = []
+    counts = [
+        len(computed) for _ in buffer_slices(watch_slices(slabs, computed), Wall(buffering.MAX_BUFFERED_SECONDS).now)
+    ]
     assert counts == list(range(1, 11))
 
 
@@ -61,17 +63,17 @@ def test_slow_computation_is_passed_on_at_once(slabs: list[TimeSlice]) -> None:
 def test_waiting_slices_are_yielded_before_an_error(slabs: list[TimeSlice], end: BaseException) -> None:
     found: list[TimeSlice] = []
     with pytest.raises(type(end)):
-        found.extend(buffer_slices(watched(slabs[:3], [], end), Wall(0.0).now))
+        found.extend(buffer_slices(watch_slices(slabs[:3], [], end), Wall(0.0).now))
     assert found == slabs[:3]
 
 
-def test_an_interrupt_keeps_the_windows_that_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_keeps_waiting_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slabs = Session.compute_slices
     monkeypatch.setattr(
-        Session, "compute_slices", lambda own: watched(list(slabs(own, 1.0))[:2], [], KeyboardInterrupt())
+        Session, "compute_slices", lambda session: watch_slices(list(slabs(session, 1.0))[:2], [], KeyboardInterrupt())
     )
     with pytest.raises(KeyboardInterrupt):
         ns.record(example_world(("imu", Imu())), tmp_path / "run.npz", 10.0, seed=1)
-    kept = ns.open(tmp_path / "run.npz")
-    (reading,) = kept.values()
+    loaded = ns.open(tmp_path / "run.npz")
+    (reading,) = loaded.values()
     assert 1.0 < reading.time[-1] < 2.0

@@ -32,7 +32,7 @@ NAMED = {
 
 
 @pytest.mark.requirement("MAG-1", "MAG-3", "MAG-4")
-def test_the_magnetometer_world(example_data: Path) -> None:
+def test_magnetometer_world_has_gazebo_values(example_data: Path) -> None:
     world = ns.load(example_data / "gz-sim" / "magnetometer.sdf")
     field = ns.simulate(world, 2.0)["magnetometer_model::link::magnetometer_sensor"]["field"]
     expected = Rotation.from_euler("z", 3.14 + 1.570796327).inv().apply([0.94, 0.76, -0.12])
@@ -41,7 +41,7 @@ def test_the_magnetometer_world(example_data: Path) -> None:
 
 
 @pytest.mark.requirement("IMU-1")
-def test_the_imu_world_at_rest(example_data: Path) -> None:
+def test_imu_world_at_rest_has_gazebo_values(example_data: Path) -> None:
     reading = ns.simulate(ns.load(example_data / "gz-sim" / "imu.sdf"), 2.0)["imu_model::link::imu_sensor"]
     assert np.allclose(reading["linear_acceleration"], [0.0, 0.0, 5.0], atol=1e-12, rtol=0.0)
     assert not reading["angular_velocity"].any()
@@ -49,7 +49,7 @@ def test_the_imu_world_at_rest(example_data: Path) -> None:
 
 @pytest.mark.requirement("IMU-1")
 @pytest.mark.parametrize("name", NAMED)
-def test_named_frames(example_data: Path, name: str) -> None:
+def test_imu_world_with_named_reference_frames(example_data: Path, name: str) -> None:
     run = ns.simulate(ns.load(example_data / "gz-sim" / "imu_named_frame.sdf"), 1.0)
     ours = run[f"imu_model::link::imu_sensor_{name}"]["orientation"][0]
     theirs = Rotation.from_quat(NAMED[name])
@@ -61,7 +61,9 @@ def test_named_frames(example_data: Path, name: str) -> None:
     ("gravity", "pitch", "expected", "tolerance"),
     [(-4.0, 0.0, (0.0, 0.0, 4.0), 0.0), (-3.0, 3.14, (0.0, 0.0, -3.0), 1e-2)],
 )
-def test_the_unit_cases_of_the_imu(gravity: float, pitch: float, expected: tuple[float, ...], tolerance: float) -> None:
+def test_imu_matches_gazebo_unit_tests(
+    gravity: float, pitch: float, expected: tuple[float, ...], tolerance: float
+) -> None:
     motion = Stationary(ns.Pose(rotation=from_rpy(0.0, pitch, 0.0)))
     surroundings = Environment(gravity=UniformField((0.0, 0.0, gravity)))
     force = Imu().ideal(motion, surroundings, Ticks(np.zeros(1, dtype=np.int64), 1.0))["linear_acceleration"][0]
@@ -69,7 +71,7 @@ def test_the_unit_cases_of_the_imu(gravity: float, pitch: float, expected: tuple
 
 
 @pytest.mark.requirement("NOI-1", "NOI-3", "NOI-4")
-def test_a_real_world_with_every_kind_of_noise_runs_under_both_fidelities(example_data: Path) -> None:
+def test_real_world_with_every_noise_type_runs_in_both_fidelities(example_data: Path) -> None:
     world = ns.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     for fidelity in ("physical", "classic"):
         reading = ns.simulate(world, 20.0, seed=1, fidelity=fidelity)["model::link::imu_sensor"]
@@ -110,7 +112,7 @@ def falling(world: World, name: str, ground: float) -> dict[str, Falling]:
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2", "ALT-6")
-def test_the_altimeter_world(example_data: Path) -> None:
+def test_altimeter_world_has_gazebo_values(example_data: Path) -> None:
     """Let go at 3.05 m; at rest at 0.05: below -3.0 + 1e-2 of where it was, and still."""
     world = ns.load(example_data / "gz-sim" / "altimeter.sdf", fidelity="classic")
     sim = ns.live(world, motion=falling(world, "altimeter_model", 0.05))
@@ -133,7 +135,7 @@ def test_the_altimeter_world(example_data: Path) -> None:
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2")
-def test_the_altimeter_world_with_a_pose(example_data: Path) -> None:
+def test_altimeter_world_with_pose_has_gazebo_values(example_data: Path) -> None:
     world = ns.load(example_data / "gz-sim" / "altimeter_with_pose.sdf", fidelity="classic")
     reading = ns.simulate(world, 1.0)[ALTIMETER]
     assert np.allclose(reading["vertical_reference"], 3.35, rtol=0.0, atol=1e-12)
@@ -141,7 +143,7 @@ def test_the_altimeter_world_with_a_pose(example_data: Path) -> None:
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2")
-def test_the_altimeter_of_gazebo_classic() -> None:
+def test_altimeter_matches_gazebo_classic() -> None:
     """At z = 10 it says reference 10, height 0, velocity 0; ten steps of 1 ms later it falls with g dt 10, exactly."""
     motion = Falling(Pose((0.0, 0.0, 10.0)), 0.0)
     ticks = Ticks(np.arange(11, dtype=np.int64), 1000.0)
@@ -152,7 +154,7 @@ def test_the_altimeter_of_gazebo_classic() -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize(("z", "expected"), [(100.0, 100129.46), (80.390198, 100362.99)])
-def test_the_air_pressures_of_the_world_that_is_reset(example_data: Path, z: float, expected: float) -> None:
+def test_reset_world_has_gazebo_air_pressures(example_data: Path, z: float, expected: float) -> None:
     """Equal as single-precision numbers printed to a hundredth."""
     world = ns.load(example_data / "gz-sim" / "reset_sensors.sdf")
     (sensor,) = world.sensors
@@ -161,7 +163,7 @@ def test_the_air_pressures_of_the_world_that_is_reset(example_data: Path, z: flo
 
 
 @pytest.mark.requirement("PRS-1")
-def test_the_air_pressure_world_has_the_elevation_of_its_file(example_data: Path) -> None:
+def test_air_pressure_world_uses_the_elevation_of_its_file(example_data: Path) -> None:
     """reference_altitude 123, link at 3.05: the standard atmosphere at 126.05 m.
 
     Gazebo says 101325 Pa: it reads neither the file's altitude nor, the model being static, its height.
@@ -174,7 +176,7 @@ def test_the_air_pressure_world_has_the_elevation_of_its_file(example_data: Path
 
 
 @pytest.mark.requirement("NAV-1")
-def test_the_navsat_world(example_data: Path) -> None:
+def test_navsat_world_has_gazebo_values(example_data: Path) -> None:
     """At -22.9, -43.2, at rest and then falling: altitude and upward velocity below zero, the place as it was."""
     world = ns.load(example_data / "gz-sim" / "navsat.sdf")
     name = "navsat_model::link::navsat_sensor"
@@ -190,7 +192,7 @@ def test_the_navsat_world(example_data: Path) -> None:
 
 
 @pytest.mark.requirement("ALT-3", "PRS-1")
-def test_heights_and_pressures_of_a_real_world_have_its_noise(example_data: Path) -> None:
+def test_heights_and_pressures_of_a_real_world_have_declared_noise(example_data: Path) -> None:
     world = ns.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     sheets = {sensor.name: sensor.spec for sensor in world.sensors}
     assert sheets["model::link::altimeter_sensor"] == Altimeter(

@@ -37,7 +37,7 @@ def points(*rows: tuple[float, float, float]) -> AnyArray:
 
 
 @pytest.mark.requirement("NAV-1")
-def test_the_published_constants() -> None:
+def test_ellipsoid_constants_equal_published_values() -> None:
     assert pytest.approx(6356752.3142, abs=5e-5) == SEMI_MINOR
     assert pytest.approx(6.69437999014e-3, abs=5e-15) == geodesy.ECCENTRICITY_2
     assert pytest.approx(6.73949674228e-3, abs=5.5e-15) == geodesy.ECCENTRICITY_2 / (1.0 - geodesy.ECCENTRICITY_2)
@@ -46,7 +46,7 @@ def test_the_published_constants() -> None:
 
 @pytest.mark.requirement("NAV-1")
 @given(latitudes, longitudes, altitudes)
-def test_pymap3d_puts_places_at_the_same_points(latitude: float, longitude: float, altitude: float) -> None:
+def test_ecef_positions_equal_pymap3d(latitude: float, longitude: float, altitude: float) -> None:
     import pymap3d
 
     theirs = pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False)
@@ -55,7 +55,7 @@ def test_pymap3d_puts_places_at_the_same_points(latitude: float, longitude: floa
     )
 
 
-def slowly(p: float, z: float) -> tuple[float, float]:
+def iterate_geodetic(p: float, z: float) -> tuple[float, float]:
     """Return latitude (as tangent's parts go) and altitude by fixed-point steps in fifty digits: the plain way back."""
     with localcontext() as context:
         context.prec = 50
@@ -76,11 +76,11 @@ def slowly(p: float, z: float) -> tuple[float, float]:
 
 @pytest.mark.requirement("NAV-1")
 @given(latitudes, longitudes, st.floats(-5e6, 1e7))
-def test_the_way_back_is_good_to_nanometres(latitude: float, longitude: float, altitude: float) -> None:
+def test_inverse_transformation_is_accurate_to_nanometres(latitude: float, longitude: float, altitude: float) -> None:
     """To 4 units in the last place of the distance from the centre, 4 nm at the ground; the angle to 1e-15 rad."""
     x, _, z = geodetic_to_ecef(latitude, 0.0, altitude)
     got = ecef_to_geodetic(x, 0.0, z)
-    wanted = slowly(x, z)
+    wanted = iterate_geodetic(x, z)
     assert got[0] == pytest.approx(wanted[0], abs=1e-15, rel=0.0)
     assert got[2] == pytest.approx(wanted[1], abs=4.0 * math.ulp(math.sqrt(x * x + z * z)), rel=0.0)
     x, y, z = geodetic_to_ecef(latitude, longitude, altitude)
@@ -98,7 +98,7 @@ def test_longitudes_wrap(longitude: float) -> None:
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_the_poles_are_places(sign: float) -> None:
+def test_poles_are_valid_positions(sign: float) -> None:
     assert ecef_to_geodetic(0.0, 0.0, sign * (SEMI_MINOR + 100.0)) == pytest.approx((sign * HALF, 0.0, 100.0), abs=2e-9)
     here = Origin(sign * HALF, 0.7, 50.0)
     assert here.to_geodetic(points((0.0, 0.0, 5.0)))[0, [0, 2]] == pytest.approx([sign * HALF, 55.0], abs=2e-9)
@@ -106,7 +106,7 @@ def test_the_poles_are_places(sign: float) -> None:
 
 @pytest.mark.requirement("NAV-1")
 @given(latitudes, longitudes, st.floats(-500.0, 9000.0), st.tuples(*[st.floats(-5e4, 5e4)] * 3))
-def test_pymap3d_takes_the_same_steps_east_north_and_up(
+def test_east_north_up_displacements_equal_pymap3d(
     latitude: float, longitude: float, elevation: float, step: tuple[float, float, float]
 ) -> None:
     """It is asked for the way back to the world, which is exact; its own latitudes are good to some 100 nm."""
@@ -120,7 +120,7 @@ def test_pymap3d_takes_the_same_steps_east_north_and_up(
 
 
 @pytest.mark.requirement("NAV-1")
-def test_the_heading_turns_the_world() -> None:
+def test_heading_rotates_the_world() -> None:
     """With the x axis a quarter turn from east towards north, x is north and y west."""
     here = Origin(0.6, 0.1, 0.0, HALF)
     assert here.to_enu(points((1.0, 0.0, 0.0), (0.0, 1.0, 2.0))) == pytest.approx(
@@ -134,9 +134,7 @@ def test_the_heading_turns_the_world() -> None:
 
 
 @given(st.tuples(*[st.floats(-5e4, 5e4)] * 3), st.tuples(*[st.floats(-30.0, 30.0)] * 3))
-def test_pymap3d_sees_a_vector_from_the_place_alike(
-    step: tuple[float, float, float], vector: tuple[float, float, float]
-) -> None:
+def test_rotated_vectors_equal_pymap3d(step: tuple[float, float, float], vector: tuple[float, float, float]) -> None:
     import pymap3d
 
     places = HERE.to_geodetic(points(step))
@@ -148,14 +146,14 @@ def test_pymap3d_sees_a_vector_from_the_place_alike(
     assert got == pytest.approx(theirs, abs=1e-12, rel=0.0)
 
 
-def test_at_the_origin_both_vectors_are_one() -> None:
+def test_vector_at_the_origin_is_equal_in_world_and_local_frame() -> None:
     vector = points((3.0, -4.0, 5.0))
     place = points((HERE.latitude, HERE.longitude, HERE.elevation))
     assert HERE.to_enu_at(place, vector) == pytest.approx(HERE.to_enu(vector), abs=1e-14)
 
 
 @given(st.floats(-math.pi, math.pi))
-def test_turning_the_world_leaves_the_place(yaw: float) -> None:
+def test_rotating_the_world_keeps_the_position(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     point = (1200.0, -500.0, 30.0)
     turned = HERE.rotate(turn)
@@ -166,12 +164,12 @@ def test_turning_the_world_leaves_the_place(yaw: float) -> None:
     assert turned.to_enu(points(pose.rotate(turn, point))) == pytest.approx(before, abs=1e-11)
 
 
-def test_only_about_the_vertical() -> None:
+def test_world_rotates_about_the_vertical_only() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
         HERE.rotate(pose.from_rpy(1e-3, 0.0, 1.0))
 
 
-def test_the_earth_turns_about_its_axis() -> None:
+def test_earth_rotates_about_its_axis() -> None:
     """Its rate along east, north, up is omega (0, cos latitude, sin latitude), here turned by the heading."""
     s, c = EARTH_RATE * math.sin(HERE.latitude), EARTH_RATE * math.cos(HERE.latitude)
     wanted = (c * math.sin(HERE.heading), c * math.cos(HERE.heading), s)
@@ -180,7 +178,7 @@ def test_the_earth_turns_about_its_axis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"latitude": 1.6}, "latitude of the origin: 1.6; must be from -1.57"),
         ({"latitude": math.nan}, "latitude of the origin"),
@@ -189,23 +187,23 @@ def test_the_earth_turns_about_its_axis() -> None:
         ({"heading": math.inf}, "heading of the origin: inf; must be a finite number"),
     ],
 )
-def test_invalid_place_is_an_error(changes: dict[str, float], said: str) -> None:
+def test_invalid_position_is_an_error(changes: dict[str, float], message: str) -> None:
     with pytest.raises(FieldError) as caught:
         Origin(**{"latitude": 0.1, "longitude": 0.2, **changes})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6.0e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0)])
-def test_the_earths_centre_has_no_latitude(position: tuple[float, float, float]) -> None:
+def test_centre_of_the_earth_is_an_error(position: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match=r"position of row 1 \(m\).*at least 1000 km from the earth's centre"):
         HERE.to_geodetic(points((0.0, 0.0, 0.0), position))
 
 
-def test_a_record_may_be_cut_anywhere() -> None:
+def test_conversions_do_not_depend_on_block_size() -> None:
     position = np.random.default_rng(1).uniform(-1e5, 1e5, (50, 3))
-    whole = HERE.to_geodetic(position)
+    complete = HERE.to_geodetic(position)
     for change in (HERE.to_geodetic, HERE.to_world, HERE.to_enu, lambda rows: HERE.to_enu_at(rows, rows)):
-        rows = whole if change == HERE.to_world else position
+        rows = complete if change == HERE.to_world else position
         parts = np.concatenate([change(part) for part in (rows[:1], rows[1:20], rows[20:])])
         assert np.array_equal(parts, change(rows))
 

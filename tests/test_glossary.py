@@ -28,9 +28,11 @@ def spec_classes() -> list[type]:
     found: list[type] = list(SENSORS)
     for module in pkgutil.walk_packages(navsense.environment.__path__, "navsense.environment."):
         if not any(part.startswith("_") for part in module.name.split(".")):
-            made = vars(importlib.import_module(module.name)).values()
-            own = [one for one in made if isinstance(one, type) and one.__module__ == module.name]
-            found += [one for one in own if dataclasses.is_dataclass(one) and not one.__name__.startswith("_")]
+            members = vars(importlib.import_module(module.name)).values()
+            local = [member for member in members if isinstance(member, type) and member.__module__ == module.name]
+            found += [
+                member for member in local if dataclasses.is_dataclass(member) and not member.__name__.startswith("_")
+            ]
     return found
 
 
@@ -40,7 +42,7 @@ def documented(name: str, text: str) -> bool:
     return re.search(rf"\b{name}\b|\b{group}_x`?, `?_y`?, `?_z\b", text) is not None
 
 
-def test_terms_are_sorted_and_stand_once() -> None:
+def test_terms_are_sorted_and_unique() -> None:
     terms = [term for term, _ in ROWS]
     assert len(terms) > 50
     assert terms == sorted(set(terms), key=str.lower)
@@ -53,11 +55,11 @@ def test_meanings_are_short() -> None:
 @pytest.mark.parametrize("spec", spec_classes(), ids=lambda spec: str(spec.__qualname__))
 def test_every_parameter_is_documented(spec: type) -> None:
     text = f"{spec.__doc__} {sys.modules[spec.__module__].__doc__}"
-    names = [one.name for one in dataclasses.fields(spec) if one.init and not one.name.startswith("_")]
+    names = [field.name for field in dataclasses.fields(spec) if field.init and not field.name.startswith("_")]
     assert [name for name in names if not documented(name, text)] == []
 
 
-def test_an_undocumented_parameter_is_found() -> None:
+def test_undocumented_parameter_is_found() -> None:
     assert documented("rate", "rate: samples per second")
     assert documented("field_y", "`field_x`, `_y`, `_z`: the noise of each axis")
     assert not documented("rate", "update_rate: samples per second")

@@ -40,15 +40,15 @@ def tool() -> ModuleType:
     return module
 
 
-def read(folder: Path, name: str) -> Any:
+def read_json(folder: Path, name: str) -> Any:
     return json.loads((folder / name).read_text())
 
 
 def declared_sensors(folder: Path) -> Any:
-    return read(folder, "declared.json")["sensors"]
+    return read_json(folder, "declared.json")["sensors"]
 
 
-CASES = [(folder, name) for folder in FOLDERS for name in read(folder, "digests.json")]
+CASES = [(folder, name) for folder in FOLDERS for name in read_json(folder, "digests.json")]
 IDS = [f"{folder.name}-{name}" for folder, name in CASES]
 
 
@@ -62,13 +62,13 @@ def includes(found: Any, expected: Any, path: str = "") -> None:
     elif isinstance(expected, list):
         assert isinstance(found, list), path
         assert len(found) == len(expected), path
-        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
-            includes(one, other, f"{path}.{i}")
+        for i, (item, wanted) in enumerate(zip(found, expected, strict=True)):
+            includes(item, wanted, f"{path}.{i}")
     else:
         assert (type(found), found) == (type(expected), expected), path
 
 
-def stored(path: Path) -> StoredWorld:
+def read_world(path: Path) -> StoredWorld:
     """Return the world of a recording."""
     if path.suffix in (".mcap", ".bag", ".db3"):
         with open_messages(path) as source:
@@ -76,7 +76,7 @@ def stored(path: Path) -> StoredWorld:
             assert reader.losses == []
             return reader.stored_world
     if path.suffix == ".euroc":
-        found = world_from_json(read(path.with_suffix(""), "navsense.json")["layout"])
+        found = world_from_json(read_json(path.with_suffix(""), "navsense.json")["layout"])
         assert found is not None
         return found
     return ns.open(path).stored_world
@@ -85,16 +85,16 @@ def stored(path: Path) -> StoredWorld:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
 def test_every_array_is_read_with_the_same_bits(folder: Path, name: str) -> None:
-    assert tool().digests_of(folder / name) == read(folder, "digests.json")[name]
+    assert tool().digests_of(folder / name) == read_json(folder, "digests.json")[name]
 
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
-def test_every_specification_is_the_declared_one(folder: Path, name: str) -> None:
-    found = stored(folder / name)
+def test_every_specification_equals_the_declaration(folder: Path, name: str) -> None:
+    found = read_world(folder / name)
     assert found.notes == ()
     assert read_summary(folder / name).notes == ()
-    declared = read(folder, "declared.json")
+    declared = read_json(folder, "declared.json")
     del declared["format"]
     includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), declared)
 
@@ -103,7 +103,7 @@ def test_every_specification_is_the_declared_one(folder: Path, name: str) -> Non
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
 def test_values_of_the_declared_world(folder: Path, name: str) -> None:
     """Some of them, as they stand in `world.sdf`."""
-    found = stored(folder / name)
+    found = read_world(folder / name)
     assert found.topics is not None
     sensors = {sensor.name.rpartition("::")[2]: sensor for sensor in found.world.sensors}
     imu, compass, altimeter, dvl, adcp = (sensors[key].spec for key in ("imu", "compass", "altimeter", "dvl", "adcp"))
@@ -120,7 +120,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
     assert isinstance(adcp, Adcp)
     assert (adcp.cells.count, adcp.coordinates.value, adcp.profile.stddev) == (5, "instrument", 0.015)
     assert sensors["imu"].faults.dropout_rate == 2.0
-    assert [one.kind for one in sensors["dvl"].faults.scheduled] == ["lost_lock"]
+    assert [fault.kind for fault in sensors["dvl"].faults.scheduled] == ["lost_lock"]
     (clock,) = found.clocks.values()
     assert clock.noise.stddev == 5e-5
     assert clock.discipline is not None
@@ -131,7 +131,7 @@ def test_values_of_the_declared_world(folder: Path, name: str) -> None:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_messages_of_gazebo_are_listed(folder: Path) -> None:
+def test_gazebo_messages_are_listed(folder: Path) -> None:
     found = read_summary(folder / "run.gz.mcap")
     assert found.notes == ()
     assert {entry.name for entry in found.entries} == {"/imu", "/compass", "/altimeter", "/dvl", "/adcp"}
@@ -140,11 +140,11 @@ def test_messages_of_gazebo_are_listed(folder: Path) -> None:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
-def test_a_later_default_changes_no_recording(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_default_does_not_change_a_recording(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files hold every field, so no default of a class acts when they are read."""
     for kind in (Noise, Imu, Magnetometer, Altimeter, Dvl, Adcp, Latency, Clock, Faults):
         defaults = kind.__init__.__defaults__
         assert defaults is not None
         monkeypatch.setattr(kind.__init__, "__defaults__", tuple(object() for _ in defaults))
-    found = stored(folder / name)
+    found = read_world(folder / name)
     includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), {"sensors": declared_sensors(folder)})

@@ -193,7 +193,7 @@ def functions(module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Async
     return visit(module.tree, f"{module.name}.")
 
 
-def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def count_body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Return the lines of a function's body, its docstring left out."""
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     return (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1 if body else 0
@@ -227,7 +227,7 @@ def layer(name: str) -> int | None:
     return next((rank for rank, heads in enumerate(LAYERS) if head in heads), None)
 
 
-def strangers(module: str, package: bool, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+def find_private_imports(module: str, package: bool, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
     """Yield (private package or file, line) of the imports of a module that are private to a folder it is not in."""
     folder = module if package else module.rpartition(".")[0]
     for name, line in named:
@@ -238,7 +238,7 @@ def strangers(module: str, package: bool, named: Iterable[tuple[str, int]]) -> I
                 yield f"{owner}.{part}", line
 
 
-def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+def find_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return the cycles that a walk in depth meets, each from its first member on."""
     found: list[list[str]] = []
     done: set[str] = set()
@@ -272,7 +272,7 @@ def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
         queue.extend(child for child in ast.walk(statement) if isinstance(child, ast.stmt) and child is not statement)
 
 
-def unrepeatable(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def find_unrepeatable_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield (line, what) for products and transcendental functions of arrays."""
     aliases = {"numpy"}
     for node in ast.walk(tree):
@@ -293,7 +293,7 @@ def unrepeatable(tree: ast.Module) -> Iterator[tuple[int, str]]:
             elif not of_numpy and node.attr == "dot":
                 yield node.lineno, ".dot"
         elif isinstance(node, ast.FunctionDef) and any(
-            ast.unparse(made) in KERNEL_DECORATORS for made in node.decorator_list
+            ast.unparse(decorator) in KERNEL_DECORATORS for decorator in node.decorator_list
         ):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Attribute) and inner.attr in UNLIKE_COMPILED:
@@ -318,7 +318,7 @@ def text_of(path: Path) -> str:
         return ""
 
 
-def default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def find_default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield (line, call) for comparisons of numbers that leave a tolerance to NumPy's or pytest's default.
 
     `np.allclose` passes zero for 1e-9 because of its default `atol`, and 1.000009 for 1 because of its default `rtol`.
@@ -340,7 +340,7 @@ def report(problems: list[str]) -> str:
     return "\n" + "\n".join(problems)
 
 
-def test_the_sources_are_found() -> None:
+def test_source_files_are_found() -> None:
     assert {"", "core.errors", "core.pose"} <= {module.name for module in modules()}
 
 
@@ -352,7 +352,7 @@ def test_no_file_is_too_long() -> None:
 
 
 def test_no_body_is_too_long() -> None:
-    lengths = {name: body_lines(node) for module in modules() for name, node in functions(module)}
+    lengths = {name: count_body_lines(node) for module in modules() for name, node in functions(module)}
     long = {name for name, count in lengths.items() if count > BODY_LINES}
     problems = [f"{name}: {lengths[name]} lines" for name in sorted(long - set(LONG_BODIES))]
     problems += [f"{name}: exempt without need" for name in sorted(set(LONG_BODIES) - long)]
@@ -363,16 +363,16 @@ def test_annotations_are_complete() -> None:
     problems = []
     for module in modules():
         for name, node in functions(module):
-            given = node.args
-            named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-            rest = [argument for argument in (given.vararg, given.kwarg) if argument is not None]
+            arguments = node.args
+            named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            rest = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
             bare = [a.arg for a in [*named, *rest] if a.annotation is None and a.arg not in ("self", "cls")]
             if bare or node.returns is None:
                 problems.append(f"{name} line {node.lineno}: {', '.join(bare) or 'the return value'}")
     assert not problems, report(problems)
 
 
-def test_all_that_is_public_has_a_docstring() -> None:
+def test_every_public_name_has_a_docstring() -> None:
     problems = []
     for module in modules():
         if module.text.strip() and ast.get_docstring(module.tree) is None:
@@ -391,22 +391,24 @@ def test_all_that_is_public_has_a_docstring() -> None:
     assert not problems, report(problems)
 
 
-def test_imports_point_towards_the_definitions() -> None:
+def test_imports_respect_the_layers() -> None:
     problems = []
     for module in modules():
-        own = layer(module.name)
-        if own is None:
+        level = layer(module.name)
+        if level is None:
             problems.append(f"{module.name} has no place in LAYERS")
             continue
         for name, line in imports(module):
             other = layer(name)
-            if other is None or other > own:
+            if other is None or other > level:
                 problems.append(f"{module.name or PACKAGE} line {line} imports {name or PACKAGE} from above")
     assert not problems, report(problems)
 
 
-def test_private_modules_are_imported_in_their_folder_only() -> None:
-    found = {(m.name, name): line for m in modules() for name, line in strangers(m.name, m.package, imports(m))}
+def test_private_modules_are_imported_only_in_their_folder() -> None:
+    found = {
+        (m.name, name): line for m in modules() for name, line in find_private_imports(m.name, m.package, imports(m))
+    }
     problems = [f"{module} line {line} imports {name}" for (module, name), line in found.items()]
     problems = [text for text, key in zip(problems, found, strict=True) if key not in PRIVATE]
     problems += [f"{module}: exempt without need" for module, name in PRIVATE if (module, name) not in found]
@@ -415,19 +417,19 @@ def test_private_modules_are_imported_in_their_folder_only() -> None:
 
 def test_imports_of_private_modules_are_found() -> None:
     named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_ziggurat", 3)]
-    assert list(strangers("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
-    assert not list(strangers("sensors.dvl", False, named))
-    assert not list(strangers("sensors", True, named))
+    assert list(find_private_imports("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
+    assert not list(find_private_imports("sensors.dvl", False, named))
+    assert not list(find_private_imports("sensors", True, named))
 
 
-def test_imports_make_no_cycle() -> None:
+def test_imports_have_no_cycle() -> None:
     graph = {module.name: {name for name, _ in imports(module)} for module in modules()}
-    assert not cycles(graph), report([" -> ".join(cycle) for cycle in cycles(graph)])
+    assert not find_cycles(graph), report([" -> ".join(cycle) for cycle in find_cycles(graph)])
 
 
 def test_cycles_are_found() -> None:
-    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
-    assert not cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+    assert find_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
+    assert not find_cycles({"a": {"b", "c"}, "b": {"c"}, "c": set()})
 
 
 def test_bitwise_layers_call_no_unrepeatable_function() -> None:
@@ -435,10 +437,10 @@ def test_bitwise_layers_call_no_unrepeatable_function() -> None:
     for module in modules():
         if module.name.split(".")[0] not in BITWISE:
             continue
-        for line, what in unrepeatable(module.tree):
-            if what == "@" and module.name in MATRIX_PRODUCTS:
+        for line, call in find_unrepeatable_calls(module.tree):
+            if call == "@" and module.name in MATRIX_PRODUCTS:
                 continue
-            problems.append(f"{module.name} line {line}: {what}; write a scalar loop with math.*")
+            problems.append(f"{module.name} line {line}: {call}; write a scalar loop with math.*")
     assert not problems, report(problems)
 
 
@@ -457,27 +459,33 @@ def test_bitwise_layers_call_no_unrepeatable_function() -> None:
     ],
 )
 def test_unrepeatable_calls_are_found(text: str) -> None:
-    assert list(unrepeatable(ast.parse(text)))
+    assert list(find_unrepeatable_calls(ast.parse(text)))
 
 
 def test_exact_calls_are_allowed() -> None:
-    assert not list(unrepeatable(ast.parse("import numpy as np\nimport math\nnp.sqrt(x) + math.sin(y) * np.abs(z)")))
+    assert not list(
+        find_unrepeatable_calls(ast.parse("import numpy as np\nimport math\nnp.sqrt(x) + math.sin(y) * np.abs(z)"))
+    )
 
 
-def tries(name: str, call: ast.Call) -> bool:
+def is_attribute_probe(name: str, call: ast.Call) -> bool:
     """Return whether a call to the builtin `name` tries for an attribute that need not be there."""
     return name == "hasattr" or (name == "getattr" and len(call.args) > 2)
 
 
-def test_attributes_are_declared_by_types() -> None:
+def test_optional_attributes_are_declared_by_types() -> None:
     """What a sensor or a module may leave out is a protocol or a table, not an attribute that is tried for."""
     calls = [(m.name, node) for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
-    tried = [(name, node) for name, node in calls if isinstance(node.func, ast.Name) and tries(node.func.id, node)]
+    tried = [
+        (name, node)
+        for name, node in calls
+        if isinstance(node.func, ast.Name) and is_attribute_probe(node.func.id, node)
+    ]
     problems = [f"{name}:{node.lineno} {ast.unparse(node)}" for name, node in tried]
     assert not problems, report(problems)
 
 
-def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
+def find_opening_calls(module: Module) -> Iterator[tuple[str, int]]:
     """Yield the calls of a file that open a file to read it, and their lines."""
     readers = {
         alias.asname or alias.name
@@ -499,14 +507,14 @@ def opening_calls(module: Module) -> Iterator[tuple[str, int]]:
             continue  # writes a file, or is the function for the user's files
         if name in OPENING or name in readers or is_method:
             mode = next((arg for arg in node.args[:1] if is_method), None)
-            modes = [one.value for one in ast.walk(mode) if isinstance(one, ast.Constant)] if mode else []
-            if not any(isinstance(one, str) and set(one) & set("wax") for one in modes):
+            modes = [node.value for node in ast.walk(mode) if isinstance(node, ast.Constant)] if mode else []
+            if not any(isinstance(mode, str) and set(mode) & set("wax") for mode in modes):
                 yield name, node.lineno
 
 
-def test_files_of_users_are_opened_in_one_place() -> None:
+def test_user_files_are_opened_in_one_module() -> None:
     """A user's file can be an endless pipe or have unlimited nesting: `inputs` has the limits."""
-    found = [(module.name, *call) for module in modules() for call in opening_calls(module)]
+    found = [(module.name, *call) for module in modules() for call in find_opening_calls(module)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if (name, call) not in OPENERS]
     problems += [
         f"{key} is no longer needed" for key in OPENERS if key not in {(name, call) for name, call, _ in found}
@@ -520,15 +528,15 @@ def test_files_of_users_are_opened_in_one_place() -> None:
     + ["from rosbags.rosbag1 import Reader as Old\nOld(path)"],
 )
 def test_calls_that_open_files_are_found(text: str) -> None:
-    assert list(opening_calls(Module("x", Path(), text, ast.parse(text), package=False)))
-    assert not list(opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
+    assert list(find_opening_calls(Module("x", Path(), text, ast.parse(text), package=False)))
+    assert not list(find_opening_calls(Module("x", Path(), "", ast.parse("path.open('xb')"), package=False)))
 
 
 REPLACING = frozenset("os.replace os.rename os.renames shutil.move secrets.token_hex uuid.uuid4".split())
 """Functions that rename files, or make names for temporary files."""
 
 
-def replacing_calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def find_replacing_calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Yield the calls of a file that rename files or make temporary files, and their lines."""
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name, attribute = ast.unparse(node.func), node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -542,15 +550,15 @@ def test_kernels_take_few_arguments() -> None:
         name: len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
         for module in modules()
         for name, node in functions(module)
-        if any(ast.unparse(made) in KERNEL_DECORATORS for made in node.decorator_list)
+        if any(ast.unparse(decorator) in KERNEL_DECORATORS for decorator in node.decorator_list)
     }
     assert len(counts) > 100
     assert {name for name, count in counts.items() if count > KERNEL_ARGUMENTS} == LONG_KERNELS.keys()
 
 
-def test_files_are_replaced_in_one_place() -> None:
+def test_files_are_replaced_in_one_module() -> None:
     """`atomic` locks the files that it replaces, and `navsense recover` finds its temporary files."""
-    found = [(module.name, *call) for module in modules() for call in replacing_calls(module.tree)]
+    found = [(module.name, *call) for module in modules() for call in find_replacing_calls(module.tree)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if name != "core.atomic"]
     assert not problems, report(problems)
     assert found
@@ -560,11 +568,11 @@ def test_files_are_replaced_in_one_place() -> None:
     "text", ["part.replace(path)", "path.rename(other)", "os.replace(a, b)", "tempfile.mkdtemp()", "shutil.move(a, b)"]
 )
 def test_calls_that_replace_files_are_found(text: str) -> None:
-    assert list(replacing_calls(ast.parse(text)))
-    assert not list(replacing_calls(ast.parse("text.replace('a', 'b'); replace(reading, epoch=1)")))
+    assert list(find_replacing_calls(ast.parse(text)))
+    assert not list(find_replacing_calls(ast.parse("text.replace('a', 'b'); replace(reading, epoch=1)")))
 
 
-def test_heavy_libraries_are_imported_where_they_are_used() -> None:
+def test_heavy_libraries_are_imported_lazily() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     heavy = tuple(settings["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"])
     problems = []
@@ -597,7 +605,7 @@ def test_comparisons_name_their_tolerances() -> None:
     problems = []
     for path in project_files():
         if path.suffix == ".py":
-            found = default_tolerances(ast.parse(text_of(path)))
+            found = find_default_tolerances(ast.parse(text_of(path)))
             problems += [f"{path.relative_to(ROOT)}:{line} {call[:80]}" for line, call in found]
     assert not problems, report(problems)
 
@@ -621,24 +629,24 @@ def test_comparisons_name_their_tolerances() -> None:
     ],
 )
 def test_default_tolerances_are_found(call: str, *, passes: bool) -> None:
-    assert (list(default_tolerances(ast.parse(call))) == []) == passes
+    assert (list(find_default_tolerances(ast.parse(call))) == []) == passes
 
 
-def test_no_file_speaks_of_where_it_was_written() -> None:
+def test_no_file_names_its_development_environment() -> None:
     problems = []
     for path in project_files():
         if path == Path(__file__).resolve():
             continue
         for number, line in enumerate(text_of(path).splitlines(), 1):
             problems += [
-                f"{path.relative_to(ROOT)}:{number} {what}: {line.strip()[:80]}"
-                for what, pattern in FOREIGN_WORDS.items()
+                f"{path.relative_to(ROOT)}:{number} {meaning}: {line.strip()[:80]}"
+                for meaning, pattern in FOREIGN_WORDS.items()
                 if re.search(pattern, line)
             ]
     assert not problems, report(problems)
 
 
-def test_a_log_in_the_checkout_is_not_checked() -> None:
+def test_log_in_the_checkout_is_not_checked() -> None:
     stray = ROOT / f"stray-{secrets.token_hex(6)}.md"
     try:
         stray.write_text("see /tmp/here\n", encoding="utf-8")
@@ -655,7 +663,7 @@ def test_no_registry_is_named() -> None:
     assert not problems, report(problems)
 
 
-def test_constraints_are_versions_and_nothing_else() -> None:
+def test_constraints_contain_only_versions() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = [line for line in lines if not line.startswith("#")]
     names = [line.partition("==")[0] for line in pinned]

@@ -51,32 +51,36 @@ BAGS: list[Callable[[Any], object]] = [
 """Functions that open a bag by random access."""
 
 
-@pytest.mark.parametrize(("door", "kind", "what"), DOORS)
-def test_a_pipe_and_a_device_are_refused(
-    door: Callable[[Any], object], kind: type[NavsenseError], what: str, tmp_path: Path
+@pytest.mark.parametrize(("door", "kind", "problem"), DOORS)
+def test_pipe_and_device_are_rejected(
+    door: Callable[[Any], object], kind: type[NavsenseError], problem: str, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero"), Path("/proc/version")):
         with pytest.raises(kind) as caught:
             door(path)
-        assert str(caught.value).startswith(f"{path} {what}: is a device, a pipe or a system file; must be ")
+        assert str(caught.value).startswith(f"{path} {problem}: is a device, a pipe or a system file; must be ")
 
 
-@pytest.mark.parametrize(("door", "kind", "what"), DOORS)
-def test_a_file_that_is_too_large_is_not_read(
-    door: Callable[[Any], object], kind: type[NavsenseError], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("door", "kind", "problem"), DOORS)
+def test_file_that_is_too_large_is_not_read(
+    door: Callable[[Any], object],
+    kind: type[NavsenseError],
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     large = tmp_path / "large.csv"
     large.touch()
     os.truncate(large, inputs.MAX_FILE_SIZE + 1)
     monkeypatch.setattr(os, "open", None)
-    with pytest.raises(kind, match=rf"large.csv {what}: too large; must be at most \d+ MiB"):
+    with pytest.raises(kind, match=rf"large.csv {problem}: too large; must be at most \d+ MiB"):
         door(large)
 
 
 @pytest.mark.parametrize("tag", ["signal name='a'", "motion"])
-def test_in_a_world_the_element_is_named(tag: str, tmp_path: Path) -> None:
+def test_error_in_a_world_names_the_element(tag: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     inside = f"<navsense:{tag} file='pipe.csv'/>"
     body = inside if "signal" in tag else f"<model name='m'><link name='l'/>{inside}</model>"
@@ -93,7 +97,7 @@ def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_lines_and_their_ends_across_parts(tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_split_across_read_blocks(tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts end inside lines, line ends and characters."""
     path = tmp_path / "a.csv"
     lines = ["\N{GREEK SMALL LETTER MU}" * (k % 7) for k in range(50)] + ["last"]
@@ -105,7 +109,7 @@ def test_lines_and_their_ends_across_parts(tmp_path: Path, end: str, monkeypatch
 
 @pytest.mark.parametrize("door", BAGS)
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
-def test_a_pipe_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_pipe_is_rejected_as_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(NavsenseError, match=inputs.SPECIAL):
@@ -114,7 +118,7 @@ def test_a_pipe_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_pat
 
 @pytest.mark.parametrize("door", [*BAGS, recover])
 @pytest.mark.parametrize("suffix", ["", ".bag", ".db3", ".mcap"])
-def test_a_file_of_the_kernel_is_no_recording(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_proc_file_is_rejected_as_recording(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     """It appears as a regular file without content, and reading /proc/kmsg waits for the next kernel message."""
     file = tmp_path / f"link{suffix}"
     file.symlink_to("/proc/version")
@@ -125,7 +129,7 @@ def test_a_file_of_the_kernel_is_no_recording(door: Callable[[Any], object], suf
 
 @pytest.mark.parametrize("door", [read_samples, read_current, read_summary])
 @pytest.mark.parametrize("suffix", [".bag", ".db3", ".mcap"])
-def test_a_link_to_itself_is_not_a_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
+def test_symlink_to_itself_is_rejected_as_bag(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
     link = tmp_path / f"link{suffix}"
     link.symlink_to(link.name)
     with pytest.raises(NavsenseError, match=r"(?i)too many levels|does not exist"):
@@ -149,7 +153,9 @@ METADATA = """rosbag2_bagfile_information:
 @pytest.mark.parametrize(
     ("name", "storage"), [("a.db3", "sqlite3"), ("a.mcap", "mcap"), ("a", "mcap"), ("metadata.yaml", "mcap")]
 )
-def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str, storage: str, tmp_path: Path) -> None:
+def test_pipe_in_a_bag_folder_is_rejected(
+    door: Callable[[Any], object], name: str, storage: str, tmp_path: Path
+) -> None:
     """rosbags opens each file that metadata.yaml lists."""
     (tmp_path / "metadata.yaml").write_text(METADATA.format(name=name, storage=storage), encoding="utf-8")
     if name == "metadata.yaml":
@@ -161,7 +167,7 @@ def test_a_pipe_in_the_folder_of_a_bag(door: Callable[[Any], object], name: str,
 
 
 @pytest.mark.parametrize("door", BAGS)
-def test_a_database_is_not_opened_under_another_name(door: Callable[[Any], object], tmp_path: Path) -> None:
+def test_database_name_is_not_interpreted_as_uri(door: Callable[[Any], object], tmp_path: Path) -> None:
     """SQLite interprets the name as a URI: %70ipe would be the file pipe in the same folder."""
     os.mkfifo(tmp_path / "pipe.db3")
     folder = tmp_path / "bag"
@@ -216,7 +222,7 @@ def test_invalid_json_is_an_error(text: str) -> None:
     assert inputs.parse_json("[" * 100 + "]" * 100)
 
 
-def test_an_error_shows_any_value() -> None:
+def test_error_message_prints_any_value() -> None:
     """Python prints no integer of more than 4300 digits, and no list that is nested too deep."""
     deep: list[Any] = []
     for _ in range(DEEP):
@@ -225,7 +231,7 @@ def test_an_error_shows_any_value() -> None:
     assert str(FieldError("a", deep)) == "a: a value of type list that cannot be printed"
 
 
-def test_a_file_that_becomes_a_pipe_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_replaced_by_a_pipe_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the check and the opening another program may replace a file."""
     monkeypatch.setattr(inputs, "check_regular_file", lambda *_: None)
     os.mkfifo(tmp_path / "pipe")

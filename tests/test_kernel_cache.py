@@ -34,7 +34,7 @@ Made = Callable[[], Any]
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """Return a function that creates the dispatcher of a kernel as a new process, with its cache in `tmp_path`."""
     place = tmp_path / "tiny.py"
     place.write_text(TINY, encoding="utf-8")
@@ -80,59 +80,59 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.compiled
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_cache_file_logs_one_warning_and_is_replaced(
-    made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str
+def test_damaged_cache_file_logs_one_warning_and_is_replaced(
+    cache: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str
 ) -> None:
-    assert made()(1.5) == 3.0
+    assert cache()(1.5) == 3.0
     (file,) = (tmp_path / "cache").rglob(f"*.{suffix}")
     file.write_bytes(DAMAGE[kind](file.read_bytes()))
     assert not warnings_of(caplog)
-    kernel = made()
+    kernel = cache()
     assert (kernel(1.5), kernel(np.float32(1.5))) == (3.0, 3.0)
     (text,) = warnings_of(caplog)
     assert str(file) in text
     assert "is damaged" in text
     assert "NUMBA_CACHE_DIR" in text
-    again = made()
+    again = cache()
     assert again(1.5) == 3.0
     assert sum(again.stats.cache_hits.values()) == 1
     assert not warnings_of(caplog)
 
 
 @pytest.mark.compiled
-def test_a_missing_data_file_is_written_again(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    made()(1.5)
+def test_missing_data_file_is_written_again(cache: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cache()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
     file.unlink()
-    assert made()(1.5) == 3.0
+    assert cache()(1.5) == 3.0
     assert file.is_file()
     assert not warnings_of(caplog)
 
 
 @pytest.mark.compiled
-def test_the_machine_code_of_other_argument_types_is_not_run(made: Made, tmp_path: Path) -> None:
+def test_machine_code_for_other_argument_types_is_not_run(cache: Made, tmp_path: Path) -> None:
     """Two processes that compile at the same time can leave the index of one and the data of the other."""
-    made()(1.5)
+    cache()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
     of_double = file.read_bytes()
     for path in (tmp_path / "cache").rglob("*.nb?"):
         path.unlink()
-    made()(2)
+    cache()(2)
     file.write_bytes(of_double)
-    assert made()(2) == 4.0
+    assert cache()(2) == 4.0
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("folder", ["/dev/null/cache", "a file"])
 def test_without_a_writable_folder_kernels_are_compiled_in_memory(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, folder: str
+    cache: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, folder: str
 ) -> None:
     (tmp_path / "a file").touch()
     (tmp_path / "__pycache__").touch()
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / folder))
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "/dev/null")
-    kernel = made()
+    kernel = cache()
     assert (kernel(1.5), kernel(2)) == (3.0, 4.0)
     (text,) = warnings_of(caplog)
     assert text.startswith("the cache of compiled kernels cannot be used: no cache folder is writable; ")
@@ -140,10 +140,10 @@ def test_without_a_writable_folder_kernels_are_compiled_in_memory(
 
 
 @pytest.mark.compiled
-def test_a_full_disk_logs_one_warning(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_full_disk_logs_one_warning(
+    cache: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kernel, limits = made(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    kernel, limits = cache(), resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
         assert (kernel(1.5), kernel(2)) == (3.0, 4.0)
@@ -174,7 +174,7 @@ def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str
         ("NUMBA_CPU_FEATURES", "unknown"),
     ],
 )
-def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str, tmp_path: Path) -> None:
+def test_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str, tmp_path: Path) -> None:
     """A recording that exists stays as it was."""
     older = tmp_path / "older.mcap"
     older.write_bytes(b"an older recording")
@@ -188,7 +188,7 @@ def test_an_invalid_numba_variable_is_one_error_with_its_name(name: str, value: 
 
 
 @pytest.mark.compiled
-def test_a_processor_that_llvm_knows_is_allowed() -> None:
+def test_processor_name_known_to_llvm_is_allowed() -> None:
     script = "from navsense.core.kernels import load_numba; load_numba()"
     environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=110)
@@ -204,19 +204,19 @@ def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", refuse)
 
 
-def test_a_run_in_memory_needs_no_second_thread(request: pytest.FixtureRequest) -> None:
+def test_run_in_memory_needs_no_second_thread(request: pytest.FixtureRequest) -> None:
     world = navsense.load(QUADROTOR)
     with_two = navsense.simulate(world, 0.5, seed=3)
     request.getfixturevalue("without_threads")
     with_one = navsense.simulate(world, 0.5, seed=3)
     for sensor in world.sensors:
-        one, two = with_one[sensor.name], with_two[sensor.name]
-        for name, values in two.arrays.items():
-            assert one.arrays[name].tobytes() == values.tobytes()
+        single, double = with_one[sensor.name], with_two[sensor.name]
+        for name, values in double.arrays.items():
+            assert single.arrays[name].tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize(("suffix", "code"), [("mcap", 0), ("csv", 2), ("parquet", 2)])
-def test_a_recording_without_threads_is_written_or_refused(
+def test_recording_without_threads_is_written_or_an_error(
     without_threads: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -241,13 +241,13 @@ def test_a_recording_without_threads_is_written_or_refused(
         assert not list(tmp_path.iterdir())
 
 
-def test_a_port_without_threads_is_refused(without_threads: None) -> None:
+def test_port_without_threads_is_an_error(without_threads: None) -> None:
     with pytest.raises(RecordingError, match="cannot start another thread"):
         TcpServer("127.0.0.1", 0, Where("pd0+tcp://127.0.0.1:0"))
 
 
 @pytest.mark.compiled
-def test_the_report_of_a_name_that_is_not_utf8_is_written(tmp_path: Path) -> None:
+def test_report_with_a_non_utf8_name_is_written(tmp_path: Path) -> None:
     """An ASCII locale decodes all other names in this way."""
     path, page = tmp_path / os.fsdecode(b"\xff.mcap"), tmp_path / "page.html"
     navsense.record(navsense.load(QUADROTOR), path, 0.1)

@@ -38,12 +38,12 @@ LAWS = [
 @pytest.mark.requirement("NOI-2", "LIV-1", "BAT-1")
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
-def test_every_sensor_keeps_every_law(kind: type[Sensor], law: Callable[[Sensor], None]) -> None:
+def test_every_sensor_satisfies_every_law(kind: type[Sensor], law: Callable[[Sensor], None]) -> None:
     law(kind.example_spec())
 
 
 @pytest.mark.requirement("IMU-1")
-def test_an_imu_without_orientation_keeps_the_laws_too() -> None:
+def test_imu_without_orientation_satisfies_the_laws() -> None:
     for law in SENSOR_LAWS[:3]:
         law(replace(Imu.example_spec(), orientation=False))
         law(replace(Imu.example_spec(), reference=None))
@@ -56,13 +56,13 @@ NOISE_LAWS = (check_noise_cut, check_noise_ideal, check_noise_parameters) if INT
 @pytest.mark.requirement("NOI-3")
 @pytest.mark.parametrize("classic", [False, True])
 @pytest.mark.parametrize("name", NOISES)
-def test_every_noise_keeps_its_laws(name: str, classic: bool) -> None:
+def test_every_noise_satisfies_its_laws(name: str, classic: bool) -> None:
     for law in NOISE_LAWS:
         law(replace(NOISES[name], classic=classic))
 
 
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.__name__)
-def test_witnesses_are_sound(kind: type[Sensor]) -> None:
+def test_example_specs_have_many_distinct_variants(kind: type[Sensor]) -> None:
     names = [name for name, _ in iter_variants(kind.example_spec())]
     assert len(names) == len(set(names)) > 10
 
@@ -70,7 +70,7 @@ def test_witnesses_are_sound(kind: type[Sensor]) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("BAT-1")
 @pytest.mark.parametrize("kind", [Dvl, Adcp], ids=lambda kind: kind.__name__)
-def test_a_sensor_in_the_water_of_another_run_breaks_the_law(
+def test_sensor_with_the_current_of_another_run_violates_the_batch_law(
     kind: type[Sensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sensor that hides its dependence on the current has the water of run 0 in every run."""
@@ -118,7 +118,7 @@ class Broken(Magnetometer):
     "fault",
     ["cut", "ideal", "equivariance", *(pytest.param(f, marks=pytest.mark.compiled) for f in ("batch", "independence"))],
 )
-def test_a_broken_law_is_found(fault: str) -> None:
+def test_violated_law_is_detected(fault: str) -> None:
     broken = replace(Broken.example_spec(), fault=fault)
     law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]
     law(Broken.example_spec())
@@ -127,7 +127,7 @@ def test_a_broken_law_is_found(fault: str) -> None:
 
 
 @pytest.mark.compiled
-def test_a_dead_parameter_is_found() -> None:
+def test_dead_parameter_is_detected() -> None:
     @dataclass(frozen=True)
     class Dead(Magnetometer):
         gain: float = 2.0
@@ -142,7 +142,7 @@ def test_a_dead_parameter_is_found() -> None:
 
 
 @pytest.mark.compiled
-def test_a_wrong_deviation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_deviation_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     from navsense.noise import channels
 
     monkeypatch.setattr(channels, "stationary_stddev", lambda sigma, tau: 0.7 * sigma * tau)

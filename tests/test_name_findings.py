@@ -74,17 +74,24 @@ def names_in(tool: Any, section: str) -> dict[str, int]:
 
 
 def test_classes_with_the_same_name_are_found(tool: Any) -> None:
-    (finding,) = [one for one in tool.find_names(SOURCES) if one.section == tool.DUPLICATE]
+    (finding,) = [finding for finding in tool.find_names(SOURCES) if finding.section == tool.DUPLICATE]
     assert finding.name == "Column"
-    assert [(one.path, one.line) for one in finding.definitions] == [("sheet/told.py", 4), ("sheet/beams.py", 2)]
+    assert [(definition.path, definition.line) for definition in finding.definitions] == [
+        ("sheet/told.py", 4),
+        ("sheet/beams.py", 2),
+    ]
 
 
 def test_bare_participles_and_prepositions_are_found_with_their_uses(tool: Any) -> None:
     assert names_in(tool, tool.BARE) == {"turned": 3, "_popped": 1, "of": 1, "unheard": 0, "stated": 0}
 
 
-def test_the_kind_of_a_definition(tool: Any) -> None:
-    kinds = {one.name: one.definitions[0].kind for one in tool.find_names(SOURCES) if one.section == tool.BARE}
+def test_definitions_are_classified_by_kind(tool: Any) -> None:
+    kinds = {
+        finding.name: finding.definitions[0].kind
+        for finding in tool.find_names(SOURCES)
+        if finding.section == tool.BARE
+    }
     assert kinds["stated"] == "property"
     assert kinds["_popped"] == "method"
     assert kinds["turned"] == "function"
@@ -94,14 +101,14 @@ def test_vague_words_are_found_in_modules_classes_and_public_functions(tool: Any
     assert set(names_in(tool, tool.VAGUE_NAME)) == {"told", "_Walked", "of", "at_start"}
 
 
-def test_the_most_used_names_come_first(tool: Any) -> None:
+def test_most_used_names_come_first(tool: Any) -> None:
     for section in tool.SECTIONS:
         uses = list(names_in(tool, section).values())
         assert uses == sorted(uses, reverse=True)
 
 
 @pytest.mark.parametrize("word", ["turned", "unfelt", "written", "foretold", "misunderstood", "rebuilt", "lit"])
-def test_participles(tool: Any, word: str) -> None:
+def test_participles_are_recognised(tool: Any, word: str) -> None:
     assert tool.is_participle(word)
 
 
@@ -112,10 +119,10 @@ def test_other_words_are_no_participles(tool: Any, word: str) -> None:
 
 def test_every_exception_is_needed(tool: Any) -> None:
     definitions = (
-        one.name.strip("_")
+        definition.name.strip("_")
         for path, source in tool.read_sources("src/navsense").items()
-        for one in tool.find_definitions(path, tool.ast.parse(source).body, in_class=False, is_public=True)
-        if one.kind in tool.FUNCTIONS
+        for definition in tool.find_definitions(path, tool.ast.parse(source).body, in_class=False, is_public=True)
+        if definition.kind in tool.FUNCTIONS
     )
     assert set(tool.ALLOWED) <= set(definitions)
     assert all(
@@ -123,7 +130,7 @@ def test_every_exception_is_needed(tool: Any) -> None:
     )
 
 
-def test_the_package_has_no_such_name(tool: Any) -> None:
+def test_package_has_no_finding(tool: Any) -> None:
     """Class names are unique; no name is a bare participle or preposition, or has a vague word."""
     found = tool.find_names(tool.read_sources(tool.PACKAGE))
-    assert [f"{one.section}: {one.name} in {one.definitions[0].path}" for one in found] == []
+    assert [f"{finding.section}: {finding.name} in {finding.definitions[0].path}" for finding in found] == []

@@ -32,7 +32,7 @@ NAMES = ("a::base::imu", "b::base::imu", "b::base::mag", "imu", "c::imu_link::gp
         ("gps", "c::imu_link::gps"),
     ],
 )
-def test_a_name_is_a_full_name_or_its_unambiguous_ending(name: str, found: str | None) -> None:
+def test_name_matches_by_full_name_or_unambiguous_ending(name: str, found: str | None) -> None:
     if found is not None:
         assert resolve_name(name, NAMES, "sensor") == found
         return
@@ -53,21 +53,21 @@ def test_errors_list_the_names() -> None:
         resolve_name("nose", (), "sensor")
 
 
-def test_a_dictionary_of_names_takes_endings_and_aliases() -> None:
+def test_name_mapping_accepts_endings_and_aliases() -> None:
     links = NameDict({"a::base": 1, "a::arm": 2}, "link", {"a": "a::base"})
-    for one in (links, copy.copy(links), pickle.loads(pickle.dumps(links))):  # noqa: S301  # our own
-        assert (one["a::arm"], one["arm"], one["a"]) == (2, 2, 1)
-        assert (one.get("base"), one.get("boat"), one.get("boat", 7)) == (1, None, 7)
-        assert list(one) == ["a::base", "a::arm"]
-        assert "arm" in one
-        assert "a" in one
-        assert "boat" not in one
-        assert one == {"a::base": 1, "a::arm": 2}
+    for mapping in (links, copy.copy(links), pickle.loads(pickle.dumps(links))):  # noqa: S301  # our own
+        assert (mapping["a::arm"], mapping["arm"], mapping["a"]) == (2, 2, 1)
+        assert (mapping.get("base"), mapping.get("boat"), mapping.get("boat", 7)) == (1, None, 7)
+        assert list(mapping) == ["a::base", "a::arm"]
+        assert "arm" in mapping
+        assert "a" in mapping
+        assert "boat" not in mapping
+        assert mapping == {"a::base": 1, "a::arm": 2}
         with pytest.raises(UnknownNameError, match="link: boat; must be one of a::base, a::arm, a"):
-            _ = one["boat"]
+            _ = mapping["boat"]
 
 
-def test_a_run_takes_endings() -> None:
+def test_run_accepts_name_endings() -> None:
     run = ns.simulate(example_world(("imu", Imu()), ("mag", Magnetometer())), 0.05)
     assert run["imu"] is run["arm::imu"] is run["robot::arm::imu"]
     assert "mag" in run
@@ -80,7 +80,7 @@ def test_a_run_takes_endings() -> None:
 
 
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet", "run.mcap", "run_csv"])
-def test_a_loaded_recording_takes_endings(tmp_path: Path, name: str) -> None:
+def test_loaded_recording_accepts_name_endings(tmp_path: Path, name: str) -> None:
     (tmp_path / "run_csv").mkdir()
     path = tmp_path / name if name != "run_csv" else tmp_path / "run_csv" / "run.csv"
     ns.simulate(example_world(("imu", Imu()), ("mag", Magnetometer())), 0.05).save(path)

@@ -34,7 +34,7 @@ class FakeClock:
         self.time += seconds
 
 
-def test_time_slices_are_passed_on_when_they_are_due() -> None:
+def test_time_slices_are_yielded_when_due() -> None:
     clock = FakeClock()
     limiter = RealTimeLimiter(2.0, clock.now, clock.sleep)
     assert limiter.window == 2.0 * real_time.WALL_STEP

@@ -37,22 +37,22 @@ def base_name(requirement: str) -> str:
     return re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]
 
 
-def test_the_version_is_one() -> None:
+def test_version_is_the_same_everywhere() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", navsense.__version__)
     assert installed().version == navsense.__version__
 
 
-def test_the_changelog_knows_the_version_or_is_ahead() -> None:
+def test_changelog_contains_the_version_or_unreleased_changes() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     released = re.findall(r"^## (\d+\.\d+\.\d+)", text, flags=re.MULTILINE)
     assert "## Unreleased" in text or navsense.__version__ in released
 
 
-def test_the_types_are_shipped() -> None:
+def test_py_typed_file_is_installed() -> None:
     assert (Path(navsense.__file__).parent / "py.typed").is_file()
 
 
-def test_the_command_is_installed() -> None:
+def test_command_is_installed() -> None:
     (entry,) = installed().entry_points.select(group="console_scripts", name="navsense")
     assert entry.value == "navsense.cli:main"
     assert callable(entry.load())
@@ -64,11 +64,11 @@ def test_package_metadata_equals_pyproject() -> None:
     assert head["Requires-Python"] == project["requires-python"]
     assert head["License-Expression"] == "Apache-2.0"
     wanted = {base_name(requirement) for requirement in project["dependencies"]}
-    given = {base_name(line) for line in installed().requires or () if "extra ==" not in line}
-    assert given == wanted
+    metadata = {base_name(line) for line in installed().requires or () if "extra ==" not in line}
+    assert metadata == wanted
 
 
-def test_no_extra_is_needed_at_the_core() -> None:
+def test_core_dependencies_are_in_no_extra() -> None:
     project = settings()["project"]
     core = {base_name(requirement) for requirement in project["dependencies"]}
     extras = {base_name(line) for lines in project["optional-dependencies"].values() for line in lines}
@@ -166,6 +166,6 @@ case "$*" in *version_info*) exit 1 ;; esac
 def test_make_names_missing_packages(unable: Path, python3: str, target: str) -> None:
     done = make_with(unable, python3, target)
     assert done.returncode == 2
-    told = [line for line in done.stderr.splitlines() if APT_LINE in line]
-    assert len(told) == 1
+    reported = [line for line in done.stderr.splitlines() if APT_LINE in line]
+    assert len(reported) == 1
     assert not (unable / ".venv").exists()

@@ -31,21 +31,21 @@ def known_rows() -> dict[str, str]:
     return {row.id: row.text for section in sections.values() for row in section}
 
 
-def test_every_row_that_a_test_names_is_in_the_table() -> None:
+def test_every_row_named_by_a_test_is_in_the_table() -> None:
     known = known_rows()
     unknown = [f"{claim.test} names {claim.row}" for claim in tool.all_claims() if claim.base not in known]
     assert not unknown, "rows that docs/requirements.toml does not hold:\n" + "\n".join(unknown)
 
 
-def test_the_reading_of_the_tests_misses_no_marker(collected_rows: frozenset[str]) -> None:
+def test_every_requirement_marker_is_found(collected_rows: frozenset[str]) -> None:
     assert collected_rows <= {claim.row for claim in tool.all_claims()}
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_page_is_up_to_date() -> None:
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run `make requirements`"
 
 
-def test_rows_are_worded_and_sourced() -> None:
+def test_rows_have_text_and_source() -> None:
     sources, sections = tool.table()
     rows = [row for section in sections.values() for row in section]
     assert len({row.id for row in rows}) == len(rows)
@@ -54,21 +54,21 @@ def test_rows_are_worded_and_sourced() -> None:
         assert set(row.source.split()) <= set(sources), row.id
 
 
-def test_a_row_without_a_test_is_open() -> None:
+def test_row_without_a_test_is_open() -> None:
     _, sections = tool.table()
     proved = {claim.base for claim in tool.all_claims()}
     unproved = [row.id for section in sections.values() for row in section if not row.open and row.id not in proved]
     assert not unproved, "rows that no test names and that are not open: " + ", ".join(unproved)
 
 
-def test_the_table_holds_the_rows_of_the_shared_list(shared_data: Path) -> None:
+def test_table_contains_the_rows_of_the_requirement_list(shared_data: Path) -> None:
     shared = (shared_data.parent / "REQUIREMENTS.md").read_text(encoding="utf-8")
     cells = (line.split("|")[1] for line in shared.splitlines() if line.startswith("| ") and "-" in line.split("|")[1])
     ids = {cell.replace("**+**", "").strip() for cell in cells}
     assert ids == set(known_rows())
 
 
-def test_marks_are_read_wherever_they_stand() -> None:
+def test_markers_are_read_at_every_level() -> None:
     text = """
 import pytest
 pytestmark = [pytest.mark.requirement("A-1")]

@@ -30,23 +30,23 @@ def world() -> World:
     return example_world(("imu", Imu.example_spec()), ("mag", Magnetometer.example_spec()))
 
 
-def equal(one: Run, other: Run) -> bool:
-    return one.keys() == other.keys() and all(
-        is_identical(one[name].arrays, other[name].arrays)
-        and is_identical(one[name].bias, other[name].bias)
-        and is_identical(one[name].clock_error, other[name].clock_error)
-        for name in one
+def are_equal(run: Run, other: Run) -> bool:
+    return run.keys() == other.keys() and all(
+        is_identical(run[name].arrays, other[name].arrays)
+        and is_identical(run[name].bias, other[name].bias)
+        and is_identical(run[name].clock_error, other[name].clock_error)
+        for name in run
     )
 
 
-def test_one_seed_gives_one_run_and_another_another() -> None:
+def test_seed_determines_the_run() -> None:
     first, again, other = simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=1), simulate(world(), 2.0, seed=2)
-    assert equal(first, again)
+    assert are_equal(first, again)
     assert not is_identical(first[IMU].arrays, other[IMU].arrays)
 
 
 @pytest.mark.requirement("BAT-1")
-def test_runs_lead_and_run_zero_is_the_single_run() -> None:
+def test_runs_are_the_first_axis_and_run_0_equals_the_single_run() -> None:
     batch, single = simulate(world(), 1.0, seed=3, runs=4), simulate(world(), 1.0, seed=3)
     assert batch[IMU]["angular_velocity"].shape == (4, 200, 3)
     assert batch[IMU].clock_error.shape == batch[IMU].valid.shape == (4, 200)
@@ -60,7 +60,7 @@ def test_runs_lead_and_run_zero_is_the_single_run() -> None:
 
 
 @pytest.mark.requirement("TRU-1")
-def test_truth_of_every_link_is_there_and_exact() -> None:
+def test_truth_of_every_link_is_exact() -> None:
     run = simulate(world(), 1.0, seed=3)
     assert set(run.truth) == {"robot::base", "robot::arm"}
     arm, base = run.truth["robot::arm"], run.truth["robot::base"]
@@ -74,7 +74,7 @@ def test_truth_of_every_link_is_there_and_exact() -> None:
 
 
 @pytest.mark.requirement("TRU-1")
-def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
+def test_reading_is_ideal_plus_bias_plus_white_noise() -> None:
     noise = Noise(stddev=1e-3, bias_stddev=0.5, dynamic_bias_stddev=0.01, dynamic_bias_correlation_time=10.0)
     reading = simulate(example_world(("imu", Imu(noise, noise, noise))), 20.0, seed=3)[IMU]
     white = reading["angular_velocity"] - reading.ideal["angular_velocity"] - reading.bias["angular_velocity"]
@@ -89,7 +89,7 @@ def test_a_reading_is_truth_plus_slow_error_plus_white_noise() -> None:
 
 
 @pytest.mark.requirement("TRU-1", "BAT-1")
-def test_each_run_has_its_own_turn_on_bias() -> None:
+def test_turn_on_bias_differs_between_runs() -> None:
     noise = Noise(bias_mean=1.0, bias_stddev=0.5)
     reading = simulate(example_world(("mag", Magnetometer(noise))), 0.1, seed=3, runs=3)[MAG]
     turn_on = reading.turn_on_bias["field"]
@@ -115,7 +115,7 @@ def test_saved_streamed_and_simulated_runs_are_equal(tmp_path: Path) -> None:
     assert (tmp_path / "saved.mcap").read_bytes() == (tmp_path / "streamed.mcap").read_bytes()
 
 
-def test_a_run_above_half_of_the_memory_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_above_half_of_the_memory_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_arrays, "get_free_memory", lambda: 1e6)
     with pytest.raises(SimulationError, match=r"memory of the run: .* GiB; must be at most half .*navsense.record"):
         simulate(world(), 100.0)
@@ -149,11 +149,11 @@ def moving_for(end: float) -> World:
     return replace(world(), models=(model,))
 
 
-def test_without_a_duration_a_run_lasts_as_long_as_its_motion() -> None:
+def test_default_duration_is_that_of_the_motion() -> None:
     assert simulate(moving_for(1.5))[IMU].time.size == 300
 
 
-def test_every_model_counts_in_how_long_a_run_can_be() -> None:
+def test_shortest_motion_of_all_models_limits_the_run() -> None:
     """A model without a sensor has its truth in the run too."""
     boat = Model(
         "boat", (Link("boat::hull"),), "boat::hull", motion=waypoints((0.0, 1.0), [Pose(), Pose((1.0, 0.0, 0.0))])
@@ -165,7 +165,7 @@ def test_every_model_counts_in_how_long_a_run_can_be() -> None:
 
 
 @pytest.mark.requirement("DVU-6", "TRU-1")
-def test_a_given_motion_shows_in_transforms_and_truth_alike(tmp_path: Path) -> None:
+def test_motion_argument_moves_transforms_and_truth(tmp_path: Path) -> None:
     still = replace(world(), models=(replace(world().models[0], motion=None),))
     moving = waypoints((0.0, 2.0), [Pose(), Pose((3.0, 0.0, 0.0), from_rpy(0.0, 0.0, 1.0))])
     record(still, tmp_path / "moved.mcap", 2.0, motion=moving)
@@ -185,17 +185,17 @@ def test_a_given_motion_shows_in_transforms_and_truth_alike(tmp_path: Path) -> N
     assert np.array_equal(np.array(places["/tf"])[:, :3], truth.position_w)
 
 
-def test_a_run_past_the_end_of_its_motion_is_refused_at_once() -> None:
+def test_run_past_the_end_of_its_motion_is_an_error_at_the_start() -> None:
     with pytest.raises(MotionError, match=r"'robot': 2.0; must be at most 1.5 s"):
         simulate(moving_for(1.5), 2.0)
 
 
-def test_a_motion_log_moves_the_model(tmp_path: Path) -> None:
+def test_motion_log_moves_the_model(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     rows = [f"{t / 10},{t / 10},0,2,1,0,0,0" for t in range(21)]
     log.write_text("time,x,y,z,qw,qx,qy,qz\n" + "\n".join(rows) + "\n")
-    for given in (log, {"robot": str(log)}):
-        truth = simulate(world(), 2.0, motion=given).truth["robot::base"]
+    for motion in (log, {"robot": str(log)}):
+        truth = simulate(world(), 2.0, motion=motion).truth["robot::base"]
         assert np.allclose(truth.velocity, [1.0, 0.0, 0.0], atol=1e-9, rtol=0.0)
         assert np.allclose(truth.position[:, 2], 2.0, rtol=1e-12, atol=0.0)
 
@@ -233,15 +233,15 @@ def test_invalid_arguments_are_errors(arguments: dict[str, object], message: str
         simulate(world(), **{"duration": 1.0, **arguments})  # type: ignore[arg-type]  # wrong on purpose
 
 
-@pytest.mark.parametrize("given", ["dive.sdf", Path("dive.sdf")])
-def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("argument", ["dive.sdf", Path("dive.sdf")])
+def test_path_is_not_a_world(argument: Any, tmp_path: Path) -> None:
     """Frequent first calls: each error names the missing call."""
     message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
     for call in (
-        lambda: ns.simulate(given, 1.0),
-        lambda: ns.simulate(given, 1.0, fidelity="classic"),
-        lambda: ns.record(given, tmp_path / "a.npz", 1.0),
-        lambda: ns.live(given),
+        lambda: ns.simulate(argument, 1.0),
+        lambda: ns.simulate(argument, 1.0, fidelity="classic"),
+        lambda: ns.record(argument, tmp_path / "a.npz", 1.0),
+        lambda: ns.live(argument),
     ):
         with pytest.raises(SimulationError, match=message):
             call()
@@ -251,36 +251,36 @@ def test_a_path_is_not_a_world(given: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, [None], ["a.npz", 5], b"a.npz"])
-def test_an_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
+def test_invalid_path_of_a_recording_is_an_error(path: Any) -> None:
     with pytest.raises(
         RecordingError, match=r"path of a recording: .*; must be a file name or a path; write \"run.mcap\""
     ):
         record(world(), path, 1.0)
 
 
-def test_a_null_character_in_a_path_is_an_error() -> None:
+def test_null_character_in_a_path_is_an_error() -> None:
     with pytest.raises(RecordingError, match=r"path of a recording: .*; must not contain a null character"):
         record(world(), "a\0.mcap", 1.0)
 
 
 @pytest.mark.parametrize("path", [None, 0, 3.5, b"dive.sdf"])
-def test_an_invalid_path_of_a_world_is_an_error(path: Any) -> None:
+def test_invalid_path_of_a_world_is_an_error(path: Any) -> None:
     with pytest.raises(SdfError, match=r"path of a world: .*; must be a file name or a path; write \"dive.sdf\""):
         ns.load(path)
 
 
-def test_a_run_is_saved_to_a_path() -> None:
+def test_run_is_saved_to_a_path() -> None:
     nothing: Any = None
     with pytest.raises(RecordingError, match="path of a recording: None; must be a file name or a path"):
         simulate(world(), 0.1).save(nothing)
 
 
-def test_an_unknown_sensor_is_named_with_those_there_are() -> None:
+def test_unknown_sensor_error_lists_the_sensors() -> None:
     with pytest.raises(UnknownNameError, match="sensor: nose; must be one of robot::arm::imu, robot::arm::mag"):
         simulate(world(), 0.1)["nose"]
 
 
-def test_one_file_twice_or_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
+def test_duplicate_output_or_unknown_suffix_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SimulationError, match="must be different files"):
         record(world(), [tmp_path / "a.npz", tmp_path / "." / "a.npz"], 0.1)
     with pytest.raises(RecordingError, match="xyz"):
@@ -288,17 +288,17 @@ def test_one_file_twice_or_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["b.foo", "no/such/place/b.npz"])
-def test_no_recording_is_touched_before_all_can_be_opened(wrong: str, tmp_path: Path) -> None:
-    kept = tmp_path / "a.mcap"
-    record(world(), kept, 1.0)
-    before = kept.read_bytes()
+def test_no_recording_is_replaced_before_all_outputs_are_checked(wrong: str, tmp_path: Path) -> None:
+    existing = tmp_path / "a.mcap"
+    record(world(), existing, 1.0)
+    before = existing.read_bytes()
     with pytest.raises(RecordingError):
-        record(world(), [kept, tmp_path / wrong], 2.0)
-    assert kept.read_bytes() == before
+        record(world(), [existing, tmp_path / wrong], 2.0)
+    assert existing.read_bytes() == before
 
 
 @pytest.mark.requirement("NOI-4")
-def test_fidelity_for_a_run_wins_over_the_sensors_own() -> None:
+def test_fidelity_of_a_run_overrides_that_of_the_sensor() -> None:
     noise = Noise(bias_mean=1.0)
     biased = example_world(("imu", Imu(noise, noise, noise)))
     signs = {
@@ -319,13 +319,13 @@ def test_interrupt_keeps_recorded_data(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
-    kept = ns.open(tmp_path / "half.npz")
-    assert 50.0 <= kept[IMU].time[-1] < 75.0
-    whole = simulate(world(), 100.0, seed=4)
-    assert is_identical(kept[IMU]["angular_velocity"], whole[IMU]["angular_velocity"][: kept[IMU].time.size])
+    loaded = ns.open(tmp_path / "half.npz")
+    assert 50.0 <= loaded[IMU].time[-1] < 75.0
+    complete = simulate(world(), 100.0, seed=4)
+    assert is_identical(loaded[IMU]["angular_velocity"], complete[IMU]["angular_velocity"][: loaded[IMU].time.size])
 
 
 @pytest.mark.parametrize("runs", [-1, 0, 10**30])
-def test_an_invalid_number_of_runs_is_reported_as_given(runs: int) -> None:
+def test_invalid_number_of_runs_is_reported_unchanged(runs: int) -> None:
     with pytest.raises(SimulationError, match=rf"^runs: {runs}; must be"):
         ns.simulate(example_world(("imu", Imu())), 0.1, runs=runs)

@@ -31,7 +31,7 @@ SLOW = Latency(fixed=0.02, mean=0.05, stddev=0.05)
 TROUBLED = Faults(dropout_rate=2.0, dropout_duration=0.1, stuck_rate=2.0, stuck_duration=0.1)
 
 
-def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World:
+def make_world(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World:
     world = example_world(("imu", Imu.example_spec()))
     return replace(world, sensors=tuple(replace(s, latency=latency, faults=faults) for s in world.sensors))
 
@@ -39,7 +39,7 @@ def troubled(latency: Latency | None = SLOW, faults: Faults = TROUBLED) -> World
 @pytest.mark.requirement("CLK-9", "NOI-6", "LIV-1", "BAT-1")
 @pytest.mark.parametrize("size", [0.001, 0.3])
 def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
-    world, duration = replace(troubled(), max_step_size=size), 2.0
+    world, duration = replace(make_world(), max_step_size=size), 2.0
     batch = ns.simulate(world, duration, seed=3)[NAME]
     released, sim = [], ns.live(world, seed=3)
     for step in sim:
@@ -59,19 +59,19 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_faults_leave_everything_else_as_it_is() -> None:
-    whole = ns.simulate(troubled(None, Faults()), 4.0, seed=3)[NAME]
-    cut = ns.simulate(troubled(None), 4.0, seed=3)[NAME]
-    assert np.array_equal(whole.arrival, whole.time)
-    assert whole.valid.all()
+def test_faults_change_nothing_else() -> None:
+    sound = ns.simulate(make_world(None, Faults()), 4.0, seed=3)[NAME]
+    cut = ns.simulate(make_world(None), 4.0, seed=3)[NAME]
+    assert np.array_equal(sound.arrival, sound.time)
+    assert sound.valid.all()
     assert not cut.valid.all()
     assert np.array_equal(cut.valid, cut.emitted)
     assert np.isnan(cut["angular_velocity"][~cut.valid]).all()
-    fresh = (cut["angular_velocity"] == whole["angular_velocity"]).all(axis=1)
+    fresh = (cut["angular_velocity"] == sound["angular_velocity"]).all(axis=1)
     assert not fresh[cut.valid].all(), "it was stuck now and then"
     assert fresh.mean() > 0.3
-    assert np.array_equal(cut.bias["angular_velocity"], whole.bias["angular_velocity"])
-    assert np.array_equal(cut.clock_error, whole.clock_error)
+    assert np.array_equal(cut.bias["angular_velocity"], sound.bias["angular_velocity"])
+    assert np.array_equal(cut.clock_error, sound.clock_error)
 
 
 @pytest.mark.requirement("NOI-6")
@@ -81,24 +81,24 @@ def test_stuck_averaged_imu_repeats_its_first_value() -> None:
     stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
     sensors = tuple(replace(sensor, faults=stuck) for sensor in world.sensors)
     seen = ns.simulate(replace(world, sensors=sensors), 1.0, seed=3)[NAME]
-    whole = ns.simulate(world, 1.0, seed=3)[NAME]
+    sound = ns.simulate(world, 1.0, seed=3)[NAME]
     assert not seen.emitted[0]
     assert seen.emitted[1:].all()
     for name in ("angular_velocity", "linear_acceleration"):
-        assert (seen[name][1:] == whole[name][1]).all()
-        assert not np.isclose(seen[name][1], whole[name][0], rtol=1e-12, atol=0.0).all()
+        assert (seen[name][1:] == sound[name][1]).all()
+        assert not np.isclose(seen[name][1], sound[name][0], rtol=1e-12, atol=0.0).all()
 
 
 @pytest.mark.requirement("CLK-9", "CLK-5")
 def test_recordings_keep_arrival_and_validity(tmp_path: Path) -> None:
-    world = troubled()
+    world = make_world()
     run = ns.simulate(world, 2.0, seed=3)
     run.save(tmp_path / "run.mcap")
     run.save(tmp_path / "run.npz")
     reading = run[NAME]
-    kept = ns.open(tmp_path / "run.npz").readings[NAME]
-    assert np.array_equal(kept.arrival, reading.arrival)
-    assert np.array_equal(kept.valid, reading.valid)
+    loaded = ns.open(tmp_path / "run.npz").readings[NAME]
+    assert np.array_equal(loaded.arrival, reading.arrival)
+    assert np.array_equal(loaded.valid, reading.valid)
     with (tmp_path / "run.mcap").open("rb") as stream:
         messages = [m for _, channel, m in make_reader(stream).iter_messages() if channel.topic == "/imu"]
     sent = reading.emitted
@@ -117,7 +117,7 @@ def sdf(inside: str) -> str:
 
 
 @pytest.mark.requirement("CLK-9", "NOI-6")
-def test_they_are_read_from_sdf(tmp_path: Path) -> None:
+def test_latency_and_faults_are_read_from_sdf(tmp_path: Path) -> None:
     path = tmp_path / "w.sdf"
     path.write_text(
         sdf(
@@ -148,7 +148,7 @@ def test_invalid_value_error_has_its_line(tmp_path: Path, inside: str, message: 
 
 
 @pytest.mark.requirement("NOI-6", "MAG-7")
-def test_a_signal_that_is_missing_is_an_error_of_the_file(tmp_path: Path) -> None:
+def test_missing_signal_is_an_error_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "w.sdf"
     warm = "<navsense:noise><temperature_coefficient>1e-8</temperature_coefficient></navsense:noise>"
     block = f"<magnetometer><x><noise type='gaussian'>{warm}</noise></x></magnetometer>"
@@ -176,7 +176,7 @@ def test_description_names_the_origin_and_earth_rotation() -> None:
 
 @pytest.mark.requirement("PRS-1", "NAV-1")
 @pytest.mark.parametrize("how", ["batch", "live"])
-def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> None:
+def test_leaving_the_range_of_a_field_names_sensor_and_time(how: str) -> None:
     """It climbs 1000 m/s from 75 km, and the atmosphere ends at 80 km: the first sample beyond is at 5.01 s."""
     world = example_world(("baro", AirPressure()))
     line = waypoints((0.0, 10.0, 20.0), [Pose((0.0, 0.0, z)) for z in (75e3, 80e3, 85e3)])
@@ -190,15 +190,15 @@ def test_where_a_field_ends_the_sensor_and_the_instant_are_named(how: str) -> No
     first = float(time[np.flatnonzero(height > 80e3)[0]])
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 20.0) if how == "batch" else list(ns.live(world))
-    said = str(caught.value)
-    assert said.startswith(
+    message = str(caught.value)
+    assert message.startswith(
         f"dive.sdf:12 sensor robot::arm::baro at t = {first:.9g} s: altitude (m above mean sea level)"
     )
-    assert "row" not in said
-    assert said.endswith(UNDEFINED_FIELD_REMEDY)
+    assert "row" not in message
+    assert message.endswith(UNDEFINED_FIELD_REMEDY)
 
 
-def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
+def test_world_without_coordinates_names_its_navsat() -> None:
     world = replace(example_world(("gps", NavSat())), environment=Environment())
     with pytest.raises(SensorError, match=r"sensor robot::arm::gps at t = 0 s: the world of a navsat; has no"):
         ns.simulate(world, 1.0)
@@ -207,7 +207,7 @@ def test_a_world_nowhere_on_earth_names_its_navsat() -> None:
 @pytest.mark.requirement("CLK-9", "LIV-1")
 def test_step_keeps_samples_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue of any length is joined at what has arrived: none of it before the latency has passed."""
-    world = troubled(Latency(fixed=5.0), Faults())
+    world = make_world(Latency(fixed=5.0), Faults())
     sim = ns.live(world, seed=3)
     rows: list[int] = []
 

@@ -38,7 +38,7 @@ def world(step: float = 0.001, **rates: float) -> World:
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("step", [0.001, 0.004, 0.0333, 0.25])
-def test_any_step_releases_the_batch_runs_samples(step: float) -> None:
+def test_any_step_size_releases_the_samples_of_the_batch_run(step: float) -> None:
     rates = {"imu": 333.0, "mag": 7.0}
     batch = ns.simulate(world(step, **rates), 2.0, seed=6)
     released: dict[str, list[ns.Reading]] = {IMU: [], MAG: []}
@@ -58,7 +58,7 @@ def test_any_step_releases_the_batch_runs_samples(step: float) -> None:
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_how_far_ahead_is_measured_changes_no_bit(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_look_ahead_does_not_change_readings(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sample at a time is how a driven robot is stepped."""
     batch = ns.simulate(world(0.007, imu=500.0), 1.0, seed=6)[IMU]
     monkeypatch.setattr(live_run, "PREFETCH", ahead)
@@ -68,7 +68,7 @@ def test_how_far_ahead_is_measured_changes_no_bit(ahead: int, monkeypatch: pytes
         assert joined.tobytes() == batch[array].tobytes()
 
 
-def test_a_live_run_stops_with_its_motion() -> None:
+def test_live_run_stops_with_its_motion() -> None:
     motion = waypoints((0.0, 0.5), [Pose(), Pose((1.0, 0.0, 0.0))])
     base = world(0.01, imu=100.0)
     ending = replace(base, models=(replace(base.models[0], motion=motion),))
@@ -77,7 +77,7 @@ def test_a_live_run_stops_with_its_motion() -> None:
     assert sum(step.readings[IMU].time.size for step in steps) == 51
 
 
-def test_a_step_past_the_end_of_the_motion_is_an_error_and_changes_nothing() -> None:
+def test_step_past_the_end_of_the_motion_is_an_error_and_changes_nothing() -> None:
     motion = waypoints((0.0, 0.5), [Pose(), Pose((1.0, 0.0, 0.0))])
     base = world(0.01, imu=100.0, mag=100.0)
     sim = ns.live(replace(base, models=(replace(base.models[0], motion=motion),)))
@@ -91,7 +91,7 @@ def test_a_step_past_the_end_of_the_motion_is_an_error_and_changes_nothing() -> 
     assert sim.sensor(IMU).reading.time[-1] == 0.5
 
 
-def test_a_callers_own_motion_is_never_asked_for_the_future() -> None:
+def test_custom_motion_is_not_queried_for_future_times() -> None:
     class Present:
         """Knows only instants up to now."""
 
@@ -123,42 +123,42 @@ def test_live_truth_is_read_only(step: float) -> None:
 @pytest.mark.requirement("LIV-1")
 def test_sensors_of_one_rate_are_measured_at_the_same_ticks() -> None:
     sim = ns.live(world(0.01, imu=100.0, mag=100.0), driven=["robot"])
-    at_rest, seen = {"robot": State(Pose())}, []
+    at_rest, times = {"robot": State(Pose())}, []
     for n in range(5):
         released = sim.step(at_rest).readings
         assert released[IMU].time is released[MAG].time
         assert released[IMU].time.tolist() == [n / 100.0]
-        seen.append(released[IMU].time)
-    assert [time.tolist() for time in seen] == [[n / 100.0] for n in range(5)]  # nothing is written over
+        times.append(released[IMU].time)
+    assert [time.tolist() for time in times] == [[n / 100.0] for n in range(5)]  # nothing is written over
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_long_live_run_keeps_no_instants_of_steps_that_are_gone() -> None:
+def test_long_live_run_frees_past_instants() -> None:
     sim = ns.live(world(0.01, imu=100.0, mag=100.0), driven=["robot"])
     at_rest = {"robot": State(Pose())}
-    seen = [weakref.ref(sim.step(at_rest).readings[IMU].time) for _ in range(20)]
+    references = [weakref.ref(sim.step(at_rest).readings[IMU].time) for _ in range(20)]
     gc.collect()
-    assert seen[-1]() is not None
-    assert [ref() for ref in seen[:-2]] == [None] * 18
+    assert references[-1]() is not None
+    assert [ref() for ref in references[:-2]] == [None] * 18
 
 
 @pytest.mark.requirement("LIV-1")
-def test_units_of_a_live_reading_are_read_only() -> None:
+def test_live_reading_units_are_read_only() -> None:
     """They are the same mapping for every reading, and go where a reading goes."""
     sim = ns.live(world(0.01), seed=1)
-    given = sim.step().readings[IMU]
-    unit: Any = given.unit
+    reading = sim.step().readings[IMU]
+    unit: Any = reading.unit
     assert unit == {output.name: output.unit for output in sim.sensor(IMU).mounted.spec.outputs}
     with pytest.raises(TypeError):
         unit["angular_velocity"] = "deg/s"
-    carried = pickle.loads(pickle.dumps(given))  # noqa: S301  # our own
+    carried = pickle.loads(pickle.dumps(reading))  # noqa: S301  # our own
     assert carried.unit == unit == sim.step().readings[IMU].unit
     assert repr(unit) == repr(dict(unit))
-    assert len(unit) == len(given)
+    assert len(unit) == len(reading)
 
 
 @pytest.mark.requirement("LIV-1")
-def test_the_documents_accessors_on_live_sensors() -> None:
+def test_live_sensor_accessors_of_the_documentation() -> None:
     sim = ns.live(world(), seed=1)
     field = sim.world.environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0]
     assert field.tolist() == [5.5645e-6, 22.8758e-6, -42.3884e-6]
@@ -191,7 +191,7 @@ def circling(time: float) -> State:
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("step", [0.01, 0.001])
-def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
+def test_closed_loop_caller_drives_the_robot(step: float) -> None:
     """A circle given state by state: v^2 / r = 0.5 towards the centre, to the stated order of the step."""
     base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose(), rate=100.0)
@@ -209,7 +209,7 @@ def test_a_caller_in_the_loop_drives_the_robot(step: float) -> None:
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("rate", [100.0, 400.0])
-def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
+def test_driven_run_equals_the_batch_run(rate: float) -> None:
     """Sensors with offsets on a tumbling robot with complete states at each step, from the first sample on."""
     base = replace(example_world(("imu", Imu())), max_step_size=0.01)
     base = replace(base, sensors=(replace(base.sensors[0], rate=rate),))
@@ -234,15 +234,15 @@ def test_a_driven_run_has_the_readings_of_the_batch_run(rate: float) -> None:
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("step", [1e-3, 1e-4])
-@pytest.mark.parametrize("given", [True, False])
-def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool) -> None:
+@pytest.mark.parametrize("complete", [True, False])
+def test_lever_arm_measures_the_angular_acceleration(step: float, complete: bool) -> None:
     """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
     base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
 
     def state(t: float) -> State:
         turned = Pose(rotation=from_rpy(0.0, 0.0, 2.0 * t + 2.5 * t * t))
-        if not given:
+        if not complete:
             return State(turned, (0.0, 0.0, 0.0))
         return State(
             turned,
@@ -254,14 +254,14 @@ def test_a_lever_arm_measures_the_angular_acceleration(step: float, given: bool)
     sim = ns.live(replace(base, sensors=(sensor,), max_step_size=step), driven=["robot"])
     for n in range(20):
         reading = sim.step({"robot": state(n * step)}).readings[IMU]
-        if n >= (0 if given else 2):  # without angular velocities two steps show the first acceleration
+        if n >= (0 if complete else 2):  # without angular velocities two steps show the first acceleration
             rate = 2.0 + 5.0 * n * step
             assert np.allclose(reading["angular_velocity"], [0.0, 0.0, rate], rtol=0.0, atol=1e-9)
             assert np.allclose(reading["linear_acceleration"], [-0.3 * rate**2, 1.5, 9.8], rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.requirement("LIV-1", "ALT-2")
-def test_the_first_driven_step_has_the_angular_velocity() -> None:
+def test_first_driven_step_has_the_angular_velocity() -> None:
     """An altimeter 0.5 m ahead of the axis of a robot that rises at 2 m/s and pitches down at 1 rad/s."""
     base = example_world(("alt", Altimeter()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.5, 0.0, 0.0)))
@@ -273,7 +273,7 @@ def test_the_first_driven_step_has_the_angular_velocity() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_driven_link_carries_its_sensors() -> None:
+def test_driven_link_carries_its_sensors() -> None:
     """The arm is driven. The mast stays rigid with the base, and so does its surface."""
     base = world(0.01, imu=100.0, mag=100.0)
     (model,) = base.models
@@ -300,7 +300,7 @@ def test_a_driven_link_carries_its_sensors() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_the_canonical_link_drives_its_model_and_a_link_alone_is_driven_too() -> None:
+def test_model_follows_its_canonical_link_and_other_links_drive_alone() -> None:
     base = example_world(("imu", Imu()), ("mag", Magnetometer()))
     turning = State(angular_velocity=(0.0, 0.0, 1.0))
     for name, rate in (("robot", 1.0), ("robot::base", 1.0), ("robot::arm", 1.0)):
@@ -315,7 +315,7 @@ def test_the_canonical_link_drives_its_model_and_a_link_alone_is_driven_too() ->
     assert not np.allclose(turned.ideal["field"][0], expected, rtol=1e-3, atol=0.0)
 
 
-def test_driven_models_are_driven_each_step() -> None:
+def test_every_driven_model_needs_a_state_at_each_step() -> None:
     sim = ns.live(world(), driven=["robot"])
     forgotten = (
         r'states of a step: no state for robot; must .*; call sim\.step\(\{"robot": navsense\.State\(\.\.\.\)\}\)$'
@@ -334,13 +334,13 @@ def test_driven_models_are_driven_each_step() -> None:
     assert sim.step({"robot": circling(0.001)}).time == 0.001  # none of these steps was taken
 
 
-@pytest.mark.parametrize("given", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
-def test_a_value_that_is_not_a_state_is_an_error(given: Any) -> None:
+@pytest.mark.parametrize("value", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
+def test_value_that_is_not_a_state_is_an_error(value: Any) -> None:
     sim = ns.live(world(), driven=["robot"])
     with pytest.raises(MotionError, match=r"state of robot.*; must be a navsense\.State .*; write navsense\.State\("):
-        sim.step({"robot": given})
+        sim.step({"robot": value})
     with pytest.raises(SimulationError, match=r"states of a step: .*; must .*; (write|call) sim\.step"):
-        sim.step(given)
+        sim.step(value)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_driving_static_or_unknown_models_is_an_error(driven: Any, message: str)
         ns.live(world(), driven=driven)
 
 
-def test_a_static_model_is_not_driven() -> None:
+def test_static_model_is_not_driven() -> None:
     base = world()
     static = replace(base, models=(replace(base.models[0], static=True, motion=None),))
     for name in ("robot", "arm"):
@@ -376,7 +376,7 @@ def test_live_sensors_and_clocks_have_short_names() -> None:
         _ = step.readings["nose"]
 
 
-def test_a_still_world_steps_for_ever() -> None:
+def test_stationary_world_steps_without_end() -> None:
     noise = Noise(stddev=1e-3)
     base = example_world(("imu", Imu(noise, noise, noise)))
     still = replace(base, models=(replace(base.models[0], motion=None),))
@@ -386,7 +386,7 @@ def test_a_still_world_steps_for_ever() -> None:
 
 
 @pytest.mark.requirement("DVU-4")
-def test_a_sensor_is_switched_off_and_on_while_it_runs() -> None:
+def test_sensor_is_switched_off_and_on_during_a_run() -> None:
     """What it reads when it is on again is what it would have read: switching draws nothing."""
     batch, sim, parts = ns.simulate(world(), 0.1, seed=3)[MAG], ns.live(world(), seed=3), []
     for step in sim:
@@ -394,9 +394,9 @@ def test_a_sensor_is_switched_off_and_on_while_it_runs() -> None:
             break
         parts += [step.readings[MAG]] if MAG in step.readings else []
         sim.sensor(MAG).switch(on=not 0.03 <= step.time < 0.07)
-    told = live_run.concatenate_readings(parts)
-    assert np.array_equal(told.emitted, ~((told.time > 0.03) & (told.time <= 0.07)))
-    assert np.array_equal(told["field"], batch["field"])
+    switched = live_run.concatenate_readings(parts)
+    assert np.array_equal(switched.emitted, ~((switched.time > 0.03) & (switched.time <= 0.07)))
+    assert np.array_equal(switched["field"], batch["field"])
 
 
 @pytest.mark.requirement("DVU-4")
@@ -414,7 +414,7 @@ def test_sensor_emits_nothing_until_switched_on() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_an_ending_refers_to_the_same_sensor_in_each_step() -> None:
+def test_name_ending_selects_the_same_sensor_in_each_step() -> None:
     base = world()
     sensors = [
         replace(base.sensors[0], name=name, rate=rate, topic=name)
@@ -434,6 +434,6 @@ def test_an_ending_refers_to_the_same_sensor_in_each_step() -> None:
         assert all(reading.name == name for name, reading in readings.items())
 
 
-def test_angular_fields_of_a_state_are_named() -> None:
+def test_angular_state_fields_are_named() -> None:
     with pytest.raises(TypeError, match="positional"):
         State(Pose(), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))  # type: ignore[misc]  # an acceleration or an angular velocity?

@@ -34,7 +34,7 @@ def test_keys_equal_the_golden_keys() -> None:
         assert found[name] == expected, name
 
 
-def test_golden_keys_have_every_kind_of_stream() -> None:
+def test_golden_keys_contain_every_kind_of_stream() -> None:
     golden = tool().read_keys()
     assert {
         f"{case}/{kind.type}{end}" for kind in SENSORS for case, end in (("apply", ""), ("example", "/classic"))
@@ -43,7 +43,7 @@ def test_golden_keys_have_every_kind_of_stream() -> None:
     assert owners == {"sensor", "clock", "stamp", "current", "fault", "latency", "reading"}
 
 
-def test_keys_have_no_name_of_python() -> None:
+def test_keys_contain_no_python_name() -> None:
     """No part of a key is the name of a class of a sensor or of a module."""
     classes = {kind.__name__ for kind in SENSORS} | {kind.__qualname__ for kind in SENSORS}
     for keys in tool().read_keys().values():
@@ -53,7 +53,7 @@ def test_keys_have_no_name_of_python() -> None:
                 assert "navsense" not in str(part)
 
 
-def test_the_name_of_a_process_is_in_the_list() -> None:
+def test_process_names_are_in_the_list() -> None:
     """The list shows every name, so that the comparison with the file can fail."""
     found = []
     for name in ("white", "renamed"):

@@ -25,7 +25,7 @@ PROCESSES = (
 
 
 @pytest.mark.requirement("NOI-2")
-def test_normals_and_uniforms_are_those_of_numpy() -> None:
+def test_normals_and_uniforms_equal_numpy() -> None:
     draws = Draws(PROCESSES, 7, (0, "robot::imu"))
     rows = draws.take(COUNT)
     drift = make_generator(7, (0, "robot::imu", "x", "drift"))
@@ -38,7 +38,7 @@ def test_normals_and_uniforms_are_those_of_numpy() -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="four million draws say no more of the generator that NumPy brings itself")
-def test_the_tail_of_the_ziggurat_is_numpys_too() -> None:
+def test_ziggurat_tail_equals_numpy() -> None:
     reference = make_generator(3, (0, "tail", "x", "white"))
     draws = Draws((RandomProcess("x", "white"),), 3, (0, "tail"))
     beyond = 0
@@ -50,12 +50,12 @@ def test_the_tail_of_the_ziggurat_is_numpys_too() -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 64])
-def test_blocks_of_any_size_give_the_same_numbers(ahead: int) -> None:
-    whole = Draws(PROCESSES, 7, (2, "s")).take(1000).copy()
+def test_draws_do_not_depend_on_block_size(ahead: int) -> None:
+    complete = Draws(PROCESSES, 7, (2, "s")).take(1000).copy()
     source = Draws(PROCESSES, 7, (2, "s"), prefetch=ahead)
     sizes = [1] * 100 + [37, 1, 1, 300, 0] + [1] * 61 + [500]
     parts = [source.take(size).copy() for size in sizes]
-    assert np.array_equal(np.concatenate(parts, axis=1), whole)
+    assert np.array_equal(np.concatenate(parts, axis=1), complete)
 
 
 PAIRS = (
@@ -81,18 +81,18 @@ def test_two_draws_per_tick_are_consecutive_in_their_stream() -> None:
 @pytest.mark.requirement("NOI-2")
 @pytest.mark.parametrize("ahead", [0, 1, 2, 7, 64])
 @given(sizes=st.lists(st.integers(0, 70), max_size=12))
-def test_two_draws_per_tick_in_blocks_of_any_size(ahead: int, sizes: list[int]) -> None:
+def test_two_draws_per_tick_do_not_depend_on_block_size(ahead: int, sizes: list[int]) -> None:
     """Blocks of any size and single ticks from a buffer give the same draws."""
     count = sum(sizes)
-    whole = Draws(PAIRS, 7, (2, "s")).take(count).copy()
+    complete = Draws(PAIRS, 7, (2, "s")).take(count).copy()
     source = Draws(PAIRS, 7, (2, "s"), prefetch=ahead)
     parts = [source.take(size).copy() for size in sizes]
-    assert np.array_equal(np.concatenate([np.empty((source.rows, 0)), *parts], axis=1), whole)
+    assert np.array_equal(np.concatenate([np.empty((source.rows, 0)), *parts], axis=1), complete)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("count", [1, 2, 3, 200])
-def test_the_kernel_of_rows_is_the_one_of_numpys_generator(count: int) -> None:
+def test_row_kernel_equals_numpys_generator(count: int) -> None:
     """Compiled and interpreted runs fill rows of one, two and three draws a tick alike, and leave the same states."""
     depth = np.array([2, 1, 3, 2], dtype=np.int64)
     first = np.array([0, 2, 3, 6], dtype=np.int64)

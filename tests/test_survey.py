@@ -115,7 +115,7 @@ def bed(world: ET.Element) -> Bed:
     return Bed.of(world)
 
 
-def turned(q: FloatArray, v: FloatArray) -> FloatArray:
+def rotate_by_quaternions(q: FloatArray, v: FloatArray) -> FloatArray:
     """Return vectors turned by quaternions w x y z, by the textbook's matrix."""
     w, x, y, z = np.moveaxis(q, -1, 0)
     rows = [
@@ -137,7 +137,7 @@ def at_rows(truth: Any, time: FloatArray) -> slice:
 # the bed and the way
 
 
-def test_bottom_and_path_are_those_of_the_script(tmp_path: Path) -> None:
+def test_bottom_and_path_equal_the_output_of_the_script(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "seabed.py")]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -152,32 +152,32 @@ def test_bottom_and_path_are_those_of_the_script(tmp_path: Path) -> None:
     assert f"<pos>0 0 {low:.3f}</pos>" in text
 
 
-def test_the_bed_is_thirty_to_sixty_metres_deep_and_rough(bed: Bed) -> None:
+def test_bottom_is_rough_and_30_to_60_metres_deep(bed: Bed) -> None:
     assert -60.0 < bed.heights.min() < bed.heights.max() < -30.0
     slopes = np.hypot(*np.gradient(bed.heights, SPACING))
     assert 0.03 < np.median(slopes) < 0.3
     assert slopes.max() < 1.0
 
 
-def test_the_vehicle_keeps_clear_of_the_ground_and_of_the_surface(run: ns.Run, bed: Bed) -> None:
+def test_vehicle_stays_clear_of_bottom_and_surface(run: ns.Run, bed: Bed) -> None:
     """Nose, tail and a ring round the hull, ten times a second; the ground is that of the picture itself."""
     truth = run.truth["auv::base_link"]
     clear = []
     for place in ((1.1, 0.0, -0.13), (-1.1, 0.0, -0.13), (0.0, 0.13, 0.0), (0.0, -0.13, 0.0), (0.0, 0.0, -0.13)):
-        point = truth.position + turned(truth.orientation, np.broadcast_to(place, truth.position.shape))
+        point = truth.position + rotate_by_quaternions(truth.orientation, np.broadcast_to(place, truth.position.shape))
         clear.append(point[:, 2] - bed.at(point[:, 0], point[:, 1]))
         assert point[:, 2].max() < -20.0
     assert np.min(clear) > 10.0
     assert np.max(clear) < 17.0
 
 
-def test_it_goes_to_and_fro_at_its_speed_nose_ahead(run: ns.Run) -> None:
+def test_vehicle_follows_the_lines_at_constant_speed_heading_forward(run: ns.Run) -> None:
     truth = run.truth["auv::base_link"]
     speed = np.linalg.norm(truth.velocity, axis=1)
     assert truth.time[-1] == pytest.approx(DURATION - 0.1, abs=1e-9)
     assert speed[0] < 1e-12
     assert speed[(truth.time > 30.0) & (truth.time < DURATION - 30.0)] == pytest.approx(SPEED, abs=0.05)
-    nose = turned(truth.orientation, np.broadcast_to((1.0, 0.0, 0.0), truth.velocity.shape))
+    nose = rotate_by_quaternions(truth.orientation, np.broadcast_to((1.0, 0.0, 0.0), truth.velocity.shape))
     moving = speed > 0.5
     along = (nose * truth.velocity).sum(axis=1)[moving] / speed[moving]
     assert along.min() > math.cos(math.radians(1.5))
@@ -190,7 +190,7 @@ def test_it_goes_to_and_fro_at_its_speed_nose_ahead(run: ns.Run) -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_ranges_are_those_of_the_bed(run: ns.Run, bed: Bed) -> None:
+def test_ranges_equal_the_distance_to_the_bottom(run: ns.Run, bed: Bed) -> None:
     """The nearest ray is no farther than the axis and no nearer than the nearest of a cone with many more rays."""
     reading, truth = run["auv::altimeter_link::altimeter"], run.truth["auv::altimeter_link"]
     rows = slice(0, None, 40)
@@ -200,7 +200,7 @@ def test_ranges_are_those_of_the_bed(run: ns.Run, bed: Bed) -> None:
     found = []
     for off, round_ in cone:
         ray = (math.cos(off), math.sin(off) * math.cos(round_), math.sin(off) * math.sin(round_))
-        way = turned(attitude, np.broadcast_to(ray, place.shape))
+        way = rotate_by_quaternions(attitude, np.broadcast_to(ray, place.shape))
         low, high = np.zeros(len(way)), np.full(len(way), 30.0)
         for _ in range(40):
             middle = 0.5 * (low + high)
@@ -216,7 +216,7 @@ def test_ranges_are_those_of_the_bed(run: ns.Run, bed: Bed) -> None:
 
 
 @pytest.mark.requirement("ALT-8")
-def test_ranges_have_the_noise_that_the_file_says(run: ns.Run) -> None:
+def test_ranges_have_the_declared_noise(run: ns.Run) -> None:
     """Told by 1500 m/s; then white noise of 3 cm, and rounding to 1 cm. Chen and Millero and TEOS-10 differ by 3e-5.
 
     A variance of n samples has the deviation sqrt(2 / n) of it.
@@ -241,7 +241,7 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
     reading, truth = run["auv::base_link::depth"], run.truth["auv::base_link"]
     at = at_rows(truth, reading.time)
     hole = np.broadcast_to((-0.4, 0.0, 0.13), truth.position[at].shape)
-    depth = -(truth.position[at] + turned(truth.orientation[at], hole))[:, 2]
+    depth = -(truth.position[at] + rotate_by_quaternions(truth.orientation[at], hole))[:, 2]
     water = table("unesco/teos10_survey.csv")
     expected = 101325.0 + np.interp(depth, water["depth_m"], water["pressure_Pa"])
     assert reading.ideal["pressure"] == pytest.approx(expected, abs=10.0)
@@ -257,14 +257,14 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
 
 
 @pytest.mark.requirement("MAG-1")
-def test_the_compass_feels_the_place(run: ns.Run) -> None:
+def test_magnetometer_reads_the_field_at_its_position(run: ns.Run) -> None:
     """The field of pygeomag at the world's origin: over 200 m of the survey it changes by some nanotesla."""
     row = {key: column[-1] for key, column in table("noaa/pygeomag.csv", year="2027.34").items()}
     assert (row["latitude_deg"], row["longitude_deg"]) == (56.719, 3.516)
     reading, truth = run["auv::compass_link::compass"], run.truth["auv::compass_link"]
-    seen = turned(truth.orientation, reading.ideal["field"][::2])
+    measured = rotate_by_quaternions(truth.orientation, reading.ideal["field"][::2])
     expected = np.array([row["y_nT"], row["x_nT"], -row["z_nT"]])
-    assert 1e9 * seen == pytest.approx(np.broadcast_to(expected, seen.shape), abs=10.0)
+    assert 1e9 * measured == pytest.approx(np.broadcast_to(expected, measured.shape), abs=10.0)
 
 
 # water
@@ -295,7 +295,7 @@ def ellipses(world: ET.Element, height: FloatArray, time: FloatArray) -> FloatAr
 
 
 @pytest.mark.requirement("CUR-2")
-def test_the_current_is_the_sheared_tide_of_that_day(run: ns.Run, world: ET.Element) -> None:
+def test_current_is_the_sheared_tide_of_the_date(run: ns.Run, world: ET.Element) -> None:
     current = run.current
     assert current is not None
     assert current.position == (0.0, 0.0, -30.0)
@@ -312,7 +312,7 @@ def test_the_current_is_the_sheared_tide_of_that_day(run: ns.Run, world: ET.Elem
 
 
 @pytest.mark.requirement("CUR-2")
-def test_the_current_turns_with_the_tide_and_with_depth(run: ns.Run) -> None:
+def test_current_rotates_with_tide_and_depth(run: ns.Run) -> None:
     assert run.current is not None
     velocity = np.asarray(run.current.velocity).reshape(-1, 3)
     way = np.degrees(np.unwrap(np.arctan2(velocity[:, 1], velocity[:, 0])))
@@ -346,7 +346,7 @@ TYPES = {
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_one_command_records_all_of_it(recording: Path, run: ns.Run) -> None:
+def test_one_command_records_every_topic(recording: Path, run: ns.Run) -> None:
     """What mcap and its ROS 2 decoder read of the last twenty seconds is what the same run has in memory."""
     with recording.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()])
@@ -370,15 +370,17 @@ def test_one_command_records_all_of_it(recording: Path, run: ns.Run) -> None:
     assert run.current is not None
     assert np.array_equal(current, np.asarray(run.current.velocity).reshape(-1, 3)[-20:, :2])
     moved = found["/tf"][-1].transforms
-    assert "auv::base_link" in {one.child_frame_id for one in moved}
+    assert "auv::base_link" in {transform.child_frame_id for transform in moved}
 
 
 @pytest.mark.requirement("REC-1:mcap", "CLK-1")
-def test_two_clocks_stamp_it_and_rosbags_reads_it(recording: Path, run: ns.Run) -> None:
+def test_bag_has_stamps_of_two_clocks_and_is_read_by_rosbags(recording: Path, run: ns.Run) -> None:
     """The computer's clock is off by up to milliseconds, the inertial one by microseconds; a current has none."""
     off: dict[str, list[float]] = {}
     with AnyReader([recording]) as reader:
-        wanted = [one for one in reader.connections if one.topic in (ALTIMETER, DEPTH, IMU, CURRENT)]
+        wanted = [
+            connection for connection in reader.connections if connection.topic in (ALTIMETER, DEPTH, IMU, CURRENT)
+        ]
         for one, time, raw in reader.messages(connections=wanted, start=(EPOCH + 1550) * 10**9):
             value: Any = reader.deserialize(raw, one.msgtype)
             stamp = value.header.stamp.sec * 10**9 + value.header.stamp.nanosec
@@ -393,7 +395,7 @@ def test_two_clocks_stamp_it_and_rosbags_reads_it(recording: Path, run: ns.Run) 
 
 
 @pytest.mark.requirement("GAP-8")
-def test_the_profiler_sees_the_current_under_the_vehicle(run: ns.Run) -> None:
+def test_adcp_measures_the_current_below_the_vehicle(run: ns.Run) -> None:
     """Over the ground, down to where side lobes spoil it; its noise is that of four pings for either."""
     profile, flow = run["auv::adcp_link::adcp"], ns.load(SURVEY).environment.current
     assert flow is not None
@@ -405,7 +407,7 @@ def test_the_profiler_sees_the_current_under_the_vehicle(run: ns.Run) -> None:
     there = np.repeat(place, distance.shape[1], axis=0)
     there[:, 2] -= 0.13 + distance.reshape(-1)
     water = flow.at(there, np.repeat(about, distance.shape[1])).reshape(*distance.shape, 3)
-    true, told = profile.ideal["velocity"][rows], profile["velocity"][rows]
+    true, measured = profile.ideal["velocity"][rows], profile["velocity"][rows]
     known = np.isfinite(true[:, :, 0])
     deep = known.sum(axis=1)
     assert 7 <= np.median(deep) <= 10
@@ -413,5 +415,5 @@ def test_the_profiler_sees_the_current_under_the_vehicle(run: ns.Run) -> None:
     single, over = 0.015 / math.sqrt(4.0), 0.005 / math.sqrt(4.0)
     across = math.sqrt(2.0) * np.hypot(single, over)
     # A tenth beside chance: what lasts, and the wrong speed of sound, turn with the legs.
-    noise = np.nanstd((told - true)[:, 1:7, :2], axis=0)
+    noise = np.nanstd((measured - true)[:, 1:7, :2], axis=0)
     assert noise == pytest.approx(across, rel=LEAST_LIKELY / math.sqrt(2.0 * rows.size) + 0.1, abs=0.0)

@@ -7,7 +7,7 @@ import pytest
 from navsense.core.text import format_count, format_size
 
 
-def test_a_noun_agrees_with_its_count() -> None:
+def test_noun_agrees_with_its_count() -> None:
     assert [format_count(count, "model") for count in (0, 1, 2)] == ["0 models", "1 model", "2 models"]
 
 
@@ -25,5 +25,5 @@ def test_a_noun_agrees_with_its_count() -> None:
         (2_500_000_000_000, "2500.0 GB"),
     ],
 )
-def test_a_size_has_the_largest_unit_below_it(size: int, text: str) -> None:
+def test_size_has_the_largest_unit_below_it(size: int, text: str) -> None:
     assert format_size(size) == text

@@ -25,12 +25,12 @@ from navsense.core.ticks import check_rate, count_samples, find_first_tick, make
         (0.3, 10.0, 3),
     ],
 )
-def test_counts_that_floats_get_wrong(duration: float, rate: float, samples: int) -> None:
+def test_tick_counts_are_exact_where_floats_round(duration: float, rate: float, samples: int) -> None:
     assert count_samples(duration, rate) == samples
 
 
 @given(st.integers(1, 10**6), st.sampled_from([0.001, 0.3, 1.0, 3.0, 30.0, 99.9, 400.0, 1000.0, 33333.3, 1e7]))
-def test_the_first_tick_is_the_first(k: int, rate: float) -> None:
+def test_first_tick_is_the_earliest_at_or_after_a_time(k: int, rate: float) -> None:
     for time in (k / rate, np.nextafter(k / rate, 0.0), np.nextafter(k / rate, np.inf)):
         first = find_first_tick(float(time), rate)
         assert first / rate >= time
@@ -38,23 +38,23 @@ def test_the_first_tick_is_the_first(k: int, rate: float) -> None:
 
 
 @given(st.fractions(0, 50, max_denominator=1000), st.sampled_from([3.0, 30.0, 400.0, 1000.0]))
-def test_spans_cut_anywhere_hold_every_tick_once(cut: Fraction, rate: float) -> None:
+def test_adjacent_intervals_contain_every_tick_once(cut: Fraction, rate: float) -> None:
     both = np.concatenate([make_ticks(0.0, float(cut), rate).index, make_ticks(float(cut), 50.0, rate).index])
     assert np.array_equal(both, np.arange(count_samples(50.0, rate)))
 
 
-def test_rates_that_truncate_to_milliseconds_elsewhere_are_exact_here() -> None:
+def test_rates_without_whole_millisecond_periods_are_exact() -> None:
     """Gazebo's whole-millisecond periods give 304, 626, 3334 and 5001 updates in 10 s here (`docs`: honest time)."""
     assert [count_samples(10.0, rate) for rate in (30.0, 60.0, 300.0, 400.0, 2000.0)] == [300, 600, 3000, 4000, 20000]
 
 
-def test_the_rate_of_a_step_is_whole_where_it_is_meant_to_be() -> None:
+def test_step_size_converts_to_a_whole_rate() -> None:
     assert step_to_rate(0.001) == 1000.0
     assert step_to_rate(0.003) == pytest.approx(1000.0 / 3.0, rel=1e-15, abs=0.0)
     assert step_to_rate(1.0 / 240.0) == 240.0
 
 
 @pytest.mark.parametrize("rate", [0.0009, 1.1e7, 1e12, 0.0, -1.0, float("nan"), float("inf")])
-def test_rates_outside_the_range_are_refused(rate: float) -> None:
+def test_rates_outside_the_range_are_an_error(rate: float) -> None:
     with pytest.raises(SimulationError, match=r"rate: .*must be from 0.001"):
         check_rate(rate)

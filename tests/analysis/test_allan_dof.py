@@ -46,7 +46,7 @@ def test_sum_rule_has_few_nodes(low: int, high: int) -> None:
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
-def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps: bool, modified: bool) -> None:
+def test_degrees_of_freedom_equal_allantools(order: int, overlaps: bool, modified: bool) -> None:
     """allantools cuts the sums of Greenhall and Riley at 100 terms and goes by rounded tables beyond: 2 percent.
 
     Its table has no exponent -4. At short spans it takes means over a sample for the phase: phase noise alone is held.
@@ -72,7 +72,7 @@ def test_power_laws_have_the_freedom_that_allantools_gives(order: int, overlaps:
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize(("exponent", "term"), [(0, theory.White(1.0)), (-2, theory.RandomWalk(1.0))])
-def test_the_freedom_of_points_is_the_sum_over_all_pairs(
+def test_degrees_of_freedom_equal_the_sum_over_all_pairs(
     exponent: int, term: theory.NoiseTerm, overlaps: bool, modified: bool, order: int
 ) -> None:
     """White and random-walk frequency at short spans, differences written out: to a part in 1000."""
@@ -110,13 +110,13 @@ def test_total_dof_of_phase_noise_equals_overlapping_dof() -> None:
     assert allan_dof.compute_total_dof(1, 900, 1001) > 0.0
 
 
-def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: int, count: int, order: int) -> float:
+def every_lag(covariance: Callable[[FloatArray], FloatArray], first: int, second: int, count: int, order: int) -> float:
     """The covariance of two mean squares from the definition: a sum over all pairs of differences."""
-    mine, theirs = count - order * one, count - order * other
+    mine, theirs = count - order * first, count - order * second
     taps = [(-1) ** a * math.comb(order, a) for a in range(order + 1)]
     lag, pairs = np.unique(np.subtract.outer(np.arange(theirs), np.arange(mine)), return_counts=True)
     along = sum(
-        p * q * covariance(lag + float(b * other - a * one)) for a, p in enumerate(taps) for b, q in enumerate(taps)
+        p * q * covariance(lag + float(b * second - a * first)) for a, p in enumerate(taps) for b, q in enumerate(taps)
     )
     return float(np.sum(pairs * 2.0 * np.asarray(along) ** 2)) / (mine * theirs)
 
@@ -124,14 +124,14 @@ def every_lag(covariance: Callable[[FloatArray], FloatArray], one: int, other: i
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("name", TERMS)
 @pytest.mark.parametrize("order", [2, 3])
-def test_covariances_are_sums_over_all_pairs(name: str, order: int) -> None:
+def test_covariances_equal_sums_over_all_pairs(name: str, order: int) -> None:
     covariance = partial(theory.phase_covariance, TERMS[name], rate=2.0)
     count, factors = 400, [1, 3, 30, 100]
     found = allan_dof.estimate_covariances(covariance, factors, count, order)
     sizes = np.sqrt(np.diag(found))
-    for i, one in enumerate(factors):
-        for j, other in enumerate(factors):
-            exact = every_lag(covariance, one, other, count, order)
+    for i, first in enumerate(factors):
+        for j, second in enumerate(factors):
+            exact = every_lag(covariance, first, second, count, order)
             # Lags beyond eight spans are left out: they matter to a drift that outlasts them.
             assert abs(found[i, j] - exact) < 0.02 * sizes[i] * sizes[j]
 
@@ -152,7 +152,7 @@ def test_ramp_adds_to_the_covariance() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
-def test_estimates_scatter_by_their_covariance() -> None:
+def test_scatter_of_estimates_equals_their_covariance() -> None:
     """3000 records of white noise with a drift: every variance and covariance within 6 of its standard errors.
 
     Sample (co)variances of n records have the error sqrt((c_ii c_jj + c_ij^2) / n) for normal estimates; the estimates

@@ -35,7 +35,7 @@ def test_density_is_the_mean_of_periodograms(length: int, overlap: float) -> Non
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("window", "overlap"), [("boxcar", 0.0), ("hann", 0.5), ("hann", 0.75)])
-def test_white_noise_stands_at_twice_its_density_squared(window: str, overlap: float) -> None:
+def test_one_sided_density_of_white_noise_is_twice_its_density_squared(window: str, overlap: float) -> None:
     """N = 0.2 at 50 Hz: 2 N^2 one-sided; each frequency scatters by sqrt(2 / freedom). False alarms 1e-6."""
     density, rate = 0.2, 50.0
     values = density * math.sqrt(rate) * np.random.default_rng(2).standard_normal((200_000, 4))
@@ -50,7 +50,7 @@ def test_white_noise_stands_at_twice_its_density_squared(window: str, overlap: f
     assert found.two_sided_root.mean() == pytest.approx(density, rel=5.0 * error, abs=0.0)
 
 
-def test_the_variance_is_the_integral() -> None:
+def test_integral_of_the_density_is_the_variance() -> None:
     random = np.random.default_rng(3)
     values = np.convolve(random.standard_normal(50_000), np.ones(5), "valid")
     found = densities.welch(values, 10.0, values.size // 2, window="boxcar", overlap=0.0)

@@ -24,8 +24,8 @@ def flicker(count: int, random: np.random.Generator) -> FloatArray:
     """Flicker of unit instability: Kasdin's filter by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((k - 0.5) / k)))
-    made = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
-    return np.asarray(np.fft.irfft(made, 2 * count)[:count])
+    filtered = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
+    return np.asarray(np.fft.irfft(filtered, 2 * count)[:count])
 
 
 def drift(density: float, tau: float, count: int, rate: float) -> FloatArray:
@@ -55,7 +55,7 @@ def terms_of(parameters: dict[str, float]) -> list[theory.NoiseTerm]:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("names", [STANDARD, fit.PARAMETERS[:5], (*STANDARD[:2], "dynamic_bias_stddev"), ("ramp",)])
-def test_a_curve_without_chance_gives_its_figures(names: tuple[str, ...]) -> None:
+def test_fit_of_the_exact_curve_returns_its_parameters(names: tuple[str, ...]) -> None:
     """The declared variance itself, fitted: what is not declared comes out as nothing."""
     declared = {"quantisation": 3e-3, "noise_density": 1e-2, "bias_instability": 2e-3, "random_walk": 1e-4}
     declared |= {"ramp": 2e-7, "dynamic_bias_stddev": 3e-3}
@@ -77,7 +77,7 @@ def test_a_curve_without_chance_gives_its_figures(names: tuple[str, ...]) -> Non
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("rate", [0.5, 200.0])
-def test_declared_figures_are_recovered(rate: float) -> None:
+def test_declared_parameters_are_recovered(rate: float) -> None:
     """White, flicker and random walk together, a quarter of a million values, each figure within Z errors.
 
     Kasdin's flicker has (2 / pi - 2 ln 2 / pi) B^2 dt above its floor at one sample, which is white: counted to N^2.
@@ -100,7 +100,7 @@ def test_declared_figures_are_recovered(rate: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-3", "NOI-6")
 @pytest.mark.parametrize(("rate", "tau"), [(10.0, 8.0), (100.0, 2.0)])
-def test_a_drift_as_simulated_is_recovered(rate: float, tau: float) -> None:
+def test_simulated_drift_is_recovered(rate: float, tau: float) -> None:
     """navsense's own white noise and drift at two rates: density, driving density, correlation time."""
     count, density, driving = 100_000, 1e-2, 3e-2
     values = drift(driving, tau, count, rate)
@@ -118,7 +118,7 @@ def test_a_drift_as_simulated_is_recovered(rate: float, tau: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
-def test_points_fitted_as_means_are_off_as_the_theory_says() -> None:
+def test_point_samples_fitted_as_averages_have_the_theoretical_bias() -> None:
     """Points of a random walk have K^2 dt / (6 m) more than means: white noise of the density K dt / sqrt(6).
 
     A drift is one at spans far below its correlation time; the error of what that leaves out is a percent.
@@ -136,7 +136,7 @@ def test_points_fitted_as_means_are_off_as_the_theory_says() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
-def test_figures_scatter_by_their_errors() -> None:
+def test_scatter_of_parameters_equals_their_standard_errors() -> None:
     """200 records: mean of each square, and its variance over the one reported, within 1e-6 of the false-alarm rate.
 
     A sample variance of n near normal values has the relative error sqrt(2 / n), 0.1 here; 5.2 of it and a skewness
@@ -199,7 +199,7 @@ def test_invalid_parameters_are_errors(names: tuple[str, ...], message: str) -> 
         fit.fit(curve, names)
 
 
-def test_curves_that_cannot_be_fitted_are_errors() -> None:
+def test_unfittable_curves_are_an_error() -> None:
     values = np.random.default_rng(1).standard_normal((100, 2))
     with pytest.raises(AnalysisError, match=r"curve: hdev; must be of allan\.oadev"):
         fit.fit(allan.hdev(values[:, 0], 1.0))

@@ -38,7 +38,7 @@ def variance(term: theory.NoiseTerm, factor: int, order: int) -> float:
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize("tau", [0.01, 0.19, 0.21, 3.0, 100.0])
-def test_a_sampled_drift_is_the_sum_over_its_covariance(tau: float, factor: int, order: int) -> None:
+def test_variance_of_sampled_drift_equals_the_sum_over_its_covariance(tau: float, factor: int, order: int) -> None:
     """r(k) = s^2 phi^k; correlation times on both sides of a step, which is where the formula is switched."""
     drift = theory.GaussMarkov(0.7, tau, sampled=True)
     assert math.sqrt(drift.variance) == pytest.approx(stationary_stddev(0.7, tau), rel=1e-15, abs=0.0)
@@ -50,7 +50,7 @@ def test_a_sampled_drift_is_the_sum_over_its_covariance(tau: float, factor: int,
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("factor", FACTORS)
-def test_a_sampled_random_walk_is_the_sum_over_its_steps(factor: int, order: int) -> None:
+def test_variance_of_sampled_random_walk_equals_the_sum_over_its_steps(factor: int, order: int) -> None:
     """Values from zero: r(i, j) = K^2 min(i, j) / rate."""
     walk = theory.RandomWalk(0.3, sampled=True)
     taps = weights(factor, order)
@@ -62,7 +62,7 @@ def test_a_sampled_random_walk_is_the_sum_over_its_steps(factor: int, order: int
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("factor", FACTORS)
-def test_a_sampled_flicker_is_the_integral_over_its_spectrum(factor: int, order: int) -> None:
+def test_variance_of_sampled_flicker_equals_the_integral_over_its_spectrum(factor: int, order: int) -> None:
     """One half of the integral of B^2 / (2 sin(pi f)) |transfer|^2, by Gauss-Legendre over 400 stretches."""
     edges, (nodes, shares) = np.linspace(0.0, 0.5, 401), np.polynomial.legendre.leggauss(12)
     f = (edges[:-1, None] + edges[1:, None] + (edges[1:] - edges[:-1])[:, None] * nodes) / 2.0
@@ -74,7 +74,7 @@ def test_a_sampled_flicker_is_the_integral_over_its_spectrum(factor: int, order:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_sampled_flicker_equals_kasdin_filter() -> None:
+def test_variance_of_sampled_flicker_equals_the_kasdin_filter() -> None:
     """The first differences of the filter h = 1, 1/2, 3/8, 5/16 ... squared and summed: twice the variance at m = 1.
 
     The rest of the sum after n terms is below 1 / (16 n^2).
@@ -105,7 +105,7 @@ def test_sampled_flicker_equals_kasdin_filter() -> None:
         theory.Ramp(0.0),
     ],
 )
-def test_variances_are_differences_of_the_covariance_of_the_phase(term: theory.NoiseTerm, order: int) -> None:
+def test_variances_equal_differences_of_the_phase_covariance(term: theory.NoiseTerm, order: int) -> None:
     """<z^2> = sum_j (-1)^j C(2d, d+j) g(j m), which holds all closed forms to one function each."""
     for factor in (1, 5, 300):
         lags = np.arange(-order, order + 1)
@@ -116,7 +116,7 @@ def test_variances_are_differences_of_the_covariance_of_the_phase(term: theory.N
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_walking_ageing_has_the_hadamard_variance_of_its_steps() -> None:
+def test_ageing_random_walk_has_the_hadamard_variance_of_its_steps() -> None:
     """Third differences of the covariance, and of the phase as an integral over the noise that drives it."""
     walk = theory.AgeingWalk(0.3)
     for factor in (1, 5, 300):
@@ -134,7 +134,7 @@ def test_a_walking_ageing_has_the_hadamard_variance_of_its_steps() -> None:
 
 
 @pytest.mark.requirement("NOI-3")
-def test_the_published_table_of_a_drift() -> None:
+def test_drift_equals_the_published_table() -> None:
     """IEEE 952's formula for q = 1, T = 100 s, and its peak: 0.437 q sqrt(T) at 1.89 T."""
     drift = theory.GaussMarkov(1.0, 100.0)
     tau = np.array([1.0, 10.0, 50.0, 100.0, 300.0, 1000.0])
@@ -150,7 +150,7 @@ def test_the_published_table_of_a_drift() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_the_published_sum_of_three() -> None:
+def test_sum_of_three_terms_equals_published_values() -> None:
     """N = 1e-3, B = 1e-4, K = 1e-5; and the floor of B, which IEEE 952 rounds to 0.664."""
     terms = (theory.White(1e-3), theory.Flicker(1e-4), theory.RandomWalk(1e-5))
     found = np.sqrt(theory.allan_variance(terms, [1, 10, 100, 1000], 1.0))
@@ -174,14 +174,14 @@ def test_the_published_sum_of_three() -> None:
         (2e-20, 7e-24, 4e-29, "1.000e-10 3.178e-11 1.048e-11 4.468e-12"),
     ],
 )
-def test_published_oscillators(h0: float, h1: float, h2: float, table: str) -> None:
+def test_oscillators_have_published_allan_deviations(h0: float, h1: float, h2: float, table: str) -> None:
     """Brown and Hwang's crystals and rubidium (h_0, h_-1, h_-2): Allan deviation at 1, 10, 100 and 1000 s."""
     found = np.sqrt(theory.allan_variance(theory.oscillator_terms(h0, h1, h2), [1, 10, 100, 1000], 1.0))
     assert [f"{deviation:.3e}" for deviation in found] == table.split()
 
 
 @pytest.mark.requirement("CLK-8")
-def test_an_oscillator_is_its_power_law() -> None:
+def test_oscillator_variance_equals_its_power_law() -> None:
     """IEEE 1139's sum for the Allan variance, and the Hadamard variance of white and random-walk frequency."""
     tau = np.array([0.5, 3.0, 200.0])
     terms = theory.oscillator_terms(2e-19, 7e-21, 2e-20, ageing=3e-12)
@@ -194,7 +194,7 @@ def test_an_oscillator_is_its_power_law() -> None:
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_flicker_is_the_integral_over_its_spectrum(order: int) -> None:
+def test_flicker_variance_equals_the_integral_over_its_spectrum(order: int) -> None:
     """B^2 / (2 pi f) two-sided through the differences of means over tau, f in logarithmic steps: to 1e-5."""
     u = np.exp(np.linspace(math.log(1e-5), math.log(1e3), 2_000_001))
     shape = np.sin(np.pi * u) ** (2 * order) / (np.pi * u) ** 2 * 2.0 ** (2 * order - 2)
@@ -204,7 +204,7 @@ def test_flicker_is_the_integral_over_its_spectrum(order: int) -> None:
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_limits_of_a_drift(sampled: bool) -> None:
+def test_drift_in_the_limits_of_its_correlation_time(sampled: bool) -> None:
     """Of a long correlation time it is a random walk, of a short one white; nothing jumps where formulas change."""
     factors = np.array([1.0, 4.0, 90.0])
     long = theory.GaussMarkov(0.3, 1e12, sampled)
@@ -221,7 +221,7 @@ def test_limits_of_a_drift(sampled: bool) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_drift_of_the_phase_is_that_of_its_differences() -> None:
+def test_phase_drift_variances_equal_differences_of_its_covariance() -> None:
     drift = theory.PhaseGaussMarkov(2e-3, 7.0)
     for factor in (1, 10, 400):
         rho = np.exp(-np.arange(4) * factor / (RATE * 7.0))

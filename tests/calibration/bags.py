@@ -143,9 +143,9 @@ def times(scene: Scene) -> np.ndarray:
 
 def readings(scene: Scene) -> np.ndarray:
     """Return the readings (n, 3) of a scene."""
-    seen = (body(times(scene)) * MOUNTED).inv().apply(scene.field_w)
+    field_s = (body(times(scene)) * MOUNTED).inv().apply(scene.field_w)
     noise = np.random.default_rng(3).normal(0.0, scene.noise, (scene.count, 3))
-    return scene.unit * (seen @ scene.soft_iron.T + scene.bias + noise)
+    return scene.unit * (field_s @ scene.soft_iron.T + scene.bias + noise)
 
 
 def record(scene: Scene, away: np.ndarray | float = 0.0) -> Path:

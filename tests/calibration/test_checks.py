@@ -58,7 +58,7 @@ def test_invalid_arrays() -> None:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
-def test_the_row_that_is_not_finite_is_named(wrong: float) -> None:
+def test_non_finite_row_is_named(wrong: float) -> None:
     field = turning(50)
     field[[7, 31], 1] = wrong
     with pytest.raises(CalibrationError, match="field of row 7") as raised:
@@ -70,7 +70,7 @@ def test_the_row_that_is_not_finite_is_named(wrong: float) -> None:
         validate_rotation(turns, 50)
 
 
-def test_numbers_too_large_to_add_are_refused() -> None:
+def test_overflowing_numbers_are_an_error() -> None:
     with pytest.raises(CalibrationError, match="too large"):
         validate_field(np.full((4, 3), 1e308))
 
@@ -116,7 +116,7 @@ def test_saturated_readings_are_recognised(noise: float, step: float, axis: int,
 @pytest.mark.parametrize(
     "step", [0.0, 0.01, 0.15, *(pytest.param(step, marks=pytest.mark.compiled) for step in (0.5, 1.5))]
 )
-def test_quantised_readings_are_not_called_saturated(noise: float, step: float) -> None:
+def test_quantised_readings_are_not_reported_as_saturated(noise: float, step: float) -> None:
     for seed in range(20):
         field = turning(noise=noise, seed=seed)
         let_through(np.round(field / step) * step if step else field)
@@ -124,7 +124,7 @@ def test_quantised_readings_are_not_called_saturated(noise: float, step: float) 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_a_sensor_at_rest_is_not_called_saturated() -> None:
+def test_sensor_at_rest_is_not_reported_as_saturated() -> None:
     """Six positions, each held for a while, one of the axes at its extreme; noise below the step, here or there."""
     corners = 50.0 * np.concatenate((np.eye(3), -np.eye(3)))
     held = np.repeat(corners, 500, axis=0) + 0.02
@@ -134,7 +134,7 @@ def test_a_sensor_at_rest_is_not_called_saturated() -> None:
     let_through(held)
 
 
-def test_parts_are_the_whole_and_the_interpreter_agrees(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_blocks_give_the_same_sums_compiled_and_interpreted(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     field = np.round(turning(600, 0.2), 1)
     complete, parts, plain = SaturationCheck(), SaturationCheck(), SaturationCheck()
     complete.update(field)
@@ -147,7 +147,7 @@ def test_parts_are_the_whole_and_the_interpreter_agrees(interpreted: Callable[[A
     assert np.array_equal(complete.span, np.ptp(field, axis=0))
 
 
-def test_extreme_values_against_sorting() -> None:
+def test_extreme_values_equal_those_by_sorting() -> None:
     field = np.round(turning(500, 0.3), 0)
     saturation = SaturationCheck()
     saturation.update(field)
@@ -165,7 +165,7 @@ def test_extreme_values_against_sorting() -> None:
 @pytest.mark.parametrize(
     ("rows", "value"), [([7], -32768.0), ([7], 1e30), ([7], 1e100), ([9, 50, 51], -999.0), ([0], 400.0)]
 )
-def test_a_value_far_beyond_all_others_is_named_with_its_row(rows: list[int], value: float) -> None:
+def test_far_outlier_is_named_with_its_row(rows: list[int], value: float) -> None:
     field = turning(noise=0.3)
     field[rows, 2] = value
     text = refusal(field)
@@ -173,7 +173,7 @@ def test_a_value_far_beyond_all_others_is_named_with_its_row(rows: list[int], va
     assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in text
 
 
-def test_extremes_that_are_not_far_off() -> None:
+def test_moderate_extremes_are_not_reported() -> None:
     """A bump of as much as all others span, six positions without noise, and readings at rest but for a turn."""
     field = turning()
     field[7, 2] = 150.0
@@ -183,7 +183,7 @@ def test_extremes_that_are_not_far_off() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_readings_that_are_exactly_zero_are_counted() -> None:
+def test_exactly_zero_readings_are_counted() -> None:
     field = turning()
     field[[30, 40, 3999]] = 0.0
     field[50, :2] = 0.0
@@ -196,7 +196,7 @@ def test_readings_that_are_exactly_zero_are_counted() -> None:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("count", [1, SUBSAMPLE_SIZE, SUBSAMPLE_SIZE + 1, 100_000])
-def test_a_subsample_is_the_same_however_the_record_is_cut(count: int) -> None:
+def test_subsample_does_not_depend_on_block_size(count: int) -> None:
     rows = np.arange(2.0 * count).reshape(count, 2)
     complete = Subsample(2)
     complete.update(rows)
@@ -210,7 +210,7 @@ def test_a_subsample_is_the_same_however_the_record_is_cut(count: int) -> None:
         assert parts.index.tobytes() == complete.index.tobytes()
 
 
-def test_a_subsample_has_one_row_of_each_block_and_misses_no_period() -> None:
+def test_subsample_has_one_row_per_block_and_covers_every_period() -> None:
     """Of 3125 rows a share of 1/p in each phase of a period p, within 5 deviations of a fair draw."""
     subsample = Subsample(1)
     subsample.update(np.zeros((100_000, 1)))
@@ -220,7 +220,7 @@ def test_a_subsample_has_one_row_of_each_block_and_misses_no_period() -> None:
         assert (np.abs(counts - 3125 / period) < 5.0 * math.sqrt(3125 / period)).all(), period
 
 
-def test_the_interpreter_makes_the_same_subsample(
+def test_compiled_and_interpreted_subsamples_agree(
     interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.arange(20_000.0)[:, None]
@@ -235,7 +235,7 @@ def test_the_interpreter_makes_the_same_subsample(
 
 
 @pytest.mark.requirement("FAC-7")
-def test_masked_readings_are_refused_and_switches_are_booleans() -> None:
+def test_masked_readings_and_non_boolean_options_are_an_error() -> None:
     field = turning(50)
     with pytest.raises(CalibrationError, match="masked in part") as raised:
         validate_field(np.ma.masked_array(field, mask=field > 49.0))

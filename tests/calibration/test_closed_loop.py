@@ -78,7 +78,9 @@ UNEVEN = (Noise(stddev=3e-7), Noise(stddev=4e-7), Noise(stddev=9e-7))
 
 
 @cache
-def simulated(iron: tuple[float, ...], noises: tuple[Noise, ...], seeds: int = SEEDS) -> tuple[Vectors, Quaternions]:
+def simulate_readings(
+    iron: tuple[float, ...], noises: tuple[Noise, ...], seeds: int = SEEDS
+) -> tuple[Vectors, Quaternions]:
     """Return readings (seeds, n, 3) T and the sensor's attitudes (n, 4)."""
     run = ns.simulate(world(sheet(iron, noises)), DURATION, seed=11, runs=seeds, truth_rate=RATE)
     attitude = Rotation.from_quat(run.truth["robot::base"].orientation, scalar_first=True)
@@ -108,7 +110,7 @@ def square(found: Calibration, truth: Truth) -> float:
     return float(((axes[:, free].T @ (error(found, truth) / unit)) ** 2 / values[free]).sum())
 
 
-def hold(squares: list[float], freedom: int) -> None:
+def check_chi_squared(squares: list[float], freedom: int) -> None:
     """Demand that the squares are chi-squared: their sum, and how many are beyond the 99th percentile."""
     count = len(squares)
     low, high = chi2.ppf([FALSE_ALARM / 4.0, 1.0 - FALSE_ALARM / 4.0], freedom * count)
@@ -120,61 +122,61 @@ def hold(squares: list[float], freedom: int) -> None:
 
 @pytest.mark.requirement("FAC-7", "FAC-6")
 @pytest.mark.parametrize(("noises", "seeds"), [(UNEVEN, SEEDS), ((WHITE,) * 3, 200)], ids=["uneven", "even"])
-def test_known_attitude_within_its_covariance(noises: tuple[Noise, ...], seeds: int) -> None:
-    field, attitude = simulated(ASYMMETRIC, noises, seeds)
+def test_known_attitude_calibration_is_within_its_covariance(noises: tuple[Noise, ...], seeds: int) -> None:
+    field, attitude = simulate_readings(ASYMMETRIC, noises, seeds)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
-    assert all(one.degrees_of_freedom == 14 for one in found)
-    hold([square(one, declared(ASYMMETRIC)) for one in found], 14)
+    assert all(calibration.degrees_of_freedom == 14 for calibration in found)
+    check_chi_squared([square(calibration, declared(ASYMMETRIC)) for calibration in found], 14)
     # White residuals are called others once in a million times, so once at most in 400 but for a chance of 8e-8.
-    assert sum(not one.verdict.whiteness.white for one in found) <= 1
-    assert sum(not one.verdict.ok for one in found) <= 1
+    assert sum(not calibration.verdict.whiteness.white for calibration in found) <= 1
+    assert sum(not calibration.verdict.ok for calibration in found) <= 1
 
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("iron", "known", "freedom"), [(False, False, 6), (True, True, 12), (False, True, 4)])
-def test_fewer_unknowns_within_their_covariance(iron: bool, known: bool, freedom: int) -> None:
+def test_reduced_calibrations_are_within_their_covariance(iron: bool, known: bool, freedom: int) -> None:
     matrix = ASYMMETRIC if iron else (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-    field, attitude = simulated(matrix, UNEVEN, 200)
+    field, attitude = simulate_readings(matrix, UNEVEN, 200)
     truth = declared(matrix)
     direction = truth.direction if known else None
     found = [ns.calibration.known_attitude(rows, attitude, soft_iron=iron, direction=direction) for rows in field]
-    assert all(one.degrees_of_freedom == freedom for one in found)
-    hold([square(one, truth) for one in found], freedom)
+    assert all(calibration.degrees_of_freedom == freedom for calibration in found)
+    check_chi_squared([square(calibration, truth) for calibration in found], freedom)
 
 
 @pytest.mark.requirement("FAC-7")
-def test_the_calibrated_field_is_the_earths_within_its_covariance() -> None:
+def test_calibrated_field_equals_the_true_field_within_its_covariance() -> None:
     """Fresh attitudes, without the sensor's own noise, mapped back to the earth's field."""
-    field, attitude = simulated(ASYMMETRIC, (WHITE,) * 3, 200)
+    field, attitude = simulate_readings(ASYMMETRIC, (WHITE,) * 3, 200)
     truth, turns = declared(ASYMMETRIC), Rotation.random(50, rng=np.random.default_rng(5))
     strength = float(np.linalg.norm(FIELD_W))
-    seen = turns.inv().apply(truth.direction)
-    fresh = truth.scale * seen @ truth.soft_iron.T + truth.bias
+    field_s = turns.inv().apply(truth.direction)
+    fresh = truth.scale * field_s @ truth.soft_iron.T + truth.bias
     for rows in field[:50]:
         found = ns.calibration.known_attitude(rows, attitude, strength=strength)
-        off = found.apply(fresh) / strength - seen
+        off = found.apply(fresh) / strength - field_s
         # A vector's error is one combination on each axis: 50 x 50 x 3 of them within 6.6 deviations at 1e-6 together.
         assert np.linalg.norm(off, axis=1).max() < 6.6 * np.sqrt(3.0) * found.verdict.max_relative_stddev
 
 
 @pytest.mark.requirement("FAC-7")
-def test_drift_is_seen_and_the_covariance_covers_it() -> None:
+def test_drift_is_detected_and_covered_by_the_covariance() -> None:
     """A drift of 1 s correlation and the size of the noise: never called white, no surer than it is."""
     drifting = Noise(stddev=4e-7, dynamic_bias_stddev=4e-7 * np.sqrt(2.0), dynamic_bias_correlation_time=1.0)
-    field, attitude = simulated(ASYMMETRIC, (drifting,) * 3, 100)
+    field, attitude = simulate_readings(ASYMMETRIC, (drifting,) * 3, 100)
     found = [ns.calibration.known_attitude(rows, attitude) for rows in field]
-    assert not any(one.verdict.whiteness.white or one.verdict.ok for one in found)
-    assert all(any("are correlated" in reason for reason in one.verdict.reasons) for one in found)
-    squares = [square(one, declared(ASYMMETRIC)) for one in found]
+    assert not any(calibration.verdict.whiteness.white or calibration.verdict.ok for calibration in found)
+    assert all(any("are correlated" in reason for reason in calibration.verdict.reasons) for calibration in found)
+    squares = [square(calibration, declared(ASYMMETRIC)) for calibration in found]
     assert np.mean(squares) < 14.0
     plain = [value * one.verdict.whiteness.inflation for value, one in zip(squares, found, strict=True)]
     assert np.mean(plain) > 5.0 * 14.0  # what the uninflated covariance would have claimed
 
 
 @pytest.mark.requirement("FAC-7", "FAC-6")
-def test_ellipsoid_within_its_covariance() -> None:
-    field, _ = simulated(SYMMETRIC, (WHITE,) * 3)
+def test_ellipsoid_calibration_is_within_its_covariance() -> None:
+    field, _ = simulate_readings(SYMMETRIC, (WHITE,) * 3)
     found = [ns.calibration.ellipsoid(rows) for rows in field]
-    assert all(one.degrees_of_freedom == 9 for one in found)
-    assert all(one.direction is None for one in found)
-    hold([square(one, declared(SYMMETRIC)) for one in found], 9)
+    assert all(calibration.degrees_of_freedom == 9 for calibration in found)
+    assert all(calibration.direction is None for calibration in found)
+    check_chi_squared([square(calibration, declared(SYMMETRIC)) for calibration in found], 9)

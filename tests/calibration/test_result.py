@@ -24,7 +24,7 @@ NAMES = ("scale", *(f"{what}.{axis}" for what in ("direction", "bias") for axis 
 NAMES += tuple(f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz")
 
 
-def made() -> Calibration:
+def make_calibration() -> Calibration:
     deviation = np.arange(1.0, 17.0) / 100.0
     return Calibration(
         method="known attitude",
@@ -44,32 +44,32 @@ def made() -> Calibration:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_apply_undoes_the_model() -> None:
+def test_apply_inverts_the_model() -> None:
     """m = scale S u + bias by the definition, and back to strength u."""
-    seen = np.random.default_rng(1).normal(size=(20, 3))
-    seen /= np.linalg.norm(seen, axis=1)[:, None]
-    readings = np.array([48.0 * (IRON @ u) + [10.0, -20.0, 30.0] for u in seen])
-    assert np.allclose(made().apply(readings), 50.0 * seen, rtol=0.0, atol=1e-12)
-    own = replace(made(), strength=None)
-    assert np.allclose(own.apply(readings), 48.0 * seen, rtol=0.0, atol=1e-12)
-    assert np.allclose(made().apply(readings[0]), 50.0 * seen[0], rtol=0.0, atol=1e-12)
+    field_s = np.random.default_rng(1).normal(size=(20, 3))
+    field_s /= np.linalg.norm(field_s, axis=1)[:, None]
+    readings = np.array([48.0 * (IRON @ u) + [10.0, -20.0, 30.0] for u in field_s])
+    assert np.allclose(make_calibration().apply(readings), 50.0 * field_s, rtol=0.0, atol=1e-12)
+    unscaled = replace(make_calibration(), strength=None)
+    assert np.allclose(unscaled.apply(readings), 48.0 * field_s, rtol=0.0, atol=1e-12)
+    assert np.allclose(make_calibration().apply(readings[0]), 50.0 * field_s[0], rtol=0.0, atol=1e-12)
 
 
-def test_the_printed_formula_is_the_one_applied() -> None:
+def test_printed_formula_equals_apply() -> None:
     """The numbers are read from the text and the formula done by hand."""
-    text = made().formula
+    text = make_calibration().formula
     bias = [float(value) for value in re.search(r"bias = \((.*)\) uT", text).group(1).split(",")]
     rows = [[float(v) for v in row.split(",")] for row in re.findall(r"^\s+\[(.*)\]$", text, re.MULTILINE)]
     reading = np.array([33.0, 11.0, -7.0])
     by_hand = [sum(m * (r - b) for m, r, b in zip(row, reading, bias, strict=True)) for row in rows]
-    assert np.allclose(by_hand, made().apply(reading), rtol=1e-7, atol=0.0)
+    assert np.allclose(by_hand, make_calibration().apply(reading), rtol=1e-7, atol=0.0)
     assert "of length 50 uT" in text
-    assert "of length 48 uT" in replace(made(), strength=None).formula
-    assert "uT" not in replace(made(), unit=None).formula
+    assert "of length 48 uT" in replace(make_calibration(), strength=None).formula
+    assert "uT" not in replace(make_calibration(), unit=None).formula
 
 
-def test_the_text_has_every_number_with_deviation_and_unit() -> None:
-    text = str(made())
+def test_text_has_every_number_with_deviation_and_unit() -> None:
+    text = str(make_calibration())
     assert "scale      48 +- 0.01 uT" in text
     assert "bias       (10 +- 0.05, -20 +- 0.06, 30 +- 0.07) uT" in text
     assert "direction  (0 +- 0.02, 0.6 +- 0.03, -0.8 +- 0.04) in the world" in text
@@ -77,27 +77,29 @@ def test_the_text_has_every_number_with_deviation_and_unit() -> None:
     assert "residual   0.3 uT per axis" in text
     assert "1000 readings" in text
     assert text.endswith("- tilt it")
-    assert made().formula in text
-    plain = replace(made(), direction=None, covariance=np.diag([1.0]), names=("scale",), degrees_of_freedom=1)
+    assert make_calibration().formula in text
+    plain = replace(
+        make_calibration(), direction=None, covariance=np.diag([1.0]), names=("scale",), degrees_of_freedom=1
+    )
     assert "direction" not in str(plain)
     assert "bias       (10, -20, 30) uT" in str(plain)
 
 
-def test_missing_rows_stay_missing() -> None:
+def test_invalid_rows_stay_invalid() -> None:
     readings = np.array([[math.nan, 1.0, 2.0], [1.0, 2.0, 3.0]])
-    calibrated = made().apply(readings)
+    calibrated = make_calibration().apply(readings)
     assert np.isnan(calibrated[0]).all()
     assert np.isfinite(calibrated[1]).all()
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (5, 4), (2, 5, 3)])
-def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+def test_other_shapes_are_an_error(shape: tuple[int, ...]) -> None:
     with pytest.raises(CalibrationError, match=re.escape(str(shape))):
-        made().apply(np.zeros(shape))
+        make_calibration().apply(np.zeros(shape))
 
 
 def test_results_are_read_only() -> None:
-    found = made()
+    found = make_calibration()
     assert found.direction is not None
     for array in (found.bias, found.soft_iron, found.covariance, found.direction):
         with pytest.raises(ValueError, match="read-only"):
@@ -106,7 +108,7 @@ def test_results_are_read_only() -> None:
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_file_round_trip_is_exact(tmp_path: Path, plain: bool) -> None:
-    found = replace(made(), direction=None, strength=None, unit=None) if plain else made()
+    found = replace(make_calibration(), direction=None, strength=None, unit=None) if plain else make_calibration()
     found.save(tmp_path / "mag.json")
     back = Calibration.load(tmp_path / "mag.json")
     assert str(back) == str(found)
@@ -131,7 +133,7 @@ def test_file_of_another_program_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "mag.json"
     with pytest.raises(CalibrationError, match="does not exist"):
         Calibration.load(file)
-    made().save(file)
+    make_calibration().save(file)
     good = json.loads(file.read_text(encoding="utf-8"))
     wrong: dict[str, object] = {
         "format": "navsense calibration 9",
@@ -155,32 +157,32 @@ def test_file_of_another_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError, match="folder"):
         Calibration.load(tmp_path)
     with pytest.raises(CalibrationError, match=re.escape(str(tmp_path))):
-        made().save(tmp_path)
+        make_calibration().save(tmp_path)
 
 
 @pytest.mark.requirement("FAC-7")
-def test_a_row_gives_the_same_alone_and_among_others() -> None:
+def test_result_of_a_row_does_not_depend_on_other_rows() -> None:
     readings = 50.0 * np.random.default_rng(2).normal(size=(257, 3))
-    together = made().apply(readings)
-    assert together.tobytes() == np.array([made().apply(row) for row in readings]).tobytes()
-    assert together[::2].tobytes() == made().apply(readings[::2]).tobytes()
+    together = make_calibration().apply(readings)
+    assert together.tobytes() == np.array([make_calibration().apply(row) for row in readings]).tobytes()
+    assert together[::2].tobytes() == make_calibration().apply(readings[::2]).tobytes()
 
 
 @pytest.mark.parametrize("wrong", ["a", [[1.0, 2.0, 3.0], [1.0, 2.0]], np.zeros((2, 3), dtype=complex), None])
 def test_missing_readings_are_not_corrected(wrong: object) -> None:
     with pytest.raises(CalibrationError, match=r"field: .*must be numbers \(n, 3\) or \(3,\)"):
-        made().apply(wrong)  # type: ignore[arg-type]
+        make_calibration().apply(wrong)  # type: ignore[arg-type]
 
 
 def test_masked_rows_are_missing() -> None:
     masked = np.ma.masked_array(np.ones((3, 3)), mask=[[False] * 3, [False, True, False], [False] * 3])
-    assert np.isnan(made().apply(masked)).any(axis=1).tolist() == [False, True, False]
+    assert np.isnan(make_calibration().apply(masked)).any(axis=1).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
-def test_copies_are_read_only_too(copied: Callable[[Calibration], Calibration]) -> None:
-    again = copied(made())
-    assert str(again) == str(made())
+def test_copies_are_read_only(copied: Callable[[Calibration], Calibration]) -> None:
+    again = copied(make_calibration())
+    assert str(again) == str(make_calibration())
     assert again.direction is not None
     for array in (again.bias, again.soft_iron, again.covariance, again.direction):
         with pytest.raises(ValueError, match="read-only"):
@@ -188,9 +190,9 @@ def test_copies_are_read_only_too(copied: Callable[[Calibration], Calibration]) 
 
 
 @pytest.mark.requirement("FAC-7")
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CalibrationError) as raised:
-        made().save(tmp_path / "none" / "mag.json")
+        make_calibration().save(tmp_path / "none" / "mag.json")
     assert raised.value.remedy == f"make the folder {tmp_path / 'none'} first"
 
 
@@ -226,9 +228,9 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         ("verdict.whiteness.span", 0),
     ],
 )
-def test_damaged_entries_are_refused(tmp_path: Path, place: str, value: object) -> None:
+def test_damaged_entries_are_an_error(tmp_path: Path, place: str, value: object) -> None:
     path = tmp_path / "mag.json"
-    made().save(path)
+    make_calibration().save(path)
     entries = json.loads(path.read_text())
     *folders, name = place.split(".")
     inner = entries

@@ -13,7 +13,7 @@ from navsense.core.errors import CalibrationError
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 
 
-def test_one_field_in_every_unit() -> None:
+def test_field_has_the_same_value_in_every_unit() -> None:
     """Half a gauss: 50 microtesla by the definitions of the units."""
     same = {"T": 5e-5, "mT": 0.05, "uT": 50.0, "nT": 50000.0, "G": 0.5, "mG": 500.0}
     assert set(same) == set(MAGNETIC_FIELD_UNITS)
@@ -26,7 +26,7 @@ def test_one_field_in_every_unit() -> None:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("declared", sorted(MAGNETIC_FIELD_UNITS))
 @pytest.mark.parametrize("likely", sorted(MAGNETIC_FIELD_UNITS))
-def test_a_wrong_unit_is_named(declared: str, likely: str) -> None:
+def test_wrong_unit_is_named(declared: str, likely: str) -> None:
     """Factors of 1e3, 1e4, 1e5, 1e7 and 1e9 among them."""
     value = 4.8e-5 / MAGNETIC_FIELD_UNITS[likely]
     if declared == likely:
@@ -40,7 +40,7 @@ def test_a_wrong_unit_is_named(declared: str, likely: str) -> None:
         validate_strength(value, declared)
 
 
-def test_every_field_of_the_earth_is_believed_and_its_unit_found() -> None:
+def test_every_earth_field_is_accepted_and_its_unit_inferred() -> None:
     """22 and 67 microtesla are the least and the most of the World Magnetic Model on the surface."""
     for tesla in (22e-6, 45e-6, 67e-6):
         for unit, factor in MAGNETIC_FIELD_UNITS.items():
@@ -62,7 +62,7 @@ def test_numbers_without_a_unit_are_not_checked() -> None:
 
 
 @pytest.mark.parametrize(("scale", "fits"), [(150.0, True), (150.1, False), (16.67, True), (16.6, False)])
-def test_a_known_strength_bounds_the_scale_by_a_factor_of_three(scale: float, fits: bool) -> None:
+def test_known_strength_bounds_the_scale_by_a_factor_of_three(scale: float, fits: bool) -> None:
     if fits:
         check_scale(min(scale, 149.9), "uT", 50.0)
     else:
@@ -70,7 +70,7 @@ def test_a_known_strength_bounds_the_scale_by_a_factor_of_three(scale: float, fi
             check_scale(scale, "uT", 50.0)
 
 
-def test_the_known_strength_alone_can_refuse() -> None:
+def test_known_strength_alone_can_raise_an_error() -> None:
     with pytest.raises(CalibrationError, match="within a factor of 3 of the known strength, 25"):
         check_scale(80.0, "uT", 25.0)
 
@@ -81,20 +81,20 @@ def test_invalid_strength(strength: float) -> None:
         validate_strength(strength, "T")
 
 
-def test_an_unknown_unit_lists_the_known_ones() -> None:
+def test_unknown_unit_error_lists_the_known_units() -> None:
     with pytest.raises(CalibrationError, match="nT"):
         validate_unit("tesla")
     assert validate_unit(None) is None
 
 
 @pytest.mark.requirement("FAC-7")
-def test_a_known_strength_needs_no_unit_to_be_compared() -> None:
+def test_known_strength_is_compared_without_a_unit() -> None:
     check_scale(48e3, None, 50e3)
     with pytest.raises(CalibrationError, match=r"strength of the field: 4.8e\+04; must be within a factor of 3"):
         check_scale(48e3, None, 48e-6)
 
 
-def test_bounds_and_kinds_of_a_strength() -> None:
+def test_strength_bounds_and_types() -> None:
     assert validate_strength(10, "uT") == 10.0
     assert validate_strength(150.0, "uT") == 150.0
     for kind in (np.float32(50.0), np.int64(50), np.array(50.0)):

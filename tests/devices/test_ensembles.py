@@ -61,14 +61,14 @@ def ensembles(
     ("degrees", "count"),
     [(0.0, 0), (1e-13, 0), (-1e-13, 0), (0.004, 0), (-0.004, 0), (0.006, 1), (-0.006, 35999), (-0.014, 35999)],
 )
-def test_north_is_zero_from_either_side(tmp_path: Path, degrees: float, count: int) -> None:
+def test_heading_near_north_is_rounded_to_hundredths_of_a_degree(tmp_path: Path, degrees: float, count: int) -> None:
     """To the nearest count of 0.01 degrees, of which a turn has 36 000."""
     earth, _ = ensembles(tmp_path, SHEET, rotation=from_rpy(0.0, 0.0, math.radians(90.0 - degrees)))
     assert np.rint(np.degrees(earth["heading"]) * 100.0).tolist() == [count] * len(earth["heading"])
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_a_whole_turn_is_north() -> None:
+def test_heading_of_a_full_turn_is_zero() -> None:
     """What is left of a heading of -1e-17 by a turn is the turn itself, to a double."""
     assert -1e-17 % math.tau == math.tau
     assert round_heading(np.array([-1e-17, 0.0, math.tau, math.nextafter(math.tau, 0.0)])).tolist() == [0.0] * 4
@@ -80,9 +80,9 @@ def test_profile_remains_without_the_bottom(tmp_path: Path) -> None:
     """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
     spec = replace(SHEET, motion_compensated=True)
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
-    whole, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
+    complete, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
     rows = np.array([False, False, True, True, False, False])
-    for clean, hurt, good in zip(whole, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):
+    for clean, hurt, good in zip(complete, struck, ([0.0, 0.0, 1.0, 0.0], [0.0] * 4), strict=True):
         for name in ("velocity", "percent_good", "echo", "correlation"):
             assert np.array_equal(hurt[name], clean[name], equal_nan=True)
         assert np.isnan(hurt["bottom_velocity"]).all(axis=1).tolist() == rows.tolist()
@@ -93,7 +93,7 @@ def test_profile_remains_without_the_bottom(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_three_beams_over_the_bottom_are_counted_as_three(tmp_path: Path) -> None:
+def test_three_beam_bottom_solutions_are_counted_as_three(tmp_path: Path) -> None:
     """A tilt makes all beams of different lengths; the longest one hears no bottom."""
     slants = np.sort(ensembles(tmp_path, SHEET)[0]["bottom_range"][0]) / math.cos(math.radians(20.0))
     assert np.diff(slants).min() > 0.02, "m: ranges are of centimetres"
@@ -109,7 +109,7 @@ def test_three_beams_over_the_bottom_are_counted_as_three(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_percentages_are_of_solutions_or_of_beams(tmp_path: Path) -> None:
+def test_percent_good_counts_solutions_or_beams(tmp_path: Path) -> None:
     """Pings are rejected beyond one deviation of the error velocity, stddev / (sqrt 2 sin 20 degrees)."""
     sigma, pings = 0.05, 20
     limit = sigma / (math.sqrt(2.0) * math.sin(math.radians(20.0)))
@@ -135,7 +135,7 @@ def test_percentages_are_of_solutions_or_of_beams(tmp_path: Path) -> None:
         ({"pings": 1, "ping_interval": 0.1}, [0, 0, 0]),
     ],
 )
-def test_pings_are_as_far_apart_as_in_the_sheet(tmp_path: Path, more: dict[str, Any], spacing: list[int]) -> None:
+def test_ping_interval_equals_the_spec(tmp_path: Path, more: dict[str, Any], spacing: list[int]) -> None:
     spec = replace(SHEET, **{"propagation": True, "pings": 4, "sound": Sound(1500.0), "processing_time": 0.05} | more)
     path = tmp_path / "a.pd0"
     ns.record(world_of(spec, rotation=LEVEL), path, spec.duration + 1.5)
@@ -143,7 +143,7 @@ def test_pings_are_as_far_apart_as_in_the_sheet(tmp_path: Path, more: dict[str, 
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_a_reading_that_says_less_is_refused() -> None:
+def test_reading_with_missing_arrays_is_an_error() -> None:
     world = world_of(SHEET)
     run = ns.simulate(world, 2.0)
     one = run["auv::base::adcp"]

@@ -24,7 +24,7 @@ def axes(azimuths: FloatArray, *, up: bool, angle: float = 0.5) -> FloatArray:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_the_figures_of_rdi() -> None:
+def test_transformation_equals_rdi_values() -> None:
     with RDI.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             a, b, d = (float(row[name]) for name in "abd")
@@ -35,19 +35,19 @@ def test_the_figures_of_rdi() -> None:
             )
 
 
-def test_three_beams_take_the_error_for_nothing() -> None:
-    whole = np.array((0.3, -0.2, 0.5, -0.4))  # b1 + b2 = b3 + b4
+def test_three_beam_solution_assumes_zero_error_velocity() -> None:
+    complete = np.array((0.3, -0.2, 0.5, -0.4))  # b1 + b2 = b3 + b4
     for missing in range(4):
-        beams = whole.copy()
+        beams = complete.copy()
         beams[missing] = math.nan
         found = rdi_frames.solve_velocity(beams, 0.4)
-        assert found[:3] == pytest.approx(rdi_frames.solve_velocity(whole, 0.4)[:3], rel=1e-12, abs=0.0)
+        assert found[:3] == pytest.approx(rdi_frames.solve_velocity(complete, 0.4)[:3], rel=1e-12, abs=0.0)
         assert math.isnan(found[3])
     assert np.isnan(rdi_frames.solve_velocity(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
 
 
 @pytest.mark.parametrize("up", [False, True])
-def test_rotations_and_their_angles(up: bool) -> None:
+def test_rotations_round_trip_to_angles(up: bool) -> None:
     rng = np.random.default_rng(2)
     heading, pitch, roll = rng.uniform(0.0, 6.28, 200), *rng.uniform(-1.2, 1.2, (2, 200))
     found = rdi_frames.make_rotation(heading, pitch, roll, looks_up=up)
@@ -62,7 +62,7 @@ def test_rotations_and_their_angles(up: bool) -> None:
 
 @pytest.mark.parametrize("up", [False, True])
 @pytest.mark.parametrize("first", [0.0, 10.0, 44.0, 45.0, 80.0, -45.0, -30.0])
-def test_where_beams_are_mounted(first: float, up: bool) -> None:
+def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
     azimuths = first + np.array((180.0, 0.0, 270.0, 90.0))
     looks = axes(azimuths, up=up)
     found = rdi_frames.find_mounting(looks, "s")
@@ -91,6 +91,6 @@ def test_where_beams_are_mounted(first: float, up: bool) -> None:
     ],
     ids=["three", "askew", "sideways", "two angles"],
 )
-def test_beams_that_rdi_does_not_have(looks: FloatArray) -> None:
+def test_non_rdi_beam_geometry_is_an_error(looks: FloatArray) -> None:
     with pytest.raises(RecordingError, match="beams of sensor 'a::b'; this format requires four beams"):
         rdi_frames.find_mounting(looks, "a::b")

@@ -27,7 +27,7 @@ def real(shared_data: Path) -> bytes:
     return (shared_data / "adcp" / "ooi_moored_wh_ensemble300.pd0").read_bytes()
 
 
-def some(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
+def make_arrays(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
     """Return arrays of every type, some leader fields given."""
     rng = np.random.default_rng(seed)
     shape = (count, cells, 4)
@@ -54,7 +54,7 @@ def some(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
+def test_real_ensemble_round_trips_bytewise(real: bytes) -> None:
     found = pd0.decode(real)
     (part,) = found.blocks
     assert not found.skipped
@@ -74,7 +74,7 @@ def test_a_real_ensemble_comes_back_byte_for_byte(real: bytes) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_a_real_ensemble_gives_the_published_velocities(real: bytes) -> None:
+def test_real_ensemble_has_the_published_velocities(real: bytes) -> None:
     """From the bytes to the earth's frame; four places are printed, and six of the error velocity, cut off."""
     arrays = pd0.decode(real).blocks[0].arrays
     up = bool(arrays["system"][0] >> 7 & 1)
@@ -90,7 +90,7 @@ def test_a_real_ensemble_gives_the_published_velocities(real: bytes) -> None:
     assert np.abs(own[:, 3] - [row["error_m_s"] for row in rows]).max() < 1.01e-6
 
 
-def by_hand(arrays: dict[str, Any], row: int) -> bytes:
+def encode_reference(arrays: dict[str, Any], row: int) -> bytes:
     """Return one ensemble of a leader, a velocity of one cell and a bottom track, field by field."""
     fixed = struct.pack("<HBBH", 0, 51, 40, 0x410B) + bytes((1, 0, 4, 1)) + struct.pack("<HHH", 2, 200, 88)
     fixed = fixed.ljust(25, b"\0") + bytes((0x1F,)) + struct.pack("<hh", 4500, -100)
@@ -109,12 +109,12 @@ def by_hand(arrays: dict[str, Any], row: int) -> bytes:
     offsets = [6 + 2 * len(types) + sum(map(len, types[:i])) for i in range(len(types))]
     size = offsets[-1] + len(bottom) + 2
     head = b"\x7f\x7f" + struct.pack("<HBB4H", size, 0, len(types), *offsets)
-    whole = head + b"".join(types) + bytes(2)
-    return whole + struct.pack("<H", sum(whole) & 0xFFFF)
+    complete = head + b"".join(types) + bytes(2)
+    return complete + struct.pack("<H", sum(complete) & 0xFFFF)
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_fields_lie_where_the_manual_has_them() -> None:
+def test_fields_are_at_the_offsets_of_the_manual() -> None:
     """Limits: ranges of 24 bits, velocities that do not fit or are unknown, numbers beyond 16 bits."""
     degree = math.radians(1.0)
     velocity = np.array([[32.767, -32.767, 32.768, math.nan], [1.0004, -0.0006, -99.0, math.inf]])
@@ -132,7 +132,7 @@ def test_fields_lie_where_the_manual_has_them() -> None:
         "layer_far": 9.0, "rest_0600": np.zeros(4),
     }  # fmt: skip
     made = pd0.encode(arrays)
-    assert made == b"".join(by_hand({**arrays, "counts": counts}, row) for row in range(2))
+    assert made == b"".join(encode_reference({**arrays, "counts": counts}, row) for row in range(2))
     back = pd0.decode(made).blocks[0].arrays
     assert back["bottom_range"][0] == pytest.approx([700.0, math.nan, 167_772.15, 1.0], nan_ok=True, rel=1e-12, abs=0.0)
     assert np.isnan(back["velocity"][:, 0]).tolist() == [[False, False, True, True]] * 2
@@ -142,15 +142,15 @@ def test_fields_lie_where_the_manual_has_them() -> None:
 @settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**31))
 def test_decoded_arrays_encode_to_the_same_bytes(count: int, cells: int, seed: int) -> None:
-    made = pd0.encode(some(count, cells, seed))
+    made = pd0.encode(make_arrays(count, cells, seed))
     (part,) = pd0.decode(made).blocks
     assert len(part) == count
     assert pd0.encode(part.arrays, part.types) == made
     assert pd0.decode(made).blocks[0].arrays["number"].tolist() == list(range(65_535, 65_535 + count))
 
 
-def test_layouts_may_change_and_bytes_may_be_damaged() -> None:
-    one, other = pd0.encode(some(4)), pd0.encode(some(3, 5))
+def test_changed_layouts_and_damaged_bytes_are_read() -> None:
+    one, other = pd0.encode(make_arrays(4)), pd0.encode(make_arrays(3, 5))
     size = len(one) // 4
     hurt = bytearray(one)
     hurt[size + 40] ^= 1
@@ -172,10 +172,10 @@ def test_bytes_without_an_ensemble_are_an_error(data: bytes) -> None:
 @settings(max_examples=40)
 @given(st.binary(max_size=200), st.integers(0, 10_000), st.binary(min_size=1, max_size=20))
 def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: bytes) -> None:
-    whole = pd0.encode(some(6))
-    size = len(whole) // 6
-    at = place % (len(whole) - len(patch))
-    hurt = whole[:at] + patch + whole[at + len(patch) :]
+    complete = pd0.encode(make_arrays(6))
+    size = len(complete) // 6
+    at = place % (len(complete) - len(patch))
+    hurt = complete[:at] + patch + complete[at + len(patch) :]
     hit = range(at // size, (at + len(patch) - 1) // size + 1)
     try:
         found = pd0.decode(before + hurt)
@@ -188,14 +188,14 @@ def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: byte
     ) == len(before + hurt)
 
 
-def test_an_ensemble_that_is_too_long_is_refused() -> None:
+def test_too_long_ensemble_is_an_error() -> None:
     with pytest.raises(RecordingError, match="must be at most 65535; record fewer cells"):
         pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 
-def test_ensembles_without_a_variable_leader_come_back() -> None:
+def test_ensembles_without_a_variable_leader_round_trip() -> None:
     """Other loggers may leave it out: the bytes are kept, but nothing tells the time."""
-    made = pd0.encode(some(4), ("0000", "0100", "0600"))
+    made = pd0.encode(make_arrays(4), ("0000", "0100", "0600"))
     (part,) = pd0.decode(made).blocks
     assert (len(part), "number" in part.arrays) == (4, False)
     assert pd0.encode(part.arrays, part.types) == made
@@ -211,7 +211,7 @@ def test_ensembles_without_size_are_errors(arrays: dict[str, Any]) -> None:
 
 @settings(max_examples=50)
 @given(st.integers(-(10**18), 4 * 10**18))
-def test_the_clock_is_that_of_the_calendar(stamp: int) -> None:
+def test_clock_fields_follow_the_calendar(stamp: int) -> None:
     fields = pd0.encode_rtc(np.array([stamp]))
     nearest = (stamp + 5_000_000) // 10_000_000 * 10_000_000
     assert pd0.decode_stamps(fields).tolist() == [nearest]

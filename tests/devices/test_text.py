@@ -37,7 +37,7 @@ def ping(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_lines_as_water_linked_prints_them() -> None:
+def test_lines_equal_water_linked_output() -> None:
     lines = (ORACLES / "waterlinked" / "pd6.txt").read_text(encoding="ascii").splitlines()
     given_ = {"bottom_instrument": (0.123, -0.42, 2.0, 0.0), "bottom_ship": (-0.42, 0.123, 2.0), "bottom_range": 5.32}
     made = pd6.encode(ping(**given_)).decode("ascii")
@@ -48,7 +48,7 @@ def test_lines_as_water_linked_prints_them() -> None:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_lines_as_teledyne_prints_them() -> None:
+def test_lines_equal_teledyne_output() -> None:
     found, skipped = pd6.decode((ORACLES / "pathfinder" / "pd6.txt").read_bytes())
     assert skipped == 0
     angles = [math.degrees(found[name][0]) for name in ("pitch", "roll", "heading")]
@@ -80,7 +80,7 @@ def test_pd6_limits_and_damage() -> None:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_water_linked_has_no_crumbs_of_covariances() -> None:
+def test_water_linked_covariance_has_no_rounding_residue() -> None:
     """What turning leaves of a part that is none is 0; a small part of its own stays."""
     square = np.diag((4e-5, 4e-5, 7e-6)) + 1.5e-36
     square[0, 1] = square[1, 0] = 3e-12
@@ -92,7 +92,7 @@ def test_water_linked_has_no_crumbs_of_covariances() -> None:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_the_example_of_water_linked() -> None:
+def test_water_linked_example_is_reproduced() -> None:
     """Its merit, and its velocity, which the covariance's weights give from one order of the transducers alone."""
     text = (ORACLES / "waterlinked" / "velocity.json").read_bytes()
     example, (found, skipped) = json.loads(text), waterlinked.decode(text)
@@ -123,7 +123,7 @@ def test_the_example_of_water_linked() -> None:
     }
 
 
-def test_a_report_of_no_bottom_is_json_without_nan() -> None:
+def test_report_without_bottom_is_json_without_nan() -> None:
     arrays = {
         "stamp": np.array([5000, 6000]), "transmission_stamp": np.array([7000, 8000]), "elapsed": np.zeros(2),
         "velocity": np.array([[math.nan] * 3, [1.0, 2.0, 3.0]]), "covariance": np.full((2, 3, 3), math.nan),
@@ -146,7 +146,7 @@ def test_a_report_of_no_bottom_is_json_without_nan() -> None:
 
 @settings(max_examples=30)
 @given(st.binary(max_size=300))
-def test_noise_beside_reports_is_skipped(noise: bytes) -> None:
+def test_bytes_between_reports_are_skipped(noise: bytes) -> None:
     line = (ORACLES / "waterlinked" / "velocity.json").read_bytes()
     found, _ = waterlinked.decode(noise.replace(b"\r", b"") + b"\n" + line + noise[:20].replace(b"{", b""))
     assert found["velocity"].shape[0] >= 1
@@ -166,7 +166,7 @@ def rows(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_sentences_as_another_reader_has_them() -> None:
+def test_sentences_equal_those_of_another_reader() -> None:
     pynmea2 = pytest.importorskip("pynmea2", reason="needs pynmea2, another reader of NMEA 0183")
     dbt, dpt, vbw = (pynmea2.parse(line, check=True) for line in nmea.encode(rows()).decode("ascii").splitlines())
     assert (dbt.talker, dbt.sentence_type, float(dbt.depth_meters)) == ("SD", "DBT", 12.35)
@@ -198,6 +198,6 @@ def test_sentences_with_unknown_values() -> None:
 
 @settings(max_examples=30)
 @given(st.binary(max_size=200))
-def test_noise_beside_sentences_is_skipped(noise: bytes) -> None:
+def test_bytes_between_sentences_are_skipped(noise: bytes) -> None:
     found, _ = nmea.decode(noise + b"\n" + nmea.encode(rows()) + noise)
     assert 12.35 in found["altitude"]

@@ -22,11 +22,11 @@ from navsense.environment.magnetic import Dipole
 WRECK = Dipole((3.0, -2.0, 1.0), (20.0, -35.0, 50.0), 0.5)
 
 
-def at(field: Any, *points: Vector) -> AnyArray:
+def evaluate(field: Any, *points: Vector) -> AnyArray:
     return field.at(np.array(points), np.zeros(len(points)))
 
 
-def coil(point: AnyArray, radius: float, current: float, count: int = 400) -> AnyArray:
+def compute_coil_field(point: AnyArray, radius: float, current: float, count: int = 400) -> AnyArray:
     """Return the field (3,) T of a round coil about z, by Biot and Savart's sum over short straight pieces."""
     angle = (np.arange(count) + 0.5) * (2.0 * math.pi / count)
     place = np.column_stack((radius * np.cos(angle), radius * np.sin(angle), 0.0 * angle))
@@ -38,31 +38,31 @@ def coil(point: AnyArray, radius: float, current: float, count: int = 400) -> An
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize("point", [(0.0, 0.0, 4.0), (3.0, 0.0, 0.0), (1.0, -2.0, 3.0), (-2.0, 1.0, -0.5)])
-def test_far_from_a_coil_its_field_is_the_dipoles(point: Vector) -> None:
+def test_field_of_a_distant_coil_equals_the_dipole(point: Vector) -> None:
     """The next term of the coil's field is smaller by a few times (radius / distance)^2, which is below 1.3e-5."""
     radius, current = 0.008, 7.0
     field = Dipole((0.0, 0.0, 0.0), (0.0, 0.0, current * math.pi * radius**2))
-    wanted = coil(np.array(point), radius, current)
-    assert np.abs(at(field, point)[0] - wanted).max() < 5e-5 * np.abs(wanted).max()
+    wanted = compute_coil_field(np.array(point), radius, current)
+    assert np.abs(evaluate(field, point)[0] - wanted).max() < 5e-5 * np.abs(wanted).max()
 
 
 @pytest.mark.requirement("MAG-7")
 def test_field_on_the_axis_and_on_the_equator() -> None:
     field = Dipole((1.0, 2.0, 3.0), (0.0, 0.0, 10.0))
-    assert at(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
-    assert at(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
+    assert evaluate(field, (1.0, 2.0, 5.0))[0] == pytest.approx([0.0, 0.0, 2e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
+    assert evaluate(field, (1.0, 4.0, 3.0))[0] == pytest.approx([0.0, 0.0, -1e-7 * 10.0 / 8.0], rel=1e-14, abs=1e-21)
 
 
 def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
     """One wall at the surface: bounded, continuous across it, and at the centre as on the axis."""
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
     centre = np.array(WRECK.position_w)
-    inside, surface, outside = at(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))
+    inside, surface, outside = evaluate(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))
     assert inside == pytest.approx(surface, rel=1e-13, abs=0.0)
     assert outside == pytest.approx(surface / 8.0, rel=1e-13, abs=0.0)
     moment = np.array(WRECK.moment_w)
-    assert at(WRECK, WRECK.position_w)[0] == pytest.approx(2e-7 * moment / 0.5**3, rel=1e-13, abs=0.0)
-    assert at(Dipole((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), (0.0, 0.0, 0.0)).tolist() == [[0.0, 0.0, 0.0]]
+    assert evaluate(WRECK, WRECK.position_w)[0] == pytest.approx(2e-7 * moment / 0.5**3, rel=1e-13, abs=0.0)
+    assert evaluate(Dipole((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), (0.0, 0.0, 0.0)).tolist() == [[0.0, 0.0, 0.0]]
 
 
 @given(st.tuples(*[st.floats(-math.pi, math.pi)] * 3))
@@ -71,16 +71,16 @@ def test_field_rotates_with_the_world(angles: Vector) -> None:
     field = FieldSum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), UniformField((1e-6, 2e-6, -3e-6))))
     points = ((0.5, 0.25, -1.0), (4.0, 4.0, 0.0), (3.1, -2.0, 1.0))
     moved = (pose.rotate(turn, point) for point in points)
-    wanted = [pose.rotate(turn, tuple(row)) for row in at(field, *points).tolist()]
-    assert at(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-9, abs=1e-18)
+    wanted = [pose.rotate(turn, tuple(row)) for row in evaluate(field, *points).tolist()]
+    assert evaluate(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-9, abs=1e-18)
 
 
 @pytest.mark.requirement("MAG-7")
-def test_a_sum_is_the_sum() -> None:
+def test_field_sum_adds_its_fields() -> None:
     other = UniformField((1e-5, 2e-5, -4e-5))
     point = (1.0, 1.0, 1.0)
-    assert np.array_equal(at(FieldSum((other, WRECK)), point), at(other, point) + at(WRECK, point))
-    assert at(FieldSum(()), point).tolist() == [[0.0, 0.0, 0.0]]
+    assert np.array_equal(evaluate(FieldSum((other, WRECK)), point), evaluate(other, point) + evaluate(WRECK, point))
+    assert evaluate(FieldSum(()), point).tolist() == [[0.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_invalid_dipole_is_an_error(changes: dict[str, Any], problem: str) -> No
     assert problem in str(caught.value)
 
 
-def test_a_record_may_be_cut_anywhere() -> None:
+def test_values_do_not_depend_on_block_size() -> None:
     points = np.random.default_rng(1).uniform(-4.0, 4.0, (50, 3))
     complete = WRECK.at(points, np.zeros(50))
     parts = [WRECK.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]

@@ -20,16 +20,16 @@ HERE = Origin(0.8, 0.2, 300.0, 0.5)
 ON_EARTH = Environment(NormalGravity(HERE), WorldMagneticModel(HERE, 2026.0), HERE)
 
 
-def test_the_heading_is_the_origins() -> None:
+def test_heading_is_that_of_the_origin() -> None:
     assert ON_EARTH.heading == 0.5
     assert Environment().heading == 0.0
 
 
-def test_surroundings_are_values() -> None:
-    one, two = (Environment(signals={"motor": Signal.constant(3.0)}) for _ in range(2))
-    assert one == two
-    assert hash(one) == hash(two)
-    assert one != Environment()
+def test_environments_compare_by_value() -> None:
+    first, second = (Environment(signals={"motor": Signal.constant(3.0)}) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != Environment()
 
 
 def test_signals_have_names() -> None:
@@ -60,7 +60,7 @@ def test_only_a_world_without_origin_rotates_about_any_axis() -> None:
 
 
 @pytest.mark.parametrize("yaw", [0.0, 3.0, -math.pi])
-def test_headings_stay_within_a_turn(yaw: float) -> None:
+def test_headings_are_wrapped_to_one_turn(yaw: float) -> None:
     turned = replace(HERE, heading=-3.0).rotate(pose.from_rpy(0.0, 0.0, yaw))
     assert abs(turned.heading) <= math.pi
     assert math.remainder(turned.heading + 3.0 + yaw, 2.0 * math.pi) == pytest.approx(0.0, abs=1e-12)

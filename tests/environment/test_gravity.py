@@ -28,27 +28,27 @@ def origin(latitude: float, elevation: float = 0.0, heading: float = 0.0) -> Ori
     return Origin(math.radians(latitude), math.radians(17.0), elevation, math.radians(heading))
 
 
-def at(field: NormalGravity, *points: Vector) -> AnyArray:
+def evaluate(field: NormalGravity, *points: Vector) -> AnyArray:
     return field.at(np.array(points), np.zeros(len(points)))
 
 
 @pytest.mark.parametrize(("latitude", "published"), [(0.0, 9.7803253359), (90.0, 9.8321849378), (-90.0, 9.8321849378)])
-def test_the_published_values(latitude: float, published: float) -> None:
-    got = at(NormalGravity(origin(latitude)), (0.0, 0.0, 0.0))[0]
+def test_gravity_equals_published_values(latitude: float, published: float) -> None:
+    got = evaluate(NormalGravity(origin(latitude)), (0.0, 0.0, 0.0))[0]
     assert got == pytest.approx([0.0, 0.0, -published], abs=1.1e-10, rel=0.0)
 
 
 def test_gravity_equals_another_program_on_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = oracle("wgs84/ellipsoid.csv")
     for latitude, wanted in zip(table["latitude_deg"], table["gravity_m_s2"], strict=True):
-        got = at(NormalGravity(origin(float(latitude))), (0.0, 0.0, 0.0))[0]
+        got = evaluate(NormalGravity(origin(float(latitude))), (0.0, 0.0, 0.0))[0]
         assert got == pytest.approx([0.0, 0.0, -wanted], abs=1e-11, rel=0.0)
 
 
 def test_gravity_equals_another_program_above_the_ellipsoid(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     """To 1e-8 m/s^2, twice what the gradient of the other program's potential is good to."""
     for latitude, height, north, up in zip(*oracle("wgs84/above.csv").values(), strict=True):
-        got = at(NormalGravity(origin(float(latitude), float(height))), (0.0, 0.0, 0.0))[0]
+        got = evaluate(NormalGravity(origin(float(latitude), float(height))), (0.0, 0.0, 0.0))[0]
         assert got == pytest.approx([0.0, north, up], abs=1e-8, rel=0.0)
 
 
@@ -73,13 +73,13 @@ def test_gravity_is_the_gradient_of_a_potential_of_a_rotating_earth(height: floa
     """Curl 0, divergence 2 omega^2; by differences 2 km wide, good to 1e-12 per second squared."""
     field, step = NormalGravity(origin(37.0, height, 25.0)), 1000.0
     rows = [tuple(sign * step if axis == i else 0.0 for i in range(3)) for axis in range(3) for sign in (1, -1)]
-    values = at(field, *rows)
+    values = evaluate(field, *rows)
     slope = np.array([(values[2 * axis] - values[2 * axis + 1]) / (2.0 * step) for axis in range(3)])
     assert np.abs(slope - slope.T).max() < 1e-12
     assert np.trace(slope) == pytest.approx(2.0 * EARTH_RATE**2, abs=2e-12, rel=0.0)
 
 
-def test_an_accelerometer_at_rest_feels_it() -> None:
+def test_accelerometer_at_rest_measures_gravity() -> None:
     field = NormalGravity(origin(30.0))
     ticks = Ticks(np.arange(2, dtype=np.int64), 10.0)
     force = Imu().ideal(Stationary(pose.Pose()), Environment(gravity=field, origin=field.origin), ticks)
@@ -92,8 +92,8 @@ def test_gravity_rotates_with_the_world(yaw: float) -> None:
     field = NormalGravity(origin(60.0, 10.0, 33.0))
     points = ((120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0))
     moved = (pose.rotate(turn, point) for point in points)
-    wanted = [pose.rotate(turn, tuple(row)) for row in at(field, *points).tolist()]
-    assert at(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-11)
+    wanted = [pose.rotate(turn, tuple(row)) for row in evaluate(field, *points).tolist()]
+    assert evaluate(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-11)
 
 
 def test_rotation_about_a_horizontal_axis_is_an_error() -> None:
@@ -104,10 +104,10 @@ def test_rotation_about_a_horizontal_axis_is_an_error() -> None:
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 2e10, 0.0)])
 def test_position_outside_the_range_is_an_error(position: Vector) -> None:
     with pytest.raises(FieldError, match=r"position of row 1 \(m\)"):
-        at(NormalGravity(origin(10.0)), (0.0, 0.0, 0.0), position)
+        evaluate(NormalGravity(origin(10.0)), (0.0, 0.0, 0.0), position)
 
 
-def test_a_record_may_be_cut_anywhere() -> None:
+def test_values_do_not_depend_on_block_size() -> None:
     points, field = np.random.default_rng(1).uniform(-4e4, 4e4, (50, 3)), NormalGravity(origin(-10.0))
     complete = field.at(points, np.zeros(50))
     parts = [field.at(part, np.zeros(len(part))) for part in (points[:1], points[1:20], points[20:])]

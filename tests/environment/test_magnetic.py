@@ -74,7 +74,7 @@ def around(seed: int, count: int, size: float) -> AnyArray:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_coefficients_are_noaas_unchanged(model: str) -> None:
+def test_coefficients_equal_the_noaa_file(model: str) -> None:
     file = magnetic._DATA / f"{model}.COF"
     listed = (file.parent / "README.md").read_text(encoding="utf-8")
     assert f"| `{file.name}` |" in listed
@@ -89,14 +89,16 @@ def test_the_coefficients_are_noaas_unchanged(model: str) -> None:
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize(("model", "rounding"), [("WMM2020", 0.0501), ("WMM2025", 1e-3)])
-def test_the_published_values(oracle: Callable[[str], dict[str, AnyArray]], model: str, rounding: float) -> None:
+def test_field_equals_published_values(
+    oracle: Callable[[str], dict[str, AnyArray]], model: str, rounding: float
+) -> None:
     table = oracle("noaa/values.csv")
     rows = table["model"] == model
     table = {name: values[rows] for name, values in table.items() if name != "model"}
     latitude, longitude = np.radians(table["latitude_deg"]), np.radians(table["longitude_deg"])
     for i, date in enumerate(table["date"]):
-        one = slice(i, i + 1)
-        field = field_ned(latitude[one], longitude[one], 1e3 * table["altitude_km"][one], float(date), model)
+        row = slice(i, i + 1)
+        field = field_ned(latitude[row], longitude[row], 1e3 * table["altitude_km"][row], float(date), model)
         wanted = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
         assert 1e9 * field[0] == pytest.approx(wanted, abs=rounding, rel=0.0)
         parts = compute_elements(field)
@@ -122,7 +124,7 @@ def test_field_equals_the_program_of_noaa() -> None:
     assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
 
 
-def test_zones_of_the_compass() -> None:
+def test_blackout_zones_are_reported() -> None:
     found = compute_elements(1e-9 * np.array([[1999.0, 0, 5e4], [0, -2000.0, 5e4], [5999.0, 0, 5e4], [0, 6000.0, 5e4]]))
     assert found.blackout.tolist() == [True, False, False, False]
     assert found.caution.tolist() == [False, True, True, False]
@@ -130,7 +132,7 @@ def test_zones_of_the_compass() -> None:
 
 
 @pytest.mark.parametrize("latitude", [90.0, -90.0])
-def test_at_a_pole_the_longitude_turns_the_axes_and_not_the_field(latitude: float) -> None:
+def test_longitude_at_a_pole_rotates_the_axes_only(latitude: float) -> None:
     longitude = np.radians([0.0, 30.0, 123.0, -179.0])
     ned = field_ned(np.full(4, math.radians(latitude)), longitude, np.zeros(4), DATE)
     sign = math.copysign(1.0, latitude)
@@ -148,7 +150,7 @@ def test_at_a_pole_the_longitude_turns_the_axes_and_not_the_field(latitude: floa
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize("site", SITES)
-def test_the_lattice_is_the_model_within_a_tenth_of_a_nanotesla(site: tuple[float, float, float, float]) -> None:
+def test_lattice_is_within_a_tenth_of_a_nanotesla_of_the_model(site: tuple[float, float, float, float]) -> None:
     field = WorldMagneticModel(origin(*site), DATE)
     for position in (around(1, 300, 2e3), around(2, 100, 1e5)):
         places = field.origin.to_geodetic(position)
@@ -169,7 +171,7 @@ def test_heading_rotates_the_field_at_the_origin() -> None:
 
 
 @pytest.mark.requirement("MAG-7")
-def test_a_magnetometer_reads_it() -> None:
+def test_magnetometer_measures_the_model_field() -> None:
     field = WorldMagneticModel(origin(48.0, 11.0), DATE)
     place = pose.Pose((1200.0, -300.0, 50.0))
     ticks = Ticks(np.arange(3, dtype=np.int64), 10.0)
@@ -181,7 +183,7 @@ def test_a_magnetometer_reads_it() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
-def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
+def test_field_does_not_depend_on_block_size_or_order(cut: int) -> None:
     """Positions fall into more cells than the table holds, so that cells write over one another."""
     position = around(3, 120, 3e4)
     here = origin(47.0, 8.0, 400.0)
@@ -202,13 +204,13 @@ def test_readings_do_not_depend_on_cut_or_order(cut: int) -> None:
 
 
 @pytest.mark.compiled
-def test_threads_get_the_same_values() -> None:
+def test_threads_return_the_same_values() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     tracks = [around(seed, 20, 3e4) for seed in range(8)]
     alone = [field.at(track, np.zeros(len(track))) for track in tracks]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda track: field.at(track, np.zeros(len(track))), tracks * 4))
-    assert all(np.array_equal(one, alone[i % 8]) for i, one in enumerate(together))
+    assert all(np.array_equal(field, alone[i % 8]) for i, field in enumerate(together))
 
 
 def test_lattice_is_continuous_across_cells() -> None:
@@ -264,12 +266,12 @@ def test_position_too_far_from_the_origin_is_an_error(position: tuple[float, flo
 
 
 @pytest.mark.parametrize("place", [(1.6, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)])
-def test_invalid_place_is_an_error(place: tuple[float, float, float]) -> None:
+def test_invalid_position_is_an_error(place: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match="place of row 0"):
         at_places(np.array([place]), DATE)
 
 
-def test_the_field_can_be_sent_to_another_process() -> None:
+def test_field_can_be_pickled() -> None:
     field = WorldMagneticModel(origin(47.0, 8.0), DATE)
     position = around(5, 10, 3e3)
     here = field.at(position, np.zeros(10))

@@ -59,7 +59,7 @@ def test_values_equal_numpy_in_any_order_and_split(points: list[tuple[float, flo
     assert np.array_equal(one.at(time[::-1].copy())[::-1], complete)
 
 
-def test_signals_are_values() -> None:
+def test_signals_compare_by_value() -> None:
     assert Signal(RAMP.times, RAMP.values) == RAMP
     assert hash(RAMP) == hash(Signal(RAMP.times, RAMP.values))
 
@@ -83,7 +83,7 @@ def test_invalid_signal_is_an_error(times: tuple[float, ...], values: tuple[floa
     assert problem in str(caught.value)
 
 
-def test_a_file_is_read(tmp_path: Path) -> None:
+def test_signal_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "motor.csv"
     path.write_bytes(b"\xef\xbb\xbftime, value\r\n0,1\r\n\r\n 10 , 3e0\r\n10,-2\r\n")
     assert Signal.from_file(path) == Signal((0.0, 10.0, 10.0), (1.0, 3.0, -2.0))

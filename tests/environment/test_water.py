@@ -53,7 +53,7 @@ LAYERED = Water(
 
 
 @pytest.mark.requirement("PRS-1")
-def test_densities_of_unescos_table(oracle: Oracle) -> None:
+def test_densities_equal_the_unesco_table(oracle: Oracle) -> None:
     table = oracle("unesco/density.csv")
     states = zip(table["salinity"], table["t68_degC"], table["pressure_dbar"] / 10.0, strict=True)
     got = [seawater.density(*state) for state in states]
@@ -61,7 +61,7 @@ def test_densities_of_unescos_table(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_speeds_of_sound_of_the_tables(oracle: Oracle) -> None:
+def test_speeds_of_sound_equal_published_tables(oracle: Oracle) -> None:
     table = oracle("unesco/sound_speed.csv")
     states = zip(table["t68_degC"], table["salinity"], table["pressure_dbar"] / 10.0, strict=True)
     got = np.array([seawater.chen_millero(*state) for state in states])
@@ -70,7 +70,7 @@ def test_speeds_of_sound_of_the_tables(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_check_values_of_the_other_formulas() -> None:
+def test_other_formulas_give_their_check_values() -> None:
     assert f"{seawater.mackenzie(25.0, 35.0, 1000.0):.3f}" == "1550.744"
     assert f"{seawater.mackenzie(40.0, 40.0, 10000.0):.3f}" == "1718.774"
     assert f"{seawater.del_grosso(40.0, 40.0, 10000.0 * 0.101972):.3f}" == "1732.366"
@@ -107,7 +107,7 @@ def test_density_agrees_with_teos_10(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_depths_of_unescos_table(oracle: Oracle) -> None:
+def test_depths_equal_the_unesco_table(oracle: Oracle) -> None:
     table = oracle("unesco/depth.csv")
     states = zip(table["latitude_deg"], table["pressure_dbar"], strict=True)
     got = [float(Unesco(math.radians(lat)).depth(np.array([p * 1e4]))[0]) for lat, p in states]
@@ -117,7 +117,7 @@ def test_depths_of_unescos_table(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_saunders_check_values() -> None:
+def test_depth_equals_saunders_check_values() -> None:
     there = Saunders(math.radians(30.0))
     assert there.depth(np.array([7.5e7]))[0] == pytest.approx(7321.45, abs=0.01, rel=0.0)
     assert there.pressure(np.array([7321.45]))[0] == pytest.approx(7500.0065e4, abs=1.0, rel=0.0)
@@ -158,7 +158,7 @@ def test_invalid_formula_is_an_error(made: Callable[[], object], problem: str) -
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("latitude", [0.0, 30.0, 90.0])
-def test_the_standard_ocean_is_that_of_unescos_formula(latitude: float) -> None:
+def test_standard_ocean_equals_the_unesco_formula(latitude: float) -> None:
     """0 degC and 35 all the way down: the formula of UNESCO 44 is a fit to this integral, good to 0.1 m."""
     here = math.radians(latitude)
     depth = np.linspace(0.0, 9700.0, 98)
@@ -167,7 +167,7 @@ def test_the_standard_ocean_is_that_of_unescos_formula(latitude: float) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_a_column_of_the_open_sea(oracle: Oracle) -> None:
+def test_open_ocean_pressure_equals_teos_10(oracle: Oracle) -> None:
     """TEOS-10 with the gravity of WGS-84: 0.02 kg/m^3 of the density, and 1e-6 of the gravity, are 2.1e-5."""
     table = oracle("unesco/teos10_column.csv")
     here = Water(latitude=math.radians(20.0), **CAST)
@@ -201,7 +201,7 @@ def test_pressure_equals_a_slow_integration(here: Water) -> None:
 
 
 @given(st.floats(0.0, MAX_DEPTH - 1.0), st.sampled_from([LAYERED, FRESH, Water(**CAST), Water()]))
-def test_pressure_grows_by_the_weight_of_the_water(depth: float, here: Water) -> None:
+def test_pressure_gradient_is_the_weight_of_the_water(depth: float, here: Water) -> None:
     if any(abs(depth - jump) < 1.0 for jump in here.depths):
         return
     above, below = here.pressure_at(np.array([max(depth - 0.5, 0.0), max(depth - 0.5, 0.0) + 1.0]))
@@ -219,7 +219,7 @@ def test_profile_is_interpolated_and_constant_outside() -> None:
     assert below - above > 15.0
 
 
-def test_a_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
+def test_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
     """Where a span ends, rounding would make its salinity some 1e-14 below 0, which has no root."""
     depth = np.linspace(0.0, 1000.0, 11)
     mixed = Water(depths=(0.0, 146.1), temperatures=(283.15, 283.15), salinities=(39.2, 0.0)).pressure_at(depth)
@@ -334,7 +334,7 @@ def test_depths_must_increase() -> None:
 # files
 
 
-def test_a_profile_from_a_file(tmp_path: Path) -> None:
+def test_profile_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "cast.csv"
     path.write_text("\ufeffdepth, temperature ,salinity\r\n0,290,33\r\n\r\n10.5,288,33.5\r\n", encoding="utf-8")
     depths, temperatures, salinities = Water.read_profile(path)
@@ -379,7 +379,7 @@ QUANTITIES = ("pressure_at", "density_at", "pressure_gradient_at", "sound_speed_
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
-def test_a_record_may_be_cut_anywhere(name: str) -> None:
+def test_values_do_not_depend_on_block_size(name: str) -> None:
     depth = np.random.default_rng(1).uniform(0.0, 9000.0, 60)
     for here in (Water(**CAST), FRESH, LAYERED):
         quantity = getattr(here, name)

@@ -54,10 +54,10 @@ def agree(ours: Any, reference: Any, value: Any, shape: tuple[int, int]) -> None
 
 
 @pytest.mark.requirement("FAC-2:MagFactor1")
-def test_attitudes() -> None:
+def test_attitude_factors_equal_gtsam() -> None:
     for i, attitude in enumerate(attitudes()):
         measured, towards, bias = numbers(i)
-        given = (
+        arguments = (
             1,
             measured,
             STRENGTH,
@@ -65,25 +65,25 @@ def test_attitudes() -> None:
             bias,
             gtsam.noiseModel.Diagonal.Sigmas(np.array([3.0, 5.0, 9.0])),
         )
-        agree(MagFactor1(*given), gtsam.MagFactor1(*given), attitude, (3, 3))
+        agree(MagFactor1(*arguments), gtsam.MagFactor1(*arguments), attitude, (3, 3))
 
 
 @pytest.mark.requirement("FAC-2:MagFactor")
-def test_headings() -> None:
+def test_heading_factors_equal_gtsam() -> None:
     for i, angle in enumerate(
         [0.0, math.pi, math.pi / 2, -math.pi / 2, *np.random.default_rng(4).uniform(-7.0, 7.0, COUNT)]
     ):
         measured, towards, bias = numbers(i)
-        given = (1, measured, STRENGTH, gtsam.Unit3(towards), bias, gtsam.noiseModel.Unit.Create(3))
-        agree(MagFactor(*given), gtsam.MagFactor(*given), gtsam.Rot2(angle), (3, 1))
-        assert MagFactor(*given).evaluateError(angle) == pytest.approx(
-            gtsam.MagFactor(*given).evaluateError(gtsam.Rot2(angle)), abs=RELATIVE * STRENGTH
+        arguments = (1, measured, STRENGTH, gtsam.Unit3(towards), bias, gtsam.noiseModel.Unit.Create(3))
+        agree(MagFactor(*arguments), gtsam.MagFactor(*arguments), gtsam.Rot2(angle), (3, 1))
+        assert MagFactor(*arguments).evaluateError(angle) == pytest.approx(
+            gtsam.MagFactor(*arguments).evaluateError(gtsam.Rot2(angle)), abs=RELATIVE * STRENGTH
         )
 
 
 @pytest.mark.requirement("FAC-2:MagPoseFactorPose3")
 @pytest.mark.parametrize("mounted", [False, True])
-def test_poses(mounted: bool) -> None:
+def test_pose_factors_equal_gtsam(mounted: bool) -> None:
     for i, attitude in enumerate(attitudes()):
         measured, towards, bias = numbers(i)
         mounting = [gtsam.Pose3(attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
@@ -95,7 +95,7 @@ def test_poses(mounted: bool) -> None:
 
 @pytest.mark.requirement("FAC-2:MagPoseFactorPose2")
 @pytest.mark.parametrize("mounted", [False, True])
-def test_poses_in_the_plane(mounted: bool) -> None:
+def test_plane_pose_factors_equal_gtsam(mounted: bool) -> None:
     random = np.random.default_rng(6)
     for i in range(COUNT):
         measured, towards, bias = numbers(i, 2)
@@ -107,7 +107,7 @@ def test_poses_in_the_plane(mounted: bool) -> None:
 
 
 @pytest.mark.requirement("FAC-2:MagFactor2")
-def test_field_and_bias() -> None:
+def test_field_and_bias_factors_equal_gtsam() -> None:
     for i, attitude in enumerate(attitudes()):
         measured, field, bias = numbers(i)
         field *= STRENGTH
@@ -155,7 +155,7 @@ NUMERICAL = 1e-11
 
 @pytest.mark.requirement("FAC-2:MagFactor3", "FAC-2:poles")
 @pytest.mark.parametrize("towards", [*TIES, *np.random.default_rng(8).normal(size=(COUNT, 3)).tolist()], ids=str)
-def test_scale_direction_and_bias(towards: Sequence[float]) -> None:
+def test_scale_direction_and_bias_factors_equal_gtsam(towards: Sequence[float]) -> None:
     measured, _, bias = numbers(9)
     attitude, direction = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0), gtsam.Unit3(np.array(towards))
     factor = MagFactor3(1, 2, 3, measured, attitude)
@@ -172,7 +172,7 @@ def test_scale_direction_and_bias(towards: Sequence[float]) -> None:
 
 
 @pytest.mark.requirement("FAC-2:poles")
-def test_the_basis_jumps_between_neighbours_and_the_derivative_with_it() -> None:
+def test_tangent_basis_and_derivative_switch_as_in_gtsam() -> None:
     """Two directions a rounding apart, on either side of a switch: derivatives differ, each that of GTSAM's there."""
     below, above = (
         gtsam.Unit3(np.array([1.0, 1.0 + 4.0 * ULP, 5.0])),
@@ -188,7 +188,7 @@ def test_the_basis_jumps_between_neighbours_and_the_derivative_with_it() -> None
     assert abs(found[0] - found[1]).max() > 0.5
 
 
-def along(factor: Any, value: Any) -> Callable[[FloatArray], FloatArray]:
+def make_residual_function(factor: Any, value: Any) -> Callable[[FloatArray], FloatArray]:
     """Return the residual as a function of the tangent space at a value."""
     return lambda v: factor.evaluateError(value.retract(v))
 
@@ -218,7 +218,7 @@ def test_derivatives_along_gtsams_retractions(attitude: Any) -> None:
     for factor, value, n in cases:
         block = np.full((factor.dim(), n), np.nan)
         factor.evaluateError(value, block)
-        numerical = differences(along(factor, value), n)
+        numerical = differences(make_residual_function(factor, value), n)
         assert pytest.approx(numerical, abs=NUMERICAL * STRENGTH) == block
 
 
@@ -231,20 +231,22 @@ def test_arrays_equal_gtsam_objects() -> None:
     wxyz = [q.w(), q.x(), q.y(), q.z()]
     measured, towards, bias = numbers(11)
     factor: Any
-    one = MagFactor1(1, measured, STRENGTH, gtsam.Unit3(towards), bias)
-    for given in (attitude.matrix(), wxyz, np.array(wxyz), np.negative(wxyz), np.asfortranarray(attitude.matrix())):
-        for factor in (one, MagFactor1(1, list(measured), STRENGTH, 7.0 * towards, tuple(bias))):
-            assert factor.evaluateError(given) == pytest.approx(one.evaluateError(attitude), abs=RELATIVE * STRENGTH)
+    reference = MagFactor1(1, measured, STRENGTH, gtsam.Unit3(towards), bias)
+    for rotation in (attitude.matrix(), wxyz, np.array(wxyz), np.negative(wxyz), np.asfortranarray(attitude.matrix())):
+        for factor in (reference, MagFactor1(1, list(measured), STRENGTH, 7.0 * towards, tuple(bias))):
+            assert factor.evaluateError(rotation) == pytest.approx(
+                reference.evaluateError(attitude), abs=RELATIVE * STRENGTH
+            )
     pose = gtsam.Pose3(attitude, np.array([5.0, -6.0, 7.0]))
     ours = Pose((5.0, -6.0, 7.0), tuple(wxyz))
-    made = [
+    factors = [
         MagPoseFactorPose3(1, measured, STRENGTH, towards, bias, None, p)
         for p in (pose, pose.matrix(), [5.0, -6.0, 7.0, *wxyz], ours)
     ]
-    for factor in made:
+    for factor in factors:
         for value in (pose, pose.matrix(), [5.0, -6.0, 7.0, *wxyz], ours):
-            assert factor.evaluateError(value) == pytest.approx(made[0].evaluateError(pose), abs=RELATIVE * STRENGTH)
-        assert factor.equals(made[0])
+            assert factor.evaluateError(value) == pytest.approx(factors[0].evaluateError(pose), abs=RELATIVE * STRENGTH)
+        assert factor.equals(factors[0])
     flat = gtsam.Pose2(3.0, 4.0, -2.5)
     plane = [
         MagPoseFactorPose2(1, measured[:2], STRENGTH, towards[:2], bias[:2], None, p)
@@ -267,7 +269,7 @@ def test_arrays_equal_gtsam_objects() -> None:
 
 
 @pytest.mark.requirement("FAC-2:MagFactor2", "FAC-2:MagFactor3")
-def test_the_same_problem_in_two_sets_of_unknowns() -> None:
+def test_two_parametrisations_give_the_same_errors() -> None:
     measured, towards, bias = numbers(12)
     attitude = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)
     direction = gtsam.Unit3(towards)
@@ -278,7 +280,7 @@ def test_the_same_problem_in_two_sets_of_unknowns() -> None:
 
 
 @pytest.mark.requirement("FAC-2")
-def test_jacobians_into_any_layout_of_memory() -> None:
+def test_jacobians_are_written_to_any_memory_layout() -> None:
     measured, towards, bias = numbers(13)
     factor = MagFactor1(1, measured, STRENGTH, towards, bias)
     plain, fortran, strided = np.zeros((3, 3)), np.zeros((3, 3), order="F"), np.zeros((6, 9))[::2, ::3]

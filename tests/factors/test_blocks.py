@@ -53,16 +53,16 @@ def draws(seed: int, count: int = N) -> dict[str, AnyArray]:
     }
 
 
-def held(given: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
+def share_inputs(inputs: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
     """Return the draws with the named ones reduced to one for all."""
-    return {name: value[0] if name in shared.split() else value for name, value in given.items()}
+    return {name: value[0] if name in shared.split() else value for name, value in inputs.items()}
 
 
-def each(given: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
-    return given[name] if name in shared.split() else given[name][i]
+def take_row(inputs: dict[str, AnyArray], shared: str, name: str, i: int) -> AnyArray:
+    return inputs[name] if name in shared.split() else inputs[name][i]
 
 
-def against(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
+def check_row(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
     """Hold a row of a block to another program's numbers."""
     assert block.residual[i] == pytest.approx(residual, abs=ROUNDING, rel=0.0)
     assert len(block.jacobians) == len(jacobians)
@@ -77,113 +77,115 @@ SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direct
 @pytest.mark.requirement("FAC-2")
 @pytest.mark.parametrize("shared", SHARED)
 @pytest.mark.parametrize("columns", [1, 3, 6])
-def test_headings_and_attitudes_are_gtsams(columns: int, shared: str) -> None:
+def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    given = held(draws(columns), shared)
-    known = given["measured"], given["scale"], given["direction"], given["bias"]
+    inputs = share_inputs(draws(columns), shared)
+    known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     mount = gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15)
     if columns == 1:
-        block = blocks.mag_factor(given["theta"], *known)
+        block = blocks.mag_factor(inputs["theta"], *known)
     elif columns == 3:
-        block = blocks.mag_factor1(given["quaternion"], *known)
+        block = blocks.mag_factor1(inputs["quaternion"], *known)
     else:
-        block = blocks.mag_pose_factor_pose3(given["quaternion"], *known, rotation_bs=mount)
+        block = blocks.mag_pose_factor_pose3(inputs["quaternion"], *known, rotation_bs=mount)
     assert block.residual.shape == (N, 3)
     for i in range(N):
-        m, s, d, b = (each(given, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        m, s, d, b = (take_row(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
         h = np.zeros((3, columns), order="F")
         if columns == 6:
-            pose = gtsam.Pose3(gtsam.Rot3(*each(given, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
+            pose = gtsam.Pose3(gtsam.Rot3(*take_row(inputs, shared, "quaternion", i)), np.array([3.0, -2.0, 5.0]))
             e = gtsam.MagPoseFactorPose3(1, m, s, d, b, None, gtsam.Pose3(mount, np.ones(3))).evaluateError(pose, h)
         elif columns == 3:
-            rotation = gtsam.Rot3(*each(given, shared, "quaternion", i))
+            rotation = gtsam.Rot3(*take_row(inputs, shared, "quaternion", i))
             e = gtsam.MagFactor1(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
         else:
-            rotation = gtsam.Rot2(float(each(given, shared, "theta", i)))
+            rotation = gtsam.Rot2(float(take_row(inputs, shared, "theta", i)))
             e = gtsam.MagFactor(1, m, s, gtsam.Unit3(d), b, None).evaluateError(rotation, h)
-        against(block, i, e, [h])
+        check_row(block, i, e, [h])
 
 
 @pytest.mark.requirement("FAC-2")
 @pytest.mark.parametrize("shared", SHARED)
-def test_plane_poses_are_gtsams(shared: str) -> None:
+def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    given = draws(7)
-    given = held({name: value[:, :2] if value.shape == (N, 3) else value for name, value in given.items()}, shared)
-    known = given["measured"], given["scale"], given["direction"], given["bias"]
-    block = blocks.mag_pose_factor_pose2(given["theta"], *known, rotation_bs=-0.3)
+    inputs = draws(7)
+    inputs = share_inputs(
+        {name: value[:, :2] if value.shape == (N, 3) else value for name, value in inputs.items()}, shared
+    )
+    known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
+    block = blocks.mag_pose_factor_pose2(inputs["theta"], *known, rotation_bs=-0.3)
     for i in range(N):
-        m, s, d, b = (each(given, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
+        m, s, d, b = (take_row(inputs, shared, name, i) for name in ("measured", "scale", "direction", "bias"))
         h = np.zeros((2, 3), order="F")
         factor = gtsam.MagPoseFactorPose2(1, m, s, d, b, None, gtsam.Pose2(1.0, -2.0, -0.3))
-        pose = gtsam.Pose2(-3.0, 12.0, float(each(given, shared, "theta", i)))
-        against(block, i, factor.evaluateError(pose, h), [h])
+        pose = gtsam.Pose2(-3.0, 12.0, float(take_row(inputs, shared, "theta", i)))
+        check_row(block, i, factor.evaluateError(pose, h), [h])
 
 
 @pytest.mark.requirement("FAC-2")
 @pytest.mark.parametrize(
     "shared", ["", "scale direction bias", "measured quaternion", "scale direction bias quaternion"]
 )
-def test_unknown_fields_are_gtsams_rotations_and_bases(shared: str) -> None:
+def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> None:
     """GTSAM's wheel has neither factor: what it has of them, rotation and tangent basis, at each of the rows."""
     gtsam = pytest.importorskip("gtsam")
-    given = draws(9)
-    given["direction"][: len(POLES)] = POLES
-    given = held(given, shared)
+    inputs = draws(9)
+    inputs["direction"][: len(POLES)] = POLES
+    inputs = share_inputs(inputs, shared)
     names = ("bias", "measured", "quaternion")
-    unit = given["direction"] / np.linalg.norm(given["direction"], axis=-1, keepdims=True)
-    field = np.asarray(given["scale"])[..., None] * unit
-    third = blocks.mag_factor3(given["scale"], given["direction"], *(given[name] for name in names))
-    second = blocks.mag_factor2(field, *(given[name] for name in names))
+    unit = inputs["direction"] / np.linalg.norm(inputs["direction"], axis=-1, keepdims=True)
+    field = np.asarray(inputs["scale"])[..., None] * unit
+    third = blocks.mag_factor3(inputs["scale"], inputs["direction"], *(inputs[name] for name in names))
+    second = blocks.mag_factor2(field, *(inputs[name] for name in names))
     for i in range(N):
-        s, d, b, m, q = (each(given, shared, name, i) for name in ("scale", "direction", *names))
+        s, d, b, m, q = (take_row(inputs, shared, name, i) for name in ("scale", "direction", *names))
         rotation, direction = gtsam.Rot3(*q), gtsam.Unit3(d)
         e = rotation.unrotate(s * direction.point3()) + b - m
         turned = rotation.matrix().T
-        against(second, i, e, [turned, np.eye(3)])
+        check_row(second, i, e, [turned, np.eye(3)])
         basis = direction.basis()
-        against(third, i, e, [(turned @ direction.point3())[:, None], s * turned @ basis, np.eye(3)])
+        check_row(third, i, e, [(turned @ direction.point3())[:, None], s * turned @ basis, np.eye(3)])
 
 
 @pytest.mark.requirement("FAC-2")
-def test_derivatives_of_mag_factor3_are_those_of_gtsams_numerical_ones() -> None:
+def test_mag_factor3_jacobians_equal_gtsam_numerical_derivatives() -> None:
     gtsam = pytest.importorskip("gtsam")
     numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
-    given = held(draws(11, len(POLES)), "bias")
-    block = blocks.mag_factor3(1.3, POLES, given["bias"] / FIELD, given["measured"] / FIELD, given["quaternion"])
+    inputs = share_inputs(draws(11, len(POLES)), "bias")
+    block = blocks.mag_factor3(1.3, POLES, inputs["bias"] / FIELD, inputs["measured"] / FIELD, inputs["quaternion"])
     for i, pole in enumerate(POLES):
-        rotation, measured = gtsam.Rot3(*given["quaternion"][i]), given["measured"][i] / FIELD
+        rotation, measured = gtsam.Rot3(*inputs["quaternion"][i]), inputs["measured"][i] / FIELD
 
         def error(scale: float, direction: Any, bias: AnyArray, r: Any = rotation, m: AnyArray = measured) -> AnyArray:
             return r.unrotate(scale * direction.point3()) + bias - m
 
-        at = (1.3, gtsam.Unit3(pole), given["bias"] / FIELD)
+        at = (1.3, gtsam.Unit3(pole), inputs["bias"] / FIELD)
         for k, derivative in enumerate(("numericalDerivative31", "numericalDerivative32", "numericalDerivative33")):
             # central differences of step 1e-5: 1e-16 / 1e-5 of rounding, 1e-10 of the third derivative
             assert np.abs(getattr(numerical, derivative)(error, *at) - block.jacobians[k][i]).max() < 1e-9
 
 
-def test_a_row_is_the_factor_itself() -> None:
-    given = draws(13, 3)
+def test_block_row_equals_the_single_factor() -> None:
+    inputs = draws(13, 3)
     names = ("scale", "direction", "bias", "measured", "quaternion")
-    block = blocks.mag_factor3(*(given[name] for name in names))
+    block = blocks.mag_factor3(*(inputs[name] for name in names))
     for i in range(3):
-        s, d, b, m, q = (given[name][i] for name in names)
+        s, d, b, m, q = (inputs[name][i] for name in names)
         h = [np.zeros((3, 1)), np.zeros((3, 2)), np.zeros((3, 3))]
         e = MagFactor3(1, 2, 3, m, q).evaluateError(float(s), d, b, *h)
-        against(block, i, e, h)
+        check_row(block, i, e, h)
 
 
-def test_matrices_rotations_and_quaternions_are_one() -> None:
+def test_matrices_rotations_and_quaternions_give_equal_results() -> None:
     gtsam = pytest.importorskip("gtsam")
-    given = held(draws(15, 5), "scale direction bias")
-    rotations = [gtsam.Rot3(*q) for q in given["quaternion"]]
-    known = given["measured"], given["scale"], given["direction"], given["bias"]
-    block = blocks.mag_factor1(given["quaternion"], *known)
+    inputs = share_inputs(draws(15, 5), "scale direction bias")
+    rotations = [gtsam.Rot3(*q) for q in inputs["quaternion"]]
+    known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
+    block = blocks.mag_factor1(inputs["quaternion"], *known)
     for same in (rotations, np.array([r.matrix() for r in rotations])):
         assert np.abs(blocks.mag_factor1(same, *known).residual - block.residual).max() <= ROUNDING
-    one = blocks.mag_factor1(rotations[0], *known)
-    assert np.abs(one.residual[0] - block.residual[0]).max() <= ROUNDING
+    single = blocks.mag_factor1(rotations[0], *known)
+    assert np.abs(single.residual[0] - block.residual[0]).max() <= ROUNDING
 
 
 CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blocks.Block]] = {
@@ -220,9 +222,9 @@ def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_earlier_block_is_filled_anew(name: str) -> None:
-    given, other = draws(19), draws(21)
-    first = CALLS[name](given, slice(None), None)
+def test_output_block_is_reused(name: str) -> None:
+    inputs, other = draws(19), draws(21)
+    first = CALLS[name](inputs, slice(None), None)
     residual = first.residual
     again = CALLS[name](other, slice(None), first)
     assert again.residual is residual
@@ -232,11 +234,11 @@ def test_an_earlier_block_is_filled_anew(name: str) -> None:
         assert np.array_equal(ours, reference)
 
 
-def test_residuals_alone() -> None:
-    given = draws(23)
-    block = blocks.mag_factor2(given["bias"][0], given["bias"][1], given["measured"], given["quaternion"])
+def test_residuals_without_jacobians() -> None:
+    inputs = draws(23)
+    block = blocks.mag_factor2(inputs["bias"][0], inputs["bias"][1], inputs["measured"], inputs["quaternion"])
     alone = blocks.mag_factor2(
-        given["bias"][0], given["bias"][1], given["measured"], given["quaternion"], jacobians=False
+        inputs["bias"][0], inputs["bias"][1], inputs["measured"], inputs["quaternion"], jacobians=False
     )
     assert alone.jacobians == ()
     assert np.array_equal(alone.residual, block.residual)
@@ -266,7 +268,7 @@ def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callab
 
 
 @pytest.mark.compiled
-def test_a_million_in_one_call() -> None:
+def test_million_rows_in_one_call() -> None:
     random = np.random.default_rng(27)
     angle = random.uniform(-np.pi, np.pi, 1_000_000)
     measured = FIELD * random.normal(size=(angle.size, 3))
@@ -283,14 +285,14 @@ def test_a_million_in_one_call() -> None:
 
 
 def call(**changed: object) -> blocks.Block:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "rotation_nb": np.tile([1.0, 0.0, 0.0, 0.0], (4, 1)),
         "measured": np.ones((4, 3)),
         "scale": 2.0,
         "direction": [0.0, 0.0, 1.0],
         "bias": [0.0, 0.0, 0.0],
     }
-    return blocks.mag_factor1(**{**given, **changed})
+    return blocks.mag_factor1(**{**arguments, **changed})
 
 
 @pytest.mark.parametrize(
@@ -325,7 +327,7 @@ def test_errors_name_the_problem(changed: dict[str, object], words: str) -> None
         call(**changed)
 
 
-def test_a_direction_may_be_of_any_length() -> None:
+def test_direction_of_any_length_is_normalised() -> None:
     rotation, measured = [0.6, 0.0, 0.8, 0.0], [1.0, 2.0, 3.0]
     for length in (1e-200, 5e-324, 1.0, 1e300):
         toward = [length, -length, 0.0]
@@ -341,7 +343,7 @@ def test_a_direction_may_be_of_any_length() -> None:
     assert flat.residual.tolist() == [[-1.0, 2.0]]
 
 
-def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
+def test_gtsam_objects_are_accepted_as_by_single_factors() -> None:
     gtsam = pytest.importorskip("gtsam")
     random = np.random.default_rng(5)
     turns = [gtsam.Rot3.Expmap(random.normal(size=3)) for _ in range(4)]
@@ -361,9 +363,9 @@ def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
             assert np.abs(block.jacobians[0][i] - h).max() < 1e-14
             assert np.abs(by_field.residual[i] - residual).max() < 1e-14
     yaws = [gtsam.Rot2(angle) for angle in (0.3, -2.0)]
-    for given, angles in ((yaws, [0.3, -2.0]), (yaws[0], 0.3)):
+    for yaw, angles in ((yaws, [0.3, -2.0]), (yaws[0], 0.3)):
         known = (measured[:2], 2.0, toward[0], bias)
-        block = blocks.mag_factor(given, *known)
+        block = blocks.mag_factor(yaw, *known)
         assert np.abs(block.residual - blocks.mag_factor(angles, *known).residual).max() < 1e-14
     flat = (measured[:2, :2], 2.0, [1.0, 0.0], bias[:2])
     turned = blocks.mag_pose_factor_pose2(yaws, *flat, gtsam.Rot2(0.7))
@@ -373,7 +375,7 @@ def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "inputs"),
     [
         ("mag_factor", (0.1, [[2e4, 1e4, 4e4]] * 40, 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
         ("mag_factor1", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], np.full((9, 3), 1e-9))),
@@ -381,23 +383,23 @@ def test_objects_of_gtsam_are_taken_as_single_factors_take_them() -> None:
         ("mag_pose_factor_pose3", (np.eye(3), [2e4, 1e4, 4e4], 5e-5, [1.0, 0.0, 2.0], [0.0, 0.0, 0.0])),
     ],
 )
-def test_two_units_are_noticed(name: str, given: tuple[Any, ...]) -> None:
+def test_mixed_units_warn(name: str, inputs: tuple[Any, ...]) -> None:
     function = getattr(blocks, name)
-    with pytest.warns(FactorWarning, match=f"{name}: .*scale looks like T, the measurement like nT; give") as seen:
-        function(*given)
-    assert [warning.filename for warning in seen] == [__file__]
-    angle, measured, scale, *rest = given
+    with pytest.warns(FactorWarning, match=f"{name}: .*scale looks like T, the measurement like nT; give") as caught:
+        function(*inputs)
+    assert [warning.filename for warning in caught] == [__file__]
+    angle, measured, scale, *rest = inputs
     function(angle, np.asarray(measured) * 1e-9, scale, *rest)  # a warning is an error in these tests
 
 
-def test_single_odd_rows_are_no_mistake_of_units() -> None:
+def test_single_outlier_rows_do_not_warn_about_units() -> None:
     measured = np.full((50, 3), 3e4)
     measured[0], measured[7] = 0.0, 1e12
     blocks.mag_factor1(np.eye(3), measured, 5e4, [0.0, 0.0, 1.0], np.zeros(3))
     blocks.mag_factor1(np.eye(3), np.empty((0, 3)), 5e4, [0.0, 0.0, 1.0], np.zeros(3))
 
 
-def test_a_mount_is_one_for_all() -> None:
+def test_one_mount_applies_to_all_rows() -> None:
     with pytest.raises(FactorError, match="rows of rotation_bs"):
         blocks.mag_pose_factor_pose3(np.eye(3), np.ones(3), 1.0, np.ones(3), np.ones(3), np.eye(3)[None])
     with pytest.raises(FactorError, match="rows of rotation_bs"):
@@ -406,7 +408,7 @@ def test_a_mount_is_one_for_all() -> None:
         blocks.mag_pose_factor_pose2(0.0, np.ones(2), 1.0, np.ones(2), np.ones(2), np.nan)
 
 
-def test_no_row_and_one_row() -> None:
+def test_empty_and_single_row_blocks() -> None:
     assert call(measured=np.empty((0, 3)), rotation_nb=np.empty((0, 4))).residual.shape == (0, 3)
-    one = call(rotation_nb=[1.0, 0.0, 0.0, 0.0], measured=[1.0, 1.0, 1.0])
-    assert one.residual.tolist() == [[-1.0, -1.0, 1.0]]
+    single = call(rotation_nb=[1.0, 0.0, 0.0, 0.0], measured=[1.0, 1.0, 1.0])
+    assert single.residual.tolist() == [[-1.0, -1.0, 1.0]]

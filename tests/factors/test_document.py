@@ -37,7 +37,7 @@ def page(shared_data: Path) -> str:
 
 
 @pytest.mark.requirement("FAC-3")
-def test_the_page_runs_and_prints_its_numbers(page: str) -> None:
+def test_page_runs_and_prints_its_numbers(page: str) -> None:
     match = re.search(r"^import gtsam\n.*?(?=^Created MagFactor1:)", page, re.MULTILINE | re.DOTALL)
     assert match is not None
     example = match.group()
@@ -51,7 +51,7 @@ def test_the_page_runs_and_prints_its_numbers(page: str) -> None:
 
 @pytest.mark.requirement("FAC-3")
 @pytest.mark.parametrize("factor", [gtsam.MagFactor1, MagFactor1], ids=["gtsam", "navsense"])
-def test_the_same_in_these_words(factor: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_steps_give_the_documented_values(factor: Any, capsys: pytest.CaptureFixture[str]) -> None:
     declination, inclination, strength = math.radians(-4.94), math.radians(62.78), 48343.4
     level = math.cos(inclination)
     direction = gtsam.Unit3(
@@ -61,13 +61,13 @@ def test_the_same_in_these_words(factor: Any, capsys: pytest.CaptureFixture[str]
     truth = gtsam.Rot3.Yaw(math.radians(30.0))
     measured = truth.inverse().rotate(strength * direction.point3()) + bias
     key = gtsam.symbol("r", 0)
-    made = factor(key, measured, strength, direction, bias, gtsam.noiseModel.Isotropic.Sigma(3, 50.0))
-    made.print()
+    created = factor(key, measured, strength, direction, bias, gtsam.noiseModel.Isotropic.Sigma(3, 50.0))
+    created.print()
     assert capsys.readouterr().out == "Factor\n  keys = { r0 }\nisotropic dim=3 sigma=50\n"
-    assert str(made.evaluateError(truth)) == "[0. 0. 0.]"
+    assert str(created.evaluateError(truth)) == "[0. 0. 0.]"
     away = gtsam.Rot3.Yaw(math.radians(25.0))
-    assert str(made.evaluateError(away)) == "[1034.79105955 1628.05638524    0.        ]"
-    assert made.evaluateError(away) == pytest.approx(FIGURES["error"], abs=5.1e-9)
+    assert str(created.evaluateError(away)) == "[1034.79105955 1628.05638524    0.        ]"
+    assert created.evaluateError(away) == pytest.approx(FIGURES["error"], abs=5.1e-9)
     values = gtsam.Values()
     values.insert(key, away)
-    assert made.error(values) == pytest.approx(FIGURES["cost"], rel=1e-12, abs=0.0)
+    assert created.error(values) == pytest.approx(FIGURES["cost"], rel=1e-12, abs=0.0)

@@ -53,20 +53,20 @@ each = pytest.mark.parametrize(("factor", "given"), FAMILY.values(), ids=FAMILY.
 
 
 def through_pickle(factor: Factor) -> Factor:
-    made: Factor = pickle.loads(pickle.dumps(factor))  # noqa: S301 - it is our own
-    return made
+    copied: Factor = pickle.loads(pickle.dumps(factor))  # noqa: S301 - it is our own
+    return copied
 
 
-def both(factor: Factor, given: list[Any]) -> tuple[dict[int, Any], Any]:
+def make_values(factor: Factor, inputs: list[Any]) -> tuple[dict[int, Any], Any]:
     """Return the values as a mapping and as GTSAM's."""
-    mapping, values = dict(zip(factor.keys(), given, strict=True)), gtsam.Values()
+    mapping, values = dict(zip(factor.keys(), inputs, strict=True)), gtsam.Values()
     for key, value in mapping.items():
         values.insert(key, gtsam.Rot2(value) if factor is FAMILY["MagFactor"][0] else value)
     return mapping, values
 
 
 @pytest.mark.requirement("FAC-1")
-def test_the_family_is_whole() -> None:
+def test_every_gtsam_magnetometer_factor_exists() -> None:
     """All that GTSAM's own package has of it, and the two that it has not."""
     reference = {name for name in vars(gtsam) if name.startswith("Mag")}
     assert reference | {"MagFactor2", "MagFactor3"} == set(FAMILY)
@@ -75,7 +75,7 @@ def test_the_family_is_whole() -> None:
 
 @pytest.mark.requirement("FAC-1")
 @pytest.mark.parametrize("name", [name for name in FAMILY if name in vars(gtsam)])
-def test_the_names_are_gtsams(name: str) -> None:
+def test_methods_and_arguments_have_gtsam_names(name: str) -> None:
     """Methods, and the arguments by name."""
     reference = vars(gtsam)[name]
     methods = {method for method in dir(reference) if not method.startswith("_")}
@@ -97,8 +97,8 @@ def test_the_names_are_gtsams(name: str) -> None:
 
 @pytest.mark.requirement("FAC-1")
 @each
-def test_errors_at_values(factor: Any, given: list[Any]) -> None:
-    mapping, values = both(factor, given)
+def test_errors_are_evaluated_at_gtsam_values(factor: Any, given: list[Any]) -> None:
+    mapping, values = make_values(factor, given)
     sizes = [variable.dim for variable in factor.variables]
     blocks = [np.full((factor.dim(), size), np.nan) for size in sizes]
     residual = factor.evaluateError(*given, *blocks)
@@ -127,7 +127,7 @@ def test_errors_at_values(factor: Any, given: list[Any]) -> None:
 
 @pytest.mark.requirement("FAC-1")
 @each
-def test_printing(factor: Factor, given: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_factors_print_as_in_gtsam(factor: Factor, given: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     keys = " ".join(gtsam.DefaultKeyFormatter(key) for key in list(factor.keys()))
     factor.print()
     text = capsys.readouterr().out
@@ -144,12 +144,12 @@ def test_printing(factor: Factor, given: list[Any], capsys: pytest.CaptureFixtur
 @pytest.mark.requirement("FAC-1")
 @pytest.mark.parametrize("key", [0, 1, R, gtsam.symbol("~", 10**8 - 1), (1 << 56) + 3, 2**56, 2**56 - 1])
 def test_keys_are_printed_as_gtsam_does(key: int) -> None:
-    made = gtsam.MagFactor1(key, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, None)
-    assert repr(MagFactor1(key, MEASURED, SCALE, FIELD, BIAS)) == repr(made)
+    created = gtsam.MagFactor1(key, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, None)
+    assert repr(MagFactor1(key, MEASURED, SCALE, FIELD, BIAS)) == repr(created)
 
 
 @pytest.mark.requirement("FAC-1")
-def test_keys_that_gtsam_cannot_print() -> None:
+def test_keys_that_gtsam_cannot_print_are_printed() -> None:
     """It cuts an index after eight digits, and fails on a letter beyond ASCII."""
     assert "{ r123456789 }" in repr(MagFactor1(gtsam.symbol("r", 123456789), MEASURED, SCALE, FIELD, BIAS))
     assert MagFactor1(2**64 - 1, MEASURED, SCALE, FIELD, BIAS).keys() == [2**64 - 1]
@@ -172,27 +172,27 @@ def test_keys_that_gtsam_cannot_print() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_equality_is_of_all_that_a_factor_holds(change: dict[str, Any]) -> None:
+def test_equality_compares_every_field(change: dict[str, Any]) -> None:
     first = {"pose_key": 1, "measured": MEASURED, "scale": SCALE, "direction": FIELD, "bias": BIAS}
     first |= {"noiseModel": 0.5, "body_P_sensor": MOUNTING_3}
-    one, same, other = (MagPoseFactorPose3(**given) for given in (first, first, first | change))
-    assert one.equals(same)
-    assert not one.equals(other)
-    assert not other.equals(one)
-    assert one.equals(other, 10.0) is (
+    factor, same, changed = (MagPoseFactorPose3(**fields) for fields in (first, first, first | change))
+    assert factor.equals(same)
+    assert not factor.equals(changed)
+    assert not changed.equals(factor)
+    assert factor.equals(changed, 10.0) is (
         not {"pose_key", "body_P_sensor"} & set(change) or change.get("body_P_sensor") is not None
     )
 
 
 @pytest.mark.requirement("FAC-1")
-def test_equality_where_gtsam_looks_at_the_keys_alone() -> None:
-    given = (R, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, gtsam.noiseModel.Unit.Create(3))
-    other = (R, MEASURED + 1.0, *given[2:])
-    assert gtsam.MagFactor1(*given).equals(gtsam.MagFactor1(*other), 1e-9)
-    assert not MagFactor1(*given).equals(MagFactor1(*other), 1e-9)
-    assert MagFactor1(*given).equals(MagFactor1(*other), 1.0)
-    assert not MagFactor1(*given).equals(MagFactor(*given))
-    assert not MagFactor1(*given).equals(gtsam.MagFactor1(*given))
+def test_equality_compares_data_where_gtsam_compares_keys() -> None:
+    arguments = (R, MEASURED, SCALE, gtsam.Unit3(FIELD), BIAS, gtsam.noiseModel.Unit.Create(3))
+    other = (R, MEASURED + 1.0, *arguments[2:])
+    assert gtsam.MagFactor1(*arguments).equals(gtsam.MagFactor1(*other), 1e-9)
+    assert not MagFactor1(*arguments).equals(MagFactor1(*other), 1e-9)
+    assert MagFactor1(*arguments).equals(MagFactor1(*other), 1.0)
+    assert not MagFactor1(*arguments).equals(MagFactor(*arguments))
+    assert not MagFactor1(*arguments).equals(gtsam.MagFactor1(*arguments))
     two = MagFactor2(1, 2, MEASURED, Q)
     assert not two.equals(MagFactor2(1, 2, MEASURED, ROT))
     assert not two.equals(MagFactor2(2, 1, MEASURED, Q))
@@ -201,8 +201,8 @@ def test_equality_where_gtsam_looks_at_the_keys_alone() -> None:
 
 @pytest.mark.requirement("FAC-1")
 @each
-def test_copies(factor: Factor, given: list[Any]) -> None:
-    _, values = both(factor, given)
+def test_factors_can_be_copied(factor: Factor, given: list[Any]) -> None:
+    _, values = make_values(factor, given)
     for other in (factor.clone(), copy.copy(factor), copy.deepcopy(factor), through_pickle(factor)):
         assert other is not factor
         assert other.equals(factor, 0.0)
@@ -223,11 +223,11 @@ def test_copies(factor: Factor, given: list[Any]) -> None:
 
 
 @pytest.mark.requirement("FAC-1")
-def test_a_new_noise_model_is_turned_with_the_sensor() -> None:
-    factor, given = FAMILY["MagPoseFactorPose3"]
+def test_replaced_noise_model_is_rotated_to_the_sensor_frame() -> None:
+    factor, values = FAMILY["MagPoseFactorPose3"]
     sigmas = [1.0, 2.0, 3.0]
     fresh = MagPoseFactorPose3(R, MEASURED, SCALE, FIELD, BIAS, sigmas, MOUNTING_3)
-    assert factor.cloneWithNewNoiseModel(sigmas).error({R: given[0]}) == fresh.error({R: given[0]})
+    assert factor.cloneWithNewNoiseModel(sigmas).error({R: values[0]}) == fresh.error({R: values[0]})
 
 
 ONE = (R, MEASURED, SCALE, FIELD, BIAS)
@@ -298,7 +298,7 @@ THREE, LEVEL, PLANE = FAMILY["MagFactor3"][0], FAMILY["MagFactor"][0], FAMILY["M
 
 @pytest.mark.requirement("FAC-1:refusals")
 @pytest.mark.parametrize(
-    ("factor", "given", "words"),
+    ("factor", "inputs", "words"),
     [
         (ATTITUDE, [Q, np.zeros((3, 2))], r"^H: \(3, 2\) of float64; must be an array \(3, 3\) of float64"),
         (ATTITUDE, [Q, np.zeros((3, 3), np.float32)], r"^H: \(3, 3\) of float32"),
@@ -330,13 +330,13 @@ THREE, LEVEL, PLANE = FAMILY["MagFactor3"][0], FAMILY["MagFactor"][0], FAMILY["M
         (SPACE, [[0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]], "^nPb: .*quaternion"),
     ],
 )
-def test_invalid_factor_queries_are_errors(factor: Any, given: list[Any], words: str) -> None:
+def test_invalid_factor_queries_are_errors(factor: Any, inputs: list[Any], words: str) -> None:
     with pytest.raises(FactorError, match=words):
-        factor.evaluateError(*given)
+        factor.evaluateError(*inputs)
 
 
 @pytest.mark.requirement("FAC-1:refusals")
-def test_matrices_that_are_nearly_rotations() -> None:
+def test_near_rotation_matrices_are_checked() -> None:
     """Any row too long, any two rows not at right angles, any mirror; and what float32 leaves of a rotation passes."""
     factor: Any = ATTITUDE
     good = ROT.matrix()
@@ -353,7 +353,7 @@ def test_matrices_that_are_nearly_rotations() -> None:
 
 
 @pytest.mark.requirement("FAC-1:refusals")
-def test_no_array_is_touched_where_another_is_refused() -> None:
+def test_invalid_array_leaves_the_others_unchanged() -> None:
     factor: Any = THREE
     first = np.full((3, 1), 5.0)
     with pytest.raises(FactorError, match="H3"):
@@ -362,7 +362,7 @@ def test_no_array_is_touched_where_another_is_refused() -> None:
 
 
 @pytest.mark.requirement("FAC-1:refusals")
-def test_values_that_are_not_there_or_of_another_kind() -> None:
+def test_missing_or_mistyped_values_are_an_error() -> None:
     wrong = gtsam.Values()
     with pytest.raises(FactorError, match=r"value of r0 \(nRb\): is not there; must be a Rot3"):
         ATTITUDE.error(wrong)
@@ -381,7 +381,7 @@ def test_values_that_are_not_there_or_of_another_kind() -> None:
 
 
 @pytest.mark.requirement("FAC-1:values")
-def test_points_of_either_kind_in_gtsams_values() -> None:
+def test_vector_and_point3_biases_are_accepted() -> None:
     """`insert` makes a vector of any length of an array, `insertPoint3` a point; both are the same bias."""
     factor, (field, bias) = FAMILY["MagFactor2"]
     values = gtsam.Values()
@@ -401,13 +401,13 @@ UNITS = [(1e-9, "nT", "T"), (1e-5, "nT", "G"), (1e-3, "nT", "uT"), (1e-6, "nT", 
 @pytest.mark.requirement("FAC-1:units")
 @pytest.mark.parametrize("factor", [MagFactor, MagFactor1, MagPoseFactorPose3])
 @pytest.mark.parametrize(("times", "field", "reading"), UNITS)
-def test_units_that_cannot_both_be_meant(factor: Any, times: float, field: str, reading: str) -> None:
+def test_contradictory_units_warn(factor: Any, times: float, field: str, reading: str) -> None:
     measured = 1000.0 * MEASURED
     with pytest.warns(
         FactorWarning, match=f"the scale looks like {field}, the measurement like {reading}; give"
-    ) as seen:
+    ) as caught:
         factor(R, times * measured, 48343.4, FIELD, times * BIAS)
-    (warning,) = seen
+    (warning,) = caught
     assert warning.filename == __file__
     assert "factor(R, times * measured" in linecache.getline(__file__, warning.lineno)
     with pytest.warns(FactorWarning, match=f"the scale looks like {reading}, the measurement like {field}"):
@@ -415,7 +415,7 @@ def test_units_that_cannot_both_be_meant(factor: Any, times: float, field: str, 
 
 
 @pytest.mark.requirement("FAC-1:units")
-def test_odd_fields_are_no_matter() -> None:
+def test_unusual_field_strengths_do_not_warn() -> None:
     """No warning up to 300 times, nor where there is nothing to compare."""
     MagFactor1(R, [0.0, 0.0, 299.0], 1.0, FIELD, [0.0, 0.0, 0.0])
     MagFactor1(R, [0.0, 0.0, 1.0], -299.0, FIELD, [0.0, 0.0, 0.0])

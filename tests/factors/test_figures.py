@@ -34,7 +34,7 @@ def known(factor: Any) -> Any:
 
 
 @pytest.mark.requirement("FAC-1:MagFactor", "FAC-2")
-def test_the_heading_alone() -> None:
+def test_heading_factor_has_published_values() -> None:
     block = np.full((3, 1), np.nan)
     assert known(MagFactor).evaluateError(YAW, block) == pytest.approx(np.zeros(3), abs=1e-12)
     assert pytest.approx(np.array(A["jacobians"]["MagFactor"]), abs=6e-13) == block
@@ -44,14 +44,14 @@ def test_the_heading_alone() -> None:
 
 
 @pytest.mark.requirement("FAC-1:MagFactor1", "FAC-2")
-def test_the_attitude() -> None:
+def test_attitude_factor_has_published_values() -> None:
     block = np.full((3, 3), np.nan)
     assert known(MagFactor1).evaluateError(Q, block) == pytest.approx(np.zeros(3), abs=1e-12 * A["scale"])
     assert pytest.approx(np.array(A["jacobians"]["MagFactor1"]), abs=6e-7) == block
 
 
 @pytest.mark.requirement("FAC-1:MagFactor2", "FAC-2")
-def test_field_and_bias() -> None:
+def test_field_and_bias_factor_has_published_values() -> None:
     first, second = np.full((3, 3), np.nan), np.full((3, 3), np.nan)
     factor = MagFactor2(1, 2, A["measured"], Q, SIGMA)
     error = factor.evaluateError(K * np.array(NM), np.array(BIAS), first, second)
@@ -61,7 +61,7 @@ def test_field_and_bias() -> None:
 
 
 @pytest.mark.requirement("FAC-1:MagFactor3", "FAC-2")
-def test_scale_direction_and_bias() -> None:
+def test_scale_direction_and_bias_factor_has_published_values() -> None:
     blocks = [np.full((3, n), np.nan) for n in (1, 2, 3)]
     factor = MagFactor3(1, 2, 3, A["measured"], Q, SIGMA)
     error = factor.evaluateError(A["scale"], A["direction"], BIAS, *blocks)
@@ -73,7 +73,7 @@ def test_scale_direction_and_bias() -> None:
 
 @pytest.mark.requirement("FAC-1:MagPoseFactorPose2", "FAC-2")
 @pytest.mark.parametrize("mounting", [None, B["mounting_2"]], ids=["at the body", "mounted"])
-def test_the_pose_in_the_plane(mounting: list[float] | None) -> None:
+def test_plane_pose_factor_has_published_values(mounting: list[float] | None) -> None:
     measured = B["measured_2"] if mounting is None else B["measured_2_mounted"]
     factor = MagPoseFactorPose2(1, measured, K, NM[:2], BIAS[:2], SIGMA, mounting)
     block = np.full((2, 3), np.nan)
@@ -84,7 +84,7 @@ def test_the_pose_in_the_plane(mounting: list[float] | None) -> None:
 
 @pytest.mark.requirement("FAC-1:MagPoseFactorPose3", "FAC-2")
 @pytest.mark.parametrize("mounting", [None, MOUNTING], ids=["at the body", "mounted"])
-def test_the_pose(mounting: Pose | None) -> None:
+def test_pose_factor_has_published_values(mounting: Pose | None) -> None:
     measured = B["measured_3"] if mounting is None else B["measured_3_mounted"]
     factor = MagPoseFactorPose3(1, measured, K, NM, BIAS, SIGMA, mounting)
     block = np.full((3, 6), np.nan)
@@ -94,7 +94,7 @@ def test_the_pose(mounting: Pose | None) -> None:
 
 
 @pytest.mark.requirement("FAC-1:MagPoseFactorPose3", "FAC-3")
-def test_the_page_of_the_pose_factor(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pose_factor_example_prints_the_published_text(capsys: pytest.CaptureFixture[str]) -> None:
     """Its lines, made here with a plain rotation, and the text that it prints, all nine digits."""
     angle, turn = math.radians(PAGE["true_pitch_deg"]), math.radians(PAGE["mounting_yaw_deg"])
     x, y, z = PAGE["scale"] * np.array(PAGE["direction"]) / np.linalg.norm(PAGE["direction"])
@@ -123,7 +123,7 @@ def test_the_basis_of_a_direction(row: dict[str, list[float]]) -> None:
 
 
 @pytest.mark.requirement("FAC-2", "FAC-5")
-def test_signs_by_hand() -> None:
+def test_signs_match_a_manual_calculation() -> None:
     """A body that is turned a third of a right angle from x to y sees a field along x a third to its other side."""
     c, s = math.cos(math.pi / 6.0), 0.5
     for factor in (MagFactor, MagFactor1):

@@ -31,7 +31,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.requirement("FAC-3:direction")
-def test_gtsams_example() -> None:
+def test_field_equals_gtsam_example() -> None:
     d, i = math.radians(GTSAM_DECLINATION), math.radians(GTSAM_INCLINATION)
     # as its page has it, term by term
     page = [math.cos(i) * math.cos(d), math.cos(i) * math.sin(d), math.sin(i)]
@@ -44,7 +44,7 @@ def test_gtsams_example() -> None:
     assert back[1] == pytest.approx(i, abs=ROUNDED)
 
 
-def test_east_north_up_is_north_east_down_turned_over() -> None:
+def test_enu_field_equals_the_converted_ned_field() -> None:
     ned, enu = direction(0.3, -0.8), direction(0.3, -0.8, "ENU")
     assert enu.tolist() == [ned[1], ned[0], -ned[2]]
     # declination is towards east, inclination below the horizon
@@ -54,7 +54,7 @@ def test_east_north_up_is_north_east_down_turned_over() -> None:
 
 
 @pytest.mark.parametrize("frame", ["NED", "ENU"])
-def test_there_and_back(frame: str) -> None:
+def test_angles_and_components_round_trip(frame: str) -> None:
     random = np.random.default_rng(1)
     declination = np.concatenate((random.uniform(-math.pi, math.pi, 50), [0.0, math.pi, -math.pi / 2]))
     inclination = np.concatenate((random.uniform(-math.pi / 2, math.pi / 2, 50), [0.0, 0.0, 1.5]))
@@ -68,13 +68,13 @@ def test_there_and_back(frame: str) -> None:
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_vertical_field_has_no_declination(sign: float) -> None:
+def test_vertical_field_has_no_declination(sign: float) -> None:
     declination, inclination = declination_inclination([-0.0, -0.0, sign])
     assert (float(declination), float(inclination)) == (0.0, sign * math.pi / 2)
 
 
 @pytest.mark.parametrize("frame", ["NED", "ENU"])
-def test_noaas_published_values(frame: str) -> None:
+def test_field_equals_noaa_published_values(frame: str) -> None:
     table = rows("values.csv")
     assert len(table) == 41
     for row in table:
@@ -90,7 +90,7 @@ def test_noaas_published_values(frame: str) -> None:
         assert direction(field.declination, field.inclination, frame) == pytest.approx(field.direction, abs=1e-14)
 
 
-def test_another_program_at_many_places() -> None:
+def test_field_equals_another_program_at_many_positions() -> None:
     for row in rows("pygeomag.csv"):
         angles = (math.radians(float(row["latitude_deg"])), math.radians(float(row["longitude_deg"])))
         field = local_field(*angles, 1e3 * float(row["altitude_km"]), float(row["year"]), model=row["model"])
@@ -98,7 +98,7 @@ def test_another_program_at_many_places() -> None:
         assert 1e9 * field.field == pytest.approx(expected, abs=2e-6, rel=0.0)
 
 
-def test_a_day_is_its_part_of_the_year() -> None:
+def test_date_converts_to_decimal_year() -> None:
     place = (0.8, 0.2, 400.0)
     assert np.array_equal(local_field(*place, dt.date(2027, 1, 1)).field, local_field(*place, 2027.0).field)
     days = {dt.date(2027, 7, 2): 2027.0 + 182.0 / 365.0, dt.date(2028, 12, 31): 2028.0 + 365.0 / 366.0}

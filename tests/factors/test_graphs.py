@@ -114,7 +114,7 @@ def huber(attitudes: Sequence[Any], measured: FloatArray, k: float) -> FloatArra
     raise AssertionError("weights do not settle")
 
 
-def spoiled() -> tuple[list[Any], FloatArray]:
+def make_outliers() -> tuple[list[Any], FloatArray]:
     attitudes, measured = measurements()
     measured[::7] += [4000.0, -2500.0, 1500.0]
     return attitudes, measured
@@ -122,7 +122,7 @@ def spoiled() -> tuple[list[Any], FloatArray]:
 
 @pytest.mark.requirement("FAC-4:MagFactor2")
 @solvers
-def test_field_and_bias(solve: Callable[[Any, Any], Any]) -> None:
+def test_graph_estimates_field_and_bias(solve: Callable[[Any, Any], Any]) -> None:
     attitudes, measured = measurements()
     factors = [MagFactor2(1, 2, m, r, SIGMA) for r, m in zip(attitudes, measured, strict=True)]
     graph = graph_of(factors)
@@ -139,7 +139,7 @@ def test_field_and_bias(solve: Callable[[Any, Any], Any]) -> None:
 
 @pytest.mark.requirement("FAC-4:MagFactor3")
 @solvers
-def test_scale_direction_and_bias(solve: Callable[[Any, Any], Any]) -> None:
+def test_graph_estimates_scale_direction_and_bias(solve: Callable[[Any, Any], Any]) -> None:
     attitudes, measured = measurements()
     factors = [
         MagFactor3(1, 2, 3, m, r, nm.Isotropic.Sigma(3, SIGMA)) for r, m in zip(attitudes, measured, strict=True)
@@ -156,7 +156,7 @@ def test_scale_direction_and_bias(solve: Callable[[Any, Any], Any]) -> None:
 @solvers
 def test_robust_calibration(solve: Callable[[Any, Any], Any]) -> None:
     """Every seventh reading is 97 sigmas off: least squares is drawn away, Huber's loss is where its weights say."""
-    attitudes, measured = spoiled()
+    attitudes, measured = make_outliers()
     model = nm.Robust.Create(nm.mEstimator.Huber(1.345), nm.Isotropic.Sigma(3, SIGMA))
     two = [MagFactor2(1, 2, m, r, model) for r, m in zip(attitudes, measured, strict=True)]
     three = [MagFactor3(1, 2, 3, m, r, model) for r, m in zip(attitudes, measured, strict=True)]
@@ -177,7 +177,7 @@ TRUTH = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)
 ROBUST = nm.Robust.Create(nm.mEstimator.Huber(1.345), nm.Isotropic.Sigma(3, SIGMA))
 
 
-def seen(attitude: Any, direction: FloatArray, at: FloatArray = BIAS) -> FloatArray:
+def compute_reading(attitude: Any, direction: FloatArray, at: FloatArray = BIAS) -> FloatArray:
     reading: FloatArray = attitude.unrotate(STRENGTH * direction / np.linalg.norm(direction)) + at
     return reading
 
@@ -186,14 +186,16 @@ def seen(attitude: Any, direction: FloatArray, at: FloatArray = BIAS) -> FloatAr
 @solvers
 @pytest.mark.parametrize("model", [SIGMA, ROBUST], ids=["gaussian", "robust"])
 @pytest.mark.parametrize("custom", [False, True], ids=["native", "custom"])
-def test_attitudes_and_poses(
+def test_graph_estimates_attitudes_and_poses(
     solve: Callable[[Any, Any], Any], model: Any, custom: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two known directions fix an attitude; exact readings give it back, in GTSAM's own factors and in ours."""
     if custom:
         monkeypatch.delattr(gtsam, "MagFactor1")
         monkeypatch.delattr(gtsam, "MagPoseFactorPose3")
-    factors: list[Factor] = [MagFactor1(1, seen(TRUTH, d), STRENGTH, d, BIAS, model) for d in (NORTH, GRAVITY)]
+    factors: list[Factor] = [
+        MagFactor1(1, compute_reading(TRUTH, d), STRENGTH, d, BIAS, model) for d in (NORTH, GRAVITY)
+    ]
     graph = graph_of(factors)
     assert isinstance(graph.at(0), gtsam.CustomFactor) is custom
     found = solve(graph, values_of(TRUTH.retract(np.array([0.2, -0.3, 0.1]))))
@@ -201,7 +203,10 @@ def test_attitudes_and_poses(
 
     mounting = gtsam.Pose3(gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15), np.array([-0.1, 0.2, 0.3]))
     on_sensor = TRUTH.compose(mounting.rotation())
-    factors = [MagPoseFactorPose3(1, seen(on_sensor, d), STRENGTH, d, BIAS, model, mounting) for d in (NORTH, GRAVITY)]
+    factors = [
+        MagPoseFactorPose3(1, compute_reading(on_sensor, d), STRENGTH, d, BIAS, model, mounting)
+        for d in (NORTH, GRAVITY)
+    ]
     position = np.array([5.0, -6.0, 7.0])
     prior = gtsam.PriorFactorPoint3(2, position, nm.Isotropic.Sigma(3, 1.0))
     tie = gtsam.PriorFactorPose3(1, gtsam.Pose3(TRUTH, position), nm.Diagonal.Sigmas(np.array([1e6] * 3 + [1.0] * 3)))
@@ -214,21 +219,21 @@ def test_attitudes_and_poses(
 @pytest.mark.requirement("FAC-4:MagFactor", "FAC-4:MagPoseFactorPose2")
 @solvers
 @pytest.mark.parametrize("custom", [False, True], ids=["native", "custom"])
-def test_headings_and_poses_in_the_plane(
+def test_graph_estimates_headings_and_plane_poses(
     solve: Callable[[Any, Any], Any], custom: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if custom:
         monkeypatch.delattr(gtsam, "MagFactor")
         monkeypatch.delattr(gtsam, "MagPoseFactorPose2")
     angle = 2.5
-    reading = seen(gtsam.Rot3.Yaw(angle), NORTH)
+    reading = compute_reading(gtsam.Rot3.Yaw(angle), NORTH)
     graph = graph_of([MagFactor(1, reading, STRENGTH, NORTH, BIAS, ROBUST)])
     assert isinstance(graph.at(0), gtsam.CustomFactor) is custom
     assert solve(graph, values_of(gtsam.Rot2(angle - 0.4))).atRot2(1).theta() == pytest.approx(angle, abs=1e-9)
 
     mounting = gtsam.Pose2(1.0, -2.0, -0.3)
     level = STRENGTH * np.linalg.norm(NORTH[:2]) / np.linalg.norm(NORTH)
-    on_sensor = seen(gtsam.Rot3.Yaw(angle - 0.3), NORTH)[:2]
+    on_sensor = compute_reading(gtsam.Rot3.Yaw(angle - 0.3), NORTH)[:2]
     factor = MagPoseFactorPose2(1, on_sensor, level, NORTH[:2], BIAS[:2], [30.0, 70.0], mounting)
     tie = gtsam.PriorFactorPose2(1, gtsam.Pose2(3.0, 4.0, 0.0), nm.Diagonal.Sigmas(np.array([1.0, 1.0, 1e6])))
     found = solve(graph_of([factor], tie), values_of(gtsam.Pose2(3.0, 4.0, angle - 0.4))).atPose2(1)
@@ -237,11 +242,11 @@ def test_headings_and_poses_in_the_plane(
 
 
 @pytest.mark.requirement("FAC-4:mounting")
-def test_a_mounted_sensors_noise_decides_where_the_optimum_lies() -> None:
+def test_noise_of_a_mounted_sensor_determines_the_optimum() -> None:
     """Two inexact readings, noise ten times as large along one axis of the sensor; the oracle is on the sensor."""
     mounting = gtsam.Pose3(gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15), np.array([-0.1, 0.2, 0.3]))
     on_sensor, sigmas = TRUTH.compose(mounting.rotation()), [SIGMA, 10.0 * SIGMA, SIGMA]
-    readings = [seen(on_sensor, d) + 3000.0 * np.array([1.0, -1.0, 1.0]) for d in (NORTH, GRAVITY)]
+    readings = [compute_reading(on_sensor, d) + 3000.0 * np.array([1.0, -1.0, 1.0]) for d in (NORTH, GRAVITY)]
     there = gtsam.NonlinearFactorGraph()
     for reading, d in zip(readings, (NORTH, GRAVITY), strict=True):
         there.push_back(
@@ -270,9 +275,9 @@ def test_a_mounted_sensors_noise_decides_where_the_optimum_lies() -> None:
 
 @pytest.mark.requirement("FAC-4:native")
 @pytest.mark.parametrize("model", [None, SIGMA, [1.0, 2.0, 3.0], ROBUST], ids=["none", "one", "three", "robust"])
-def test_a_custom_factor_is_the_native_one(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_factor_equals_the_native_factor(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the wheel lacks a factor, its CustomFactor has the same error and the same linear factor."""
-    factor = MagFactor1(1, seen(TRUTH, NORTH), STRENGTH, NORTH, BIAS, model)
+    factor = MagFactor1(1, compute_reading(TRUTH, NORTH), STRENGTH, NORTH, BIAS, model)
     native = factor.to_gtsam()
     assert isinstance(native, gtsam.MagFactor1)
     monkeypatch.delattr(gtsam, "MagFactor1")
@@ -322,7 +327,7 @@ GOOD = (np.ones((3, 1)), np.eye(3))
         (Careless(GOOD, (0.0, 0.0, np.inf)), "residual of Careless"),
     ],
 )
-def test_a_mistake_in_a_factor_does_not_end_the_process(factor: Factor, words: str) -> None:
+def test_factor_error_does_not_end_the_process(factor: Factor, words: str) -> None:
     """GTSAM ends it by a signal, or goes on with a block of the wrong width."""
     values = values_of(1.0, np.zeros(3))
     with pytest.raises(FactorError, match=words):
@@ -332,8 +337,8 @@ def test_a_mistake_in_a_factor_does_not_end_the_process(factor: Factor, words: s
 
 
 @pytest.mark.requirement("FAC-4:checked")
-def test_values_that_a_graph_lacks_are_named() -> None:
-    factor = MagFactor3(1, 2, 3, seen(TRUTH, NORTH), TRUTH, SIGMA)
+def test_missing_values_of_a_graph_are_named() -> None:
+    factor = MagFactor3(1, 2, 3, compute_reading(TRUTH, NORTH), TRUTH, SIGMA)
     wrong = values_of(STRENGTH, NORTH, BIAS)  # a vector where a direction belongs
     with pytest.raises(FactorError, match=r"value of 2 \(direction\): is of another kind; must be a Unit3"):
         graph_of([factor]).error(wrong)

@@ -39,9 +39,9 @@ def graph(*factors: Any) -> Any:
     return full
 
 
-def values(*given: Any) -> Any:
+def values(*estimates: Any) -> Any:
     found = gtsam.Values()
-    for key, value in enumerate(given, 1):
+    for key, value in enumerate(estimates, 1):
         found.insert(key, value)
     return found
 
@@ -61,7 +61,7 @@ def norms(at: AnyArray, strength: float) -> tuple[AnyArray, AnyArray]:
 
 @pytest.mark.requirement("FAC-2:magnitude")
 @pytest.mark.parametrize("place", PLACES)
-def test_the_prior_is_gtsams(place: AnyArray) -> None:
+def test_magnitude_prior_equals_gtsam(place: AnyArray) -> None:
     at, h = np.array(place), np.zeros((1, 3))
     prior = MagnitudePrior(1, STRENGTH, SIGMA)
     residual, jacobian = norms(at, STRENGTH)
@@ -73,7 +73,7 @@ def test_the_prior_is_gtsams(place: AnyArray) -> None:
     assert native.error(values(at)) == pytest.approx(prior.error(values(at)), rel=1e-14, abs=0.0)
 
 
-def test_a_prior_without_noise_can_be_printed_and_weighs_one() -> None:
+def test_prior_without_noise_can_be_printed_and_has_unit_weight() -> None:
     """Without a noise model GTSAM's own factor ends the process when it is printed."""
     prior = MagnitudePrior(1, STRENGTH)
     assert "norm = 50" in repr(prior.to_gtsam())
@@ -81,7 +81,7 @@ def test_a_prior_without_noise_can_be_printed_and_weighs_one() -> None:
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
-def test_the_prior_holds_the_field_of_mag_factor2() -> None:
+def test_prior_fixes_the_field_magnitude_of_mag_factor2() -> None:
     """One attitude and a bias known beforehand: the length comes from the prior, SciPy finds the same field."""
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([30.0, 5.0, 44.0])
     known = gtsam.PriorFactorPoint3(2, BIAS, gtsam.noiseModel.Isotropic.Sigma(3, 1.0))
@@ -103,7 +103,7 @@ def test_the_prior_holds_the_field_of_mag_factor2() -> None:
 
 @pytest.mark.requirement("FAC-2:magnitude")
 @pytest.mark.parametrize("place", PLACES[:-1])
-def test_a_bias_moves_gtsams_norm_the_other_way(place: AnyArray) -> None:
+def test_bias_derivative_is_the_negative_of_gtsams_norm_derivative(place: AnyArray) -> None:
     """|m - b| is the length of a vector that goes down as b goes up."""
     less, h = np.array(place), np.zeros((1, 3))
     factor = MagnitudeFactor(1, BIAS + less, STRENGTH)
@@ -113,7 +113,7 @@ def test_a_bias_moves_gtsams_norm_the_other_way(place: AnyArray) -> None:
 
 
 @pytest.mark.requirement("FAC-2:magnitude")
-def test_without_soft_iron_it_is_the_plain_factor() -> None:
+def test_factor_without_soft_iron_equals_the_plain_factor() -> None:
     for m in on_a_sphere(5):
         h, plain = [np.zeros((1, 6)), np.zeros((1, 3))], np.zeros((1, 3))
         iron = MagnitudeSoftIronFactor(1, 2, m, STRENGTH).evaluateError([1.0, 0, 0, 1.0, 0, 1.0], BIAS, *h)
@@ -122,7 +122,7 @@ def test_without_soft_iron_it_is_the_plain_factor() -> None:
 
 
 @pytest.mark.requirement("FAC-2:magnitude")
-def test_derivatives_by_soft_iron_are_gtsams_numerical_ones() -> None:
+def test_soft_iron_jacobians_equal_gtsam_numerical_derivatives() -> None:
     random = np.random.default_rng(3)
     for m in on_a_sphere(20) / STRENGTH:
         iron = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]) + 0.2 * random.normal(size=6)
@@ -131,8 +131,8 @@ def test_derivatives_by_soft_iron_are_gtsams_numerical_ones() -> None:
         residual = factor.evaluateError(iron, BIAS / STRENGTH, *h)
         matrix = np.empty((3, 3))
         matrix[np.triu_indices(3)] = matrix.T[np.triu_indices(3)] = iron
-        seen = np.linalg.solve(matrix, m - BIAS / STRENGTH)
-        assert residual == pytest.approx(norms(seen, 1.0)[0], abs=1e-13)
+        field = np.linalg.solve(matrix, m - BIAS / STRENGTH)
+        assert residual == pytest.approx(norms(field, 1.0)[0], abs=1e-13)
 
         def error(s: AnyArray, b: AnyArray, m: AnyArray = m) -> AnyArray:
             return norms(np.linalg.solve([[s[0], s[1], s[2]], [s[1], s[3], s[4]], [s[2], s[4], s[5]]], m - b), 1.0)[0]
@@ -144,7 +144,7 @@ def test_derivatives_by_soft_iron_are_gtsams_numerical_ones() -> None:
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
-def test_a_sphere_is_scipys() -> None:
+def test_sphere_fit_equals_scipy() -> None:
     measured = on_a_sphere(100)
     full = graph(*(MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured))
     found = settled(full, values(np.zeros(3))).atPoint3(1)
@@ -157,7 +157,7 @@ def test_a_sphere_is_scipys() -> None:
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
-def test_a_sphere_under_hubers_loss_is_scipys() -> None:
+def test_sphere_fit_with_huber_loss_equals_scipy() -> None:
     measured = on_a_sphere(100)
     measured[::9] *= 1.4
     limit = 1.345
@@ -176,7 +176,7 @@ def test_a_sphere_under_hubers_loss_is_scipys() -> None:
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
-def test_isam_ends_where_the_whole_graph_does() -> None:
+def test_isam_result_equals_the_batch_optimum() -> None:
     measured = on_a_sphere(60)
     factors = [MagnitudeFactor(1, m, STRENGTH, SIGMA) for m in measured]
     parameters = gtsam.ISAM2Params()
@@ -193,7 +193,7 @@ def test_isam_ends_where_the_whole_graph_does() -> None:
 
 
 @pytest.mark.requirement("FAC-4:magnitude")
-def test_the_ellipsoid_of_matlabs_example() -> None:
+def test_ellipsoid_equals_matlab_example() -> None:
     """Centre (-50, 20, 100), semi-axes 30, 20, 50 on a grid of 21 by 21; `magcal` prints the strength 31.0723."""
     longitude, latitude = np.meshgrid(np.linspace(-np.pi, np.pi, 21), np.linspace(-np.pi / 2, np.pi / 2, 21))
     level = np.cos(latitude)
@@ -229,7 +229,7 @@ def test_errors_name_the_problem() -> None:
         assert [each.filename for each in warned] == [__file__]
 
 
-def test_equality_is_of_the_data() -> None:
+def test_equality_compares_the_data() -> None:
     for make in (
         lambda s: MagnitudePrior(1, s, 0.1),
         lambda s: MagnitudeFactor(1, BIAS, s, 0.1),

@@ -99,7 +99,7 @@ def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
 
 @pytest.mark.requirement("FAC-2:noise")
 @given(st.lists(st.floats(1e-200, 1e200), min_size=3, max_size=3))
-def test_texts_of_any_sigmas(sigmas: list[float]) -> None:
+def test_noise_models_of_any_sigmas_print_as_in_gtsam(sigmas: list[float]) -> None:
     """One sigma GTSAM prints at six digits in a fresh process, and at nine once it has printed a vector."""
     smart = min(sigmas) >= 1e-8
     alike = make_noise(sigmas[0], 3).describe()
@@ -115,7 +115,7 @@ def gtsam_text(model: Any) -> str:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_large_numbers_stay_correlated() -> None:
+def test_large_sigmas_keep_correlations() -> None:
     """GTSAM forgets correlations where R is below 1e-9 as well, which is where sigmas are above 1e9."""
     root = np.linalg.inv(np.linalg.cholesky(1e24 * COVARIANCE)).T
     assert isinstance(nm.Gaussian.SqrtInformation(np.triu(root)), nm.Diagonal)  # the trap is there
@@ -123,22 +123,22 @@ def test_large_numbers_stay_correlated() -> None:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_small_numbers_are_neither_constraints_nor_uncorrelated() -> None:
+def test_small_sigmas_keep_correlations_and_are_not_constraints() -> None:
     """A magnetometer in tesla has sigmas below 1e-8, where GTSAM makes a constraint, or forgets the correlations."""
     tesla = 1e-9
     assert nm.Diagonal.Sigmas(tesla * SIGMAS).isConstrained()  # the trap is there
     assert isinstance(nm.Gaussian.Covariance(tesla**2 * COVARIANCE), nm.Diagonal)
-    given = (1, tesla * MEASURED, tesla * ARGUMENTS[2], ARGUMENTS[3], tesla * BIAS)
+    arguments = (1, tesla * MEASURED, tesla * ARGUMENTS[2], ARGUMENTS[3], tesla * BIAS)
     values = values_of(ATTITUDE)
     for numbers in (5.0, SIGMAS, COVARIANCE):
         small = tesla**2 if np.ndim(numbers) == 2 else tesla
-        ours = MagFactor1(*given, small * np.asarray(numbers))
+        ours = MagFactor1(*arguments, small * np.asarray(numbers))
         plain = MagFactor1(*ARGUMENTS, numbers)
         assert ours.whitenedError(values) == pytest.approx(plain.whitenedError(values), rel=1e-9, abs=0.0)
         assert ours.to_gtsam().error(values) == pytest.approx(plain.to_gtsam().error(values), rel=1e-9, abs=0.0)
         assert not ours.to_gtsam().noiseModel().isConstrained()
     with pytest.raises(FactorError, match=r"must not be a constraint; .* give sigmas as numbers"):
-        MagFactor1(*given, nm.Diagonal.Sigmas(tesla * SIGMAS))
+        MagFactor1(*arguments, nm.Diagonal.Sigmas(tesla * SIGMAS))
 
 
 MOUNTING = gtsam.Pose3(gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15), np.array([-0.1, 0.2, 0.3]))
@@ -152,10 +152,10 @@ def distance(residual: FloatArray, model: Any) -> float:
 
 @pytest.mark.requirement("FAC-2:mounting")
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "none"])
-def test_the_noise_of_a_mounted_sensor_is_the_sensors(name: str) -> None:
+def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
     model = MODELS[name]
-    given = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
-    factor = MagPoseFactorPose3(*given, model, MOUNTING)
+    arguments = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
+    factor = MagPoseFactorPose3(*arguments, model, MOUNTING)
     pose = gtsam.Pose3(ATTITUDE, np.zeros(3))
     values = values_of(pose)
     in_sensor = MOUNTING.rotation().unrotate(factor.evaluateError(pose))
@@ -173,7 +173,7 @@ def test_the_noise_of_a_mounted_sensor_is_the_sensors(name: str) -> None:
     assert repr(factor).partition("local")[0] == repr(on_sensor)
     if not isinstance(model, nm.Robust):
         assert factor.error(values) == pytest.approx(distance(in_sensor, model) ** 2 / 2.0, rel=1e-12, abs=0.0)
-    careless = gtsam.MagPoseFactorPose3(*given, model, MOUNTING).error(values)
+    careless = gtsam.MagPoseFactorPose3(*arguments, model, MOUNTING).error(values)
     alike = name in ("unit", "isotropic", "huber", "geman")
     assert (careless == pytest.approx(factor.error(values), rel=1e-9, abs=0.0)) is alike
     handed = native.noiseModel().noise() if isinstance(model, nm.Robust) else native.noiseModel()
@@ -182,9 +182,9 @@ def test_the_noise_of_a_mounted_sensor_is_the_sensors(name: str) -> None:
 
 @pytest.mark.requirement("FAC-2:mounting")
 @pytest.mark.parametrize("numbers", [5.0, SIGMAS, COVARIANCE], ids=["sigma", "sigmas", "covariance"])
-def test_numbers_for_a_mounted_sensor(numbers: Any) -> None:
-    given = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
-    ours = MagPoseFactorPose3(*given, numbers, MOUNTING)
+def test_sigmas_of_a_mounted_sensor(numbers: Any) -> None:
+    arguments = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
+    ours = MagPoseFactorPose3(*arguments, numbers, MOUNTING)
     covariance = np.eye(3) * numbers**2 if np.ndim(numbers) == 0 else np.diag(SIGMAS**2)
     model = nm.Gaussian.Covariance(numbers if np.ndim(numbers) == 2 else covariance)
     reference = MagPoseFactorPose3(*given, model, MOUNTING)
@@ -195,7 +195,7 @@ def test_numbers_for_a_mounted_sensor(numbers: Any) -> None:
 
 
 @pytest.mark.requirement("FAC-2:mounting")
-def test_the_noise_of_a_sensor_mounted_in_the_plane() -> None:
+def test_noise_of_a_sensor_mounted_in_the_plane() -> None:
     mounting, pose = gtsam.Pose2(1.0, -2.0, -0.3), gtsam.Pose2(0.0, 0.0, 0.8)
     covariance = np.array([[4.0, 1.5], [1.5, 9.0]])
     factor = MagPoseFactorPose2(1, MEASURED[:2], 22.0, FIELD[:2], BIAS[:2], covariance, mounting)
@@ -211,21 +211,21 @@ def test_the_noise_of_a_sensor_mounted_in_the_plane() -> None:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_models_that_differ() -> None:
+def test_different_noise_models_are_unequal() -> None:
     factors = [MagFactor1(*ARGUMENTS, model) for model in MODELS.values()]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.3), nm.Isotropic.Sigma(3, 50.0)))]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.345), nm.Isotropic.Sigma(3, 51.0)))]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.0), FULL))]  # the number of "dcs"
     factors += [MagFactor1(*ARGUMENTS, numbers) for numbers in (3.0, [3.0, 4.0, 5.0], COVARIANCE + 0.1 * np.eye(3))]
-    for i, one in enumerate(factors):
-        for j, other in enumerate(factors):
-            assert one.equals(other) is (i == j), (one, other)
+    for i, first in enumerate(factors):
+        for j, second in enumerate(factors):
+            assert first.equals(second) is (i == j), (first, second)
     assert MagFactor1(*ARGUMENTS, 3.0).equals(MagFactor1(*ARGUMENTS, 3.0001), 1e-3)
     assert make_noise(2.0, 2).equals(make_noise(2.0, 3), 1e-9) is False
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_a_gaussian_of_its_own() -> None:
+def test_gaussian_model_with_information_matrix() -> None:
     noise = make_noise(COVARIANCE, 3)
     assert isinstance(noise, Gaussian)
     assert noise.covariance() == pytest.approx(COVARIANCE, rel=1e-14, abs=0.0)

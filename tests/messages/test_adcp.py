@@ -39,50 +39,50 @@ def reading(spec: Adcp = SHEET) -> Reading:
     return ns.simulate(world(spec), DURATION, seed=5, epoch=EPOCH)["robot::arm::a"]
 
 
-def told(one: Reading) -> Any:
-    return np.nonzero(one.emitted)[0]
+def find_emitted(reading: Reading) -> Any:
+    return np.nonzero(reading.emitted)[0]
 
 
-def same(found: Any, wanted: Any) -> None:
+def assert_equal(found: Any, wanted: Any) -> None:
     np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:mcap", "REC-1:bag")
 @pytest.mark.parametrize("suffix", ["mcap", "bag"])
 @pytest.mark.parametrize("spec", [SHEET, BEAMS], ids=["ship", "beam"])
-def test_profiles_come_back(tmp_path: Path, suffix: str, spec: Adcp) -> None:
+def test_profile_messages_round_trip(tmp_path: Path, suffix: str, spec: Adcp) -> None:
     path, one = tmp_path / f"run.{suffix}", reading(spec)
     ns.record(world(spec), path, DURATION, seed=5, epoch=EPOCH)
-    rows = told(one)
+    rows = find_emitted(one)
     assert rows.size > 3
     with AnyReader([path]) as reader:
         topics = {connection.topic: connection for connection in reader.connections}
-        connection, whole = topics["/a"], topics["/a_ensemble"]
-        assert (connection.msgtype, whole.msgtype) == ("ds_sensor_msgs/msg/Adcp", "navsense_msgs/msg/Adcp")
+        connection, complete = topics["/a"], topics["/a_ensemble"]
+        assert (connection.msgtype, complete.msgtype) == ("ds_sensor_msgs/msg/Adcp", "navsense_msgs/msg/Adcp")
         if suffix == "bag":
             assert connection.digest == "20cf0cc6667acb5c9186d027facfbfc5"
         found: Any = [reader.deserialize(raw, connection.msgtype) for _, _, raw in reader.messages([connection])]
-        full: Any = [reader.deserialize(raw, whole.msgtype) for _, _, raw in reader.messages([whole])]
+        full: Any = [reader.deserialize(raw, complete.msgtype) for _, _, raw in reader.messages([complete])]
     assert len(found) == len(full) == rows.size
     for row, value, rest in zip(rows, found, full, strict=True):
         seen = [[(v.x, v.y, v.z) for v in cell.velocity_bin_beam] for cell in value.vel_bin_beams]
         if spec is SHEET:
-            same(np.array(seen)[:, 0], one["velocity"][row])
+            assert_equal(np.array(seen)[:, 0], one["velocity"][row])
         else:
-            same(np.array(seen), -one["beam_velocity"][row][:, :, None] * spec.beam_direction)
+            assert_equal(np.array(seen), -one["beam_velocity"][row][:, :, None] * spec.beam_direction)
         assert (value.cells, value.cell_depth, value.coordinate_mode) == (4, 1, 2 if spec is SHEET else 0)
         assert value.bin0_distance == np.float32(spec.cells.first_distance)
-        same([(v.x, v.y, v.z) for v in value.beam_unit_vec], spec.beam_direction)
+        assert_equal([(v.x, v.y, v.z) for v in value.beam_unit_vec], spec.beam_direction)
         stamp = value.header.stamp.sec - EPOCH + 1e-9 * value.header.stamp.nanosec
         assert stamp == pytest.approx(one["time_of_validity"][row] + one.clock_error[row], abs=1e-9)
         age = value.ds_header.io_time.sec - EPOCH + 1e-9 * value.ds_header.io_time.nanosec - stamp
         assert age == pytest.approx(one.time[row] - one["time_of_validity"][row], abs=2e-9)
         for name, array in one.arrays.items():
-            same(np.ravel(getattr(rest, name)), np.ravel(array[row]))
+            assert_equal(np.ravel(getattr(rest, name)), np.ravel(array[row]))
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:mcap")
-def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
+def test_gazebo_message_has_a_water_mass_per_cell(tmp_path: Path) -> None:
     path, one = tmp_path / "run.gz.mcap", reading()
     ns.record(world(), path, DURATION, seed=5, epoch=EPOCH)
     found: list[Any] = []
@@ -96,7 +96,7 @@ def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
             kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(schema.name))
             assert (channel.topic, schema.name) == ("/a", "gz.msgs.DVLVelocityTracking")
             found.append(kind.FromString(message.data))
-    rows, cells = told(one), SHEET.cell_distance
+    rows, cells = find_emitted(one), SHEET.cell_distance
     assert len(found) == rows.size * cells.size
     against = -one["relative_velocity"]
     for i, value in enumerate(found):
@@ -104,7 +104,7 @@ def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
         assert (value.target.type, value.target.range.mean) == (2, cells[m])
         assert value.HasField("velocity") == (not math.isnan(against[row, m, 0]))
         if value.HasField("velocity"):
-            same((value.velocity.mean.x, value.velocity.mean.y, value.velocity.mean.z), against[row, m])
+            assert_equal((value.velocity.mean.x, value.velocity.mean.y, value.velocity.mean.z), against[row, m])
             assert value.velocity.reference == 2
         for k, beam in enumerate(value.beams):
             along = one["beam_velocity"][row, m, k]
@@ -116,7 +116,7 @@ def test_each_cell_is_a_water_mass_in_gazebo(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "DVW-5")
-def test_lengths_of_woods_hole_are_along_the_beam() -> None:
+def test_ds_msgs_ranges_are_along_the_beam() -> None:
     one = reading()
     for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
@@ -135,7 +135,7 @@ def test_lengths_of_woods_hole_are_along_the_beam() -> None:
 
 @pytest.mark.requirement("GAP-8", "REC-1:npz", "REC-1:parquet")
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_profiles_in_tables_come_back(tmp_path: Path, suffix: str) -> None:
+def test_profile_tables_round_trip(tmp_path: Path, suffix: str) -> None:
     run = ns.simulate(world(), DURATION, seed=5, epoch=EPOCH)
     path = tmp_path / f"run.{suffix}"
     run.save(path)
@@ -143,4 +143,4 @@ def test_profiles_in_tables_come_back(tmp_path: Path, suffix: str) -> None:
     found, one = ns.open(path)["robot::arm::a"], run["robot::arm::a"]
     assert found.arrays.keys() == one.arrays.keys()
     for name, array in one.arrays.items():
-        same(found.arrays[name], array)
+        assert_equal(found.arrays[name], array)

@@ -90,9 +90,9 @@ def encoded(message: cdr.MessageEncoder, stamp: int, **arrays: list[Any]) -> byt
 def turned_back(wxyz: list[float], world: list[float], got: Any) -> list[float]:
     """Return what a decoder made of a world vector in the link's frame, once it is seen to be right to rounding."""
     w, x, y, z = wxyz
-    own = Rotation.from_quat([x, y, z, w]).inv().apply(world)
+    body = Rotation.from_quat([x, y, z, w]).inv().apply(world)
     out = [got.x, got.y, got.z]
-    assert np.allclose(out, own, rtol=0.0, atol=1e-14 * max(map(abs, world)) + 1e-300)
+    assert np.allclose(out, body, rtol=0.0, atol=1e-14 * max(map(abs, world)) + 1e-300)
     return out
 
 
@@ -104,16 +104,16 @@ def mounted(spec: Any, frame: str = "f", clock_name: str | None = None) -> Mount
     return MountedSensor("m::l::s", spec, "m", "l", 100.0, frame=frame, clock=clock_name)
 
 
-def noisy(stddev: float) -> Noise:
+def make_noise(stddev: float) -> Noise:
     return Noise(stddev=stddev)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, vectors(4), vectors(3), vectors(3), st.floats(0, 1e6), st.booleans())
-def test_imu(
+def test_imu_message(
     stamp: int, frame: str, turn: list[float], rate: list[float], force: list[float], stddev: float, oriented: bool
 ) -> None:
-    spec = Imu(noisy(stddev), linear_acceleration_z=noisy(2.0), orientation=oriented)
+    spec = Imu(make_noise(stddev), linear_acceleration_z=make_noise(2.0), orientation=oriented)
     for part in ("reading", "ideal", "bias"):
         message = messages.make_encoder(mounted(spec, frame), part)
         arrays = {"angular_velocity": rate, "linear_acceleration": force} | ({"orientation": turn} if oriented else {})
@@ -137,8 +137,8 @@ def test_imu(
 @pytest.mark.requirement("MAG-5")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, vectors(3), st.floats(0, 1e6))
-def test_magnetic_field(stamp: int, frame: str, field: list[float], stddev: float) -> None:
-    message = messages.make_encoder(mounted(Magnetometer(y=noisy(stddev)), frame))
+def test_magnetic_field_message(stamp: int, frame: str, field: list[float], stddev: float) -> None:
+    message = messages.make_encoder(mounted(Magnetometer(y=make_noise(stddev)), frame))
     covariance = np.zeros(9)
     covariance[4] = stddev * stddev
     value = T["sensor_msgs/msg/MagneticField"](
@@ -154,7 +154,7 @@ def test_magnetic_field(stamp: int, frame: str, field: list[float], stddev: floa
 @pytest.mark.requirement("ALT-4")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, vectors(3))
-def test_altimeter(stamp: int, frame: str, values: list[float]) -> None:
+def test_altimeter_message(stamp: int, frame: str, values: list[float]) -> None:
     names = ("vertical_position", "vertical_velocity", "vertical_reference")
     arrays: dict[str, Any] = dict(zip(names, values, strict=True))
     raw = encoded(messages.make_encoder(mounted(Altimeter(), frame)), stamp, **arrays)
@@ -169,8 +169,8 @@ def test_altimeter(stamp: int, frame: str, values: list[float]) -> None:
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, doubles, st.floats(0, 1e6), st.sampled_from(["reading", "ideal", "bias"]))
-def test_fluid_pressure(stamp: int, frame: str, pressure: float, stddev: float, part: Any) -> None:
-    message = messages.make_encoder(mounted(AirPressure(noisy(stddev)), frame), part)
+def test_fluid_pressure_message(stamp: int, frame: str, pressure: float, stddev: float, part: Any) -> None:
+    message = messages.make_encoder(mounted(AirPressure(make_noise(stddev)), frame), part)
     value = T["sensor_msgs/msg/FluidPressure"](
         header=header(stamp, frame or "m::l::s"),
         fluid_pressure=pressure,
@@ -182,8 +182,10 @@ def test_fluid_pressure(stamp: int, frame: str, pressure: float, stddev: float, 
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, finite(3), vectors(3), st.floats(0, 1e6), st.sampled_from(["reading", "ideal"]))
-def test_navsat(stamp: int, frame: str, place: list[float], speed: list[float], stddev: float, part: Any) -> None:
-    sensor = mounted(NavSat(noisy(stddev), noisy(2.0)), frame)
+def test_navsat_message(
+    stamp: int, frame: str, place: list[float], speed: list[float], stddev: float, part: Any
+) -> None:
+    sensor = mounted(NavSat(make_noise(stddev), make_noise(2.0)), frame)
     lat, lon, alt = place
     covariance = np.zeros(9)
     if part == "reading":
@@ -207,7 +209,7 @@ def test_navsat(stamp: int, frame: str, place: list[float], speed: list[float], 
 
 
 @pytest.mark.requirement("NAV-1")
-def test_hidden_errors_of_a_place_are_metres_and_no_place_is_no_fix() -> None:
+def test_navsat_bias_is_in_metres_and_invalid_position_has_no_fix() -> None:
     raw = encoded(messages.make_encoder(mounted(NavSat()), "bias"), 5, latitude=2.0, longitude=-1.0, altitude=3.0)
     value = T["geometry_msgs/msg/Vector3Stamped"](header=header(5, "f"), vector=vector([-1.0, 2.0, 3.0]))
     assert raw == expected(value, "geometry_msgs/msg/Vector3Stamped")
@@ -220,7 +222,7 @@ def test_hidden_errors_of_a_place_are_metres_and_no_place_is_no_fix() -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, st.lists(st.tuples(words, words, vectors(3), vectors(4)), min_size=1, max_size=3))
-def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
+def test_transform_messages(stamp: int, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
     message = world_topics.make_transforms_encoder([(parent, child) for parent, child, _, _ in frames])
     parts = [
         T["geometry_msgs/msg/TransformStamped"](
@@ -235,7 +237,7 @@ def test_transforms(stamp: int, frames: list[tuple[str, str, list[float], list[f
 
 
 @given(stamps)
-def test_clock(stamp: int) -> None:
+def test_clock_message(stamp: int) -> None:
     value = T["rosgraph_msgs/msg/Clock"](clock=time(stamp))
     assert encoded(world_topics.make_clock_encoder(), stamp) == expected(value, "rosgraph_msgs/msg/Clock")
 
@@ -243,7 +245,7 @@ def test_clock(stamp: int) -> None:
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, words, units, vectors(3), finite(3), vectors(3))
-def test_truth(
+def test_truth_message(
     stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
 ) -> None:
     raw = encoded(
@@ -255,11 +257,11 @@ def test_truth(
         angular_velocity=rate,
     )
     back: Any = STORE.deserialize_cdr(raw, "nav_msgs/msg/Odometry")
-    own = turned_back(turn, speed, back.twist.twist.linear)
+    body = turned_back(turn, speed, back.twist.twist.linear)
     zeros = np.zeros(36)
     point = T["geometry_msgs/msg/Point"](*place)
     pose = T["geometry_msgs/msg/Pose"](position=point, orientation=quaternion(turn))
-    twist = T["geometry_msgs/msg/Twist"](linear=vector(own), angular=vector(rate))
+    twist = T["geometry_msgs/msg/Twist"](linear=vector(body), angular=vector(rate))
     value = T["nav_msgs/msg/Odometry"](
         header=header(stamp, "world"),
         child_frame_id=link,
@@ -271,13 +273,13 @@ def test_truth(
         world_topics.make_accel_encoder(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
     )
     back = STORE.deserialize_cdr(raw, "geometry_msgs/msg/AccelStamped")
-    own = turned_back(turn, speed, back.accel.linear)
-    accel = T["geometry_msgs/msg/Accel"](linear=vector(own), angular=vector(rate))
+    body = turned_back(turn, speed, back.accel.linear)
+    accel = T["geometry_msgs/msg/Accel"](linear=vector(body), angular=vector(rate))
     value = T["geometry_msgs/msg/AccelStamped"](header=header(stamp, link), accel=accel)
     assert raw == expected(value, "geometry_msgs/msg/AccelStamped")
 
 
-def test_velocity_is_turned_into_the_link() -> None:
+def test_velocity_is_rotated_to_the_link_frame() -> None:
     half = math.sqrt(0.5)
     yaw = np.array([[half, 0.0, 0.0, half]])  # the link looks along the world's y
     got = world_topics.rotate_inverse(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
@@ -286,25 +288,25 @@ def test_velocity_is_turned_into_the_link() -> None:
     turns = rng.standard_normal((50, 4))
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
     moves = rng.standard_normal((50, 3))
-    for (w, x, y, z), move, own in zip(turns, moves, world_topics.rotate_inverse(turns, moves), strict=True):
+    for (w, x, y, z), move, expected in zip(turns, moves, world_topics.rotate_inverse(turns, moves), strict=True):
         matrix = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
-        assert np.allclose(np.array(matrix) @ own, move, atol=1e-14, rtol=0.0)
+        assert np.allclose(np.array(matrix) @ expected, move, atol=1e-14, rtol=0.0)
 
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("seconds", [2**31, -(2**31) - 1])
-def test_a_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> None:
+def test_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> None:
     message = messages.make_encoder(mounted(Magnetometer(), clock_name="m::l::quartz"))
     with pytest.raises(RecordingError, match=rf"m::l::quartz.*{seconds}.*--epoch"):
         cdr.encode(message, np.array([0, seconds * 10**9]), {"field": np.zeros((2, 3))})
     assert "--epoch" in str(stamp_error("c", 1.0))
 
 
-def test_values_for_other_rows_are_refused_before_anything_is_written() -> None:
+def test_mismatched_rows_are_an_error_before_writing() -> None:
     message = messages.make_encoder(mounted(Magnetometer()))
     for field in (np.zeros((2, 3)), np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3)):
         with pytest.raises(ValueError, match="magnetic_field"):
@@ -318,7 +320,7 @@ def test_values_for_other_rows_are_refused_before_anything_is_written() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in schemas.DEFINITIONS if kind in STORE.fielddefs])
-def test_definitions_are_those_of_ros(kind: str) -> None:
+def test_definitions_equal_those_of_ros(kind: str) -> None:
     parsed = get_types_from_msg(schemas.format_schema(kind), kind)
     assert kind in parsed
     for name, definition in parsed.items():
@@ -338,7 +340,7 @@ class Salinity:
         return (Output("salinity", 1, "g/kg"), Output("matrix", 9, "1"), Output("depth", 0, "m"))
 
 
-def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
+def test_sensor_without_a_message_gets_a_generic_message() -> None:
     store = get_typestore(Stores.ROS2_HUMBLE)
     message = messages.make_encoder(mounted(Salinity(), "probe"))
     assert message.type == "navsense_msgs/msg/ConductivityProbe"
@@ -357,14 +359,14 @@ def test_a_sensor_without_a_message_gets_one_of_its_outputs() -> None:
     assert math.isnan(store.deserialize_cdr(raw[0].tobytes(), message.type).salinity[0])  # type: ignore[attr-defined]
 
 
-def test_companions_are_declared_by_the_sensor() -> None:
-    beside = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
-    assert beside == messages.COMPANIONS
+def test_companion_topics_are_declared_by_the_sensor() -> None:
+    companions = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
+    assert companions == messages.COMPANIONS
     text = Path(messages.__file__).read_text(encoding="utf-8")
     assert not [kind.type for kind in SENSORS if kind.type in text]
 
 
 @pytest.mark.parametrize("encoder", list(messages.ENCODER_MAKERS.values()))
-def test_a_sheet_of_another_kind_is_refused(encoder: Callable[..., Any]) -> None:
+def test_spec_of_another_type_is_an_error(encoder: Callable[..., Any]) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type conductivity probe"):
         encoder(mounted(Salinity()), "reading")

@@ -24,7 +24,7 @@ WORLD = example_world(("d", Depth.example_spec()))
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("depths") / "run.mcap"
     ns.record(WORLD, path, 0.5, seed=5, epoch=1000)
     return path
@@ -32,12 +32,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.requirement("PRS-1", "ALT-8", "REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
-def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> None:
+def test_pressure_and_depth_round_trip_bitwise(recording: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
     series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
     behind = "" if part == "reading" else f"/{part}"
     found: dict[str, list[Any]] = {}
-    with recorded.open("rb") as file:
+    with recording.open("rb") as file:
         for _, channel, _, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
     pressed, deep = found[f"/d{behind}"], found[f"/d_depth{behind}"]
@@ -51,8 +51,8 @@ def test_pressure_and_depth_come_back_bit_for_bit(recorded: Path, part: str) -> 
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_rosbags_reads_both_by_their_types(recorded: Path) -> None:
-    with AnyReader([recorded]) as reader:
+def test_rosbags_reads_pressure_and_depth_messages(recording: Path) -> None:
+    with AnyReader([recording]) as reader:
         types = {connection.topic: connection.msgtype for connection in reader.connections}
         for connection, _, raw in reader.messages():
             reader.deserialize(raw, connection.msgtype)
@@ -62,7 +62,7 @@ def test_rosbags_reads_both_by_their_types(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_gazebos_message() -> None:
+def test_gazebo_pressure_message() -> None:
     """`gz.msgs.FluidPressure` (fluid_pressure.proto): header 1, pressure 2, variance 3; read by Google's decoder."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="depth.proto", package="depth", syntax="proto3")
@@ -82,7 +82,7 @@ def test_gazebos_message() -> None:
     assert [str(7 + i).encode() in value.header for i, value in enumerate(values)] == [True] * 3
 
 
-def test_another_kind_of_sheet_is_refused() -> None:
+def test_spec_of_another_type_is_an_error() -> None:
     sensor = MountedSensor("m::l::s", Depth(), "m", "l", 10.0)
     reading = Depth().apply(np.arange(3.0), np.full(3, 2e5), seed=1)
     wrong = MountedSensor("m::l::s", AirPressure(), "m", "l", 10.0)

@@ -61,7 +61,7 @@ def beams(count: int) -> Beams:
 
 def sheet(count: int = 4, **changes: Any) -> Dvl:
     """Return a sheet of both tracks that tells velocities in a frame of their own."""
-    given = {
+    arguments = {
         "beams": beams(count),
         "range": Noise(stddev=SPREAD),
         "water_mode": TrackMode.FALLBACK,
@@ -69,7 +69,7 @@ def sheet(count: int = 4, **changes: Any) -> Dvl:
         "transducer": Transducer.PHASED_ARRAY,
         "reference": TURN,
     }
-    return Dvl(**(given | changes))
+    return Dvl(**(arguments | changes))
 
 
 def mounted(spec: Any, frame: str = "dvl_link") -> MountedSensor:
@@ -111,7 +111,7 @@ def reading(count: int = 4) -> Reading:
     return Reading("m::l::s", "dvl", "dvl_link", {}, time, off, arrays, {}, {}, flags, flags, EPOCH)
 
 
-def filled(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
+def encode_row(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
     """Return one row of a reading as a writer writes it."""
     about = dvl.time_of_validity(part)
     stamp = messages.base.compute_stamps(part, "c", about)
@@ -119,23 +119,25 @@ def filled(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
     return bytes(cdr.encode(message, stamp, arrays)[row])
 
 
-def header(row: int, frame: str = "dvl_link", told: bool = False) -> Any:
-    return T["std_msgs/msg/Header"](stamp=stamp(row, told), frame_id=frame)
+def header(row: int, frame: str = "dvl_link", is_published: bool = False) -> Any:
+    return T["std_msgs/msg/Header"](stamp=stamp(row, is_published), frame_id=frame)
 
 
-def stamp(row: int, told: bool = False) -> Any:
+def stamp(row: int, is_published: bool = False) -> Any:
     """Return when row `row` was valid, or was told, by a clock that is 1/8 s ahead."""
     part = reading()
-    when = part.time[row] if told or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
-    whole = round(1e9 * (EPOCH + 0.125 + float(when)))
-    return T["builtin_interfaces/msg/Time"](sec=whole // 10**9, nanosec=whole % 10**9)
+    when = (
+        part.time[row] if is_published or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
+    )
+    complete = round(1e9 * (EPOCH + 0.125 + float(when)))
+    return T["builtin_interfaces/msg/Time"](sec=complete // 10**9, nanosec=complete % 10**9)
 
 
 def vector(values: Any) -> Any:
     return T["geometry_msgs/msg/Vector3"](*map(float, values))
 
 
-def turned(rows: Any) -> Any:
+def rotate_vectors(rows: Any) -> Any:
     """Return vectors of the sensor's frame in that of the velocity, by SciPy."""
     w, x, y, z = TURN
     return Rotation.from_quat([x, y, z, w]).apply(rows)
@@ -145,21 +147,21 @@ def close(found: Any, expected: Any) -> None:
     """Hold two messages to be the same, numbers to rounding."""
     assert type(found).__name__ == type(expected).__name__
     for name in found.__dataclass_fields__:
-        one, two = getattr(found, name), getattr(expected, name)
-        if hasattr(one, "__dataclass_fields__"):
-            close(one, two)
-        elif isinstance(one, list):
-            assert len(one) == len(two)
-            for a, b in zip(one, two, strict=True):
+        actual, wanted = getattr(found, name), getattr(expected, name)
+        if hasattr(actual, "__dataclass_fields__"):
+            close(actual, wanted)
+        elif isinstance(actual, list):
+            assert len(actual) == len(wanted)
+            for a, b in zip(actual, wanted, strict=True):
                 close(a, b)
-        elif isinstance(one, str):
-            assert one == two, name
+        elif isinstance(actual, str):
+            assert actual == wanted, name
         else:
-            np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-15, err_msg=name)
+            np.testing.assert_allclose(actual, wanted, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 def decoded(message: cdr.MessageEncoder, row: int, part: Reading | None = None) -> Any:
-    return STORE.deserialize_cdr(filled(message, row, part or reading()), message.type)
+    return STORE.deserialize_cdr(encode_row(message, row, part or reading()), message.type)
 
 
 def padded(values: Any, missing: float, kind: Any = np.float32) -> Any:
@@ -168,13 +170,15 @@ def padded(values: Any, missing: float, kind: Any = np.float32) -> Any:
 
 
 def units(count: int) -> list[Any]:
-    return [vector(row) for row in turned(beams(count).axes)[:4]] + [vector((0.0, 0.0, 0.0))] * max(0, 4 - count)
+    return [vector(row) for row in rotate_vectors(beams(count).axes)[:4]] + [vector((0.0, 0.0, 0.0))] * max(
+        0, 4 - count
+    )
 
 
 NAN3, NOT = (math.nan,) * 3, np.full(9, -1.0)
 
 
-def told(row: int, count: int) -> dict[str, Any]:
+def list_beam_fields(row: int, count: int) -> dict[str, Any]:
     """Return what all messages of one row say of beams: of the track that gave the velocity."""
     part, track = reading(count), "water_beam" if row == WET else "beam"
     known = row != LOST
@@ -197,13 +201,13 @@ def told(row: int, count: int) -> dict[str, Any]:
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("dialect", [MessageDialect.OWN, MessageDialect.GZ])
 def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
-    part, own = reading(count), told(row, count)
+    part, beam_fields = reading(count), list_beam_fields(row, count)
     value = T[dvl.MARINE_TYPE](
         header=header(row),
         velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
         dvl_type=1,
-        velocity=own["velocity"],
-        velocity_covar=own["covariance"],
+        velocity=beam_fields["velocity"],
+        velocity_covar=beam_fields["covariance"],
         altitude=part["altitude"][row],
         course_gnd=part["course"][row],
         speed_gnd=part["speed"][row],
@@ -212,11 +216,11 @@ def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
         beam_ranges_valid=row == FULL,
         beam_velocities_valid=row != LOST,
         beam_unit_vec=units(count),
-        range=padded(own["range"], math.nan, np.float64),
-        range_covar=padded(own["range_variance"], -1.0),
-        beam_quality=padded(own["quality"], 10.0),
-        beam_velocity=padded(own["beam_velocity"], math.nan),
-        beam_velocity_covar=padded(own["beam_variance"], -1.0),
+        range=padded(beam_fields["range"], math.nan, np.float64),
+        range_covar=padded(beam_fields["range_variance"], -1.0),
+        beam_quality=padded(beam_fields["quality"], 10.0),
+        beam_velocity=padded(beam_fields["beam_velocity"], math.nan),
+        beam_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
     )
     close(decoded(dvl.make_encoder(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
 
@@ -236,7 +240,7 @@ NAN = math.nan
     ],
     ids=["all known", "a variance", "a value", "both", "one value of several", "one of one"],
 )
-def test_a_variance_is_minus_one_if_it_or_its_value_is_unknown(
+def test_unknown_variance_or_value_has_variance_minus_one(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
     out = np.full(np.shape(variance), math.inf)
@@ -262,22 +266,22 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Messa
     if uuv:
         assert [beam.velocity_covariance for beam in found.beams] == spread.tolist()
     else:
-        kept = found.raw_velocity_covar if dialect is MessageDialect.DSROS else found.beam_velocity_covar
-        assert list(kept) == spread.astype(np.float32).tolist()
+        covariances = found.raw_velocity_covar if dialect is MessageDialect.DSROS else found.beam_velocity_covar
+        assert list(covariances) == spread.astype(np.float32).tolist()
 
 
 @pytest.mark.requirement("GAP-1")
-def test_every_velocity_of_a_ping_has_a_message() -> None:
+def test_bottom_and_water_velocity_have_a_message_each() -> None:
     """The water's beside the bottom's where both are told: `tell` fills both wherever the water is always tracked."""
     for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
         for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
-            beside = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
-            assert ("_water" in beside) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
+            companions = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
+            assert ("_water" in companions) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
 
 
 @pytest.mark.requirement("GAP-1")
 @pytest.mark.parametrize("row", [FULL, LOST])
-def test_both_tracks_have_a_message_each(row: int) -> None:
+def test_both_tracks_have_separate_messages(row: int) -> None:
     part, spec = reading(), sheet(water_mode=TrackMode.ALWAYS)
     maker, _ = dvl.list_companions(mounted(spec), "reading").values()
     known = row == FULL
@@ -311,8 +315,8 @@ def test_both_tracks_have_a_message_each(row: int) -> None:
 @pytest.mark.requirement("DVU-4", "GAP-4", "GAP-5")
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("named", [False, True])
-def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
-    part, own = reading(), told(row, 4)
+def test_uuv_simulator_message(row: int, named: bool) -> None:
+    part, beam_fields = reading(), list_beam_fields(row, 4)
     frames = tuple(f"sonar{i}" for i in range(4)) if named else ()
     spec = sheet(dialect=MessageDialect.UUV, message_options=DvlMessageOptions(beam_frames=frames))
     poses: list[Any] = []
@@ -320,17 +324,17 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
         w, x, y, z = beam.rotation
         turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
         along = turn.as_quat()
-        place = T["geometry_msgs/msg/Point"](*map(float, turned(beam.position)))
+        place = T["geometry_msgs/msg/Point"](*map(float, rotate_vectors(beam.position)))
         found = decoded(dvl.make_encoder(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
         sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
         quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
         poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
     sonars = [
         T["uuv_sensor_ros_plugins_msgs/msg/DVLBeam"](
-            range=own["range"][i] if row == FULL else -1.0,
-            range_covariance=own["range_variance"][i],
-            velocity=own["beam_velocity"][i],
-            velocity_covariance=own["beam_variance"][i],
+            range=beam_fields["range"][i] if row == FULL else -1.0,
+            range_covariance=beam_fields["range_variance"][i],
+            velocity=beam_fields["beam_velocity"][i],
+            velocity_covariance=beam_fields["beam_variance"][i],
             pose=T["geometry_msgs/msg/PoseStamped"](
                 header=header(row, frames[i] if named else "dvl_link"), pose=poses[i]
             ),
@@ -339,8 +343,8 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
     ]
     value = T[dvl.UUV_TYPE](
         header=header(row),
-        velocity=own["velocity"],
-        velocity_covariance=own["covariance"],
+        velocity=beam_fields["velocity"],
+        velocity_covariance=beam_fields["covariance"],
         altitude=part["altitude"][row] if row == FULL else -1.0,
         beams=sonars,
     )
@@ -349,14 +353,14 @@ def test_message_of_the_uuv_simulator(row: int, named: bool) -> None:
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("row", [FULL, LOST])
-def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
-    sensor, own = mounted(sheet(dialect=MessageDialect.UUV)), told(row, 4)
+def test_uuv_simulator_twist_and_state(row: int) -> None:
+    sensor, beam_fields = mounted(sheet(dialect=MessageDialect.UUV)), list_beam_fields(row, 4)
     assert list(dvl.list_companions(sensor, "reading")) == ["_twist", "/state", "_ping"]
     assert list(dvl.list_companions(sensor, "ideal")) == ["_twist", "_ping"]
     covariance = np.zeros((6, 6))
-    covariance[:3, :3] = own["covariance"].reshape(3, 3)
+    covariance[:3, :3] = beam_fields["covariance"].reshape(3, 3)
     covariance[3:, 3:] = -np.eye(3)
-    twist = T["geometry_msgs/msg/Twist"](linear=own["velocity"], angular=vector((0.0, 0.0, 0.0)))
+    twist = T["geometry_msgs/msg/Twist"](linear=beam_fields["velocity"], angular=vector((0.0, 0.0, 0.0)))
     value = T[dvl.TWIST_TYPE](
         header=header(row),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
@@ -369,31 +373,31 @@ def test_twist_and_state_of_the_uuv_simulator(row: int) -> None:
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
 @pytest.mark.parametrize("count", [3, 4, 5])
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
-def test_message_of_woods_hole(row: int, count: int) -> None:
-    part, own = reading(count), told(row, count)
+def test_ds_msgs_message(row: int, count: int) -> None:
+    part, beam_fields = reading(count), list_beam_fields(row, count)
     spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
     found = decoded(dvl.make_encoder(mounted(spec), "reading"), row, part)
     uuid = np.asarray(found.ds_header.source_uuid)
     assert uuid.size == 16
     assert uuid.any()
-    valid, clock = stamp(row), stamp(row, told=True)
+    valid, clock = stamp(row), stamp(row, is_published=True)
     value = T[dvl.DS_TYPE](
         header=header(row),
         ds_header=T["ds_core_msgs/msg/DsHeader"](io_time=clock, source_uuid=uuid),
         dvl_time=valid.sec + valid.nanosec * 1e-9,
-        velocity=own["velocity"],
-        velocity_covar=own["covariance"],
+        velocity=beam_fields["velocity"],
+        velocity_covar=beam_fields["covariance"],
         altitude=part["altitude"][row],
         course_gnd=180.0 / math.pi * part["course"][row],
         speed_gnd=part["speed"][row],
         num_good_beams=int(part["num_good_beams"][row]),
         speed_sound=1480.0,
         beam_unit_vec=units(count),
-        range=padded(own["range"], math.nan, np.float64),
-        range_covar=padded(own["range_variance"], -1.0),
-        beam_quality=padded(own["quality"], 10.0),
-        raw_velocity=padded(own["beam_velocity"], math.nan),
-        raw_velocity_covar=padded(own["beam_variance"], -1.0),
+        range=padded(beam_fields["range"], math.nan, np.float64),
+        range_covar=padded(beam_fields["range_variance"], -1.0),
+        beam_quality=padded(beam_fields["quality"], 10.0),
+        raw_velocity=padded(beam_fields["beam_velocity"], math.nan),
+        raw_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
         velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
         coordinate_mode=1,
         dvl_type=0,
@@ -402,26 +406,26 @@ def test_message_of_woods_hole(row: int, count: int) -> None:
 
 
 @pytest.mark.requirement("DVW-5")
-def test_ranges_end_where_the_beams_meet_something() -> None:
+def test_ranges_message_has_the_beam_ranges() -> None:
     sensor, part = mounted(sheet(3, dialect=MessageDialect.DSROS)), reading(3)
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
     found = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL, part)
     assert found.header == header(FULL)
-    assert found.ds_header.io_time == stamp(FULL, told=True)
+    assert found.ds_header.io_time == stamp(FULL, is_published=True)
     assert found.soundspeed_correction_type == 1
-    ends = turned(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
-    for i, one in enumerate(found.ranges):
-        assert one.range.header == header(FULL)
-        assert [one.range.point.x, one.range.point.y, one.range.point.z] == pytest.approx(
+    ends = rotate_vectors(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
+    for i, item in enumerate(found.ranges):
+        assert item.range.header == header(FULL)
+        assert [item.range.point.x, item.range.point.y, item.range.point.z] == pytest.approx(
             ends[i], nan_ok=True, rel=1e-12, abs=0.0
         )
-        assert (one.range_quality, one.range_validity) == ((10.0, 0) if i == 1 else (250.0, 3))
+        assert (item.range_quality, item.range_validity) == ((10.0, 0) if i == 1 else (250.0, 3))
 
 
 @pytest.mark.requirement("DVW-5")
 @pytest.mark.parametrize("points", [1, 2, 5])
 @pytest.mark.parametrize("named", [False, True])
-def test_points_lie_along_the_beams(points: int, named: bool) -> None:
+def test_point_cloud_lies_along_the_beams(points: int, named: bool) -> None:
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     names = DvlMessageOptions("", "robot_link", at, points) if named else DvlMessageOptions(cloud_points=points)
     found = decoded(
@@ -431,7 +435,9 @@ def test_points_lie_along_the_beams(points: int, named: bool) -> None:
     assert not found.channels
     steps = np.linspace(0.0, 1.0, points) if points > 1 else np.ones(1)
     far = reading()["beam_range"][FULL]
-    rows = [turned(place + step * far[i] * beams(4).axes[i]) for i, place in enumerate(PLACES[:4]) for step in steps]
+    rows = [
+        rotate_vectors(place + step * far[i] * beams(4).axes[i]) for i, place in enumerate(PLACES[:4]) for step in steps
+    ]
     if named:
         w, x, y, z = at.rotation
         rows = [Rotation.from_quat([x, y, z, w]).apply(row) + at.position for row in rows]
@@ -449,8 +455,8 @@ def test_invalid_number_of_points_is_an_error(points: float) -> None:
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_ideal_and_bias_messages_have_no_variance(dialect: MessageDialect) -> None:
     part = reading()
-    kept = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
-    ideal = replace(part, arrays={**{name: part[name] for name in kept}, "time_of_validity": part["time_of_validity"]})
+    names = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
+    ideal = replace(part, arrays={**{name: part[name] for name in names}, "time_of_validity": part["time_of_validity"]})
     found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
     covariance = found.velocity_covariance if dialect is MessageDialect.UUV else found.velocity_covar
     assert not np.any(covariance)
@@ -510,11 +516,11 @@ def three(vector3: Any) -> list[float]:
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
 @pytest.mark.parametrize("ids", [(), (1, 2, 3, 4)])
-def test_gazebos_message(ids: tuple[int, ...]) -> None:
+def test_gazebo_message(ids: tuple[int, ...]) -> None:
     part = reading()
     sensor = mounted(sheet(dialect=MessageDialect.GZ, message_options=DvlMessageOptions(beam_ids=ids)))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part, 7)]
-    axes, cosine = turned(beams(4).axes), math.cos(math.radians(30.0))
+    axes, cosine = rotate_vectors(beams(4).axes), math.cos(math.radians(30.0))
     assert len(found) == 3
     for i, (row, value) in enumerate(zip((FULL, LOST, WET), found, strict=True)):
         assert (value.header.stamp.sec, value.header.stamp.nsec) == (stamp(row).sec, stamp(row).nanosec)
@@ -548,7 +554,7 @@ def test_gazebos_message(ids: tuple[int, ...]) -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
+def test_gazebo_message_has_both_tracks_if_always_active() -> None:
     part = reading()
     sensor = mounted(sheet(dialect=MessageDialect.GZ, water_mode=TrackMode.ALWAYS))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part)]
@@ -565,7 +571,7 @@ def test_gazebo_tells_both_tracks_where_both_are_always_on() -> None:
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap")
 @pytest.mark.parametrize("count", [3, 4, 5])
-def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> None:
+def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
     """Read by rosbags by that definition, whatever the beams; what truth has none of is not known."""
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
     (told,) = (part for part in page.split("```\n") if part.startswith("std_msgs/Header header\nfloat64[] velocity\n"))
@@ -588,7 +594,7 @@ def test_the_message_of_all_arrays_is_the_one_that_the_page_has(count: int) -> N
 
 
 @pytest.mark.parametrize("maker", [dvl.make_encoder, dvl.list_companions])
-def test_another_kind_of_sheet_is_refused(maker: Any) -> None:
+def test_spec_of_another_type_is_an_error(maker: Any) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type depth"):
         maker(mounted(Depth()), "reading")
 
@@ -623,14 +629,18 @@ def world(dialect: MessageDialect) -> World:
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_of_one_that_is_off_only_that_is_recorded(tmp_path: Path, suffix: str) -> None:
+def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix: str) -> None:
     off, path = world(MessageDialect.UUV), tmp_path / f"run{suffix}"
     off = replace(off, sensors=tuple(replace(sensor, is_on=False) for sensor in off.sensors))
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-        states = [one for one in reader.connections if one.topic == "/dvl/dvl/state"]
+        states = [connection for connection in reader.connections if connection.topic == "/dvl/dvl/state"]
         heard: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
-        said = {one.topic: one.msgcount for one in reader.connections if one.topic.startswith("/dvl")}
+        said = {
+            connection.topic: connection.msgcount
+            for connection in reader.connections
+            if connection.topic.startswith("/dvl")
+        }
     assert [one.data for one in heard] == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
     assert {topic for topic, count in said.items() if count} == {"/dvl/dvl/state"}
 
@@ -643,7 +653,11 @@ def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Messa
     part = ns.simulate(world(dialect), 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
     rows = np.flatnonzero(part.emitted)
     with AnyReader([path]) as reader:
-        types = {one.topic: one.msgtype for one in reader.connections if one.topic.startswith("/dvl")}
+        types = {
+            connection.topic: connection.msgtype
+            for connection in reader.connections
+            if connection.topic.startswith("/dvl")
+        }
         for connection, _, raw in reader.messages():
             reader.deserialize(raw, connection.msgtype)
     hidden = HIDDEN[dialect] | {"/dvl/dvl_ping/ideal", "/dvl/dvl_ping/bias"}
@@ -699,7 +713,7 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
         assert placed(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(
             own, rel=1e-12, abs=0.0
         )
-        assert placed(found["dvl_link"].pose, turned(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(
+        assert placed(found["dvl_link"].pose, rotate_vectors(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(
             own, rel=1e-12, abs=0.0
         )
         assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
@@ -712,7 +726,7 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
             assert one == pytest.approx(placed(found["dvl_link"].pose, (end.x, end.y, end.z)), abs=1e-5)
 
 
-def test_a_whole_topic_that_is_taken_is_changed() -> None:
+def test_duplicate_topic_gets_a_suffix() -> None:
     made = world(MessageDialect.DSROS)
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
     topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
@@ -724,7 +738,7 @@ def test_a_whole_topic_that_is_taken_is_changed() -> None:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_gazebos_messages_have_a_recording_of_their_own(tmp_path: Path) -> None:
+def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
     path, made = tmp_path / "run.gz.mcap", world(MessageDialect.GZ)
     ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]

@@ -98,7 +98,7 @@ def check_header(header: Any, stamp: int, frame: str, sequence: int) -> None:
 
 @pytest.mark.requirement("MAG-5")
 @given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
-def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float]) -> None:
+def test_magnetometer_message(stamp: int, frame: str, sequence: int, field: list[float]) -> None:
     raw = magnetometer.encode_gz_message(stamp, frame, sequence, field)
     value = NEW["Magnetometer"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
@@ -109,7 +109,7 @@ def test_magnetometer(stamp: int, frame: str, sequence: int, field: list[float])
 
 @pytest.mark.requirement("MAG-5")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), st.text(max_size=9), threes)
-def test_the_first_design(stamp: int, entity: str, field: list[float]) -> None:
+def test_message_of_the_first_format(stamp: int, entity: str, field: list[float]) -> None:
     raw = magnetometer.encode_classic_message(stamp, entity, field)
     value = OLD["Magnetometer"].FromString(raw)
     assert value.IsInitialized()
@@ -124,7 +124,7 @@ HEIGHTS = ("vertical_position", "vertical_velocity", "vertical_reference")
 
 @pytest.mark.requirement("ALT-4")
 @given(stamps, st.text(max_size=9), st.integers(0, 2**40), threes)
-def test_altimeter(stamp: int, frame: str, sequence: int, values: list[float]) -> None:
+def test_altimeter_message(stamp: int, frame: str, sequence: int, values: list[float]) -> None:
     raw = altimeter.encode_gz_message(stamp, frame, sequence, values)
     value = NEW["Altimeter"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
@@ -134,7 +134,7 @@ def test_altimeter(stamp: int, frame: str, sequence: int, values: list[float]) -
 
 @pytest.mark.requirement("ALT-4")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), threes)
-def test_the_altimeter_of_the_design(stamp: int, values: list[float]) -> None:
+def test_altimeter_message_of_the_first_format(stamp: int, values: list[float]) -> None:
     raw = altimeter.encode_classic_message(stamp, "m::l::s", values)
     value = OLD["Altimeter"].FromString(raw)
     assert value.IsInitialized()
@@ -145,7 +145,7 @@ def test_the_altimeter_of_the_design(stamp: int, values: list[float]) -> None:
 
 @pytest.mark.requirement("PRS-1")
 @given(stamps, st.text(max_size=9), doubles, doubles)
-def test_fluid_pressure(stamp: int, frame: str, pressure: float, variance: float) -> None:
+def test_fluid_pressure_message(stamp: int, frame: str, pressure: float, variance: float) -> None:
     raw = air_pressure.encode_gz_message(stamp, frame, 5, pressure, variance)
     value = NEW["FluidPressure"].FromString(raw)
     check_header(value.header, stamp, frame, 5)
@@ -155,7 +155,7 @@ def test_fluid_pressure(stamp: int, frame: str, pressure: float, variance: float
 
 @pytest.mark.requirement("NAV-1")
 @given(stamps, st.text(min_size=1, max_size=9), threes, threes)
-def test_navsat(stamp: int, frame: str, place: list[float], velocity: list[float]) -> None:
+def test_navsat_message(stamp: int, frame: str, place: list[float], velocity: list[float]) -> None:
     raw = navsat.encode_gz_message(stamp, frame, 5, place, velocity)
     value = NEW["NavSat"].FromString(raw)
     assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
@@ -167,7 +167,7 @@ def test_navsat(stamp: int, frame: str, place: list[float], velocity: list[float
 
 
 @given(stamps, st.text(max_size=9), st.none() | st.lists(doubles, min_size=4, max_size=4), threes, threes)
-def test_imu(stamp: int, name: str, turn: list[float] | None, rate: list[float], force: list[float]) -> None:
+def test_imu_message(stamp: int, name: str, turn: list[float] | None, rate: list[float], force: list[float]) -> None:
     covariances = ([float(i) for i in range(9)], [0.5] * 9)
     raw = imu_messages.encode_gz_message(stamp, "frame", 3, name, turn, rate, force, covariances)
     value = NEW["IMU"].FromString(raw)
@@ -192,7 +192,7 @@ def reading(kind: str, arrays: dict[str, Any]) -> Reading:
 
 
 @pytest.mark.requirement("MAG-5", "CLK-5")
-def test_readings_become_messages_stamped_by_their_clock() -> None:
+def test_messages_are_stamped_by_the_sensor_clock() -> None:
     field = np.arange(12.0).reshape(4, 3)
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, frame="f", clock="m::l::c")
     values = [
@@ -218,7 +218,7 @@ def test_readings_become_messages_stamped_by_their_clock() -> None:
 
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1", "CLK-5")
-def test_heights_pressures_and_places_are_stamped_by_their_clock() -> None:
+def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> None:
     column = np.array([0.25, 0.5, -0.75, 1.5])
 
     def values(name: str, spec: Any, arrays: dict[str, Any]) -> list[Any]:

@@ -24,43 +24,43 @@ WORLD = example_world(("r", Range.example_spec()))
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ranges") / "run.mcap"
     ns.record(WORLD, path, 2.0, seed=5, epoch=1000)
     return path
 
 
-def told(reading: Any) -> Any:
+def convert_to_rep_117(reading: Any) -> Any:
     """Return ranges as REP 117 has them."""
     rows = zip(reading["range"].tolist(), reading["out_of_range"].tolist(), strict=True)
     return np.array([math.inf if side == 1 else -math.inf if side == -1 else r for r, side in rows], dtype=np.float32)
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8", "REC-1:mcap")
-def test_ranges_come_back(recorded: Path) -> None:
+def test_range_messages_round_trip(recording: Path) -> None:
     reading = ns.simulate(WORLD, 2.0, seed=5, epoch=1000)["robot::arm::r"]
     found: list[Any] = []
-    with recorded.open("rb") as file:
+    with recording.open("rb") as file:
         for _, channel, _, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             if channel.topic == "/r":
                 found.append(value)
-    assert np.array_equal(np.array([value.range for value in found], dtype=np.float32), told(reading))
-    assert np.isfinite(told(reading)).any()
-    assert np.isposinf(told(reading)).any()
+    assert np.array_equal(np.array([value.range for value in found], dtype=np.float32), convert_to_rep_117(reading))
+    assert np.isfinite(convert_to_rep_117(reading)).any()
+    assert np.isposinf(convert_to_rep_117(reading)).any()
     sheet = Range.example_spec()
     first = found[0]
     assert (first.radiation_type, first.header.frame_id) == (0, "r")
     limits = [first.field_of_view, first.min_range, first.max_range]
     assert limits == pytest.approx([sheet.beam.width, sheet.minimum_range, sheet.maximum_range], rel=1e-7, abs=0.0)
-    with AnyReader([recorded]) as reader:
-        (connection,) = (one for one in reader.connections if one.topic == "/r")
+    with AnyReader([recording]) as reader:
+        (connection,) = (connection for connection in reader.connections if connection.topic == "/r")
         assert connection.msgtype == "sensor_msgs/msg/Range"
         raws = [raw for _, _, raw in reader.messages([connection])]
         assert reader.deserialize(raws[0], connection.msgtype).range == np.float32(found[0].range)  # type: ignore[attr-defined]
 
 
 @pytest.mark.requirement("DVU-2")
-def test_both_sides_of_the_limits() -> None:
+def test_ranges_beyond_both_limits() -> None:
     sensor = MountedSensor("m::l::s", Range(minimum_range=1.0, maximum_range=9.0), "m", "l", 10.0)
     reading = Range(minimum_range=1.0, maximum_range=9.0).apply(np.arange(3.0), np.array([0.5, math.inf, 3.0]), seed=1)
     values = [scan().FromString(raw) for raw in GZ_ENCODERS["range"](sensor, reading, 0)]
@@ -92,7 +92,7 @@ def scan() -> Any:
         (Cone(0.1), (-0.05, 0.05, -0.05, 0.05)),
     ],
 )
-def test_gazebos_message(beam: Fan | Cone, angles: tuple[float, ...]) -> None:
+def test_gazebo_range_message(beam: Fan | Cone, angles: tuple[float, ...]) -> None:
     sheet = Range(Noise(stddev=0.2), 0.5, 40.0, beam, Sound())
     sensor = MountedSensor("m::l::s", sheet, "m", "l", 10.0, frame="f")
     reading = sheet.apply(np.arange(3.0), np.array([3.0, 4.0, 5.0]), seed=2)

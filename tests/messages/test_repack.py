@@ -76,7 +76,7 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
         return types["other_msgs/msg/Part"](small, large, note, np.array(few, dtype=np.float32))
 
     header = types["std_msgs/msg/Header"](*((0,) if old else ()), stamp, values["frame"])
-    whole = types[KIND](
+    complete = types[KIND](
         header,
         values["name"],
         stamp,
@@ -84,19 +84,19 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
         np.array(values["three"], dtype=np.int16),
         np.array(values["many"], dtype=np.float64),
         list(values["words"]),
-        [part(one) for one in values["pair"]],
-        [part(one) for one in values["parts"]],
+        [part(value) for value in values["pair"]],
+        [part(value) for value in values["parts"]],
         values["yes"],
         np.frombuffer(values["raw"], dtype=np.uint8),
     )
-    return bytes(store.serialize_ros1(whole, KIND) if old else store.serialize_cdr(whole, KIND))
+    return bytes(store.serialize_ros1(complete, KIND) if old else store.serialize_cdr(complete, KIND))
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("REC-1:convert")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=4))
-def test_both_encodings_are_rosbags_own(several: list[dict[str, Any]]) -> None:
+def test_both_encodings_equal_rosbags(several: list[dict[str, Any]]) -> None:
     kind = parse_definition(KIND, TEXT, "msg")
     old, new = ([message(store, one, old=which) for one in several] for store, which in ((OLD, True), (NEW, False)))
     assert ShapeCache(KIND, kind.definitions, is_ros1=True).convert(old) == new
@@ -117,8 +117,12 @@ def test_wrong_type_is_an_error() -> None:
         "words": ["c"],
     }
     values |= {"pair": ((1, 2.0, "d", [3.0]),) * 2, "parts": [], "yes": True, "raw": b"efg"}
-    whole = message(NEW, values, old=False)
-    for raw, why in ((whole[:-1], "too early"), (whole + bytes(4), "4 bytes after"), (b"\0\0" + whole[2:], "CDR")):
+    complete = message(NEW, values, old=False)
+    for raw, why in (
+        (complete[:-1], "too early"),
+        (complete + bytes(4), "4 bytes after"),
+        (b"\0\0" + complete[2:], "CDR"),
+    ):
         with pytest.raises(ValueError, match=why):
             ShapeCache(KIND, kind.definitions, is_ros1=False).convert([raw])
     with pytest.raises(ValueError, match=r"no definition|defined neither"):
@@ -126,7 +130,7 @@ def test_wrong_type_is_an_error() -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_the_sums_of_types_are_those_of_ros() -> None:
+def test_md5_sums_equal_those_of_ros() -> None:
     noetic = get_typestore(Stores.ROS1_NOETIC)
     for name in ("sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "sensor_msgs/msg/PointCloud2", "std_msgs/msg/Empty"):
         text, md5 = noetic.generate_msgdef(name, ros_version=1)

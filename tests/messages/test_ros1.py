@@ -30,18 +30,18 @@ TEXTS = {
 """Lengths and texts of different sizes, of which each type takes those that it has."""
 
 
-def filled(made: CdrLayout, rows: int = 5) -> ByteArray:
+def make_random_messages(layout: CdrLayout, rows: int = 5) -> ByteArray:
     """Return messages whose numbers are random bytes."""
     rng = np.random.default_rng(3)
-    out = np.tile(np.frombuffer(made.template, dtype=np.uint8), (rows, 1))
-    for place in made.fields.values():
+    out = np.tile(np.frombuffer(layout.template, dtype=np.uint8), (rows, 1))
+    for place in layout.fields.values():
         size = np.dtype(place.dtype).itemsize * max(place.count, 1)
         out[:, place.offset : place.offset + size] = rng.integers(0, 256, (rows, size))
     return out
 
 
 def check(message: MessageEncoder, numbered: bool) -> None:
-    rows, found = filled(message.layout), make_ros1_packing(message)
+    rows, found = make_random_messages(message.layout), make_ros1_packing(message)
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(message.schema, message.type))
     assert (found.shape.sequence >= 0) == numbered
@@ -56,7 +56,7 @@ def check(message: MessageEncoder, numbered: bool) -> None:
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
 @pytest.mark.parametrize("kind", list(schemas.ROS1_DEFINITIONS))
-def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
+def test_every_type_is_serialised_as_by_rosbags(kind: str) -> None:
     def never(*_: Any) -> None:
         raise AssertionError
 
@@ -67,7 +67,7 @@ def test_every_type_is_packed_as_rosbags_does(kind: str) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_type_made_of_a_sensors_outputs() -> None:
+def test_generic_sensor_type_is_serialised() -> None:
     sensor = example_world(("depth", Depth.example_spec())).sensors[0]
     message = generic.make_encoder(sensor, "reading")
     check(message, numbered=True)
@@ -76,10 +76,10 @@ def test_a_type_made_of_a_sensors_outputs() -> None:
     assert [line for line in header if line and line[0] != "#"] == ["uint32 seq", "time stamp", "string frame_id"]
 
 
-def test_numbers_begin_anew_behind_the_last() -> None:
+def test_sequence_numbers_wrap_around() -> None:
     found = make_ros1_packing(
         MessageEncoder("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
     )
-    rows = filled(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
+    rows = make_random_messages(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
     numbers = found.pack(rows, 2**32 - 2)[:, found.shape.sequence : found.shape.sequence + 4].copy().view("<u4")[:, 0]
     assert numbers.tolist() == [2**32 - 2, 2**32 - 1, 0]

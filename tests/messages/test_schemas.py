@@ -20,7 +20,7 @@ ROS2_ONLY = {"ros_gz_interfaces/msg/Altimeter"}
 """Packages that ROS 1 does not have."""
 
 
-def stored(kind: str, definitions: Any) -> Any:
+def load_store(kind: str, definitions: Any) -> Any:
     """Return a store of one type and what it needs, read by rosbags from the text that recordings carry."""
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(schemas.format_schema(kind, definitions), kind))
@@ -29,12 +29,12 @@ def stored(kind: str, definitions: Any) -> Any:
 
 @pytest.mark.requirement("DVU-4", "DVW-5")
 @pytest.mark.parametrize("kind", [kind for kind in schemas.ROS1_DEFINITIONS if kind not in ROS2_ONLY])
-def test_sums_are_those_of_ros1(kind: str) -> None:
+def test_md5_sums_equal_those_of_ros1(kind: str) -> None:
     expected = SUMS[kind] if kind in SUMS else NOETIC.generate_msgdef(kind, ros_version=1)[1]
-    assert stored(kind, schemas.ROS1_DEFINITIONS).generate_msgdef(kind, ros_version=1)[1] == expected
+    assert load_store(kind, schemas.ROS1_DEFINITIONS).generate_msgdef(kind, ros_version=1)[1] == expected
 
 
-def test_every_figure_is_used() -> None:
+def test_every_expected_sum_is_used() -> None:
     assert set(SUMS) <= set(schemas.ROS1_DEFINITIONS)
     assert not {kind for kind in ROS2_ONLY if kind in NOETIC.fielddefs}
 
@@ -43,7 +43,7 @@ def test_every_figure_is_used() -> None:
 def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
     """Of ROS 2 Humble, but for the number in a header: rosbags calls both stamps `builtin_interfaces/msg/Time`."""
     one, two = (
-        stored(kind, definitions).fielddefs
+        load_store(kind, definitions).fielddefs
         for definitions in (schemas.ROS1_DEFINITIONS, schemas.DISTRIBUTIONS["humble"])
     )
     for name, (constants, fields) in one.items():

@@ -45,7 +45,7 @@ def yard(tmp_path: Path) -> World:
 
 @pytest.mark.parametrize("kind", STANDARD)
 @pytest.mark.parametrize(("store", "ros"), [*((one, "jazzy") for one in CURRENT), (Stores.ROS2_HUMBLE, "humble")])
-def test_standard_types_are_those_of_the_distribution(store: Stores, ros: str, kind: str) -> None:
+def test_standard_types_equal_the_distribution(store: Stores, ros: str, kind: str) -> None:
     """Fields, constants and the hash of the definition."""
     theirs, own = get_typestore(store), get_typestore(Stores.EMPTY)
     own.register(get_types_from_msg(format_schema(kind, DISTRIBUTIONS[ros]), kind))
@@ -63,7 +63,7 @@ def test_standard_types_in_ros1_have_the_md5_sums_of_noetic(kind: str) -> None:
     assert own.generate_msgdef(kind, ros_version=1)[1] == theirs.generate_msgdef(kind, ros_version=1)[1]
 
 
-def test_the_published_texts_are_all_standard_types() -> None:
+def test_published_definitions_cover_all_standard_types() -> None:
     assert set(load_noetic_definitions()) == {kind for kind in STANDARD if kind in ROS1_DEFINITIONS}
 
 
@@ -78,7 +78,7 @@ for kind in json.load(sys.stdin):
 print(json.dumps(found))"""
 
 
-def test_the_texts_in_bags_are_those_of_installed_packages() -> None:
+def test_definitions_in_bags_equal_the_installed_packages() -> None:
     """`rosbag check` compares them, comments included; those of Debian's python3-*-msgs, as far as installed."""
     python = shutil.which("python3", path="/usr/bin")
     if python is None:
@@ -106,7 +106,7 @@ def digest_of(path: Path) -> str:
         return next(line.digest for line in reader.connections if line.msgtype == RANGE)
 
 
-def test_a_range_states_its_variance(yard: World, tmp_path: Path) -> None:
+def test_range_message_has_its_variance(yard: World, tmp_path: Path) -> None:
     """A reading has the variance of the white noise; ideal values and hidden errors have 0, which means unknown."""
     ns.record(yard, tmp_path / "new.db3", 1.0)
     topic = next(sensor.topic for sensor in yard.sensors if sensor.name == SONAR)
@@ -164,7 +164,7 @@ def test_rosbag_check_finds_no_migration(yard: World, tmp_path: Path) -> None:
         assert known == [], done.stdout + done.stderr
 
 
-def test_the_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -> None:
+def test_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -> None:
     out = tmp_path / "old.mcap"
     run = ["run", yard.path, "--duration", "1", "--ros", "humble", "-o", str(out)]
     assert CliRunner().invoke(cli, run).exit_code == 0

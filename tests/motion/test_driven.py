@@ -56,7 +56,7 @@ def test_cached_motion_equals_the_motion() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_time_goes_on_and_a_run_begins_again_at_0() -> None:
+def test_time_increases_and_restarts_at_zero() -> None:
     driven = DrivenMotion(state(0.0), MEMORY)
     for n in range(1, 9):
         driven.push(0.1 * n, state(0.1 * n))
@@ -114,11 +114,11 @@ def tumbling(t: float, *given: str) -> State:
     return replace(State(pose, angular_frame="body"), **known)  # type: ignore[arg-type]  # fields of vectors
 
 
-def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
+def find_largest_errors(h: float, fields: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
     """Return the largest error of each array from 0.5 to 1 s, at these fractions of each step of length h (s)."""
-    driven, found = DrivenMotion(tumbling(0.0, *given)), dict.fromkeys(ARRAYS, 0.0)
+    driven, found = DrivenMotion(tumbling(0.0, *fields)), dict.fromkeys(ARRAYS, 0.0)
     for n in range(1, round(1.0 / h) + 1):
-        driven.push(n * h, tumbling(n * h, *given))
+        driven.push(n * h, tumbling(n * h, *fields))
         if n * h < 0.5:
             continue
         time = np.array([n * h if share == 1.0 else (n - 1 + share) * h for share in shares])
@@ -146,7 +146,7 @@ def worst(h: float, given: tuple[str, ...], shares: tuple[float, ...]) -> dict[s
 def test_missing_fields_are_derived_to_the_documented_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
     """Half the step has 2^-order of the error; order 0 means exact. Linear and angular, pose to acceleration."""
     for orders, shares in ((at_ends, (1.0,)), (inside, (0.2, 0.5, 0.8))):
-        wide, narrow = worst(0.01, given, shares), worst(0.005, given, shares)
+        wide, narrow = find_largest_errors(0.01, given, shares), find_largest_errors(0.005, given, shares)
         for name, order in zip(ARRAYS, orders.replace(" ", ""), strict=True):
             if order == "0":
                 assert wide[name] < 1e-14
@@ -189,7 +189,7 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
+def test_motion_is_continuous_for_any_fields_of_its_states() -> None:
     """If one state has a field and the next one does not, there is no jump at the end of a step."""
     choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
     driven, h = DrivenMotion(tumbling(0.0, *RATES), 10.0), 0.01
@@ -206,7 +206,7 @@ def test_a_motion_is_continuous_for_any_fields_of_its_states() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
+def test_attitude_rotates_at_the_angular_velocity_within_a_step() -> None:
     """The attitude differentiated by differences, at steps of which each turns by up to half a radian."""
     h, e = 0.1, 1e-5
     driven = DrivenMotion(tumbling(0.0, *ALL))
@@ -221,7 +221,7 @@ def test_inside_a_step_the_attitude_turns_at_the_angular_velocity() -> None:
 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
-def test_a_simulator_with_semi_implicit_steps_recovers_its_accelerations() -> None:
+def test_semi_implicit_steps_give_the_simulator_accelerations() -> None:
     """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
     h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
     p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
@@ -270,7 +270,7 @@ def test_first_step_starts_from_the_initial_state() -> None:
 
 
 @pytest.mark.requirement("LIV-1")
-def test_a_missing_velocity_is_derived() -> None:
+def test_missing_velocity_is_derived() -> None:
     driven = DrivenMotion(State())
     for n in range(1, 9):
         t = 0.1 * n
@@ -311,7 +311,7 @@ LARGE_STATES: list[Callable[[float], State]] = [
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("state", LARGE_STATES)
-def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]) -> None:
+def test_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]) -> None:
     """Readings would be NaN after an overflow."""
     for size in (1.001, -1.001, 1e100, 1e200):
         with pytest.raises(MotionError, match=r"of a driven model: .*; must be 3 finite numbers of at most 1e"):
@@ -321,7 +321,7 @@ def test_a_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], Stat
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("state", LARGE_STATES)
-def test_within_the_limits_every_value_is_finite(state: Callable[[float], State]) -> None:
+def test_values_within_the_limits_are_finite(state: Callable[[float], State]) -> None:
     """At a sensor on a lever arm too, from one limit to the other and back in steps of a nanosecond."""
     driven = DrivenMotion(state(-1.0))
     arm = AttachedMotion(driven, Pose((1.0, 2.0, 3.0)))

@@ -65,7 +65,7 @@ def test_both_formats_in_all_variants(tmp_path: Path, name: str, text: str) -> N
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.csv", csv), ("a.tum", tum)])
-def test_the_first_row_is_time_zero(tmp_path: Path, name: str, write: object) -> None:
+def test_first_row_is_time_zero(tmp_path: Path, name: str, write: object) -> None:
     assert callable(write)
     stamps = TIME + 1.6e9
     path = tmp_path / name
@@ -75,7 +75,7 @@ def test_the_first_row_is_time_zero(tmp_path: Path, name: str, write: object) ->
     assert replay.end == stamps[-1] - stamps[0]
 
 
-def test_a_bandwidth_smooths(tmp_path: Path) -> None:
+def test_bandwidth_smooths_the_log(tmp_path: Path) -> None:
     time = np.arange(50) * 0.1
     values = np.random.default_rng(1).normal(0.0, 0.1, (50, 3))
     path = tmp_path / "log.csv"
@@ -176,7 +176,7 @@ def test_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.compiled
-def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
+def test_long_log_needs_little_memory(tmp_path: Path) -> None:
     """A row keeps 15 numbers of 8 bytes: its time, and value and slope of 7 columns.
 
     The peak is 24 numbers and 2 flags a row, where the signs of the quaternions are made continuous: 8 of the file,
@@ -192,9 +192,9 @@ def test_a_long_log_takes_little_memory(tmp_path: Path) -> None:
     load(path)  # imports
     tracemalloc.start()
     found = load(path)
-    kept, peak = tracemalloc.get_traced_memory()
+    allocated, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < 15 * 8 * count + 100_000
+    assert allocated < 15 * 8 * count + 100_000
     assert peak < (24 * 8 + 2) * count + 4 * 8 * BLOCK
     expected = CubicSpline(time, rows[:, 1:], bc_type="not-a-knot").c.transpose(1, 0, 2)
     np.testing.assert_array_equal(found.trajectory.coefficients, expected)

@@ -24,12 +24,12 @@ from navsense.motion.replay import acceleration_noise, position_noise
 Array = NDArray[np.float64]
 
 
-def level(count: int) -> Array:
+def make_level_quaternions(count: int) -> Array:
     """Return quaternions (count, 4) that do not turn."""
     return np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
 
 
-def uneven(seed: int, count: int, spacing: float) -> Array:
+def make_uneven_times(seed: int, count: int, spacing: float) -> Array:
     """Return times from 0, `spacing` s apart, give or take half."""
     gaps = np.random.default_rng(seed).uniform(0.5, 1.5, count - 1) * spacing
     return np.concatenate(([0.0], np.cumsum(gaps)))
@@ -37,10 +37,10 @@ def uneven(seed: int, count: int, spacing: float) -> Array:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("count", [2, 3, 4, 50])
-def test_without_bandwidth_the_motion_is_scipys_spline_through_the_rows(count: int) -> None:
+def test_motion_without_bandwidth_equals_scipys_interpolating_spline(count: int) -> None:
     rng = np.random.default_rng(count)
-    time, position = uneven(1, count, 0.1), rng.normal(0.0, 1.0, (count, 3))
-    rotation = level(count) * 3.0 + rng.normal(0.0, 0.3, (count, 4))
+    time, position = make_uneven_times(1, count, 0.1), rng.normal(0.0, 1.0, (count, 3))
+    rotation = make_level_quaternions(count) * 3.0 + rng.normal(0.0, 0.3, (count, 4))
     replay = from_arrays(time + 1000.0, position, rotation)
     time = (time + 1000.0) - 1000.0
     oracle = CubicSpline(time, position)
@@ -57,12 +57,12 @@ def test_without_bandwidth_the_motion_is_scipys_spline_through_the_rows(count: i
 
 
 @pytest.mark.parametrize(("count", "spacing", "bandwidth"), [(5, 0.1, 1.0), (6, 0.1, 1.0), (200, 0.01, 2.0)])
-def test_with_bandwidth_it_is_scipys_smoothing_spline(count: int, spacing: float, bandwidth: float) -> None:
-    time = uneven(2, count, spacing)
+def test_motion_with_bandwidth_equals_scipys_smoothing_spline(count: int, spacing: float, bandwidth: float) -> None:
+    time = make_uneven_times(2, count, spacing)
     position = np.random.default_rng(3).normal(0.0, 1.0, (count, 3))
     gaps = np.diff(time)
     weights = np.concatenate((gaps[:1], gaps[1:] + gaps[:-1], gaps[-1:])) / 2.0
-    replay = from_arrays(time, position, level(count), bandwidth=bandwidth)
+    replay = from_arrays(time, position, make_level_quaternions(count), bandwidth=bandwidth)
     instants = np.linspace(0.0, replay.end, 301)
     block = replay.at(instants)
     for axis in range(3):
@@ -106,9 +106,11 @@ def exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
 
 
 @pytest.mark.parametrize(("rate", "bandwidth", "tolerance"), [(100.0, 2.0, 1e-12), (1000.0, 0.5, 1e-5)])
-def test_smoothing_stays_exact_far_below_the_logs_rate(rate: float, bandwidth: float, tolerance: float) -> None:
+def test_smoothing_is_exact_at_bandwidths_far_below_the_log_rate(
+    rate: float, bandwidth: float, tolerance: float
+) -> None:
     """Rounding grows with (rate / bandwidth)^4: in the second case SciPy's own spline is off by more than 1e-6."""
-    time = uneven(4, 1500, 1.0 / rate)
+    time = make_uneven_times(4, 1500, 1.0 / rate)
     values = 5.0 * np.sin(time) + np.random.default_rng(5).normal(0.0, 0.01, time.size)
     rows = np.repeat(np.repeat(values[:, None, None], 2, axis=1), 7, axis=2)
     found = smooth(time, rows, bandwidth).rows[:, 0, 0]
@@ -153,7 +155,7 @@ def test_acceleration_noise_of_white_rows(ratio: float | None) -> None:
     count, spacing, sigma = 20_000, 0.02, 0.003
     bandwidth = None if ratio is None else ratio / spacing
     position = np.random.default_rng(6).normal(0.0, sigma, (count, 3))
-    replay = from_arrays(np.arange(count) * spacing, position, level(count), bandwidth=bandwidth)
+    replay = from_arrays(np.arange(count) * spacing, position, make_level_quaternions(count), bandwidth=bandwidth)
     instants = np.linspace(0.02 * replay.end, 0.98 * replay.end, 20 * count)
     found = float(np.sqrt(np.mean(replay.at(instants).acceleration_w ** 2)))
     expected = acceleration_noise(sigma, spacing, bandwidth)
@@ -168,7 +170,7 @@ def test_acceleration_noise_of_white_rows(ratio: float | None) -> None:
     assert replay.acceleration_noise == pytest.approx(expected * replay.position_noise / sigma, rel=1e-12, abs=0.0)
 
 
-def test_acceleration_noise_at_its_two_ends() -> None:
+def test_acceleration_noise_in_both_limits() -> None:
     assert acceleration_noise(2.0, 0.1, None) == pytest.approx(
         200.0 * math.sqrt(12.0 * (3.0 * math.sqrt(3.0) - 4.0)), rel=1e-12, abs=0.0
     )
@@ -180,8 +182,8 @@ def test_acceleration_noise_at_its_two_ends() -> None:
     assert math.sqrt(2.0) / 16.0 == pytest.approx(0.0883883, abs=5e-8)
 
 
-@pytest.mark.parametrize("gaps", [lambda n: np.arange(n) * 0.01, lambda n: uneven(7, n, 0.01)])
-def test_position_noise_is_that_of_the_rows(gaps: Callable[[int], Array]) -> None:
+@pytest.mark.parametrize("gaps", [lambda n: np.arange(n) * 0.01, lambda n: make_uneven_times(7, n, 0.01)])
+def test_position_noise_equals_that_of_the_rows(gaps: Callable[[int], Array]) -> None:
     """Fourth differences of white noise correlate as 70 -56 28 -8 1: the mean square spreads by 2 * 2.63 / (3 n)."""
     count, sigma = 10_000, 0.004
     time = gaps(count)
@@ -193,9 +195,9 @@ def test_position_noise_is_that_of_the_rows(gaps: Callable[[int], Array]) -> Non
 
 
 @given(seed=st.integers(0, 10**6))
-def test_a_cubic_has_no_noise(seed: int) -> None:
+def test_cubic_polynomial_has_no_noise(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    time = uneven(seed, 40, 0.1)
+    time = make_uneven_times(seed, 40, 0.1)
     position = np.stack([np.polynomial.Polynomial(rng.uniform(-1.0, 1.0, 4))(time) for _ in range(3)], axis=1)
     assert position_noise(time, position) < 1e-13
 
@@ -207,13 +209,13 @@ def test_noise_of_a_short_log_is_nan() -> None:
 
 
 def test_rows_are_not_stored() -> None:
-    time, position, rotation = np.arange(5) * 1.0, np.zeros((5, 3)), level(5)
+    time, position, rotation = np.arange(5) * 1.0, np.zeros((5, 3)), make_level_quaternions(5)
     replay = from_arrays(time, position, rotation)
     position[:], time[:], rotation[:] = 7.0, -1.0, 0.0
     assert replay.at(np.array([2.5])).position_w[0, 0] == 0.0
 
 
-def test_lists_and_signs_of_quaternions_are_taken() -> None:
+def test_lists_and_either_quaternion_sign_are_accepted() -> None:
     position = [[0, 0, 0], [1, 0, 0], [4, 0, 0]]
     plain: Any = from_arrays([5, 6, 7], position, [[1, 0, 0, 0]] * 3)
     turned: Any = from_arrays([5, 6, 7], position, [[1, 0, 0, 0], [-2, 0, 0, 0], [0.5, 0, 0, 0]])
@@ -224,10 +226,10 @@ def test_lists_and_signs_of_quaternions_are_taken() -> None:
 
 def rows(count: int = 6) -> list[Any]:
     """Return time, position and rotation of a motion that is sound."""
-    return [np.arange(count) * 0.1, np.zeros((count, 3)), level(count)]
+    return [np.arange(count) * 0.1, np.zeros((count, 3)), make_level_quaternions(count)]
 
 
-def spoiled(which: int, row: int, value: object) -> list[Any]:
+def make_invalid_rows(which: int, row: int, value: object) -> list[Any]:
     """Return sound rows but for one."""
     arrays = rows()
     arrays[which][row] = value
@@ -239,19 +241,28 @@ def spoiled(which: int, row: int, value: object) -> list[Any]:
     [
         (rows(1), r"number of rows: 1; must be >= 2"),
         (rows(0), r"number of rows: 0"),
-        ([np.zeros((2, 2)), np.zeros((4, 3)), level(4)], r"shapes of time, position and rotation"),
-        ([np.arange(3.0), np.zeros((3, 2)), level(3)], r"\(3, 2\).*must be \(n,\), \(n, 3\) and \(n, 4\)"),
+        ([np.zeros((2, 2)), np.zeros((4, 3)), make_level_quaternions(4)], r"shapes of time, position and rotation"),
+        (
+            [np.arange(3.0), np.zeros((3, 2)), make_level_quaternions(3)],
+            r"\(3, 2\).*must be \(n,\), \(n, 3\) and \(n, 4\)",
+        ),
         ([np.arange(3.0), np.zeros((3, 3)), np.zeros((3, 3))], r"shapes of time"),
-        ([["a", "b"], np.zeros((2, 3)), level(2)], r"must be arrays of numbers"),
-        ([None, np.zeros((2, 3)), level(2)], r"shapes of time"),
-        (spoiled(0, 2, math.nan), r"time of row 2: nan; must be finite"),
-        (spoiled(1, 3, (0.0, math.inf, 0.0)), r"y of row 3: inf; must be finite"),
-        (spoiled(2, 4, (1.0, 0.0, 0.0, -math.inf)), r"qz of row 4: -inf"),
-        (spoiled(0, 2, 0.1), r"time of row 2 \(s\): 0.1; must be after the row before, 0.1; sort the rows"),
-        (spoiled(0, 5, 0.0), r"time of row 5 \(s\): 0.0"),
-        (spoiled(2, 1, (0.0, 0.0, 0.0, 0.0)), r"quaternion of row 1: 0 0 0 0; must not be zero"),
-        (spoiled(2, 1, (0.0, 0.0, 0.0, 1.0)), r"turn from row 0 to 1 \(degrees\): 180.0; must be <= 120; log at"),
-        (spoiled(1, 1, (1e300, -1e308, 1e308)), r"no finite spline|coefficients of segment \d, from .* must be finite"),
+        ([["a", "b"], np.zeros((2, 3)), make_level_quaternions(2)], r"must be arrays of numbers"),
+        ([None, np.zeros((2, 3)), make_level_quaternions(2)], r"shapes of time"),
+        (make_invalid_rows(0, 2, math.nan), r"time of row 2: nan; must be finite"),
+        (make_invalid_rows(1, 3, (0.0, math.inf, 0.0)), r"y of row 3: inf; must be finite"),
+        (make_invalid_rows(2, 4, (1.0, 0.0, 0.0, -math.inf)), r"qz of row 4: -inf"),
+        (make_invalid_rows(0, 2, 0.1), r"time of row 2 \(s\): 0.1; must be after the row before, 0.1; sort the rows"),
+        (make_invalid_rows(0, 5, 0.0), r"time of row 5 \(s\): 0.0"),
+        (make_invalid_rows(2, 1, (0.0, 0.0, 0.0, 0.0)), r"quaternion of row 1: 0 0 0 0; must not be zero"),
+        (
+            make_invalid_rows(2, 1, (0.0, 0.0, 0.0, 1.0)),
+            r"turn from row 0 to 1 \(degrees\): 180.0; must be <= 120; log at",
+        ),
+        (
+            make_invalid_rows(1, 1, (1e300, -1e308, 1e308)),
+            r"no finite spline|coefficients of segment \d, from .* must be finite",
+        ),
     ],
 )
 @pytest.mark.parametrize("bandwidth", [None, 1.0])
@@ -267,7 +278,7 @@ def test_invalid_bandwidth_is_an_error(bandwidth: float) -> None:
         from_arrays(*rows(), bandwidth=bandwidth)
 
 
-def test_four_rows_are_too_few_to_smooth() -> None:
+def test_smoothing_four_rows_is_an_error() -> None:
     with pytest.raises(MotionError, match="number of rows: 4; must be >= 5 to smooth; omit bandwidth"):
         from_arrays(*rows(4), bandwidth=1.0)
 
@@ -278,10 +289,10 @@ def test_too_uneven_rows_are_an_error() -> None:
     time = np.concatenate((time, 1.0 + np.arange(300) * 0.01))
     position = np.concatenate((position, np.zeros((300, 3))))
     with pytest.raises(MotionError, match=r"too uneven to smooth: .*remove rows with nearly the time"):
-        from_arrays(time, position, level(400), bandwidth=1.0)
+        from_arrays(time, position, make_level_quaternions(400), bandwidth=1.0)
 
 
-def test_running_past_the_log_is_an_error() -> None:
+def test_time_past_the_end_of_the_log_is_an_error() -> None:
     replay = from_arrays(*rows())
     replay.at(np.array([0.0, replay.end]))
     with pytest.raises(MotionError, match=r"must be from 0 to 0\.5 s, the end of the motion; shorten the run"):

@@ -59,7 +59,7 @@ def joined(parts: list[MotionBlock]) -> MotionBlock:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize(("loop", "ends"), [(False, "clamped"), (True, "periodic")])
-def test_position_is_scipys_spline_and_its_derivatives(loop: bool, ends: str) -> None:
+def test_position_and_derivatives_equal_scipys_spline(loop: bool, ends: str) -> None:
     time, poses = random_waypoints(1)
     if loop:
         poses[-1] = poses[0]
@@ -75,7 +75,7 @@ def test_position_is_scipys_spline_and_its_derivatives(loop: bool, ends: str) ->
 
 
 @pytest.mark.requirement("TRU-1")
-def test_derivatives_of_any_degree_are_numpys() -> None:
+def test_derivatives_of_any_degree_equal_numpy() -> None:
     trajectory = polynomial(degree=6)
     for segment in range(4):
         start, stop = trajectory.knots[segment : segment + 2]
@@ -91,7 +91,7 @@ def test_derivatives_of_any_degree_are_numpys() -> None:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("trajectory", [waypoints(*random_waypoints(2)), polynomial()])
-def test_angular_velocity_is_the_turn_between_scipy_rotations(trajectory: Trajectory) -> None:
+def test_angular_velocity_equals_differences_of_scipy_rotations(trajectory: Trajectory) -> None:
     """Central turns over h and 2 h, combined to fourth order: the rotation vector of R(t - h)^-1 R(t + h)."""
     h = 1e-3
     edges = trajectory.knots
@@ -110,7 +110,7 @@ def test_angular_velocity_is_the_turn_between_scipy_rotations(trajectory: Trajec
     np.testing.assert_allclose((8.0 * near - far) / (12.0 * h), block.angular_acceleration_b, atol=1e-7, rtol=0.0)
 
 
-def test_a_quaternion_of_uneven_length_turns_as_its_direction_does() -> None:
+def test_quaternion_of_varying_length_rotates_as_its_direction() -> None:
     """s = (1 + t)(1, t, 0, 0) turns about x by 2 atan t, whatever its length."""
     coefficients = np.zeros((1, 3, 7))
     coefficients[0, :, 3] = 0.0, 1.0, 1.0
@@ -130,7 +130,7 @@ def test_a_quaternion_of_uneven_length_turns_as_its_direction_does() -> None:
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("seed", range(5))
-def test_the_motion_goes_through_its_waypoints_and_is_smooth_there(seed: int) -> None:
+def test_motion_passes_its_waypoints_smoothly(seed: int) -> None:
     time, poses = random_waypoints(seed)
     trajectory = waypoints(time, poses)
     at = trajectory.at(time)
@@ -145,7 +145,7 @@ def test_the_motion_goes_through_its_waypoints_and_is_smooth_there(seed: int) ->
         np.testing.assert_allclose(at.angular_velocity_b[row], 0.0, atol=1e-12, rtol=0.0)
 
 
-def test_signs_of_the_given_quaternions_do_not_matter() -> None:
+def test_quaternion_signs_do_not_matter() -> None:
     time, poses = random_waypoints(3)
     turned = [
         Pose(pose.position, tuple(-q for q in pose.rotation)) if row % 3 == 1 else pose
@@ -182,7 +182,7 @@ def test_loop_repeats_without_a_discontinuity(rounds: int) -> None:
         np.testing.assert_allclose(getattr(left, name), getattr(right, name), atol=1e-9, err_msg=name, rtol=0.0)
 
 
-def test_a_loop_is_taken_modulo_its_period_exactly() -> None:
+def test_loop_time_is_exact_modulo_the_period() -> None:
     time = np.array([0.0, 1.0, 2.0, 4.0])
     poses = [Pose(), Pose((1.0, 2.0, 0.0)), Pose((0.0, 1.0, 5.0)), Pose()]
     trajectory = waypoints(time, poses, loop=True)
@@ -191,7 +191,7 @@ def test_a_loop_is_taken_modulo_its_period_exactly() -> None:
         assert_equal(trajectory.at(instants + 4.0 * rounds), trajectory.at(instants))
 
 
-def test_two_equal_waypoints_in_a_loop_stand_still() -> None:
+def test_loop_of_two_equal_waypoints_is_stationary() -> None:
     pose = Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.3))
     block = waypoints([0.0, 1.0], [pose, pose], loop=True).at(np.array([0.3, 8.9]))
     np.testing.assert_allclose(block.position_w, [pose.position] * 2, rtol=1e-15, atol=0.0)
@@ -215,7 +215,7 @@ def test_arrays_are_read_only() -> None:
     seed=st.integers(0, 50),
     loop=st.booleans(),
 )
-def test_any_split_and_any_order_give_the_same_bits(cuts: list[int], order: list[int], seed: int, loop: bool) -> None:
+def test_values_do_not_depend_on_block_size_or_order(cuts: list[int], order: list[int], seed: int, loop: bool) -> None:
     given_time, poses = random_waypoints(seed)
     if loop:
         poses = [*poses[:4], *poses[2::-1]]
@@ -259,7 +259,7 @@ def test_interval_does_not_depend_on_the_guess(gaps: list[float], share: float, 
 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3))
-def test_a_slower_round_of_the_same_waypoints_scales_rates(seed: int, scale: float) -> None:
+def test_slower_loop_scales_the_rates(seed: int, scale: float) -> None:
     time, poses = random_waypoints(seed, 4)
     try:
         quick, slow = waypoints(time, poses), waypoints(time * scale, poses)
@@ -327,7 +327,7 @@ def test_attitude_spline_through_zero_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("knots", "shape"), [((0.0, 1.0), (2, 4, 7)), ((0.0, 1.0), (1, 4, 6)), ((0.0,), (0, 4, 7)), ((0.0, 1.0), (4, 7))]
 )
-def test_coefficients_have_one_shape(knots: tuple[float, ...], shape: tuple[int, ...]) -> None:
+def test_coefficients_need_one_shape(knots: tuple[float, ...], shape: tuple[int, ...]) -> None:
     with pytest.raises(MotionError, match="shapes of knots and coefficients"):
         Trajectory(np.array(knots), np.ones(shape))
 
@@ -335,13 +335,13 @@ def test_coefficients_have_one_shape(knots: tuple[float, ...], shape: tuple[int,
 @pytest.mark.parametrize(
     ("knots", "message"), [((0.5, 1.0), "must be 0"), ((0.0, 0.0), "knot 1"), ((0.0, math.nan), "finite")]
 )
-def test_knots_increase_from_zero(knots: tuple[float, ...], message: str) -> None:
+def test_knots_must_increase_from_zero(knots: tuple[float, ...], message: str) -> None:
     with pytest.raises(MotionError, match=message):
         Trajectory(np.array(knots), np.ones((1, 4, 7)))
 
 
 @pytest.mark.parametrize(("column", "value", "message"), [(0, math.nan, "must be finite"), (3, 0.0, "zero length")])
-def test_coefficients_have_to_give_poses(column: int, value: float, message: str) -> None:
+def test_coefficients_must_give_valid_poses(column: int, value: float, message: str) -> None:
     coefficients = np.zeros((1, 1, 7))
     coefficients[0, 0, 3] = 1.0
     coefficients[0, 0, column] = value
@@ -349,7 +349,7 @@ def test_coefficients_have_to_give_poses(column: int, value: float, message: str
         Trajectory(np.array([0.0, 1.0]), coefficients)
 
 
-def test_the_motion_ends_with_its_last_waypoint() -> None:
+def test_motion_ends_at_its_last_waypoint() -> None:
     trajectory = waypoints([0.0, 1.5], POSES)
     assert trajectory.end == 1.5
     np.testing.assert_allclose(trajectory.at(np.array([1.5])).position_w, [[1.0, 0.0, 0.0]], atol=1e-15, rtol=0.0)

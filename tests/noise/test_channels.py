@@ -59,7 +59,7 @@ def slow_reference(noise: Noise, rate: float, serial: int, values: FloatArray) -
 
 @pytest.mark.requirement("NOI-1", "NOI-5")
 @pytest.mark.parametrize("serial", [0, 1, 2])
-def test_the_kernel_is_the_formula(serial: int) -> None:
+def test_noise_kernel_equals_the_formula(serial: int) -> None:
     wave = np.array([2.0 * math.sin(0.1 * k) for k in range(500)])
     ours, _ = apply_noise(FULL, 50.0, serial, wave)
     assert np.allclose(ours, slow_reference(FULL, 50.0, serial, wave), rtol=0.0, atol=1e-9)
@@ -67,13 +67,13 @@ def test_the_kernel_is_the_formula(serial: int) -> None:
 
 
 @pytest.mark.requirement("NOI-1")
-def test_noise_none_changes_nothing() -> None:
+def test_noise_type_none_changes_nothing() -> None:
     values = np.array([make_generator(1, ("any",)).uniform(-1e6, 1e6) for _ in range(100)])
     assert np.array_equal(apply_noise(Noise(), values=values)[0], values)
 
 
 @pytest.mark.requirement("NOI-1")
-def test_gaussian_noise_has_its_mean_and_deviation() -> None:
+def test_gaussian_noise_has_declared_mean_and_deviation() -> None:
     """Gazebo's own case: x = 42, mean 10, deviation 5, here with bounds of a false-alarm rate of 1e-6."""
     count = 20_000
     values = apply_noise(Noise(mean=10.0, stddev=5.0), values=np.full(count, 42.0))[0]
@@ -82,7 +82,7 @@ def test_gaussian_noise_has_its_mean_and_deviation() -> None:
 
 
 @pytest.mark.requirement("NOI-4")
-def test_the_turn_on_bias_is_constant_and_drawn_once_for_each_serial_number() -> None:
+def test_turn_on_bias_is_constant_and_drawn_once_per_run() -> None:
     noise = Noise(bias_mean=10.0, bias_stddev=2.0)
     serials = 2000
     rows = np.array([samples(noise, 5, 10.0, serial) for serial in range(serials)])
@@ -93,7 +93,7 @@ def test_the_turn_on_bias_is_constant_and_drawn_once_for_each_serial_number() ->
 
 
 @pytest.mark.requirement("NOI-4")
-def test_classic_flips_the_sign_half_the_time_as_gazebo_does() -> None:
+def test_classic_turn_on_bias_is_negative_half_the_time() -> None:
     """Gazebo measured over 2000 loads of bias 10, deviation 2: 971 negative, |b| mean 9.95, deviation 1.98."""
     noise = Noise(bias_mean=10.0, bias_stddev=2.0, classic=True)
     serials = 2000
@@ -103,14 +103,14 @@ def test_classic_flips_the_sign_half_the_time_as_gazebo_does() -> None:
 
 
 @pytest.mark.requirement("NOI-4")
-def test_classic_flips_a_bias_without_deviation_too() -> None:
+def test_classic_turn_on_bias_without_deviation_has_random_sign() -> None:
     values = {samples(Noise(bias_mean=3.0, classic=True), 1, 10.0, serial)[0] for serial in range(40)}
     assert values == {-3.0, 3.0}
     assert {samples(Noise(bias_mean=3.0), 1, 10.0, serial)[0] for serial in range(40)} == {3.0}
 
 
 @pytest.mark.requirement("NOI-4")
-def test_under_classic_the_turn_on_bias_is_where_the_drift_starts_and_decays() -> None:
+def test_classic_drift_starts_at_the_turn_on_bias_and_decays() -> None:
     noise = Noise(bias_mean=5.0, dynamic_bias_stddev=1e-9, dynamic_bias_correlation_time=2.0, classic=True)
     values = np.abs(samples(noise, 41, 10.0))
     assert np.allclose(values, [5.0 * math.exp(-0.1 * k / 2.0) for k in range(41)], atol=1e-7, rtol=0.0)
@@ -126,7 +126,7 @@ def variance_bound(count: int) -> float:
 @pytest.mark.requirement("NOI-3")
 @pytest.mark.parametrize("rate", [1.0, 1000.0])
 @pytest.mark.parametrize("row", [0, 1, 25])
-def test_the_drift_is_stationary_from_the_first_sample(rate: float, row: int) -> None:
+def test_drift_is_stationary_from_the_first_sample(rate: float, row: int) -> None:
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=8.0)
     serials = 3000
     values = np.array([samples(noise, row + 1, rate, serial)[row] for serial in range(serials)])
@@ -136,7 +136,7 @@ def test_the_drift_is_stationary_from_the_first_sample(rate: float, row: int) ->
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-3")
-def test_the_drift_decorrelates_alike_at_any_rate() -> None:
+def test_drift_autocorrelation_does_not_depend_on_the_rate() -> None:
     """Correlation after 2 s of tau = 2 s is 1/e, whether in 2 steps or in 200."""
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=2.0)
     serials = 3000
@@ -157,7 +157,7 @@ def gauss_markov_deviation(q: float, tau: float, span: float) -> float:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-3")
 @pytest.mark.parametrize("rate", [20.0, 400.0])
-def test_declared_densities_are_read_back_by_an_allan_tool(rate: float) -> None:
+def test_allantools_estimates_the_declared_densities(rate: float) -> None:
     """White density N = stddev / sqrt(rate) at short spans, the Gauss-Markov drift at long ones, by allantools.
 
     The overlapping Allan variance of each span is averaged over serial numbers; the bound is Student's t times the
@@ -184,7 +184,7 @@ def test_declared_densities_are_read_back_by_an_allan_tool(rate: float) -> None:
 @pytest.mark.parametrize("scale", [0.0, 0.02])
 @pytest.mark.parametrize("stretch", [0.0, 1e-3])
 @pytest.mark.parametrize("heat", [0.0, -5e-3])
-def test_temperature_moves_the_zero_and_stretches_the_scale(scale: float, stretch: float, heat: float) -> None:
+def test_temperature_changes_bias_and_scale_factor(scale: float, stretch: float, heat: float) -> None:
     """(1 + scale + stretch (T - T0)) ideal + heat (T - T0), warmer and colder than T0."""
     noise = Noise(
         scale_factor=scale,

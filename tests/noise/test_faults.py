@@ -45,46 +45,46 @@ def record(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def dropped(rate: float, count: int, serial: int) -> BoolArray:
+def find_dropped(rate: float, count: int, serial: int) -> BoolArray:
     return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, serial=serial)["says"]
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [2.0, 200.0])
-def test_the_share_is_the_declared_one_from_the_first_sample(rate: float) -> None:
+def test_share_of_faulty_samples_is_the_declared_one_from_the_start(rate: float) -> None:
     serials, share = 4000, 0.2 / 1.2
-    seen = np.array([dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
-    assert (np.abs(seen.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
+    dropped_ends = np.array([find_dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
+    assert (np.abs(dropped_ends.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [20.0, 500.0])
-def test_they_begin_and_last_as_declared_at_any_rate(rate: float) -> None:
+def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) -> None:
     """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent serial numbers."""
     serials, share, lag = 4000, 0.2 / 1.2, 0.3
     count = int(lag * rate) + 1
-    pairs = np.array([dropped(rate, count, serial)[[0, -1]] for serial in range(serials)])
+    pairs = np.array([find_dropped(rate, count, serial)[[0, -1]] for serial in range(serials)])
     on = pairs[pairs[:, 0], 1]
     expected = share + (1.0 - share) * math.exp(-(0.5 + 2.5) * lag)
     assert abs(on.mean() - expected) < Z * math.sqrt(expected * (1.0 - expected) / on.size)
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_dropout_is_nan_and_a_stuck_sensor_repeats_its_last_sample() -> None:
-    seen = record(BOTH, 4000, 50.0)
-    quiet = ~seen["says"]
+def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
+    faulty = record(BOTH, 4000, 50.0)
+    quiet = ~faulty["says"]
     assert quiet.any()
-    assert (np.isnan(seen["x"]) == quiet).all()
-    assert (np.isnan(seen["v"]) == quiet[:, None]).all()
-    speaking = np.flatnonzero(seen["says"])
-    shown = seen["x"][speaking]
-    assert (np.diff(shown) >= 0.0).all()
-    assert (shown < speaking).any(), "now and then it is stuck"
-    fresh = speaking[shown == speaking]
+    assert (np.isnan(faulty["x"]) == quiet).all()
+    assert (np.isnan(faulty["v"]) == quiet[:, None]).all()
+    speaking = np.flatnonzero(faulty["says"])
+    published = faulty["x"][speaking]
+    assert (np.diff(published) >= 0.0).all()
+    assert (published < speaking).any(), "now and then it is stuck"
+    fresh = speaking[published == speaking]
     assert fresh.size > speaking.size / 2
-    assert np.array_equal(seen["n"][fresh], fresh)
+    assert np.array_equal(faulty["n"][fresh], fresh)
     late = record(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]
     assert set(late.tolist()) <= set(range(4000))
     assert (late <= np.arange(4000)).all()
@@ -108,13 +108,13 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
     often = Faults(dropout_rate=2.0, dropout_duration=0.2, stuck_rate=3.0, stuck_duration=0.5)
     emitted, stuck_at_start, swallowed = np.arange(400) % 7 > 3, 0, 0
     for serial in range(10):
-        seen = record(often, 400, 20.0, cuts, serial, emitted)
+        faulty = record(often, 400, 20.0, cuts, serial, emitted)
         stuck, silent = (telegraph(often, kind, 400, 20.0, serial) for kind in ("stuck", "dropout"))
-        assert np.array_equal(seen["says"], ~silent)
+        assert np.array_equal(faulty["says"], ~silent)
         last = None
         for i in range(400):
             shows = last if stuck[i] and last is not None else i
-            assert seen["n"][i] == shows
+            assert faulty["n"][i] == shows
             last = shows if emitted[i] and not silent[i] else last
         stuck_at_start += int(stuck[0])
         swallowed += int((stuck[1:] & ~stuck[:-1] & (silent | ~emitted)[:-1]).sum())
@@ -124,10 +124,10 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("cuts", [(1,), (7, 8, 200), tuple(range(1, 60)), (999,)])
-def test_a_record_may_be_cut_anywhere(cuts: tuple[int, ...]) -> None:
+def test_faults_do_not_depend_on_block_size(cuts: tuple[int, ...]) -> None:
     for serial in range(6):
-        whole, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
-        for name, values in whole.items():
+        complete, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
+        for name, values in complete.items():
             assert values.tobytes() == pieces[name].tobytes(), name
 
 

@@ -40,7 +40,7 @@ def floor(span: float, band: tuple[float, float]) -> float:
     return math.sqrt(sum(allan_variance(span, t, s) for t, s in zip(tau, deviation, strict=True)))
 
 
-def test_the_formula_of_the_oracle_has_its_published_peak() -> None:
+def test_reference_formula_has_the_published_gauss_markov_peak() -> None:
     """Annex C prints the Gauss-Markov peak: 0.437 q sqrt(T) at 1.89 T, the deviation being q sqrt(T / 2)."""
     spans = np.linspace(1.5, 2.5, 2001) * 100.0
     values = [math.sqrt(allan_variance(span, 100.0, math.sqrt(50.0))) for span in spans]
@@ -51,13 +51,13 @@ def test_the_formula_of_the_oracle_has_its_published_peak() -> None:
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("shortest", [1e-4, 0.1, 30.0])
 @pytest.mark.parametrize("ratio", [4.0, 5.7, 10.0, 100.0, 3.3e3, 1e5, 1e6, 1e9])
-def test_the_allan_deviation_is_flat_over_the_band(shortest: float, ratio: float) -> None:
+def test_allan_deviation_is_flat_over_the_band(shortest: float, ratio: float) -> None:
     spans = shortest * np.exp(np.linspace(0.0, math.log(ratio), 200))
     values = np.array([floor(span, (shortest, shortest * ratio)) for span in spans])
     assert np.abs(values / FLOOR - 1.0).max() < 0.02
 
 
-def test_it_takes_no_more_than_one_process_a_decade() -> None:
+def test_flicker_needs_at_most_one_process_per_decade() -> None:
     tau = place_time_constants(0.1, 1e5)
     assert tau.size == 8
     assert np.allclose(np.diff(np.log(tau)), math.log(tau[1] / tau[0]), rtol=1e-12, atol=0.0)
@@ -65,13 +65,13 @@ def test_it_takes_no_more_than_one_process_a_decade() -> None:
 
 
 @pytest.mark.parametrize("band", [(0.0, 1.0), (1.0, 3.9), (-1.0, 1.0), (1.0, math.inf), (math.nan, 1.0)])
-def test_no_band_is_an_error(band: tuple[float, float]) -> None:
+def test_empty_band_is_an_error(band: tuple[float, float]) -> None:
     with pytest.raises(SensorError, match="band of flicker noise"):
         place_time_constants(*band)
 
 
 @pytest.mark.parametrize("dt", [1e-6, 1e-3, 0.7, 1e3])
-def test_a_step_of_any_length_keeps_the_variance(dt: float) -> None:
+def test_steps_of_any_length_keep_the_variance(dt: float) -> None:
     tau, deviation = make_flicker_components(0.3, 0.1, 1e4)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(dt, tau, deviation, phi, q)
@@ -83,28 +83,28 @@ def test_a_step_of_any_length_keeps_the_variance(dt: float) -> None:
     assert np.allclose(once**2 * halved**2 + halved**2, q**2, rtol=1e-9, atol=0.0)
 
 
-def test_it_is_the_sum_of_its_processes_cut_anywhere() -> None:
+def test_flicker_is_the_sum_of_its_processes_for_any_block_size() -> None:
     tau, deviation = make_flicker_components(1.0, 0.1, 1e3)
     phi, q = np.empty(tau.size), np.empty(tau.size)
     write_coefficients(0.02, tau, deviation, phi, q)
     draws = make_generator(1, ("flicker",)).standard_normal((tau.size, 500))
-    whole, state = np.zeros(500), deviation.copy()
-    add_flicker(phi, q, draws, state, whole)
+    complete, state = np.zeros(500), deviation.copy()
+    add_flicker(phi, q, draws, state, complete)
     slow, values = [], deviation.tolist()
     for i in range(500):
         values = [p * v + s * w for p, v, s, w in zip(phi, values, q, draws[:, i], strict=True)]
         slow.append(math.fsum(values))
-    assert np.allclose(whole, slow, rtol=0.0, atol=1e-12)
+    assert np.allclose(complete, slow, rtol=0.0, atol=1e-12)
     parts, again = np.zeros(500), deviation.copy()
     for first, stop in ((0, 1), (1, 77), (77, 500)):
         add_flicker(phi, q, np.ascontiguousarray(draws[:, first:stop]), again, parts[first:stop])
-    assert parts.tobytes() == whole.tobytes()
+    assert parts.tobytes() == complete.tobytes()
     assert again.tobytes() == state.tobytes()
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "CLK-8")
-def test_samples_have_the_floor() -> None:
+def test_samples_have_the_bias_instability_floor() -> None:
     """Differences of neighbouring averages over many runs: normal, so their squares sum to chi-squared exactly.
 
     The declared variance is that of averages of samples; false-alarm rate 1e-6 over all spans together.

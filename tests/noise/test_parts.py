@@ -64,12 +64,12 @@ def test_quantisation_below_double_resolution() -> None:
     assert math.isnan(quantise(math.nan, 0.1))
 
 
-def test_saturation_at_its_edges() -> None:
+def test_saturation_at_its_limits() -> None:
     assert [saturate(x, -1.0, 2.0) for x in (-1.5, -1.0, 0.0, 2.0, 2.5, math.inf)] == [-1.0, -1.0, 0.0, 2.0, 2.0, 2.0]
     assert math.isnan(saturate(math.nan, -1.0, 2.0))
 
 
-def test_white_noise_and_turn_on() -> None:
+def test_white_noise_and_turn_on_bias() -> None:
     assert white_noise(0.5, 2.0, -1.25) == -2.0
     assert compute_turn_on_bias(0.5, 2.0, 0.75) == 2.0
     assert [randomise_sign(3.0, u) for u in (0.0, 0.49999, 0.5, 0.99)] == [-3.0, -3.0, 3.0, 3.0]
@@ -77,7 +77,7 @@ def test_white_noise_and_turn_on() -> None:
 
 @pytest.mark.requirement("NOI-3")
 @given(st.floats(1e-6, 1e4), st.floats(1e-3, 1e5), st.floats(1e-6, 1e3))
-def test_two_steps_of_the_drift_are_one(dt: float, tau: float, sigma: float) -> None:
+def test_two_drift_steps_equal_one_step_of_twice_the_length(dt: float, tau: float, sigma: float) -> None:
     """Chapman-Kolmogorov: exact for any step means that the variance of two steps is that of one twice as long."""
     phi, q = decay_factor(dt, tau), step_stddev(dt, sigma, tau)
     assert decay_factor(2.0 * dt, tau) == pytest.approx(phi * phi, rel=1e-12, abs=1e-300)
@@ -88,14 +88,14 @@ def test_two_steps_of_the_drift_are_one(dt: float, tau: float, sigma: float) -> 
 
 
 @pytest.mark.requirement("NOI-3")
-def test_the_drive_loses_no_digit_for_a_microsecond_under_an_hour() -> None:
+def test_driving_noise_is_exact_for_steps_far_below_the_correlation_time() -> None:
     """q^2 = sigma^2 (dt - dt^2 / tau + ...): its series, which holds to 1e-18 here."""
     dt, tau, sigma = 1e-6, 3600.0, 2.0
     assert step_stddev(dt, sigma, tau) == pytest.approx(sigma * math.sqrt(dt - dt * dt / tau), rel=1e-15, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-3")
-def test_published_figures_of_the_drift() -> None:
+def test_drift_has_published_values() -> None:
     """RotorS' ADIS16448: driving 3.878509449e-5 and tau 1000 s are 8.67261e-4 stationary, 3.878490e-6 at 100 Hz."""
     assert stationary_stddev(3.878509449e-5, 1000.0) == pytest.approx(8.67261e-4, rel=1e-5, abs=0.0)
     assert step_stddev(0.01, 3.878509449e-5, 1000.0) == pytest.approx(3.878490e-6, rel=1e-6, abs=0.0)

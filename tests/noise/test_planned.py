@@ -26,7 +26,7 @@ def spike(start: float, end: float = np.inf, period: float = 0.0, value: float =
     return ScheduledFault("spike", start, end, "x", (value,), period)
 
 
-def through(
+def apply_in_blocks(
     planned: tuple[ScheduledFault, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
 ) -> tuple[dict[str, Any], Any]:
     """A ramp that is told `here` through scheduled faults, cut into pieces, and the state at its end."""
@@ -39,7 +39,7 @@ def through(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, state
 
 
-def struck(start: str, end: str, period: str, rate: str, here: BoolArray) -> list[int]:
+def find_struck_rows(start: str, end: str, period: str, rate: str, here: BoolArray) -> list[int]:
     """The rows that a spike strikes, in fractions: each instant waits for the next row that is told, before the end."""
     instant: Fraction | None = Fraction(start)
     last, step, rows = Fraction(end), Fraction(period), []
@@ -75,57 +75,57 @@ def test_spike_hits_the_first_emitted_sample(start: str, end: str, period: str, 
     """Once, told on that row and on no other, decimals meant as they are written, however the record is cut."""
     here = mask(np.arange(300))
     expected = np.zeros(300)
-    expected[struck(start, end, period, rate, here)] = 1.0
+    expected[find_struck_rows(start, end, period, rate, here)] = 1.0
     planned = (spike(float(start), float(end), float(period)),)
-    whole, state = through(planned, float(rate), here)
-    assert np.array_equal(whole["x"], np.arange(300) + 1e6 * expected)
-    assert np.array_equal(whole["fault"], SPIKE * expected)
+    complete, state = apply_in_blocks(planned, float(rate), here)
+    assert np.array_equal(complete["x"], np.arange(300) + 1e6 * expected)
+    assert np.array_equal(complete["fault"], SPIKE * expected)
     for cuts in ((1,), (299,), (4, 5, 100), tuple(range(1, 300))):
-        pieces, end_state = through(planned, float(rate), here, cuts)
-        assert all(values.tobytes() == pieces[name].tobytes() for name, values in whole.items())
+        pieces, end_state = apply_in_blocks(planned, float(rate), here, cuts)
+        assert all(values.tobytes() == pieces[name].tobytes() for name, values in complete.items())
         assert is_identical(end_state, state)
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_spike_that_finds_no_sample_before_its_end_is_gone() -> None:
+def test_spike_without_a_sample_before_its_end_has_no_effect() -> None:
     here = np.arange(20) % 8 == 7
     for end, rows in ((0.7, []), (0.71, [7])):
-        seen, _ = through((spike(0.1, end),), 10.0, here)
-        assert np.flatnonzero(seen["fault"]).tolist() == rows
-        assert np.flatnonzero(seen["x"] > 1e5).tolist() == rows
+        faulty, _ = apply_in_blocks((spike(0.1, end),), 10.0, here)
+        assert np.flatnonzero(faulty["fault"]).tolist() == rows
+        assert np.flatnonzero(faulty["x"] > 1e5).tolist() == rows
 
 
 @pytest.mark.requirement("NOI-6")
-def test_spikes_that_wait_together_are_all_in_one_sample() -> None:
+def test_waiting_spikes_add_up_in_one_sample() -> None:
     here = np.arange(10) >= 6
-    seen, _ = through((spike(0.1, value=1e6), spike(0.3, value=1e8), spike(0.8, value=1e9)), 10.0, here)
-    assert seen["x"].tolist() == [0, 1, 2, 3, 4, 5, 6 + 1e6 + 1e8, 7, 8 + 1e9, 9]
-    assert seen["fault"].tolist() == [0, 0, 0, 0, 0, 0, SPIKE, 0, SPIKE, 0]
+    faulty, _ = apply_in_blocks((spike(0.1, value=1e6), spike(0.3, value=1e8), spike(0.8, value=1e9)), 10.0, here)
+    assert faulty["x"].tolist() == [0, 1, 2, 3, 4, 5, 6 + 1e6 + 1e8, 7, 8 + 1e9, 9]
+    assert faulty["fault"].tolist() == [0, 0, 0, 0, 0, 0, SPIKE, 0, SPIKE, 0]
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_sample_that_is_not_shown_takes_its_spike_with_it() -> None:
+def test_unpublished_sample_consumes_its_spike() -> None:
     """Dropped out it comes with no later one; of a stuck sensor the sample before is shown, with the spike it had."""
     here = np.ones(12, dtype=np.bool_)
-    dropped, _ = through((spike(0.3), ScheduledFault("dropout", 0.3, 0.5)), 10.0, here)
+    dropped, _ = apply_in_blocks((spike(0.3), ScheduledFault("dropout", 0.3, 0.5)), 10.0, here)
     assert dropped["fault"].tolist() == [0, 0, 0, DROPOUT, DROPOUT] + [0] * 7
     assert not (dropped["x"] > 1e5).any()
-    stuck, _ = through((spike(0.4), ScheduledFault("stuck", 0.3, 0.6)), 10.0, here)
+    stuck, _ = apply_in_blocks((spike(0.4), ScheduledFault("stuck", 0.3, 0.6)), 10.0, here)
     assert stuck["fault"].tolist() == [0, 0, 0, STUCK, STUCK, STUCK] + [0] * 6
     assert stuck["x"].tolist() == [0, 1, 2, 2, 2, 2, 6, 7, 8, 9, 10, 11]
-    before, _ = through((spike(0.2), ScheduledFault("stuck", 0.3, 0.5)), 10.0, here)
+    before, _ = apply_in_blocks((spike(0.2), ScheduledFault("stuck", 0.3, 0.5)), 10.0, here)
     assert before["fault"].tolist() == [0, 0, SPIKE, STUCK, STUCK] + [0] * 7
     assert (before["x"] > 1e5).tolist() == [False, False, True, True, True] + [False] * 7
-    first, _ = through((spike(0.0), ScheduledFault("stuck", 0.0, 0.5)), 10.0, here)
+    first, _ = apply_in_blocks((spike(0.0), ScheduledFault("stuck", 0.0, 0.5)), 10.0, here)
     assert first["fault"].tolist() == [SPIKE] + [STUCK] * 4 + [0] * 7, "nothing is there to be stuck at"
 
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("period", [5e-324, 1e-308, 1e-9, 0.05, 0.1])
-def test_a_period_of_a_sample_or_less_strikes_every_sample(period: float) -> None:
-    seen, _ = through((spike(0.2, 0.9, period),), 10.0, np.ones(12, dtype=np.bool_))
-    assert np.flatnonzero(seen["fault"]).tolist() == [2, 3, 4, 5, 6, 7, 8]
-    assert (seen["x"] - np.arange(12)).max() == 1e6, "once each, however many there are between two samples"
+def test_spike_period_of_at_most_one_sample_hits_every_sample(period: float) -> None:
+    faulty, _ = apply_in_blocks((spike(0.2, 0.9, period),), 10.0, np.ones(12, dtype=np.bool_))
+    assert np.flatnonzero(faulty["fault"]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert (faulty["x"] - np.arange(12)).max() == 1e6, "once each, however many there are between two samples"
 
 
 @pytest.mark.requirement("NOI-6")
@@ -133,31 +133,31 @@ def test_faults_of_one_kind_may_overlap() -> None:
     """Biases add, the others are on while any is; beyond the end of the record nothing is."""
     biases = (ScheduledFault("bias", 0.1, 0.4, "x", (100.0,)), ScheduledFault("bias", 0.3, 0.6, "x", (1000.0,)))
     silent = (ScheduledFault("dropout", 0.7, 0.9), ScheduledFault("dropout", 0.8, 1.0), ScheduledFault("dropout", 99.0))
-    seen, _ = through((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
-    assert seen["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
-    assert np.flatnonzero(~seen["says"]).tolist() == [7, 8, 9]
-    assert seen["fault"].tolist() == [0, 4, 4, 4, 4, 4, 0, 1, 1, 1, 0, 0]
+    faulty, _ = apply_in_blocks((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
+    assert faulty["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
+    assert np.flatnonzero(~faulty["says"]).tolist() == [7, 8, 9]
+    assert faulty["fault"].tolist() == [0, 4, 4, 4, 4, 4, 0, 1, 1, 1, 0, 0]
 
 
 @pytest.mark.requirement("NOI-6")
-def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_nearby_faults_of_a_long_schedule_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row by row, as a live run takes them: what is over or to come costs nothing."""
     planned = tuple(spike(k / 10.0, value=float(k)) for k in range(10_000))
     looks, acts = [], ScheduledFault.find_rows
 
-    def counted(one: ScheduledFault, told: Any) -> BoolArray:
-        looks.append(one)
-        return acts(one, told)
+    def counted(fault: ScheduledFault, block: Any) -> BoolArray:
+        looks.append(fault)
+        return acts(fault, block)
 
     monkeypatch.setattr(ScheduledFault, "find_rows", counted)
-    seen, _ = through(planned, 10.0, np.ones(500, dtype=np.bool_), tuple(range(1, 500)))
-    assert np.array_equal(seen["x"], 2.0 * np.arange(500))
+    faulty, _ = apply_in_blocks(planned, 10.0, np.ones(500, dtype=np.bool_), tuple(range(1, 500)))
+    assert np.array_equal(faulty["x"], 2.0 * np.arange(500))
     assert len(looks) == 500
 
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(
-    ("made", "problem"),
+    ("fields", "problem"),
     [
         ({"kind": ""}, "kind of a fault: missing; must be one of dropout, stuck"),
         ({"kind": "spike", "start": 1e300}, "must be from a finite time to a later one, of at most 1e\\+12 s"),
@@ -166,6 +166,6 @@ def test_of_ten_thousand_those_near_are_looked_at(monkeypatch: pytest.MonkeyPatc
         ({"kind": "spike", "period": np.nan}, "must be finite and >= 0"),
     ],
 )
-def test_invalid_fault_is_an_error(made: dict[str, Any], problem: str) -> None:
+def test_invalid_fault_is_an_error(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
-        ScheduledFault(**{"start": 1.0, "array": "x", "value": (1.0,), **made})
+        ScheduledFault(**{"start": 1.0, "array": "x", "value": (1.0,), **fields})

@@ -37,7 +37,7 @@ NAMES = ("a.mcap", "a.db3", "a.bag")
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def sea() -> ns.World:
+def make_world() -> ns.World:
     """Return a robot with two Doppler instruments, one of them late, and a faulty IMU, in water that moves."""
     kinds = (Imu, Dvl, Adcp, Magnetometer, NavSat)
     world = example_world(*((kind.type, kind.example_spec()) for kind in kinds))
@@ -54,22 +54,22 @@ def sea() -> ns.World:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in three formats, and the ways by a bag of ROS 1 and back."""
     place = tmp_path_factory.mktemp("about")
-    ns.record(sea(), [place / name for name in NAMES], 1.0, seed=5, epoch=EPOCH, ros="humble")
-    for one, other in (
+    ns.record(make_world(), [place / name for name in NAMES], 1.0, seed=5, epoch=EPOCH, ros="humble")
+    for source, target in (
         ("a.mcap", "b.bag"),
         ("b.bag", "c.mcap"),
         ("a", "d.bag"),
         ("d.bag", "e.db3"),
         ("b.bag", "f.bag"),
     ):
-        convert(place / one, place / other)
+        convert(place / source, place / target)
     return place
 
 
-def said(path: Path) -> dict[str, dict[str, str]]:
+def read_metadata(path: Path) -> dict[str, dict[str, str]]:
     """Return the metadata of an MCAP file, as the package mcap reads it."""
     with path.open("rb") as file:
-        return {one.name: one.metadata for one in make_reader(file).iter_metadata()}
+        return {record.name: record.metadata for record in make_reader(file).iter_metadata()}
 
 
 def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
@@ -82,11 +82,11 @@ def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 
 @pytest.mark.requirement("REC-1:bag", "REC-1:convert")
-def test_a_round_trip_by_way_of_a_bag_of_ros1(folder: Path) -> None:
+def test_recording_round_trips_through_a_ros1_bag(folder: Path) -> None:
     """Metadata and messages are those of before."""
-    assert said(folder / "c.mcap") == said(folder / "a.mcap")
+    assert read_metadata(folder / "c.mcap") == read_metadata(folder / "a.mcap")
     assert {"world", "seed", "epoch", "runs", "duration_asked", "version", "ros", "faults"} == set(
-        said(folder / "c.mcap")["navsense"]
+        read_metadata(folder / "c.mcap")["navsense"]
     )
     assert messages(folder / "c.mcap") == messages(folder / "a.mcap")
     assert read_summary(folder / "c.mcap").entries == read_summary(folder / "a.mcap").entries
@@ -94,7 +94,7 @@ def test_a_round_trip_by_way_of_a_bag_of_ros1(folder: Path) -> None:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("name", ["a.bag", "b.bag", "d.bag", "f.bag"])
-def test_it_is_the_first_message_and_waits_for_those_who_come_late(folder: Path, name: str) -> None:
+def test_metadata_is_the_first_message_and_latched(folder: Path, name: str) -> None:
     store = get_typestore(Stores.ROS1_NOETIC)
     with Reader(folder / name) as reader:
         own, time, data = next(reader.messages())
@@ -103,13 +103,13 @@ def test_it_is_the_first_message_and_waits_for_those_who_come_late(folder: Path,
         assert own.digest == store.generate_msgdef("std_msgs/msg/String", ros_version=1)[1]
         assert time == reader.start_time == EPOCH * 10**9
     found: Any = store.deserialize_ros1(bytes(data), "std_msgs/msg/String")
-    expected = said(folder / "a.mcap")
+    expected = read_metadata(folder / "a.mcap")
     assert json.loads(found.data) == expected["navsense"] | expected["navsense.world"]
 
 
 @pytest.mark.requirement("REC-1:bag", "REC-1:convert", "CLK-5", "NOI-6")
 @pytest.mark.parametrize("name", ["a.bag", "b.bag", "c.mcap", "d.bag", "e", "f.bag"])
-def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) -> None:
+def test_readings_and_truth_equal_those_of_a_ros2_bag(folder: Path, name: str) -> None:
     """Names, rates, links, sheets, true instants, faults, truth and the water: a bag's one time is all that is less."""
     known, found = ns.open(folder / "a"), ns.open(folder / name)
     assert found.metadata == known.metadata
@@ -125,7 +125,7 @@ def test_readings_and_truth_are_those_of_a_bag_of_ros2(folder: Path, name: str) 
 def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None:
     assert not any("is not read" in line for line in convert(folder / "a.bag", tmp_path / "g.npz").losses)
     before, after = ns.open(folder / "a.mcap"), ns.open(tmp_path / "g.npz")
-    water, again = (one["robot::arm::dvl"]["water_velocity"] for one in (before, after))
+    water, again = (dataset["robot::arm::dvl"]["water_velocity"] for dataset in (before, after))
     assert np.array_equal(water, again, equal_nan=True)
     profile = before["robot::arm::adcp"]
     assert np.array_equal(after["robot::arm::adcp"].time, profile.time)
@@ -133,7 +133,7 @@ def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_bag_without_metadata_message(folder: Path, tmp_path: Path, made: ModuleType) -> None:
     """It is known for one of ours, and guessed from its messages."""
     bag = made.untold(folder / "a.bag", tmp_path / "untold.bag")
     found = ns.open(bag)
@@ -148,7 +148,7 @@ def test_a_bag_that_does_not_say_it(folder: Path, tmp_path: Path, made: ModuleTy
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"[1]"])
-def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
+def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
         with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: its metadata"):
@@ -159,27 +159,31 @@ def test_a_bag_that_says_it_badly(folder: Path, tmp_path: Path, made: ModuleType
 def test_bag_of_several_nodes_has_no_caller(folder: Path, tmp_path: Path) -> None:
     """What ours says of itself is then a message among others, and is carried as one."""
     with Reader(folder / "a.bag") as reader, Writer(tmp_path / "mixed.bag") as writer:
-        for one in reader.connections:
-            more: Any = one.ext
-            caller = more.callerid if one.topic != "/magnetometer" else "/driver"
-            made = writer.add_connection(
-                one.topic, one.msgtype, msgdef=one.msgdef.data, md5sum=one.digest, callerid=caller
+        for connection in reader.connections:
+            more: Any = connection.ext
+            caller = more.callerid if connection.topic != "/magnetometer" else "/driver"
+            copied = writer.add_connection(
+                connection.topic,
+                connection.msgtype,
+                msgdef=connection.msgdef.data,
+                md5sum=connection.digest,
+                callerid=caller,
             )
-            for _, time, data in reader.messages([one]):
-                writer.write(made, time, data)
+            for _, time, data in reader.messages([connection]):
+                writer.write(copied, time, data)
     convert(tmp_path / "mixed.bag", tmp_path / "mixed.mcap")
-    assert said(tmp_path / "mixed.mcap") == {}
+    assert read_metadata(tmp_path / "mixed.mcap") == {}
     with AnyReader([tmp_path / "mixed.mcap"]) as whole:
-        assert METADATA_TOPIC in {one.topic for one in whole.connections}
+        assert METADATA_TOPIC in {connection.topic for connection in whole.connections}
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_recording_without_a_message_says_it(tmp_path: Path) -> None:
+def test_recording_without_messages_has_metadata(tmp_path: Path) -> None:
     empty = World("nowhere")
     ns.record(empty, tmp_path / "a.mcap", 1.0, seed=7, epoch=EPOCH, ros="humble")
     convert(tmp_path / "a.mcap", tmp_path / "b.bag")
     convert(tmp_path / "b.bag", tmp_path / "c.mcap")
-    assert said(tmp_path / "c.mcap") == said(tmp_path / "a.mcap")
+    assert read_metadata(tmp_path / "c.mcap") == read_metadata(tmp_path / "a.mcap")
 
 
 @pytest.mark.requirement("REC-1:bag")
@@ -188,6 +192,6 @@ def test_report_of_a_bag_has_the_warnings_of_the_recording(folder: Path, tmp_pat
     pages = [
         report.write(folder / name, tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("a", "a.bag")
     ]
-    told = [re.findall(r'<li class="\w+">.*?</li>', page) for page in pages]
-    assert told[0] == told[1]
-    assert told[0]
+    warning_lists = [re.findall(r'<li class="\w+">.*?</li>', page) for page in pages]
+    assert warning_lists[0] == warning_lists[1]
+    assert warning_lists[0]

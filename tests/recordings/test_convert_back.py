@@ -29,7 +29,7 @@ EPOCH = 1000
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def struck() -> ns.World:
+def make_world() -> ns.World:
     """Return a robot whose sensors have faults, late or not, by a clock that errs."""
     world = example_world(("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("navsat", NavSat.example_spec()))
     planned = (ScheduledFault("dropout", 0.15, 0.2), ScheduledFault("stuck", 0.3, 0.45))
@@ -47,14 +47,14 @@ def struck() -> ns.World:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording of faults in four formats, and what was made of them."""
     place = tmp_path_factory.mktemp("back")
-    ns.record(struck(), [place / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 0.6, seed=5, epoch=EPOCH)
+    ns.record(make_world(), [place / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 0.6, seed=5, epoch=EPOCH)
     ways = (("a.bag", "b.mcap"), ("a.bag", "b.npz"), ("a.bag", "b.db3"), ("b.mcap", "c.bag"), ("b.npz", "c.mcap"))
-    for one, other in (*ways, ("a", "d.mcap"), ("b.npz", "e.bag"), ("a.bag", "f")):
-        convert(place / one, place / other)
+    for source, target in (*ways, ("a", "d.mcap"), ("b.npz", "e.bag"), ("a.bag", "f")):
+        convert(place / source, place / target)
     return place
 
 
-def of(loaded: Dataset, name: str) -> ns.Reading:
+def get_reading(loaded: Dataset, name: str) -> ns.Reading:
     """Return the readings of a sensor that is called by its full name, or by the end of it."""
     (found,) = (reading for own, reading in loaded.items() if own.rpartition("::")[2] == name.rpartition("::")[2])
     return found
@@ -65,28 +65,30 @@ MADE = ("a.mcap", "a", "a.bag", "b.mcap", "b.npz", "b", "c.bag", "c.mcap", "d.mc
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("name", MADE)
-def test_faults_come_back_of_every_recording(folder: Path, name: str) -> None:
+def test_faults_are_restored_from_every_format(folder: Path, name: str) -> None:
     known, found = ns.open(folder / "a.npz"), ns.open(folder / name)
     for full, expected in known.items():
         acts = pack_fault_bits(expected.fault)[expected.emitted]
         assert acts.any()
-        assert np.array_equal(pack_fault_bits(of(found, full).fault), acts), full
+        assert np.array_equal(pack_fault_bits(get_reading(found, full).fault), acts), full
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("shift", [0, 17])
-def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift: int) -> None:
+def test_faults_of_a_bag_copied_by_another_program(folder: Path, tmp_path: Path, shift: int) -> None:
     """What is said of the recording is not in it; where arrivals (ns) are others, nothing says which rows are meant."""
     with Reader(folder / "a") as reader, Writer(tmp_path / "copy", version=9) as writer:
         lines = {
-            one.id: writer.add_connection(one.topic, one.msgtype, msgdef=one.msgdef.data, rihs01=one.digest)
-            for one in reader.connections
+            connection.id: writer.add_connection(
+                connection.topic, connection.msgtype, msgdef=connection.msgdef.data, rihs01=connection.digest
+            )
+            for connection in reader.connections
         }
         for one, time, data in reader.messages():
             writer.write(lines[one.id], time + shift * one.topic.endswith("/fault"), data)
     known, found = ns.open(folder / "a.npz"), ns.open(tmp_path / "copy")
     for full, expected in known.items():
-        fault = of(found, full).fault
+        fault = get_reading(found, full).fault
         if shift:
             assert not fault
         else:
@@ -97,7 +99,7 @@ def test_faults_of_a_bag_that_others_copied(folder: Path, tmp_path: Path, shift:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_true_instants_go_along(folder: Path) -> None:
+def test_true_times_are_converted(folder: Path) -> None:
     """Also from bags, whose messages have one time: of what is late, of a clock that errs."""
     known = ns.open(folder / "a.mcap")
     for name in ("a", "d.mcap"):
@@ -110,13 +112,13 @@ def test_true_instants_go_along(folder: Path) -> None:
         for full, expected in old.items():
             assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), (name, full)
         assert is_identical(dict(found.truth), dict(old.truth))
-    late = of(old, "imu")
+    late = get_reading(old, "imu")
     assert np.allclose(late.arrival - late.time, 0.03, rtol=0, atol=2e-9)
     assert late.clock_error.all()
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_a_profiler_in_a_bag_has_its_true_instants(tmp_path: Path) -> None:
+def test_adcp_in_a_bag_has_its_true_times(tmp_path: Path) -> None:
     """Its arrays are on a topic beside its own, and it is told later than what it is about."""
     world = example_world(("adcp", Adcp.example_spec()))
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.db3"], 1.0, seed=5, epoch=EPOCH)
@@ -130,7 +132,9 @@ def test_a_profiler_in_a_bag_has_its_true_instants(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bag_is_opened_by_a_file_inside_its_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file's name alone has no folder in it; and a folder's name may have dots."""
     convert(folder / "a.mcap", tmp_path / "v1.2.db3")
     monkeypatch.chdir(tmp_path / "v1.2")
@@ -140,7 +144,7 @@ def test_a_bag_is_read_by_its_file_from_inside(folder: Path, tmp_path: Path, mon
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_numbers_of_numpy_in_a_sheet() -> None:
+def test_numpy_numbers_in_a_spec_are_stored() -> None:
     sheet = dataclasses.replace(Imu.example_spec(), orientation=np.True_, bandwidth=np.float64(3.5))
     again = from_json(to_json(sheet))
     assert again == sheet
@@ -150,7 +154,7 @@ def test_numbers_of_numpy_in_a_sheet() -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_an_output_that_an_older_recording_has_not() -> None:
+def test_output_missing_from_an_older_recording() -> None:
     outputs = [Output("warm", 0, "K"), Output("salt", 2, "1")]
     sensor = MountedSensor("robot::arm::probe", opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
     rows = np.zeros(3, dtype=[("salt", "<f8", (2,))])

@@ -81,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t", "a.mcap", "b", "a.bag"])
-def test_instruments_send_the_same_bytes(folder: Path, tmp_path: Path, name: str) -> None:
+def test_converted_device_log_has_the_same_bytes(folder: Path, tmp_path: Path, name: str) -> None:
     """Attitudes, depths and the water's temperature too, which the world has and no reading."""
     for sent in EXACT:
         assert convert(folder / name, tmp_path / sent).path.read_bytes() == (folder / sent).read_bytes(), sent
@@ -92,13 +92,13 @@ def test_instruments_send_the_same_bytes(folder: Path, tmp_path: Path, name: str
     assert np.abs(np.degrees(part.arrays["heading"]) - heading).max() < 0.01
     assert np.abs(part.arrays["temperature"] - 284.0).max() < 0.02  # 5 m deep
     assert set(part.arrays["depth"]) == {5.0}
-    made = convert(folder / name, tmp_path / JSON).path.read_bytes()
+    result = convert(folder / name, tmp_path / JSON).path.read_bytes()
     if name not in ("a.mcap", "b", "a.bag"):
-        assert made == (folder / JSON).read_bytes()
+        assert result == (folder / JSON).read_bytes()
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
-def test_losses_of_messages_in_reports(folder: Path, tmp_path: Path) -> None:
+def test_losses_from_messages_in_device_reports(folder: Path, tmp_path: Path) -> None:
     """Instants are whole nanoseconds in them; all else is the same to the last bit."""
     convert(folder / "a.mcap", tmp_path / JSON)
     found, known = (map(json.loads, (place / JSON).read_text().splitlines()) for place in (tmp_path, folder))
@@ -111,14 +111,14 @@ def test_losses_of_messages_in_reports(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path: Path) -> None:
+def test_one_instrument_is_written_and_the_rest_listed(folder: Path, tmp_path: Path) -> None:
     reading = ns.open(folder / "a.npz")[DVL]
     gone = int((~reading.emitted).sum())
-    made = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
+    result = convert(folder / "a.npz", tmp_path / "a.dvl.v2.nmea")
     assert gone > 0
-    assert (made.count, made.unit) == (int(reading.emitted.sum()), "reading")
-    assert len(nmea.decode(made.path.read_bytes())[0]["altitude"]) == made.count
-    assert made.losses == [
+    assert (result.count, result.unit) == (int(reading.emitted.sum()), "reading")
+    assert len(nmea.decode(result.path.read_bytes())[0]["altitude"]) == result.count
+    assert result.losses == [
         f"{DVL}: all that NMEA 0183 has no field for, ideal values, biases",
         f"{ADCP}: all of it",
         f"{IMU}: all of it",
@@ -132,7 +132,7 @@ def test_one_instrument_is_counted_and_all_else_is_listed(folder: Path, tmp_path
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) -> None:
     """One of before that was recorded."""
     with np.load(folder / "a.npz") as archive:
         arrays = dict(archive)
@@ -158,7 +158,7 @@ def test_a_recording_that_does_not_say_where_it_was(folder: Path, tmp_path: Path
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
-def test_names_that_no_such_instrument_has(folder: Path, tmp_path: Path) -> None:
+def test_names_of_unsupported_instruments_are_an_error(folder: Path, tmp_path: Path) -> None:
     cases = {
         "a.imu.pd0": rf"does not support the sensor: imu; must be one of {DVL}, {ADCP}; write a\.SENSOR",
         "a.base::imu.beam.pd0": "PD0 does not support the sensor: base::imu",
@@ -204,9 +204,9 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
     other = replace(sheets[DVL], dialect=MessageDialect.UUV)
     world = replace(world, sensors=tuple(replace(s, spec=other) if s.name == DVL else s for s in world.sensors))
     ns.record(world, [tmp_path / "u.mcap", tmp_path / "a.dvl.v2.pd0"], 1.0, seed=4, epoch=EPOCH)
-    whole = convert(tmp_path / "u.mcap", tmp_path / "b.dvl.v2.pd0")
-    assert not any("not known" in line for line in whole.losses)
-    assert whole.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
+    complete = convert(tmp_path / "u.mcap", tmp_path / "b.dvl.v2.pd0")
+    assert not any("not known" in line for line in complete.losses)
+    assert complete.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
     bare = made.without(tmp_path / "u.mcap", tmp_path / "v.mcap", lambda topic, _: "_ping" in topic)
     assert (
         f"{DVL}: sound_speed, water_velocity: not in the recording, and so not known"
@@ -224,15 +224,15 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_readings_may_come_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
+def test_readings_may_arrive_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
     loaded = ns.open(folder / "a.npz")
-    recording, (whole, *_) = loaded.make_header(), loaded.iter_slices()
-    link = whole.truth["auv::base"]
+    recording, (complete, *_) = loaded.make_header(), loaded.iter_slices()
+    link = complete.truth["auv::base"]
     with recordings.open_writer(tmp_path / JSON, recording) as writer:
         for start in range(0, link.time.size, 10):
             part = link.between(start, start + 10)
             writer.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
-        writer.write(TimeSlice(0.0, 3.0, readings=whole.readings))
+        writer.write(TimeSlice(0.0, 3.0, readings=complete.readings))
     assert (tmp_path / JSON).read_bytes() == (folder / JSON).read_bytes()
 
 
@@ -262,7 +262,7 @@ def test_device_log_is_not_a_recording(folder: Path, tmp_path: Path, name: str) 
         ("a.xyz", "no recording has this suffix"),
     ],
 )
-def test_names_without_a_writer(
+def test_suffixes_without_a_writer_are_an_error(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -287,7 +287,9 @@ def test_names_without_a_writer(
         ("nmea+tcp://127.0.0.1:1", "nmea+tcp://127.0.0.1:1"),
     ],
 )
-def test_recordings_that_are_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
+def test_duplicate_outputs_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NavsenseError, match=r"outputs: .*; must be different files, folders and URLs"):
         ns.record(World("empty"), names, 0.1)

@@ -108,15 +108,15 @@ class Dive:
     def reading(self, **changes: Any) -> Reading:
         flags = np.ones(COUNT, dtype=np.bool_)
         off = np.full(COUNT, 0.125)
-        given: dict[str, Any] = {"arrays": self.arrays(), "valid": flags, "emitted": flags} | changes
-        given |= {
+        arguments: dict[str, Any] = {"arrays": self.arrays(), "valid": flags, "emitted": flags} | changes
+        arguments |= {
             "name": self.sensor.name,
             "type": self.sensor.spec.type,
             "frame": "dvl",
             "unit": {},
             "time": self.time,
         }
-        return Reading(clock_error=off, ideal={}, bias={}, epoch=EPOCH, **given)
+        return Reading(clock_error=off, ideal={}, bias={}, epoch=EPOCH, **arguments)
 
     def truth(self, rate: float = 50.0) -> Truth:
         t = np.arange(int(3.0 * rate)) / rate
@@ -136,7 +136,7 @@ class Dive:
         return found
 
 
-def recorded(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
+def record_log(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
     with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
         for slab in dive.slabs(cuts, **changes):
             writer.write(slab)
@@ -177,38 +177,38 @@ POSES = (Pose(), Pose((0.5, 0.2, -0.3), from_rpy(0.05, -0.1, 0.6)))
 @pytest.mark.requirement("REC-1:devices")
 @pytest.mark.parametrize("azimuths", [X_SHAPE, PLUS, (30.0, 120.0, 210.0, 300.0)], ids=["x", "plus", "30"])
 @pytest.mark.parametrize("up", [False, True], ids=["down", "up"])
-def test_pd0_says_the_same_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
+def test_pd0_is_equivalent_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
     spec = Dvl(beams=beams(azimuths, up=up), reference=from_rpy(0.1, 0.2, 0.3))
     dive = Dive(world(spec, pose=POSES[1], heading=0.7))
-    told = {f: ensembles(recorded(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
-    assert [int(told[f]["coordinates"][0]) >> 3 for f in told] == [0, 1, 2, 3]
+    decoded = {f: ensembles(record_log(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
+    assert [int(decoded[f]["coordinates"][0]) >> 3 for f in decoded] == [0, 1, 2, 3]
     wanted, step = -dive.earth, 1.5e-3
-    assert np.abs(told["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
-    assert np.abs(told["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
+    assert np.abs(decoded["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
+    assert np.abs(decoded["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
     # The attitude has steps of 0.01 degrees: 0.2 mm/s of 2 m/s each.
-    beam = rdi_axes(told["beam"]["bottom_velocity"], TWENTY)
-    assert np.abs(to_earth(told["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
-    own = told["instrument"]["bottom_velocity"][:, :3]
-    assert np.abs(to_earth(told["instrument"], up=up).apply(own) - wanted).max() < step
+    beam = rdi_axes(decoded["beam"]["bottom_velocity"], TWENTY)
+    assert np.abs(to_earth(decoded["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
+    own = decoded["instrument"]["bottom_velocity"][:, :3]
+    assert np.abs(to_earth(decoded["instrument"], up=up).apply(own) - wanted).max() < step
     assert np.abs(own - beam).max() < 2.0 * step
-    level = to_earth(told["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
-    assert np.abs(level.apply(told["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
+    level = to_earth(decoded["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
+    assert np.abs(level.apply(decoded["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
     # What heads where: of the vehicle in ship and earth coordinates, else of the instrument.
     ahead = (dive.east * dive.attitude(dive.about)).apply((1.0, 0.0, 0.0))
     for frame in ("ship", "earth"):
-        assert np.abs(to_earth(told[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
-    order = order_of(told["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
+        assert np.abs(to_earth(decoded[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
+    order = order_of(decoded["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
     looks = (dive.east * dive.attitude(dive.about) * dive.mounting).apply(spec.beams.axes[order[2]])
     u3 = (0.0, math.sin(TWENTY), -math.cos(TWENTY))
-    assert np.abs(to_earth(told["beam"], up=up).apply(u3) - looks).max() < 5e-4
-    assert told["earth"]["bottom_range"] == pytest.approx(dive.slant[:, order] * math.cos(TWENTY), abs=0.00501)
-    assert (told["beam"]["system"][0] >> 7 & 1) == up
+    assert np.abs(to_earth(decoded["beam"], up=up).apply(u3) - looks).max() < 5e-4
+    assert decoded["earth"]["bottom_range"] == pytest.approx(dive.slant[:, order] * math.cos(TWENTY), abs=0.00501)
+    assert (decoded["beam"]["system"][0] >> 7 & 1) == up
 
 
-def test_values_of_the_leaders(tmp_path: Path) -> None:
+def test_leader_fields_have_the_values_of_the_spec(tmp_path: Path) -> None:
     spec = Dvl(beams=beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
     dive = Dive(world(spec, pose=Pose((0.5, 0.2, -0.3))))
-    arrays = ensembles(recorded(dive, tmp_path / "a.pd0"))
+    arrays = ensembles(record_log(dive, tmp_path / "a.pd0"))
     assert arrays["number"].tolist() == list(range(1, COUNT + 1))
     stamp = np.rint((EPOCH + dive.about + 0.125) * 100.0).astype(np.int64) * 10_000_000
     assert pd0.decode_stamps(arrays).tolist() == stamp.tolist()
@@ -225,7 +225,7 @@ def test_values_of_the_leaders(tmp_path: Path) -> None:
     assert set(arrays["simulated"]) == {1}
 
 
-def test_unknown_values_are_the_bad_count(tmp_path: Path) -> None:
+def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
     """Rows: three beams, two beams and no velocity, too fast, no bottom but water, a dropped one, good ones."""
     dive = Dive(world(Dvl(beams=beams())))
     arrays, emitted = dive.arrays(), np.ones(COUNT, dtype=np.bool_)
@@ -238,38 +238,38 @@ def test_unknown_values_are_the_bad_count(tmp_path: Path) -> None:
     arrays["velocity_mode"][3] = 2.0
     emitted[4] = False
     arrays["time_of_validity"][4] = math.nan
-    told = ensembles(recorded(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
-    assert told["number"].tolist() == list(range(1, COUNT))
-    velocity, good = told["bottom_velocity"], told["bottom_percent_good"]
+    decoded = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
+    assert decoded["number"].tolist() == list(range(1, COUNT))
+    velocity, good = decoded["bottom_velocity"], decoded["bottom_percent_good"]
     assert np.isnan(velocity).sum(axis=1).tolist()[:4] == [1, 4, 3, 4]
     assert np.abs(velocity[0, :3] + dive.earth[0]).max() < 0.51e-3
     assert good[:2].tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
-    assert np.isnan(told["bottom_range"]).sum(axis=1).tolist() == [1, *[0] * (COUNT - 2)]
+    assert np.isnan(decoded["bottom_range"]).sum(axis=1).tolist() == [1, *[0] * (COUNT - 2)]
     assert not np.isnan(velocity[4:]).any()
-    lines, skipped = pd6.decode(recorded(dive, tmp_path / "a.pd6", arrays=arrays, emitted=emitted))
+    lines, skipped = pd6.decode(record_log(dive, tmp_path / "a.pd6", arrays=arrays, emitted=emitted))
     assert skipped == 0
     assert np.isnan(lines["bottom_earth"][:, 0]).tolist() == [False, True, True, True, *[False] * 3]
-    reports, skipped = waterlinked.decode(recorded(dive, tmp_path / "a.wl.json", arrays=arrays, emitted=emitted))
+    reports, skipped = waterlinked.decode(record_log(dive, tmp_path / "a.wl.json", arrays=arrays, emitted=emitted))
     assert skipped == 0
     assert reports["is_water"].tolist() == [False, True, False, True, *[False] * 3]
     assert np.isnan(reports["transducer_velocity"]).sum(axis=1).tolist()[0] == 1
 
 
-def test_three_beams_are_solved_as_rdi_does(tmp_path: Path) -> None:
+def test_three_beam_solution_equals_rdi(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     arrays = dive.arrays()
     arrays["beam_velocity"] += np.random.default_rng(1).normal(0.0, 0.05, (COUNT, 4))
-    beam = ensembles(recorded(dive, tmp_path / "a.beam.pd0", arrays=arrays))["bottom_velocity"]
-    earth = ensembles(recorded(dive, tmp_path / "a.pd0", arrays=arrays))["bottom_velocity"]
+    beam = ensembles(record_log(dive, tmp_path / "a.beam.pd0", arrays=arrays))["bottom_velocity"]
+    earth = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays))["bottom_velocity"]
     error = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(TWENTY)) * (beam[:, 0] + beam[:, 1] - beam[:, 2] - beam[:, 3])
     assert np.abs(earth[:, 3] - error).max() < 3e-3
     assert np.abs(error).max() > 0.05
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) -> None:
+def test_pd6_has_vehicle_signs_and_distance_made_good(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams()), pose=POSES[1], heading=0.7))
-    arrays, skipped = pd6.decode(recorded(dive, tmp_path / "a.pd6"))
+    arrays, skipped = pd6.decode(record_log(dive, tmp_path / "a.pd6"))
     assert skipped == 0
     assert np.abs(arrays["bottom_earth"] - dive.earth).max() < 0.51e-3
     level = to_earth(arrays | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
@@ -279,7 +279,7 @@ def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) ->
     way = dive.earth * (dive.about - dive.about[0])[:, None]
     assert np.abs(arrays["bottom_distance"] - way).max() < 0.0051
     assert set(arrays["bottom_range"]) == {22.5}
-    pd0_own = ensembles(recorded(dive, tmp_path / "a.instrument.pd0"))["bottom_velocity"][:, :3]
+    pd0_own = ensembles(record_log(dive, tmp_path / "a.instrument.pd0"))["bottom_velocity"][:, :3]
     assert np.abs(arrays["bottom_instrument"][:, :3] + pd0_own).max() < 1e-9
     assert (
         pd0.decode_stamps(ensembles((tmp_path / "a.instrument.pd0").read_bytes())).tolist() == arrays["stamp"].tolist()
@@ -287,10 +287,10 @@ def test_pd6_has_the_signs_of_the_vehicle_and_the_way_it_made(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
+def test_water_linked_axes_are_forward_right_down(tmp_path: Path) -> None:
     spec = Dvl(beams=beams(angle=math.radians(22.5)), reference=from_rpy(0.3, 0.0, 0.2))
     dive = Dive(world(spec))
-    raw = recorded(dive, tmp_path / "a.wl.json")
+    raw = record_log(dive, tmp_path / "a.wl.json")
     arrays, skipped = waterlinked.decode(raw)
     own = dive.in_sensor(dive.velocity_w) * (1.0, -1.0, -1.0)
     assert skipped == 0
@@ -313,10 +313,10 @@ def test_water_linked_is_forward_right_down(tmp_path: Path) -> None:
     assert (first["type"], first["tracking_mode"], first["velocity_valid"]) == ("velocity", "bottom", True)
 
 
-def test_nmea_is_level_and_in_knots(tmp_path: Path) -> None:
+def test_nmea_velocity_is_level_and_in_knots(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams(), maximum_range=90.0)))
-    arrays, skipped = nmea.decode(recorded(dive, tmp_path / "a.nmea"))
-    heading = to_earth(ensembles(recorded(dive, tmp_path / "a.pd0"))).apply((0.0, 1.0, 0.0))[:, :2]
+    arrays, skipped = nmea.decode(record_log(dive, tmp_path / "a.nmea"))
+    heading = to_earth(ensembles(record_log(dive, tmp_path / "a.pd0"))).apply((0.0, 1.0, 0.0))[:, :2]
     heading /= np.linalg.norm(heading, axis=1)[:, None]
     ahead = (dive.earth[:, :2] * heading).sum(axis=1)
     side = dive.earth[:, 0] * heading[:, 1] - dive.earth[:, 1] * heading[:, 0]
@@ -368,15 +368,15 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
         "time_of_validity": dive.about,
         "sound_speed": np.full(COUNT, 1490.0),
     }
-    given = {"valid": flags, "emitted": flags, "time": dive.time, "clock_error": np.zeros(COUNT), "epoch": EPOCH}
+    arguments = {"valid": flags, "emitted": flags, "time": dive.time, "clock_error": np.zeros(COUNT), "epoch": EPOCH}
     names = {"name": dive.sensor.name, "type": "adcp", "frame": "adcp", "unit": {}}
-    return Reading(arrays=arrays, ideal={}, bias={}, **names, **given)  # type: ignore[arg-type]
+    return Reading(arrays=arrays, ideal={}, bias={}, **names, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
 @pytest.mark.parametrize("facing", ["FLU", "FRD", "up"])
-def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: CoordinateSystem, facing: str) -> None:
+def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: CoordinateSystem, facing: str) -> None:
     reference = {"FLU": (1.0, 0.0, 0.0, 0.0), "FRD": (0.0, 1.0, 0.0, 0.0), "up": from_rpy(0.0, 0.0, 0.2)}[facing]
     up, removes = facing == "up", coordinates is CoordinateSystem.EARTH
     spec = Adcp(beams=beams(up=up), coordinates=coordinates, reference=reference, motion_compensated=removes)
@@ -385,31 +385,31 @@ def test_a_profile_in_four_coordinates(tmp_path: Path, coordinates: CoordinateSy
     part, path = adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
     with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
-    told = ensembles(path.read_bytes())
+    decoded = ensembles(path.read_bytes())
     water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
     is_own = coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
     for m in range(5):
-        velocity = told["velocity"][:, m]
+        velocity = decoded["velocity"][:, m]
         velocity = rdi_axes(velocity, TWENTY) if coordinates is CoordinateSystem.BEAM else velocity[:, :3]
         if is_own:
-            velocity = to_earth(told, up=up).apply(velocity)
+            velocity = to_earth(decoded, up=up).apply(velocity)
         elif coordinates is CoordinateSystem.SHIP:
-            velocity = to_earth(told | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(velocity)
+            velocity = to_earth(decoded | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(velocity)
         assert np.abs(velocity - (water[m] - dive.earth)).max() < 4e-3
-    bottom = told["bottom_velocity"]
+    bottom = decoded["bottom_velocity"]
     if coordinates is CoordinateSystem.EARTH:
         assert np.abs(bottom[:, :3] + dive.earth).max() < 0.51e-3
-    assert told["cells"][0] == 5
-    assert told["first_cell"][0] == pytest.approx(spec.cells.first_distance, abs=0.0051)
+    assert decoded["cells"][0] == 5
+    assert decoded["first_cell"][0] == pytest.approx(spec.cells.first_distance, abs=0.0051)
     order = order_of(ensembles_in_beams(dive, part, tmp_path)["bottom_velocity"], part.arrays["bottom_beam_velocity"])
-    assert np.abs(told["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
-    assert np.abs(told["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
+    assert np.abs(decoded["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
+    assert np.abs(decoded["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
     in_beams = coordinates is CoordinateSystem.BEAM
-    assert told["percent_good"][0, 0] == pytest.approx(
+    assert decoded["percent_good"][0, 0] == pytest.approx(
         [0.5] * 4 if in_beams else [0.25, 0.1, 0.15, 0.5], rel=1e-12, abs=0.0
     )
     each = np.array((1.0, 0.9, 0.8, 0.7))[order]
-    assert told["bottom_percent_good"][0] == pytest.approx(
+    assert decoded["bottom_percent_good"][0] == pytest.approx(
         each if in_beams else [0.3, 0.0, 0.2, 0.5], rel=1e-12, abs=0.0
     )
 
@@ -422,36 +422,36 @@ def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any
 
 
 @pytest.mark.parametrize("suffix", ["pd0", "pd6", "wl.json", "nmea"])
-def test_a_record_cut_anywhere_is_the_same(tmp_path: Path, suffix: str) -> None:
+def test_device_log_does_not_depend_on_block_size(tmp_path: Path, suffix: str) -> None:
     dive = Dive(world(Dvl(beams=beams())))
-    whole = recorded(dive, tmp_path / f"a.{suffix}")
-    assert recorded(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == whole
-    said = read_summary(tmp_path / f"a.{suffix}")
-    assert said.entries[0].count == COUNT
-    assert "skipped" not in said.metadata
+    complete = record_log(dive, tmp_path / f"a.{suffix}")
+    assert record_log(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == complete
+    summary = read_summary(tmp_path / f"a.{suffix}")
+    assert summary.entries[0].count == COUNT
+    assert "skipped" not in summary.metadata
     if suffix != "nmea":
-        assert said.start == pytest.approx((EPOCH + dive.about[0] + 0.125) * 1e9, abs=6e6)
+        assert summary.start == pytest.approx((EPOCH + dive.about[0] + 0.125) * 1e9, abs=6e6)
 
 
-def test_one_that_is_stuck_repeats_an_echo_of_long_ago(tmp_path: Path) -> None:
+def test_stuck_dvl_repeats_an_old_echo(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     arrays = dive.arrays()
     arrays["time_of_validity"][:] = dive.about[0]
-    whole = recorded(dive, tmp_path / "a.pd0", arrays=arrays)
-    assert recorded(dive, tmp_path / "b.pd0", (0.3, 0.505, 0.51, 1.507, 2.0), arrays=arrays) == whole
-    assert len(set(pd0.decode_stamps(ensembles(whole)))) == 1
+    complete = record_log(dive, tmp_path / "a.pd0", arrays=arrays)
+    assert record_log(dive, tmp_path / "b.pd0", (0.3, 0.505, 0.51, 1.507, 2.0), arrays=arrays) == complete
+    assert len(set(pd0.decode_stamps(ensembles(complete)))) == 1
 
 
 def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
-    data = recorded(dive, tmp_path / "a.ship.pd0")
+    data = record_log(dive, tmp_path / "a.ship.pd0")
     (tmp_path / "cut.pd0").write_bytes(b"noise" + data[:-10])
-    said = read_summary(tmp_path / "cut.pd0")
-    assert {entry.name: entry.count for entry in said.entries} == dict.fromkeys(
+    summary = read_summary(tmp_path / "cut.pd0")
+    assert {entry.name: entry.count for entry in summary.entries} == dict.fromkeys(
         ("fixed leader", "variable leader", "bottom track"), COUNT - 1
     )
-    assert (said.format, said.metadata["coordinates"]) == ("PD0", "ship")
-    assert said.metadata["skipped"] == f"{len(data) // COUNT - 5} bytes in 2 places"
+    assert (summary.format, summary.metadata["coordinates"]) == ("PD0", "ship")
+    assert summary.metadata["skipped"] == f"{len(data) // COUNT - 5} bytes in 2 places"
     (tmp_path / "empty.pd6").write_bytes(b"")
     assert not read_summary(tmp_path / "empty.pd6").entries
     (tmp_path / "other.wl.json").write_bytes(b"{}")
@@ -459,15 +459,15 @@ def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
         read_summary(tmp_path / "other.wl.json")
 
 
-def test_which_instrument(tmp_path: Path) -> None:
+def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams()), Dvl(beams=beams(PLUS))))
     with pytest.raises(
         RecordingError, match=r"world has 2; must be one of rov::base::dvl, rov::base::second; write a\.SENSOR"
     ):
         recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(dive.world))
-    assert len(recorded(dive, tmp_path / "a.dvl.pd0")) > 0
-    assert len(recorded(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
-    assert len(recorded(dive, tmp_path / "a.second.wl.json")) == 0
+    assert len(record_log(dive, tmp_path / "a.dvl.pd0")) > 0
+    assert len(record_log(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
+    assert len(record_log(dive, tmp_path / "a.second.wl.json")) == 0
     first, second = (
         replace(sensor, name=name)
         for sensor, name in zip(dive.world.sensors, ("rov::dvl", "fleet::rov::dvl"), strict=True)
@@ -527,9 +527,9 @@ def received(port: int, out: list[bytes]) -> threading.Thread:
     """Return a thread that reads all that a port sends."""
 
     def read() -> None:
-        with socket.create_connection(("127.0.0.1", port), timeout=20.0) as one:
+        with socket.create_connection(("127.0.0.1", port), timeout=20.0) as connection:
             parts = []
-            while part := one.recv(65536):
+            while part := connection.recv(65536):
                 parts.append(part)
             out.append(b"".join(parts))
 
@@ -543,7 +543,7 @@ def send(writer: DevicePublisher, block: bytes, times: int) -> None:
         writer._server.send(block)
 
 
-def until(writer: DevicePublisher, count: int) -> None:
+def wait_for_clients(writer: DevicePublisher, count: int) -> None:
     """Wait until a port has so many clients."""
     end = time.monotonic() + 20.0
     while len(writer._server._clients) < count:
@@ -554,27 +554,27 @@ def until(writer: DevicePublisher, count: int) -> None:
 @pytest.mark.requirement("REC-1:devices")
 def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
-    whole = recorded(dive, tmp_path / "a.ship.pd0")
+    complete = record_log(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
     for _ in range(2):
         writer = open_output(address, RecordingHeader(dive.world, EPOCH, duration=3.0))
         assert isinstance(writer, DevicePublisher)
         with writer:
             threads = [received(writer._server.port, out) for _ in range(2)]
-            until(writer, 2)
+            wait_for_clients(writer, 2)
             with socket.create_connection(("127.0.0.1", writer._server.port)) as gone:
-                until(writer, 3)
+                wait_for_clients(writer, 3)
                 gone.shutdown(socket.SHUT_RDWR)
             for slab in dive.slabs((0.6, 1.3)):
                 writer.write(slab)
         for thread in threads:
             thread.join(20.0)
-    assert out == [whole] * 4
+    assert out == [complete] * 4
     with pytest.raises(RecordingError, match="already failed"):
         writer.write(dive.slabs()[0])
 
 
-def test_half_closed_client_gets_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_closed_client_receives_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
@@ -582,7 +582,7 @@ def test_half_closed_client_gets_all_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(writer, DevicePublisher)
     block = bytes(range(256)) * (1 << 14)
     with socket.create_connection(("127.0.0.1", writer._server.port)) as half:
-        until(writer, 1)
+        wait_for_clients(writer, 1)
         half.shutdown(socket.SHUT_WR)
         writer._server.send(b"first")
         time.sleep(0.7)
@@ -608,12 +608,12 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
     block = bytes(1 << 18)
     with socket.create_connection(("127.0.0.1", writer._server.port)) as idle:
         idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        until(writer, 1)
+        wait_for_clients(writer, 1)
         with pytest.warns(RuntimeWarning, match="was too slow and is disconnected"):
             send(writer, block, 200)
         assert not writer._server._clients
         reader = received(writer._server.port, out)
-        until(writer, 1)
+        wait_for_clients(writer, 1)
         writer.write(dive.slabs()[0])
         writer.close()
         reader.join(20.0)
@@ -621,7 +621,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
     writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     with socket.create_connection(("127.0.0.1", writer._server.port)):
-        until(writer, 1)
+        wait_for_clients(writer, 1)
         monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 30)
         send(writer, block, 100)
         with pytest.warns(RuntimeWarning, match="did not receive all data"):
@@ -634,7 +634,7 @@ def test_unavailable_ports_are_errors() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(RecordingError, match=f"port is in use: {port}; choose another"):
             open_output(f"pd0+tcp://127.0.0.1:{port}", head)
-    for address, what in {
+    for address, problem in {
         "pd0+tcp://127.0.0.1:x": "must be a number from 0 to 65535",
         "pd0+tcp://127.0.0.1:70000": "must be a number from 0 to 65535",
         "pd9+tcp://127.0.0.1:0": r"must be one of pd0\+tcp, pd6\+tcp, wl\+tcp, nmea\+tcp",
@@ -644,7 +644,7 @@ def test_unavailable_ports_are_errors() -> None:
         "pd6+tcp://127.0.0.1:0?frame=ship": "must be one of sensor, wait",
         "pd0+tcp://192.0.2.1:0": "name an address of this machine",
     }.items():
-        with pytest.raises(RecordingError, match=what):
+        with pytest.raises(RecordingError, match=problem):
             open_output(address, head)
     with pytest.warns(RuntimeWarning, match="no client connected within 0.01 s"):
         open_output("nmea+tcp://:0?wait=0.01", head).close()
@@ -671,7 +671,7 @@ SEA = """\
 
 @pytest.mark.timeout(400)  # kernels of both may have to be compiled
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_a_dive_from_file_to_ensembles(tmp_path: Path) -> None:
+def test_dive_from_world_file_to_ensembles(tmp_path: Path) -> None:
     """Straight and level to the north-east at 1.5 m/s, 25 m above a flat bed, nothing errs."""
     path = tmp_path / "sea.sdf"
     path.write_text(SEA, encoding="utf-8")
@@ -683,12 +683,12 @@ def test_a_dive_from_file_to_ensembles(tmp_path: Path) -> None:
     targets = [tmp_path / name for name in ("a.dvl.pd0", "a.adcp.pd0", "a.dvl.nmea", "a.adcp.nmea", "a.adcp.pd6")]
     ns.record(ns.load(path), targets, 10.0, motion={"auv": motion}, epoch=EPOCH)
     dvl, adcp = (ensembles(target.read_bytes()) for target in targets[:2])
-    for told in (dvl, adcp):
-        assert len(told["number"]) > 5
-        assert np.abs(told["bottom_velocity"][:, :3] + velocity).max() < 0.51e-3
-        assert np.abs(told["bottom_range"] - 25.0).max() < 0.0051
-        assert np.degrees(told["heading"]) == pytest.approx(90.0 - math.degrees(math.atan2(0.9, 1.2)), abs=0.0051)
-        assert set(told["depth"]) == {5.0}
+    for profile in (dvl, adcp):
+        assert len(profile["number"]) > 5
+        assert np.abs(profile["bottom_velocity"][:, :3] + velocity).max() < 0.51e-3
+        assert np.abs(profile["bottom_range"] - 25.0).max() < 0.0051
+        assert np.degrees(profile["heading"]) == pytest.approx(90.0 - math.degrees(math.atan2(0.9, 1.2)), abs=0.0051)
+        assert set(profile["depth"]) == {5.0}
     seen = adcp["velocity"][:, :8, :3]
     assert np.abs(seen - ((0.3, -0.2, 0.0) - velocity)).max() < 0.51e-3
     assert np.isnan(adcp["velocity"][:, -1]).all()

@@ -64,9 +64,9 @@ def archive(made: ModuleType, path: Path, rows: int) -> Path:
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
     with np.load(path) as arrays:
-        kept = dict(arrays)
+        stored = dict(arrays)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
-        for key, array in kept.items():
+        for key, array in stored.items():
             with target.open(f"{key}.npy", "w", force_zip64=True) as file:
                 if key != f"{made.IMU}/time":
                     np.lib.format.write_array(file, array)
@@ -79,7 +79,7 @@ def archive(made: ModuleType, path: Path, rows: int) -> Path:
 
 
 @pytest.mark.requirement("REC-1")
-def test_archives(made: ModuleType, tmp_path: Path) -> None:
+def test_archive_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
     """At 50 million rows it is 400 MB, from 0.4 MB."""
     path = archive(made, tmp_path / "run.npz", 50 * 10**6)
     assert path.stat().st_size < 2_000_000
@@ -90,7 +90,7 @@ def test_archives(made: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1")
-def test_tables(made: ModuleType, tmp_path: Path) -> None:
+def test_table_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
@@ -126,7 +126,7 @@ def mcap(path: Path, data: bytes, size: int, compression: str = "zstd") -> Path:
 
 
 @pytest.mark.requirement("REC-1")
-def test_chunks_of_mcap(tmp_path: Path) -> None:
+def test_mcap_chunk_expansion_is_limited(tmp_path: Path) -> None:
     """A large chunk of zeros fails because of its size; a small one fails at its first record."""
     size = 10**9
     stream = zstandard.ZstdCompressor().compressobj(size=size)
@@ -146,7 +146,7 @@ def test_chunks_of_mcap(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("compression", ["zstd", "lz4", ""])
-def test_recovery_of_zeros(tmp_path: Path, compression: str) -> None:
+def test_recovery_of_zero_chunks_is_limited(tmp_path: Path, compression: str) -> None:
     """A valid start and a chunk of 200 MB of zeros, then the end of the file.
 
     Read as records of 9 bytes, of kind 0 and length 0, they would be 22 million.
@@ -162,7 +162,7 @@ def test_recovery_of_zeros(tmp_path: Path, compression: str) -> None:
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("form", ["BZ2", "LZ4"])
-def test_chunks_of_bags(tmp_path: Path, form: str) -> None:
+def test_bag_chunk_expansion_is_limited(tmp_path: Path, form: str) -> None:
     path = tmp_path / "run.bag"
     writer = Writer1(path)
     writer.set_compression(Writer1.CompressionFormat[form])
@@ -192,7 +192,7 @@ DOORS = (ns.open, read_samples, read_current, lambda path: convert(path, path.wi
 
 
 @pytest.mark.requirement("REC-1")
-def test_compressed_messages_of_ros2(tmp_path: Path) -> None:
+def test_ros2_compressed_message_expansion_is_limited(tmp_path: Path) -> None:
     path = zeros(tmp_path, "MESSAGE")
     assert sum(file.stat().st_size for file in path.iterdir()) < 200_000
     for door in DOORS:
@@ -200,7 +200,7 @@ def test_compressed_messages_of_ros2(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1")
-def test_compressed_files_of_ros2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ros2_compressed_file_expansion_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """rosbags unpacks the file to a temporary folder when it opens the bag."""
     path = zeros(tmp_path, "FILE", count=4 * 10**8)
     (tmp_path / "temporary").mkdir()
@@ -223,14 +223,14 @@ def test_compressed_files_of_ros2(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.requirement("REC-1")
-def test_chunks_of_a_bag_of_mcap_files(tmp_path: Path) -> None:
+def test_chunk_expansion_in_a_bag_of_mcap_files_is_limited(tmp_path: Path) -> None:
     path = zeros(tmp_path, "STORAGE", "MCAP")
     for door in (read_samples, read_current):
         refused(partial(door, path), r"run.*a chunk unpacks from \d+ bytes to \d+; must be at most 100 times")
 
 
 @pytest.mark.requirement("REC-1")
-def test_rosbags_is_as_before_afterwards() -> None:
+def test_rosbags_is_unchanged_after_reading() -> None:
     ros2: Any = reader2
     before = dict(ros1.decompressors), dict(storage_mcap.DECOMPRESSORS), ros2.zstd
     with limit_rosbags(), limit_rosbags():
@@ -245,7 +245,7 @@ def test_rosbags_is_as_before_afterwards() -> None:
     ("mark", "read"),
     [("", lambda file: csv_tables.read_table(file, "abcde")), ("#", lambda file: euroc._read_table(file, 5)[1])],
 )
-def test_tables_of_short_lines(tmp_path: Path, mark: str, read: Callable[[Path], Any]) -> None:
+def test_text_table_memory_is_limited(tmp_path: Path, mark: str, read: Callable[[Path], Any]) -> None:
     """A table of numbers takes 8 bytes a number, twice while NumPy makes room for more rows."""
     count, columns = 500_000, 5
     file = tmp_path / "t.csv"

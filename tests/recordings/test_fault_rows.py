@@ -37,7 +37,7 @@ TOPIC = "/imu/fault"
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def struck(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None) -> ns.World:
+def make_world(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None) -> ns.World:
     """Return a robot whose sensors are stuck, dropped out and stuck again."""
     planned = (
         ScheduledFault("stuck", 0.05, 0.3),
@@ -45,7 +45,9 @@ def struck(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None
         ScheduledFault("stuck", 0.5, 0.55),
     )
     world = example_world(*named)
-    sensors = [dataclasses.replace(one, faults=Faults(scheduled=planned), latency=latency) for one in world.sensors]
+    sensors = [
+        dataclasses.replace(sensor, faults=Faults(scheduled=planned), latency=latency) for sensor in world.sensors
+    ]
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 
@@ -61,10 +63,10 @@ class Lossy:
         self.metadata, self.is_navsense = self.source.metadata, self.source.is_navsense
 
     def read_messages(self) -> Iterator[RawMessage]:
-        for item in self.source.read_messages():
-            at = item.log_time / SECOND - EPOCH
-            if item.channel.topic != TOPIC or not any(first <= at < stop for first, stop in self.spans):
-                yield item
+        for part in self.source.read_messages():
+            at = part.log_time / SECOND - EPOCH
+            if part.channel.topic != TOPIC or not any(first <= at < stop for first, stop in self.spans):
+                yield part
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         return batch_messages(self.read_messages(), topics)
@@ -74,7 +76,7 @@ class Lossy:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording of faults of an IMU, of rows and of messages."""
     place = tmp_path_factory.mktemp("rows")
-    ns.record(struck(("imu", Imu.example_spec())), [place / "a.npz", place / "a.mcap"], 0.8, seed=5, epoch=EPOCH)
+    ns.record(make_world(("imu", Imu.example_spec())), [place / "a.npz", place / "a.mcap"], 0.8, seed=5, epoch=EPOCH)
     return place
 
 
@@ -90,7 +92,9 @@ SPANS = {
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("size", [1, 30_000, 10**9])
 @pytest.mark.parametrize("lost", SPANS)
-def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int) -> None:
+def test_lost_messages_lose_only_their_rows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int
+) -> None:
     """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
     monkeypatch.setattr(channels, "BATCH_BYTES", size)
@@ -117,7 +121,7 @@ def test_lost_messages_cost_their_own_rows(folder: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("span", [(-1.0, 0.551), (0.201, 0.751), (-1.0, 1.0)], ids=["the first", "a window", "all"])
-def test_rows_wait_for_lost_messages_by_a_number(
+def test_rows_wait_for_a_limited_number_of_lost_messages(
     folder: Path, monkeypatch: pytest.MonkeyPatch, span: tuple[float, float]
 ) -> None:
     """After so many they are handed on as without a fault, and counted, however many messages come later."""
@@ -143,7 +147,7 @@ def test_rows_wait_for_lost_messages_by_a_number(
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
 @pytest.mark.parametrize("rate", [3.0, 7.0])
 @pytest.mark.parametrize("delay", [0.0123456784999, 0.03])
-def test_when_a_message_was_sent_is_known_to_the_nanosecond(rate: float, delay: float) -> None:
+def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) -> None:
     """Instants of such a rate are no whole nanoseconds: what is rounded twice may be off by one."""
     time = np.arange(10_000) / rate
     (sensor,) = example_world(("dvl", Dvl.example_spec())).sensors
@@ -158,9 +162,9 @@ def test_when_a_message_was_sent_is_known_to_the_nanosecond(rate: float, delay: 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01), Latency()])
-def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -> None:
+def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> None:
     """It is told when it was sent: what arrives is that much later, to the nanosecond."""
-    world = struck(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
+    world = make_world(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
     ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "c.mcap")
@@ -169,21 +173,21 @@ def test_a_doppler_instrument_with_a_latency(tmp_path: Path, latency: Latency) -
         found = ns.open(tmp_path / name)
         assert found.make_header().world.sensors[0].latency == latency
         for full, expected in known.items():
-            told, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]
+            loaded, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]
             assert acts.any()
             assert not acts.all()
-            assert np.array_equal(told.time, expected.time[expected.emitted]), (name, full)
-            assert np.array_equal(pack_fault_bits(told.fault), acts), (name, full)
-            assert np.allclose(told.arrival, expected.arrival[expected.emitted], rtol=0.0, atol=6e-10)
+            assert np.array_equal(loaded.time, expected.time[expected.emitted]), (name, full)
+            assert np.array_equal(pack_fault_bits(loaded.fault), acts), (name, full)
+            assert np.allclose(loaded.arrival, expected.arrival[expected.emitted], rtol=0.0, atol=6e-10)
             validity = expected["time_of_validity"][expected.emitted]
-            assert np.allclose(told["time_of_validity"], validity, rtol=0.0, atol=6e-10, equal_nan=True)
+            assert np.allclose(loaded["time_of_validity"], validity, rtol=0.0, atol=6e-10, equal_nan=True)
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03, 0.01, 0.005), Latency(0.03)], ids=["random", "not said"])
 def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> None:
     """Of a latency that differs from row to row, or is not said, the instants are those of validity, without faults."""
-    ns.record(struck(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
+    ns.record(make_world(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
     with open_messages(tmp_path / "a.mcap") as source:
         if not latency.stddev:
             layout = json.loads(source.metadata[WORLD_KEY])

@@ -37,7 +37,7 @@ MADE = {".npz": "a.npz", ".parquet": "a.parquet", ".csv": "t", ".mcap": "m.mcap"
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def struck() -> ns.World:
+def make_world() -> ns.World:
     """Return a robot with every kind of fault on purpose, of its sensors, its clock and the world."""
     world = example_world(
         ("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("magnetometer", Magnetometer.example_spec())
@@ -64,14 +64,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording of faults in every format that carries our description."""
     place = tmp_path_factory.mktemp("carried")
     names = [f"{name}{suffix}" if "." not in name else name for suffix, name in MADE.items()]
-    ns.record(struck(), [place / name for name in names], 0.5, seed=5, epoch=EPOCH)
+    ns.record(make_world(), [place / name for name in names], 0.5, seed=5, epoch=EPOCH)
     return place
 
 
 def check(path: Path) -> None:
     """Assert that all which reads a recording knows its faults."""
-    known = list_faults(struck())
-    assert {one["kind"] for one in known} == {*FAULT_BITS, "step", "magnetic_anomaly"}
+    known = list_faults(make_world())
+    assert {fault["kind"] for fault in known} == {*FAULT_BITS, "step", "magnetic_anomaly"}
     assert len(known) == 9
     loaded = ns.open(path)
     assert list_faults(loaded.make_header().world) == known
@@ -83,36 +83,36 @@ def check(path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("source", MADE)
-def test_every_kind_goes_along(folder: Path, tmp_path: Path, source: str) -> None:
+def test_every_fault_kind_is_converted(folder: Path, tmp_path: Path, source: str) -> None:
     check(folder / MADE[source])
     for suffix in (*MADE, ""):
-        made = convert(folder / MADE[source], tmp_path / f"{suffix[1:] or 'plain'}{suffix}")
-        check(made.path)
+        result = convert(folder / MADE[source], tmp_path / f"{suffix[1:] or 'plain'}{suffix}")
+        check(result.path)
         if suffix == ".mcap" and source in (".npz", ".parquet", ".csv"):
-            assert made.path.read_bytes() == (folder / MADE[".mcap"]).read_bytes()
+            assert result.path.read_bytes() == (folder / MADE[".mcap"]).read_bytes()
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
-def test_a_format_without_the_list_says_so(folder: Path, tmp_path: Path) -> None:
+def test_format_without_fault_list_reports_a_loss(folder: Path, tmp_path: Path) -> None:
     line = "the list of scheduled faults"
     for name in ("e.euroc", "a.dvl.pd0", "a.dvl.nmea"):
         assert line in convert(folder / MADE[".npz"], tmp_path / name).losses
     ns.record(example_world(("imu", Imu.example_spec())), [tmp_path / "well.npz"], 0.5, seed=5)
     assert line not in convert(tmp_path / "well.npz", tmp_path / "w.euroc").losses
-    told = convert(folder / MADE[".npz"], tmp_path / "a.gz.mcap")
-    assert line not in told.losses
-    assert json.loads(read_summary(told.path).metadata["faults"]) == list_faults(struck())
+    conversion = convert(folder / MADE[".npz"], tmp_path / "a.gz.mcap")
+    assert line not in conversion.losses
+    assert json.loads(read_summary(conversion.path).metadata["faults"]) == list_faults(make_world())
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("wrong", [3, [3], [{"of": 3}], [to_json(Latency())], "all"])
 def test_invalid_anomalies(wrong: object) -> None:
-    told = json.loads(json.dumps(world_to_json(struck())))
-    stored = world_from_json(told)
+    metadata = json.loads(json.dumps(world_to_json(make_world())))
+    stored = world_from_json(metadata)
     assert stored is not None
-    assert list_faults(stored.world) == list_faults(struck())
+    assert list_faults(stored.world) == list_faults(make_world())
     with pytest.raises(DamagedError, match=r"damaged: (anomal(y|ies) has a wrong type|a value has no type)"):
-        world_from_json({**told, "anomalies": wrong})
+        world_from_json({**metadata, "anomalies": wrong})
     assert not {"anomalies"} & set(world_to_json(example_world(("imu", Imu.example_spec()))))
 
 

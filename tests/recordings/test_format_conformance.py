@@ -170,7 +170,7 @@ def list_reported(made: ConversionResult) -> set[Capability]:
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_declared_content_comes_back(form: Format, run: Run, tmp_path: Path) -> None:
+def test_declared_content_round_trips(form: Format, run: Run, tmp_path: Path) -> None:
     """Content that is not declared does not come back, so a declaration cannot be forgotten."""
     path = tmp_path / name_of(form)
     run.save(path)
@@ -186,9 +186,9 @@ def test_declared_content_comes_back(form: Format, run: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_other_content_is_reported_as_lost(form: Format, archive: Path, tmp_path: Path) -> None:
-    made = convert(archive, tmp_path / name_of(form))
-    reported: set[Capability] = list_reported(made)
+def test_undeclared_content_is_reported_as_lost(form: Format, archive: Path, tmp_path: Path) -> None:
+    result = convert(archive, tmp_path / name_of(form))
+    reported: set[Capability] = list_reported(result)
     assert not reported & form.capabilities
     lost = set(CONTENT) - form.capabilities
     if form.capabilities & {Capability.BIAS} == set():
@@ -214,7 +214,7 @@ def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_pa
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_several_runs_are_stored_or_an_error(form: Format, runs: Run, tmp_path: Path) -> None:
+def test_several_runs_are_stored_or_raise_an_error(form: Format, runs: Run, tmp_path: Path) -> None:
     path = tmp_path / name_of(form)
     if Capability.RUNS in form.capabilities:
         runs.save(path)
@@ -282,7 +282,7 @@ def check_after_failure(form: Format, path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_a_killed_writer_leaves_no_damaged_recording(form: Format, archive: Path, tmp_path: Path) -> None:
+def test_killed_writer_leaves_no_damaged_recording(form: Format, archive: Path, tmp_path: Path) -> None:
     path = tmp_path / name_of(form)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", CHILD, str(archive), str(path)]
@@ -301,7 +301,7 @@ def write(path: Path, header: recordings.RecordingHeader, slices: list[TimeSlice
 
 
 @pytest.mark.parametrize("form", WRITTEN)
-def test_a_full_disk_is_an_error_with_a_remedy(
+def test_full_disk_is_an_error_with_a_remedy(
     form: Format, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A limit on the size of files stands for a disk without space."""
@@ -335,7 +335,7 @@ def test_a_full_disk_is_an_error_with_a_remedy(
 
 @pytest.mark.parametrize("content", [b"", b"text of another program\n" * 50, bytes(range(256)) * 20])
 @pytest.mark.parametrize("form", WRITTEN)
-def test_a_file_of_another_program_is_an_error(
+def test_file_of_another_program_is_an_error(
     form: Format,
     content: bytes,
     tmp_path: Path,
@@ -370,7 +370,7 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_a_format_of_another_package_is_found_by_its_suffix(
+def test_format_of_another_package_is_found_by_its_suffix(
     run: Run, tmp_path: Path, entries: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.jsonl"
@@ -383,9 +383,9 @@ def test_a_format_of_another_package_is_found_by_its_suffix(
     assert list_contents(found, run) == form.capabilities
     assert read_summary(path).headline.startswith(f"{path}: JSON Lines, ")
     assert list_reported(convert(path, tmp_path / "made.jsonl")) == set()
-    made = convert(path, tmp_path / "made.mcap")
-    assert Capability.UNPUBLISHED in list_reported(made)
-    assert Capability.TRUTH in list_reported(convert(made.path, tmp_path / "made.jsonl")) or not found.truth
+    result = convert(path, tmp_path / "made.mcap")
+    assert Capability.UNPUBLISHED in list_reported(result)
+    assert Capability.TRUTH in list_reported(convert(result.path, tmp_path / "made.jsonl")) or not found.truth
     monkeypatch.setattr(sys, "argv", ["navsense", "report", str(path), "-o", str(tmp_path / "page.html")])
     cli.main()
     assert (tmp_path / "page.html").stat().st_size > 10_000
@@ -397,7 +397,7 @@ def test_a_format_of_another_package_is_found_by_its_suffix(
 
 
 @pytest.mark.parametrize("value", ["text", ImportError("no module named lines")])
-def test_a_package_without_its_format_is_an_error_that_names_it(
+def test_package_without_its_format_is_an_error_that_names_it(
     run: Run, tmp_path: Path, entries: list[Any], value: object
 ) -> None:
     def load() -> object:

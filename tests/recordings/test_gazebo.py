@@ -55,7 +55,7 @@ def decoded(schema: Any, data: bytes) -> Any:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_sensor_is_there_and_its_definition_has_every_field(recorded: Path) -> None:
+def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -> None:
     run, found = ns.simulate(WORLD, 0.5, seed=5, epoch=1000), contents(recorded)
     assert set(found) == {f"/{kind.type}" for kind in KINDS}
     for sensor in WORLD.sensors:
@@ -74,16 +74,16 @@ def test_every_sensor_is_there_and_its_definition_has_every_field(recorded: Path
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_it_is_described_and_recovered_as_any_other(recorded: Path, tmp_path: Path) -> None:
-    said = read_summary(recorded)
-    assert {(entry.name, entry.type) for entry in said.entries} == {
+def test_gazebo_recording_is_described_and_recovered(recorded: Path, tmp_path: Path) -> None:
+    summary = read_summary(recorded)
+    assert {(entry.name, entry.type) for entry in summary.entries} == {
         (f"/{kind.type}", messages.GZ_TYPES[kind.type]) for kind in KINDS
     }
-    assert said.metadata["seed"] == "5"
+    assert summary.metadata["seed"] == "5"
     cut = tmp_path / "cut.gz.mcap"
     cut.write_bytes(recorded.read_bytes()[:-100])
     saved = recover_mcap(cut, tmp_path / "saved.gz.mcap")
-    assert saved.messages == sum(entry.count for entry in said.entries)
+    assert saved.messages == sum(entry.count for entry in summary.entries)
     assert contents(Path(saved.path)).keys() == contents(recorded).keys()
 
 

@@ -53,7 +53,7 @@ def column(values: list[Any], pick: Callable[[Any], float]) -> AnyArray:
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1", "REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
-def test_all_series_come_back_bit_for_bit(run: Any, recorded: Path, part: str) -> None:
+def test_all_series_round_trip_bitwise(run: Any, recorded: Path, part: str) -> None:
     found: dict[str, list[Any]] = {}
     with recorded.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
@@ -119,7 +119,7 @@ def test_scalars_have_no_axis_in_archives_and_batches(tmp_path: Path, runs: int 
     }
 
 
-def test_a_companions_topic_that_is_taken_gives_way() -> None:
+def test_duplicate_companion_topic_gets_a_suffix() -> None:
     base = world()
     alt, baro, gps = base.sensors
     topics = allocate_topics(replace(base, sensors=(gps, replace(alt, topic="/gps_velocity"), baro)))

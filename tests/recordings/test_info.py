@@ -40,7 +40,7 @@ def test_info_of_a_csv_folder(folder: Path, name: str) -> None:
     assert found.entries == known.entries
     assert (found.start, found.end, found.metadata) == (known.start, known.end, known.metadata)
     assert found.size == sum(one.stat().st_size for one in (folder / "t").iterdir())
-    assert f"csv, {found.size} bytes, {sum(one.count for one in known.entries)} rows from 1000 s" in found.headline
+    assert f"csv, {found.size} bytes, {sum(entry.count for entry in known.entries)} rows from 1000 s" in found.headline
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -62,15 +62,15 @@ def test_info_of_a_euroc_folder(folder: Path, tmp_path: Path, name: str) -> None
 
 @pytest.mark.requirement("REC-1:convert")
 def test_info_of_a_bag_with_mcap_storage(folder: Path, tmp_path: Path) -> None:
-    made = convert(folder / "a.mcap", tmp_path / "bag")
-    assert made.path.is_dir()
-    assert dict(read_summary(made.path).metadata) == dict(read_summary(folder / "a.mcap").metadata)
-    assert read_summary(made.path).metadata["seed"] == "5"
+    result = convert(folder / "a.mcap", tmp_path / "bag")
+    assert result.path.is_dir()
+    assert dict(read_summary(result.path).metadata) == dict(read_summary(folder / "a.mcap").metadata)
+    assert read_summary(result.path).metadata["seed"] == "5"
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["empty", "empty.1", "missing.csv", "missing.euroc", "table.csv"])
-def test_info_of_another_file_is_the_error_of_open(
+def test_info_of_another_file_raises_the_error_of_open(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for place in ("empty", "empty.1"):

@@ -70,13 +70,13 @@ def of_items(items: Iterable[RawMessage]) -> Said:
 def flatten_batches(batches: Iterable[list[MessageBatch]]) -> Said:
     """Return the messages in batches, by topic."""
     found: Said = {}
-    for lot in (lot for lots in batches for lot in lots):
-        data = [b""] * lot.log_time.size
-        for places, rows in lot.size_groups:
+    for batch in (batch for lots in batches for batch in lots):
+        data = [b""] * batch.log_time.size
+        for places, rows in batch.size_groups:
             for place, row in zip(places.tolist(), rows, strict=True):
                 data[place] = row.tobytes()
-        found.setdefault(lot.channel.topic, []).extend(
-            zip(lot.log_time.tolist(), lot.publish_time.tolist(), data, strict=True)
+        found.setdefault(batch.channel.topic, []).extend(
+            zip(batch.log_time.tolist(), batch.publish_time.tolist(), data, strict=True)
         )
     return found
 
@@ -90,22 +90,22 @@ def by_mcap(path: Path) -> Said:
     return found
 
 
-def both(path: Path) -> tuple[Said, Said]:
+def read_both(path: Path) -> tuple[Said, Said]:
     """Return what a file says one by one, and many at once."""
     with open_messages(path) as source:
         topics = {line.topic for line in source.channels}
         return of_items(source.read_messages()), flatten_batches(source.read_batches(topics))
 
 
-def sea() -> ns.World:
+def make_world() -> ns.World:
     """Return a robot with one of each sensor, faults on one of them, in water that moves."""
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     stuck = ScheduledFault("stuck", 0.2, 0.3)
     sensors = tuple(
-        dataclasses.replace(one, faults=dataclasses.replace(one.faults, scheduled=(stuck,)))
-        if one.spec.type == "imu"
-        else one
-        for one in world.sensors
+        dataclasses.replace(sensor, faults=dataclasses.replace(sensor.faults, scheduled=(stuck,)))
+        if sensor.spec.type == "imu"
+        else sensor
+        for sensor in world.sensors
     )
     environment = dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
     return dataclasses.replace(world, sensors=sensors, environment=environment)
@@ -115,13 +115,13 @@ def sea() -> ns.World:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording of every kind of sensor."""
     path = tmp_path_factory.mktemp("lots") / "all.mcap"
-    ns.record(sea(), path, 2.0, seed=5, epoch=1000)
+    ns.record(make_world(), path, 2.0, seed=5, epoch=1000)
     return path
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_message_is_there_in_its_order(recorded: Path) -> None:
-    singly, at_once = both(recorded)
+def test_every_message_is_read_in_order(recorded: Path) -> None:
+    singly, at_once = read_both(recorded)
     assert at_once == singly
     assert {topic: sorted(said) for topic, said in singly.items()} == {
         topic: sorted(said) for topic, said in by_mcap(recorded).items()
@@ -135,11 +135,11 @@ def test_every_message_is_there_in_its_order(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
-def test_readings_are_the_same_bit_for_bit(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     with open_messages(recorded) as source:
         assert isinstance(source, McapReader)
-        one = ReadingAssembler(OneByOne(source))
-        expected = collect(one.iter_slices())
+        assembler = ReadingAssembler(OneByOne(source))
+        expected = collect(assembler.iter_slices())
         assert expected[0].keys() == {f"robot::arm::{kind.type}" for kind in KINDS}
         for name in ("BATCH_BYTES", "SMALL_BATCH_BYTES"):
             monkeypatch.setattr(channels, name, size)
@@ -147,7 +147,7 @@ def test_readings_are_the_same_bit_for_bit(recorded: Path, monkeypatch: pytest.M
             monkeypatch.setattr(mcap_reader, name, size)
         reader = ReadingAssembler(source)
         found = collect(reader.iter_slices())
-        assert reader.losses == one.losses
+        assert reader.losses == assembler.losses
     assert found[0].keys() == expected[0].keys()
     assert found[1].keys() == expected[1].keys()
     for name, reading in expected[0].items():
@@ -159,7 +159,7 @@ def test_readings_are_the_same_bit_for_bit(recorded: Path, monkeypatch: pytest.M
     assert is_identical(vars(found[2]), vars(expected[2]))
 
 
-def written(path: Path, seed: int, *, in_chunks: bool, kind: CompressionType) -> None:
+def write_messages(path: Path, seed: int, *, in_chunks: bool, kind: CompressionType) -> None:
     """Write messages of several lengths and times in any order on three topics, one of them of two channels."""
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
@@ -182,15 +182,15 @@ def written(path: Path, seed: int, *, in_chunks: bool, kind: CompressionType) ->
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("in_chunks", [True, False])
 @pytest.mark.parametrize("kind", CompressionType)
-def test_files_by_others(
+def test_files_of_other_programs_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_chunks: bool, kind: CompressionType
 ) -> None:
     path = tmp_path / "theirs.mcap"
     for seed, enough in enumerate((1, 1500, 10**9)):
         monkeypatch.setattr(mcap_reader, "MIN_BATCH_BYTES", enough)
         monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", enough)
-        written(path, seed, in_chunks=in_chunks, kind=kind)
-        singly, at_once = both(path)
+        write_messages(path, seed, in_chunks=in_chunks, kind=kind)
+        singly, at_once = read_both(path)
         assert at_once == singly
         theirs = by_mcap(path)
         assert singly == {topic: sorted(said, key=itemgetter(0)) for topic, said in theirs.items()}
@@ -212,11 +212,11 @@ def parse_records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 @pytest.mark.requirement("REC-1:mcap")
 @given(st.data())
-def test_records_are_found_where_they_are(data: st.DataObject) -> None:
+def test_records_are_located_by_offset(data: st.DataObject) -> None:
     bodies = data.draw(st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=40)), max_size=20))
-    whole = b"".join(records.encode_record(kind, body) for kind, body in bodies)
+    complete = b"".join(records.encode_record(kind, body) for kind, body in bodies)
     rest = data.draw(st.binary(max_size=30))
-    piece = whole + rest
+    piece = complete + rest
     expected = []
     try:
         for opcode, offset, body in parse_records(piece):
@@ -232,7 +232,7 @@ def test_records_are_found_where_they_are(data: st.DataObject) -> None:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_a_piece_of_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_with_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcap_reader, "INITIAL_CAPACITY", 3)
     piece = b"".join(records.encode_record(7, bytes(number)) for number in range(9))
     expected = [at for _, at, _ in parse_records(piece)]
@@ -272,10 +272,10 @@ DAMAGED = {
 
 
 @pytest.mark.requirement("REC-1:mcap")
-@pytest.mark.parametrize("what", DAMAGED)
-def test_damage_has_the_same_error_everywhere(tmp_path: Path, what: str) -> None:
-    path = around(tmp_path / "a.mcap", *DAMAGED[what])
-    with pytest.raises(RecordingError, match=what.strip()) as singly, open_messages(path) as source:
+@pytest.mark.parametrize("problem", DAMAGED)
+def test_damage_gives_the_same_error_in_every_reader(tmp_path: Path, problem: str) -> None:
+    path = around(tmp_path / "a.mcap", *DAMAGED[problem])
+    with pytest.raises(RecordingError, match=problem.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
     with pytest.raises(RecordingError) as at_once, open_messages(path) as source:
         list(source.read_batches({"/v"}))
@@ -286,7 +286,7 @@ def test_damage_has_the_same_error_everywhere(tmp_path: Path, what: str) -> None
 def test_last_channel_record_wins(tmp_path: Path) -> None:
     other = records.encode_channel(1, 1, "/w", {})
     parts = (chunk(message(1, 2, b"a"), message(1, 1, b"b"), other, message(1, 0, b"c")), message(1, 9, b"d"))
-    singly, at_once = both(around(tmp_path / "a.mcap", *parts))
+    singly, at_once = read_both(around(tmp_path / "a.mcap", *parts))
     assert singly == {"/w": [(0, 0, b"c"), (9, 0, b"d")], "/v": [(1, 0, b"b"), (2, 0, b"a")]}
     with open_messages(tmp_path / "a.mcap") as source:
         assert flatten_batches(source.read_batches({"/v", "/w"})) == singly
@@ -295,7 +295,7 @@ def test_last_channel_record_wins(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("times", [(1 << 63, 0), (0, 1 << 63)])
-def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None:
+def test_impossible_times_are_an_error(tmp_path: Path, times: tuple[int, int]) -> None:
     path = around(tmp_path / "a.mcap", chunk(message(1, times[0], b"x", times[1])))
     with open_messages(path) as source:
         assert [(item.log_time, item.publish_time) for item in source.read_messages()] == [times]
@@ -305,7 +305,7 @@ def test_times_that_no_clock_has(tmp_path: Path, times: tuple[int, int]) -> None
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("size", [1, 10**9])
-def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_arrays_that_change_shape_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(mcap_reader, "MIN_BATCH_BYTES", size)
     kind = "navsense_msgs/msg/Thing"
     schema = records.encode_schema(1, kind, b"float64[] data")
@@ -317,15 +317,15 @@ def test_arrays_that_change_their_shape_are_refused(tmp_path: Path, monkeypatch:
     def taken(source: Any) -> None:
         line = dataclasses.replace(source.channels[0], type=kind, definition=b"float64[] data")
         column = TopicBuffer(line, lambda found: {"data": found["data"]})
-        for lot in (lot for lots in source.read_batches({"/v"}) for lot in lots):
-            column.append(lot)
+        for batch in (batch for lots in source.read_batches({"/v"}) for batch in lots):
+            column.append(batch)
 
     with pytest.raises(RecordingError, match="data changes its shape"), open_messages(path) as source:
         taken(source)
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_lz4_in_several_frames_and_cut_off() -> None:
+def test_lz4_with_several_frames_and_truncated() -> None:
     data = bytes(range(256)) * 100
     packed = lz4.frame.compress(data[:9000]) + lz4.frame.compress(data[9000:])
 

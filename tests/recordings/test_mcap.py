@@ -108,7 +108,7 @@ def test_both_times_are_recorded_with_every_reading(made: ModuleType, recorded: 
 
 @pytest.mark.requirement("TRU-1", "MAG-5")
 @pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
-def test_readings_truth_and_hidden_errors_come_back_bit_for_bit(made: ModuleType, recorded: Path, part: str) -> None:
+def test_readings_truth_and_biases_round_trip_bitwise(made: ModuleType, recorded: Path, part: str) -> None:
     topics = decoded(recorded)
     suffix = "" if part == "reading" else "/" + part
     attribute = {"reading": "arrays", "ideal": "ideal", "bias": "bias"}[part]
@@ -136,7 +136,7 @@ def test_readings_truth_and_hidden_errors_come_back_bit_for_bit(made: ModuleType
 
 
 @pytest.mark.requirement("TRU-1")
-def test_truth_comes_back_in_the_frames_that_ros_names(made: ModuleType, recorded: Path) -> None:
+def test_truth_round_trips_in_ros_frames(made: ModuleType, recorded: Path) -> None:
     topics = decoded(recorded)
     parts = [slab.truth["rov::base"] for slab in slabs(made)]
     poses = [value for _, _, value in topics["/truth/rov"]]
@@ -171,7 +171,7 @@ def test_static_links_have_one_latched_message(made: ModuleType, tmp_path: Path)
 
 
 @pytest.mark.requirement("TRU-1")
-def test_truth_of_a_welded_link_is_that_of_its_model_and_a_fixed_transform(tmp_path: Path) -> None:
+def test_truth_of_a_fixed_link_equals_the_model_with_its_static_transform(tmp_path: Path) -> None:
     """p + R r, v + R (w x r), a + R (w' x r + w x (w x r)) of what is recorded is the truth in memory."""
     path = tmp_path / "run.mcap"
     run = ns.simulate(ns.load(QUADROTOR), 0.5, seed=3)
@@ -244,7 +244,7 @@ def test_without_truth_only_readings_clock_and_transforms_are_written(made: Modu
     assert set(decoded(path)) == {"/imu", "/mag", "/clock", "/tf", "/tf_static"}
 
 
-def test_chunks_are_bounded_and_follow_one_another_in_time(
+def test_chunks_are_bounded_and_ordered_in_time(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_writer, "CHUNK_BYTES", 20_000)
@@ -261,7 +261,7 @@ def test_chunks_are_bounded_and_follow_one_another_in_time(
     assert len(decoded(path)["/imu"]) == 300
 
 
-def test_models_whose_truth_has_other_instants_and_topics_that_are_taken(made: ModuleType, tmp_path: Path) -> None:
+def test_truth_at_other_times_and_duplicate_topics(made: ModuleType, tmp_path: Path) -> None:
     world = made.world()
     other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
     sensors = tuple(dataclasses.replace(sensor, topic="/same") for sensor in world.sensors)
@@ -296,7 +296,7 @@ def test_unsupported_content_is_an_error(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_stamp_that_does_not_fit_names_the_clock_and_leaves_a_whole_file(made: ModuleType, tmp_path: Path) -> None:
+def test_stamp_out_of_range_names_the_clock_and_leaves_a_complete_file(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / "run.mcap"
@@ -316,10 +316,10 @@ def test_failed_chunk_is_removed(made: ModuleType, tmp_path: Path, monkeypatch: 
     late.readings[made.MAG].clock_error[3] = 2.2e9
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
     writer.write(made.slab(0))
-    whole = path.read_bytes()
+    complete = path.read_bytes()
     with pytest.raises(RecordingError, match=r"global time.*--epoch"):
         writer.write(late)
-    assert path.read_bytes() == whole
+    assert path.read_bytes() == complete
     writer.write(made.slab(2))
     writer.close()
     topics = decoded(path)
@@ -327,7 +327,7 @@ def test_failed_chunk_is_removed(made: ModuleType, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleType, tmp_path: Path) -> None:
+def test_message_index_is_sorted_for_out_of_order_messages(made: ModuleType, tmp_path: Path) -> None:
     path, slab = tmp_path / "run.mcap", made.slab(0)
     late = slab.readings[made.MAG].time + 0.01
     late[[2, 7, 9]] += [5.0, -0.3, 2.0]
@@ -345,7 +345,7 @@ def test_messages_that_come_out_of_order_are_in_order_in_the_index(made: ModuleT
     assert [m.log_time for _, m, _ in decoded(path)["/mag"]] == expected
 
 
-def test_pieces_are_the_same_file_however_small(
+def test_file_does_not_depend_on_write_block_size(
     made: ModuleType, tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
@@ -359,7 +359,7 @@ def test_pieces_are_the_same_file_however_small(
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
-def test_an_unknown_suffix_lists_those_that_are_known(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_unknown_suffix_error_lists_the_known_suffixes(made: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"\.mcap, \.npz"):
         recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world()))
 

@@ -76,7 +76,7 @@ def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, r
 
 @pytest.mark.requirement("REC-1:npz", "CLK-5")
 @pytest.mark.parametrize("runs", [(), (3,)])
-def test_load_gives_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+def test_load_returns_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
     path = tmp_path / "run.npz"
     slabs = write(made, path, runs, seconds=1)
     loaded = ns.open(path)
@@ -106,14 +106,14 @@ def assert_same(got: Reading, expected: Reading) -> None:
             assert new[key].tobytes() == old[key].tobytes()
 
 
-def test_same_run_same_bytes(made: ModuleType, tmp_path: Path) -> None:
+def test_same_run_writes_the_same_bytes(made: ModuleType, tmp_path: Path) -> None:
     write(made, tmp_path / "a.npz")
     write(made, tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
 @pytest.mark.requirement("REC-1:npz")
-def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path) -> None:
+def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_text("the old one")
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
@@ -130,7 +130,7 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
+def test_write_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
@@ -146,7 +146,7 @@ def test_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.npz", "run.mcap"}
 
 
-def test_an_error_while_finishing_does_not_hide_the_one_before(
+def test_error_on_close_does_not_hide_the_first_error(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -161,7 +161,7 @@ def test_an_error_while_finishing_does_not_hide_the_one_before(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
+def test_interrupt_within_a_slice_keeps_earlier_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run.npz"
@@ -185,7 +185,7 @@ def test_an_interrupt_inside_a_slab_leaves_the_slabs_before_it(
     assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
 
 
-def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
+def rename_sensor(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
     """Return the world with one of its sensors under another name, or of another kind."""
     world = made.world()
     sensors = [
@@ -196,9 +196,9 @@ def renamed(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -
 
 
 @pytest.mark.parametrize("new", ["rov::base::imu/ideal", "rov::base::imu/bias", "truth/rov::base"])
-def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
+def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
     spec = Imu() if "imu" in new else Magnetometer()
-    world = renamed(made, made.MAG, new, spec)
+    world = rename_sensor(made, made.MAG, new, spec)
     with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
         recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world))
     assert not list(tmp_path.iterdir())
@@ -207,7 +207,7 @@ def test_names_whose_keys_are_one_are_refused_at_once(made: ModuleType, tmp_path
 
 
 def test_name_with_a_slash_is_allowed_without_conflict(made: ModuleType, tmp_path: Path) -> None:
-    world, name = renamed(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
+    world, name = rename_sensor(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
     slab = made.slab(0)
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
     with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as writer:
@@ -248,7 +248,7 @@ def test_empty_mcap_is_an_error(tmp_path: Path) -> None:
         ns.open(tmp_path / "run.mcap")
 
 
-def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+def rewrite_archive(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """Write an archive anew with its arrays changed; bytes instead of an array stand as they are."""
     with np.load(path) as archive:
         arrays: dict[str, Any] = dict(archive)
@@ -291,9 +291,9 @@ TIME = "rov::base::mag/time"
         ("meta", np.array('{"program": "other"}')),
     ],
 )
-def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
+def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
     write(made, tmp_path / "run.npz")
-    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
+    bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
     found = []
     for look in (ns.open, read_summary):
         try:
@@ -319,27 +319,25 @@ def test_damaged_arrays_are_a_clear_error(made: ModuleType, tmp_path: Path, key:
         ("bias/field", np.zeros((2, 30, 3))),
     ],
 )
-def test_arrays_that_do_not_fit_together_are_refused(
-    made: ModuleType, tmp_path: Path, key: str, value: np.ndarray
-) -> None:
+def test_inconsistent_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: np.ndarray) -> None:
     write(made, tmp_path / "run.npz")
-    bad = rewritten(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
+    bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
     with pytest.raises(RecordingError, match=rf"damaged: array {made.MAG}/{key}"):
         ns.open(bad)
-    bad = rewritten(
+    bad = rewrite_archive(
         tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
     )
     with pytest.raises(RecordingError, match="damaged: array truth/rov::base/orientation"):
         ns.open(bad)
 
 
-def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
+def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.npz", tmp_path / "bad.npz"
     write(made, path, seconds=1)
     raw = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         heads = [member.header_offset for member in archive.infolist()]
-    rng, said = random.Random(5), []
+    rng, errors = random.Random(5), []
     for _ in range(600):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
@@ -352,13 +350,13 @@ def test_bytes_that_rot_never_raise_anything_else(made: ModuleType, tmp_path: Pa
                     warnings.simplefilter("ignore")
                     look(bad)
             except RecordingError as error:
-                said.append(str(error))
-    assert len(said) > 300
-    assert all("bad.npz" in text and "pickle" not in text for text in said)
+                errors.append(str(error))
+    assert len(errors) > 300
+    assert all("bad.npz" in text and "pickle" not in text for text in errors)
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
-def test_pipes_are_refused_before_they_are_opened(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_pipes_are_an_error_before_opening(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a pipe"):
@@ -378,7 +376,7 @@ def test_duration_of_an_endless_run_is_none(made: ModuleType, tmp_path: Path) ->
         assert read_summary(path).start is read_summary(path).end is (None if suffix == ".npz" else 0)
 
 
-def test_an_array_that_changes_its_shape_or_has_a_taken_name_is_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_changed_array_shape_or_duplicate_name_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
     writer.write(made.slab(0))

@@ -126,14 +126,14 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    return code, said.out + said.err
+    output = capsys.readouterr()
+    assert "Traceback" not in output.err
+    return code, output.out + output.err
 
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", [*NAMES, "run.pd0"])
-def test_a_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) -> None:
     """In one process, from another thread too; the recording of the first one is complete."""
     path = tmp_path / name
     if name == "run.pd0":
@@ -193,7 +193,7 @@ def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", NAMES)
-def test_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_recording_is_recovered_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
     """A live writer is not disturbed. All slabs of a killed one are recovered, and its name is free again."""
     path = tmp_path / name
     child = start(path)
@@ -283,7 +283,7 @@ def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) 
 
 
 @pytest.mark.requirement("REC-1")
-def test_recover_lists_recovers_and_removes(
+def test_recover_lists_restores_and_removes(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -291,21 +291,21 @@ def test_recover_lists_recovers_and_removes(
     kill(start(tmp_path / "a.npz"))
     kill(start(tmp_path / "b.parquet"))
     (tmp_path / "c.mcap").write_bytes(b"\x89MCAP0\r\n" + bytes(50))
-    code, said = command(monkeypatch, capsys, "recover", ".")
+    code, output = command(monkeypatch, capsys, "recover", ".")
     assert code == 0
-    assert [line.split(":")[0] for line in said.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
+    assert [line.split(":")[0] for line in output.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
     assert command(monkeypatch, capsys, "info", "a.npz")[1].endswith("navsense recover a.npz\n")
     assert command(monkeypatch, capsys, "report", "a.npz")[1].endswith("navsense recover a.npz\n")
-    code, said = command(monkeypatch, capsys, "recover", "a.npz")
-    assert (code, said.startswith("wrote a-recovered.npz: ")) == (0, True)
+    code, output = command(monkeypatch, capsys, "recover", "a.npz")
+    assert (code, output.startswith("wrote a-recovered.npz: ")) == (0, True)
     assert command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
-    code, said = command(monkeypatch, capsys, "recover", "--remove", ".")
-    assert (code, said.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
+    code, output = command(monkeypatch, capsys, "recover", "--remove", ".")
+    assert (code, output.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
 
 
 @pytest.mark.requirement("REC-1")
-def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
+def test_ros1_bag_without_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
     with recordings.open_writer(tmp_path / "whole.bag", head(made)) as writer:
         for second in range(30):
             writer.write(made.slab(second, 100))
@@ -321,7 +321,7 @@ def test_a_ros1_bag_without_an_index_is_recovered_by_chunks(made: ModuleType, tm
 
 
 @pytest.mark.requirement("REC-1")
-def test_hidden_folders_of_other_programs_are_left_alone(
+def test_hidden_folders_of_other_programs_are_not_changed(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     thesis = tmp_path / ".run.part" / "thesis.txt"
@@ -356,7 +356,7 @@ def crash_between_renames(made: ModuleType, path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", ["run.csv", "run.euroc", "run.db3"])
 @pytest.mark.parametrize("action", ["recover", "remove", "record"])
-def test_the_old_folder_survives_a_crash_between_two_renames(
+def test_old_folder_survives_a_crash_between_two_renames(
     made: ModuleType, tmp_path: Path, name: str, action: str
 ) -> None:
     path = tmp_path / name
@@ -374,9 +374,7 @@ def test_the_old_folder_survives_a_crash_between_two_renames(
 
 
 @pytest.mark.requirement("REC-1")
-def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hidden_folder_created_while_opening_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other writer starts after the first look for its lock, and before the file exists."""
     path, probe, works = tmp_path / "run.mcap", atomic.is_being_written, list[atomic.HiddenFolder]()
 
@@ -395,7 +393,7 @@ def test_a_hidden_folder_that_appears_while_a_file_is_opened_is_found(
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("ways", [("in place", "hidden"), ("hidden", "hidden"), ("in place", "in place")])
-def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: tuple[str, str]) -> None:
+def test_at_most_one_of_two_simultaneous_writers_succeeds(tmp_path: Path, ways: tuple[str, str]) -> None:
     workers = [start_program(COMPETITOR, tmp_path / "run.mcap", way) for way in ways]
     successes = []
     try:
@@ -414,7 +412,7 @@ def test_of_two_simultaneous_writers_at_most_one_succeeds(tmp_path: Path, ways: 
 
 
 @pytest.mark.requirement("REC-1")
-def test_a_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
+def test_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
     """The probe holds a shared lock for some microseconds; a writer tries again for `LOCK_TIMEOUT`."""
     place = tmp_path / "run.npz"
     prober = start_program(PROBE, atomic.hidden_path(place))
@@ -465,7 +463,7 @@ def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", ["run.bag", "run.db3", "run.npz", "run.csv", "run.euroc"])
-def test_a_second_run_keeps_the_crashed_recording(
+def test_second_run_keeps_the_crashed_recording(
     made: ModuleType, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One is kept for each name, the largest: a third run that crashes at once does not replace it."""
@@ -492,7 +490,7 @@ def test_a_second_run_keeps_the_crashed_recording(
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_second_run_keeps_the_truncated_mcap(
+def test_second_run_keeps_the_truncated_mcap(
     made: ModuleType, tmp_path: Path, is_link: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One is kept, the largest. A complete recording with that name is not replaced."""
@@ -626,9 +624,9 @@ def test_no_command_writes_to_its_inputs(
         ("recover", "drive.mcap", "-o", "link.mcap"),
         ("report", "drive.mcap", "-o", "page.html"),
     ):
-        code, said = command(monkeypatch, capsys, *arguments)
+        code, output = command(monkeypatch, capsys, *arguments)
         assert code == 2, arguments
-        assert "of the same command" in said or "that the same command reads" in said, said
+        assert "of the same command" in output or "that the same command reads" in output, output
         assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     assert command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
 
@@ -667,7 +665,7 @@ FILES = {
         (("describe", "--picture"), ".svg"),
     ],
 )
-def test_no_output_is_a_file_of_the_world(
+def test_output_to_a_file_of_the_world_is_an_error(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -724,7 +722,7 @@ def test_input_contexts_nest() -> None:
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", ["run.mcap", "run.bag", "run.db3", "run.pd0"])
-def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_error_during_a_run_names_the_file(made: ModuleType, tmp_path: Path, name: str) -> None:
     slab = made.slab(1, 100)
     slab.readings[made.IMU].clock_error[3] = 1e10
     if name == "run.pd0":
@@ -740,7 +738,7 @@ def test_an_error_in_the_middle_of_a_run_names_the_file(made: ModuleType, tmp_pa
 
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
 @pytest.mark.parametrize("foreign", ["notes.txt", "mav0/cam0/data.csv", "navsense.json"])
-def test_a_folder_is_replaced_only_if_all_its_files_are_of_its_recording(
+def test_folder_is_replaced_only_if_all_files_belong_to_its_recording(
     tmp_path: Path, made: ModuleType, suffix: str, foreign: str
 ) -> None:
     """A recording replaces an older recording. A folder that holds a file of another program stays as it is."""

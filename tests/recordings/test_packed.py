@@ -30,7 +30,7 @@ def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> t
     template = RNG.integers(0, 256, width, dtype=np.uint8).tobytes()
     made = build_compressor(template, places, set(places))
     out = np.full(len(FRAME_HEADER) + sum(max_compressed_size(width, count) for count in counts), 0xA5, dtype=np.uint8)
-    at, whole = len(FRAME_HEADER), b""
+    at, complete = len(FRAME_HEADER), b""
     out[:at] = np.frombuffer(FRAME_HEADER, dtype=np.uint8)
     for count in counts:
         values = {
@@ -47,9 +47,9 @@ def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> t
         rows = np.tile(np.frombuffer(template, dtype=np.uint8), (count, 1))
         for name, place in places.items():
             rows[:, place.offset : place.offset + values[name].shape[1]] = values[name]
-        whole += rows.tobytes()
+        complete += rows.tobytes()
     assert at <= out.size
-    return out[:at].tobytes() + FRAME_END, whole
+    return out[:at].tobytes() + FRAME_END, complete
 
 
 def shapes() -> Iterator[tuple[int, dict[str, FieldOffset]]]:
@@ -80,31 +80,31 @@ def shapes() -> Iterator[tuple[int, dict[str, FieldOffset]]]:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_rows_come_back_byte_for_byte() -> None:
+def test_rows_round_trip_bytewise() -> None:
     for width, places in shapes():
-        packed, whole = frame(width, places, [1, 2, 3, 4, 17, 100 if width < 60_000 else 10])
-        assert lz4.frame.decompress(packed) == whole, (width, places)
-        assert lz4.frame.LZ4FrameDecompressor().decompress(packed) == whole
+        packed, complete = frame(width, places, [1, 2, 3, 4, 17, 100 if width < 60_000 else 10])
+        assert lz4.frame.decompress(packed) == complete, (width, places)
+        assert lz4.frame.LZ4FrameDecompressor().decompress(packed) == complete
 
 
 def test_constant_columns_take_little_memory() -> None:
-    packed, whole = frame(2000, {"a": FieldOffset("<f8", 3, 11)}, [1000])
+    packed, complete = frame(2000, {"a": FieldOffset("<f8", 3, 11)}, [1000])
     assert len(packed) < 1000 * (24 + 16) + 3 * 2000
-    assert len(whole) == 2_000_000
+    assert len(complete) == 2_000_000
 
 
 def test_blocks_are_bounded() -> None:
     """More than a block holds is stored in pieces; so is what is no row."""
     for width, count in ((40_000, MAX_BLOCK_SIZE // 40_000 + 5), (MAX_BLOCK_SIZE + 100, 3)):
-        packed, whole = frame(width, {"a": FieldOffset("<f8", 0, 11)}, [count])
-        assert lz4.frame.decompress(packed) == whole
+        packed, complete = frame(width, {"a": FieldOffset("<f8", 0, 11)}, [count])
+        assert lz4.frame.decompress(packed) == complete
     out = np.empty(2 * MAX_BLOCK_SIZE + 100, dtype=np.uint8)
     data = RNG.integers(0, 256, MAX_BLOCK_SIZE + 7, dtype=np.uint8)
     end = write_uncompressed(out, 0, data)
     assert lz4.frame.decompress(FRAME_HEADER + out[:end].tobytes() + FRAME_END) == data.tobytes()
 
 
-def test_a_byte_that_rots_is_found() -> None:
+def test_corrupt_byte_is_detected() -> None:
     packed, _ = frame(100, {"a": FieldOffset("<f8", 3, 20)}, [50])
     for at in range(len(FRAME_HEADER) + 4, len(packed) - 4, 37):
         broken = bytearray(packed)
@@ -113,7 +113,7 @@ def test_a_byte_that_rots_is_found() -> None:
             lz4.frame.decompress(bytes(broken))
 
 
-def test_the_checksum_is_that_of_the_library() -> None:
+def test_checksum_equals_the_library() -> None:
     """Of random bytes LZ4 stores a block as it is, its checksum behind it; the empty one is the algorithm's own."""
     assert xxh32(np.empty(0, dtype=np.uint8)) == 0x02CC5D05
     for size in (*range(1, 70), 1000, 65_537):

@@ -94,13 +94,13 @@ def expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, A
 def expected_truth(name: str, truths: list[Any], number: int) -> dict[str, Any]:
     """Return what the rows of a link's truth should hold."""
     count = sum(truth.time.size for truth in truths)
-    whole = {key: np.concatenate([getattr(truth, key) for truth in truths]) for key in ("time", *TRUTH_ARRAYS)}
-    time = whole.pop("time")
+    complete = {key: np.concatenate([getattr(truth, key) for truth in truths]) for key in ("time", *TRUTH_ARRAYS)}
+    time = complete.pop("time")
     rows: dict[str, Any] = {"series": ["truth"] * count, "name": [name] * count, "type": ["link"] * count}
     rows |= {"run": np.full(count, number), "time": time, "arrival": time, "clock_error": np.zeros(count)}
     rows |= {"stamp": np.concatenate([truth.stamp for truth in truths])}
     rows |= {"valid": np.ones(count, dtype=np.bool_), "emitted": np.ones(count, dtype=np.bool_)}
-    return rows | dict(components("", whole, 1))
+    return rows | dict(components("", complete, 1))
 
 
 def assert_rows(table: Any, expected: Mapping[str, Any]) -> None:
@@ -145,7 +145,7 @@ def test_pyarrow_reads_every_row_bit_for_bit(made: ModuleType, tmp_path: Path, r
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_the_schema_is_one_that_programs_know(made: ModuleType, tmp_path: Path) -> None:
+def test_schema_uses_standard_types(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     write(made, path)
     file = pq.ParquetFile(path)
@@ -163,7 +163,7 @@ def test_the_schema_is_one_that_programs_know(made: ModuleType, tmp_path: Path) 
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_the_metadata_is_that_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
+def test_metadata_equals_that_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
     for suffix in ("parquet", "npz"):
         write(made, tmp_path / f"run.{suffix}", (2,))
     meta = json.loads(pq.read_metadata(tmp_path / "run.parquet").metadata[b"navsense"])
@@ -192,7 +192,7 @@ def assert_same(got: Reading, expected: Reading) -> None:
 @pytest.mark.requirement("REC-1:parquet", "BAT-1")
 @pytest.mark.parametrize("runs", [(), (3,), (2, 3)])
 @pytest.mark.parametrize("rows", [100, 10**9])
-def test_load_gives_the_same_readings_and_truth(
+def test_load_returns_the_same_readings_and_truth(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[int, ...], rows: int
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
@@ -233,7 +233,7 @@ def rough(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.requirement("REC-1:parquet", "TRU-1", "BAT-1", "CLK-5")
-def test_a_run_comes_back_with_its_latency_and_dropouts(rough: tuple[Run, Path]) -> None:
+def test_latency_and_dropouts_round_trip(rough: tuple[Run, Path]) -> None:
     run, path = rough
     mag = run["robot::arm::mag"]
     assert not mag.emitted.all()
@@ -280,7 +280,7 @@ def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
     assert first == (tmp_path / "b.parquet").read_bytes() == (tmp_path / "streamed.parquet").read_bytes()
 
 
-def test_ground_truth_can_be_left_out(made: ModuleType, tmp_path: Path) -> None:
+def test_truth_can_be_excluded(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
         writer.write(made.slab(0))
@@ -293,7 +293,7 @@ def test_ground_truth_can_be_left_out(made: ModuleType, tmp_path: Path) -> None:
     assert loaded[made.IMU]["orientation"].tobytes() == made.slab(0).readings[made.IMU]["orientation"].tobytes()
 
 
-def test_arrays_of_other_shapes_and_types_have_columns_by_number(made: ModuleType, tmp_path: Path) -> None:
+def test_arrays_of_other_shapes_have_numbered_columns(made: ModuleType, tmp_path: Path) -> None:
     rng, path = np.random.default_rng(3), tmp_path / "run.parquet"
     arrays: dict[str, Any] = {
         "beam_range": rng.random((10, 4)),
@@ -331,19 +331,19 @@ def group_sizes(path: Path) -> list[int]:
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_small_slabs_are_gathered_and_large_ones_divided(
+def test_small_slices_are_merged_and_large_ones_split(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 500)
     path = tmp_path / "run.parquet"
     recording = recordings.RecordingHeader(made.world(), duration=12.0)
-    whole = made.slab(0)
+    complete = made.slab(0)
     with recordings.open_writer(path, recording) as writer:
         for i in range(100):
-            parts = {name: reading.between(i, i + 1) for name, reading in whole.readings.items()}
+            parts = {name: reading.between(i, i + 1) for name, reading in complete.readings.items()}
             writer.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
     assert group_sizes(path) == [110]
-    assert_same(ns.open(path)[made.IMU], whole.readings[made.IMU])
+    assert_same(ns.open(path)[made.IMU], complete.readings[made.IMU])
     with recordings.open_writer(path, recording) as writer:
         for second in range(12):
             writer.write(made.slab(second))
@@ -394,7 +394,7 @@ def test_memory_does_not_grow_with_the_recording(
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path) -> None:
+def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     path.write_text("the old one")
     recording = recordings.RecordingHeader(made.world(), duration=3.0)
@@ -411,7 +411,7 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
 
 
-def test_an_error_while_finishing_does_not_hide_the_one_before(
+def test_error_on_close_does_not_hide_the_first_error(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -431,7 +431,7 @@ def test_an_error_while_finishing_does_not_hide_the_one_before(
 
 @pytest.mark.requirement("REC-1:parquet")
 @pytest.mark.parametrize("rows", [50, 10**6])
-def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
+def test_interrupt_within_a_slice_leaves_complete_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, rows: int
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
@@ -517,14 +517,14 @@ def test_killed_writer_leaves_no_file_with_the_name(made: ModuleType, tmp_path: 
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_a_full_disk_is_a_clear_error(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.parquet"
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10**6)
     write(made, path, seconds=30)
-    whole = path.stat().st_size
+    complete = path.stat().st_size
     path.unlink()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, whole - 50)):
+    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, complete - 50)):
         monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
@@ -567,13 +567,13 @@ def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path) -> None:
             recordings.open_writer(tmp_path / "locked" / "run.parquet", recording)
 
 
-def test_a_recording_has_the_rights_of_any_new_file(made: ModuleType, tmp_path: Path) -> None:
+def test_recording_has_default_file_permissions(made: ModuleType, tmp_path: Path) -> None:
     write(made, tmp_path / "run.parquet", seconds=1)
     (tmp_path / "plain").touch()
     assert (tmp_path / "run.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_an_unfinished_recording_can_be_thrown_away(made: ModuleType, tmp_path: Path) -> None:
+def test_unfinished_recording_can_be_discarded(made: ModuleType, tmp_path: Path) -> None:
     writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
     writer.write(made.slab(0))
     writer.abort()
@@ -584,7 +584,7 @@ def test_an_unfinished_recording_can_be_thrown_away(made: ModuleType, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["time", "stamp", "name", "run", "truth", "ideal", "bias", "ideal.field", "field.x"])
-def test_arrays_whose_columns_would_be_others_are_refused(
+def test_arrays_with_changed_columns_are_an_error(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     path = tmp_path / "run.parquet"
@@ -625,7 +625,7 @@ def changed(slab: TimeSlice, name: str, **change: Any) -> TimeSlice:
         (lambda r: {"clock_error": np.zeros((1, 10))}, "does not fit its times"),
     ],
 )
-def test_a_sensor_that_changes_is_refused(
+def test_changed_sensor_is_an_error(
     made: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
 ) -> None:
     writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
@@ -645,7 +645,7 @@ def test_a_sensor_that_changes_is_refused(
         (np.zeros((10, 3), dtype=">f8"), "has >f8, sensor 'rov::base::imu' has float64"),
     ],
 )
-def test_types_that_no_column_has_are_refused(made: ModuleType, tmp_path: Path, array: np.ndarray, why: str) -> None:
+def test_unsupported_column_types_are_an_error(made: ModuleType, tmp_path: Path, array: np.ndarray, why: str) -> None:
     name = "angular_velocity" if array.dtype.kind in "if" else "other"
     slab = changed(made.slab(0), made.MAG, arrays={name: array})
     writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
@@ -654,7 +654,7 @@ def test_types_that_no_column_has_are_refused(made: ModuleType, tmp_path: Path, 
     assert not list(tmp_path.iterdir())
 
 
-def test_an_array_that_comes_when_the_columns_are_written_is_refused(
+def test_array_added_after_the_schema_is_an_error(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 50)
@@ -670,13 +670,13 @@ def test_an_array_that_comes_when_the_columns_are_written_is_refused(
     assert ns.open(tmp_path / "run.parquet")[made.MAG].time.size == 10
 
 
-def test_runs_that_are_not_the_recordings_are_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_runs_outside_the_recording_are_an_error(made: ModuleType, tmp_path: Path) -> None:
     writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), runs=range(3)))
     with pytest.raises(RecordingError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
         writer.write(made.slab(0, runs=(2,)))
 
 
-def test_a_stamp_that_no_integer_holds_is_an_error(made: ModuleType, tmp_path: Path) -> None:
+def test_stamp_beyond_64_bits_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[3] = 1e10
     writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
@@ -706,7 +706,7 @@ def test_missing_pyarrow_error_names_the_package(
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("run.parquet", before)]
 
 
-def test_the_rest_of_navsense_does_without_pyarrow() -> None:
+def test_other_features_work_without_pyarrow() -> None:
     modules = "navsense, navsense.recordings, navsense.recordings.summary"
     program = f"import sys, {modules}; sys.exit('pyarrow' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -730,7 +730,7 @@ def test_info_of_a_table(made: ModuleType, tmp_path: Path) -> None:
     assert found.size == (tmp_path / "run.parquet").stat().st_size
 
 
-def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
+def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=float("inf"))).close()
     assert tuple(pq.read_table(path).column_names) == FIXED
@@ -794,7 +794,7 @@ def with_null(table: Any, name: str) -> Any:
         (lambda table: replaced(table, "name", pa.array(["who"] * len(table))), "something is missing"),
     ],
 )
-def test_rows_that_do_not_fit_together_are_refused(
+def test_inconsistent_rows_are_an_error(
     made: ModuleType, tmp_path: Path, change: Callable[[Any], Any], why: str
 ) -> None:
     path = tmp_path / "run.parquet"
@@ -807,7 +807,7 @@ def test_rows_that_do_not_fit_together_are_refused(
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_rows_in_another_order_written_by_another_program_are_loaded(made: ModuleType, tmp_path: Path) -> None:
+def test_rows_reordered_by_another_program_are_loaded(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     (slab,) = write(made, path, (3,), seconds=1)
     table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
@@ -824,7 +824,7 @@ def test_rows_in_another_order_written_by_another_program_are_loaded(made: Modul
     "text",
     ["{", "[" * 100_000, '{"program": "navsense"}', '{"program": "other"}', '{"program": "navsense", "epoch": 1.5}'],
 )
-def test_a_damaged_text_is_a_clear_error(made: ModuleType, tmp_path: Path, text: str) -> None:
+def test_damaged_text_is_an_error(made: ModuleType, tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.parquet"
     write(made, path, seconds=1)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"navsense": text}), path)
@@ -833,12 +833,12 @@ def test_a_damaged_text_is_a_clear_error(made: ModuleType, tmp_path: Path, text:
             look(path)
 
 
-def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: ModuleType, tmp_path: Path) -> None:
+def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.parquet", tmp_path / "bad.parquet"
     (slab,) = write(made, path, seconds=1)
     raw = path.read_bytes()
     footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
-    rng, said = random.Random(5), 0
+    rng, errors = random.Random(5), 0
     for _ in range(300):
         broken = bytearray(raw)
         start, stop = rng.choice(((4, footer), (footer, len(raw) - 4)))
@@ -848,7 +848,7 @@ def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: M
         try:
             found = ns.open(bad)
         except RecordingError as error:
-            said += "bad.parquet" in str(error)
+            errors += "bad.parquet" in str(error)
         else:
             if start < footer:
                 assert (
@@ -857,7 +857,7 @@ def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: M
                 )
         with contextlib.suppress(RecordingError):
             read_summary(bad)
-    assert said > 150
+    assert errors > 150
 
 
 @pytest.mark.parametrize(
@@ -873,7 +873,7 @@ def test_bytes_that_rot_never_give_wrong_numbers_nor_raise_anything_else(made: M
         ([2, 2], [2, 1], None),
     ],
 )
-def test_rows_are_put_run_after_run(run: list[int], runs: list[int], order: list[int] | None) -> None:
+def test_rows_are_ordered_by_run(run: list[int], runs: list[int], order: list[int] | None) -> None:
     numbers = np.array(run, dtype=np.int64)
     if order is None:
         with pytest.raises(DamagedError):
@@ -883,7 +883,7 @@ def test_rows_are_put_run_after_run(run: list[int], runs: list[int], order: list
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_the_command_line_writes_and_describes_tables(tmp_path: Path) -> None:
+def test_command_line_writes_and_describes_tables(tmp_path: Path) -> None:
     world = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
     path = tmp_path / "run.parquet"
     command = [sys.executable, "-m", "navsense"]

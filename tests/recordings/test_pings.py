@@ -50,39 +50,42 @@ def sheet(dialect: MessageDialect, count: int = 4, water: TrackMode = TrackMode.
     )
 
 
-def sea(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
+def make_world(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
     """Return a robot whose instruments have faults, and arrive late or not."""
     world = example_world(*named)
-    sensors = [dataclasses.replace(one, faults=Faults(scheduled=FAULTS), latency=latency) for one in world.sensors]
+    sensors = [
+        dataclasses.replace(sensor, faults=Faults(scheduled=FAULTS), latency=latency) for sensor in world.sensors
+    ]
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 
-def series(one: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
+def series(reading: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
     """Return what a reading says, what is true, and what is hidden but for the constant part of it, by row emitted."""
-    kinds = {"arrays": one.arrays, "ideal": one.ideal, "bias": one.bias, "fault": one.fault}
-    return {kind: {name: array[one.emitted] for name, array in named.items()} for kind, named in kinds.items()}
+    kinds = {"arrays": reading.arrays, "ideal": reading.ideal, "bias": reading.bias, "fault": reading.fault}
+    return {kind: {name: array[reading.emitted] for name, array in named.items()} for kind, named in kinds.items()}
 
 
-def unlike(found: ns.Reading, known: ns.Reading) -> list[str]:
+def find_differences(found: ns.Reading, known: ns.Reading) -> list[str]:
     """Return what is not the same in two readings, to the last bit."""
-    one, other = series(found), series(known)
-    wrong = [kind for kind in one if one[kind].keys() != other[kind].keys()]
+    actual, expected = series(found), series(known)
+    wrong = [kind for kind in actual if actual[kind].keys() != expected[kind].keys()]
     return wrong + [
         f"{kind} {name}"
-        for kind, named in other.items()
+        for kind, named in expected.items()
         for name, array in named.items()
-        if name not in one[kind] or (one[kind][name].shape, one[kind][name].tobytes()) != (array.shape, array.tobytes())
+        if name not in actual[kind]
+        or (actual[kind][name].shape, actual[kind][name].tobytes()) != (array.shape, array.tobytes())
     ]
 
 
 CASES = {
-    "own": sea(("dvl", sheet(MessageDialect.OWN))),
-    "uuv": sea(("dvl", sheet(MessageDialect.UUV))),
-    "dsros": sea(("dvl", sheet(MessageDialect.DSROS))),
-    "gz": sea(("dvl", sheet(MessageDialect.GZ))),
-    "late": sea(("dvl", sheet(MessageDialect.UUV)), latency=Latency(0.02)),
-    "beams": sea(("dvl", sheet(MessageDialect.OWN, 5))),
-    "fallback": sea(("dvl", sheet(MessageDialect.DSROS, water=TrackMode.FALLBACK))),
+    "own": make_world(("dvl", sheet(MessageDialect.OWN))),
+    "uuv": make_world(("dvl", sheet(MessageDialect.UUV))),
+    "dsros": make_world(("dvl", sheet(MessageDialect.DSROS))),
+    "gz": make_world(("dvl", sheet(MessageDialect.GZ))),
+    "late": make_world(("dvl", sheet(MessageDialect.UUV)), latency=Latency(0.02)),
+    "beams": make_world(("dvl", sheet(MessageDialect.OWN, 5))),
+    "fallback": make_world(("dvl", sheet(MessageDialect.DSROS, water=TrackMode.FALLBACK))),
 }
 
 
@@ -95,22 +98,22 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap", "REC-1:bag", "REC-1:convert")
-def test_all_that_it_tells_comes_back(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ping_message_round_trips_every_array(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readings, truth and hidden errors, by way of an array's format too, and where they come in many pieces."""
     known = ns.open(folder / "a.npz")[DVL]
-    told = known.emitted
-    assert not told.all()
-    assert all(np.isfinite(array[told]).any() for array in known.arrays.values())
+    published = known.emitted
+    assert not published.all()
+    assert all(np.isfinite(array[published]).any() for array in known.arrays.values())
     assert {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} < known.arrays.keys()
     assert {"beam_velocity", "beam_range"} == known.bias.keys() == known.turn_on_bias.keys()
-    assert set(np.unique(pack_fault_bits(known.fault)[told])) == {0.0, 2.0, 4.0, 16.0}
+    assert set(np.unique(pack_fault_bits(known.fault)[published])) == {0.0, 2.0, 4.0, 16.0}
     for name in MESSAGES:
-        assert unlike(ns.open(folder / name)[DVL], known) == [], name
-    made = convert(folder / "a.bag", tmp_path / "b.npz")
-    assert not [line for line in made.losses if DVL in line or "dvl" in line]
-    assert unlike(ns.open(tmp_path / "b.npz")[DVL], known) == []
+        assert find_differences(ns.open(folder / name)[DVL], known) == [], name
+    result = convert(folder / "a.bag", tmp_path / "b.npz")
+    assert not [line for line in result.losses if DVL in line or "dvl" in line]
+    assert find_differences(ns.open(tmp_path / "b.npz")[DVL], known) == []
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
-    assert unlike(ns.open(folder / "a.mcap")[DVL], known) == []
+    assert find_differences(ns.open(folder / "a.mcap")[DVL], known) == []
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -118,11 +121,11 @@ def test_arrays_without_message_fields_are_absent(folder: Path, tmp_path: Path) 
     known = ns.open(folder / "a.npz")[DVL]
     lost = convert(folder / "a.npz", tmp_path / "b.mcap").losses
     assert [line for line in lost if line.startswith(DVL) and " row" not in line] == [f"{DVL}: turn-on biases"]
-    assert unlike(ns.open(tmp_path / "b.mcap")[DVL], known) == []
+    assert find_differences(ns.open(tmp_path / "b.mcap")[DVL], known) == []
 
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
-def test_sensors_of_unlike_size_have_one_definition(tmp_path: Path) -> None:
+def test_sensors_of_different_size_share_one_definition(tmp_path: Path) -> None:
     """Programs that know one definition of a type read the messages of all."""
     other = dataclasses.replace(Adcp.example_spec(), cells=dataclasses.replace(Adcp.example_spec().cells, count=3))
     named = {"a": sheet(MessageDialect.OWN, 3), "b": sheet(MessageDialect.OWN), "c": Adcp.example_spec(), "d": other}
@@ -131,7 +134,7 @@ def test_sensors_of_unlike_size_have_one_definition(tmp_path: Path) -> None:
     known = ns.open(tmp_path / "a.npz")
     for name in MESSAGES:
         with AnyReader([tmp_path / name]) as reader:
-            heard = {one.topic: list[Any]() for one in reader.connections}
+            heard = {connection.topic: list[Any]() for connection in reader.connections}
             for one, _, data in reader.messages():
                 heard[one.topic].append(reader.deserialize(data, one.msgtype))
         for short in named:
@@ -144,7 +147,7 @@ def test_sensors_of_unlike_size_have_one_definition(tmp_path: Path) -> None:
                     assert found.tobytes() == np.ravel(expected[array][row]).tobytes(), (name, short, array)
 
 
-def recorded(path: Path, world: ns.World) -> ns.Reading:
+def record_reading(path: Path, world: ns.World) -> ns.Reading:
     """Return what an instrument tells in a run that is recorded too."""
     ns.record(world, path, DURATION, seed=SEED, epoch=EPOCH)
     return ns.simulate(world, DURATION, seed=SEED, epoch=EPOCH)[DVL]
@@ -152,11 +155,11 @@ def recorded(path: Path, world: ns.World) -> ns.Reading:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_without_it_the_messages_of_the_dialect_are_read(
+def test_dialect_messages_are_read_without_ping_messages(
     tmp_path: Path, made: ModuleType, dialect: MessageDialect
 ) -> None:
     """As other programs send them: what they have, and as they have it."""
-    known = recorded(tmp_path / "a.mcap", CASES[dialect.value])
+    known = record_reading(tmp_path / "a.mcap", CASES[dialect.value])
     rows = known.emitted
     found = ns.open(made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", lambda topic, _: "_ping" in topic))[DVL]
     assert not {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} & found.arrays.keys()
@@ -171,11 +174,11 @@ def test_without_it_the_messages_of_the_dialect_are_read(
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_where_some_of_it_were_lost_the_dialect_says_the_rest(
+def test_lost_ping_messages_are_replaced_by_dialect_messages(
     tmp_path: Path, made: ModuleType, dialect: MessageDialect
 ) -> None:
     """Rows without it are those of a recording that has none of it, and NaN where that has no such array."""
-    known = recorded(tmp_path / "a.mcap", CASES[dialect.value])
+    known = record_reading(tmp_path / "a.mcap", CASES[dialect.value])
     lost = (2, 5)
 
     def is_gone(topic: str, place: int) -> bool:
@@ -206,8 +209,8 @@ def pinged(bag: Path) -> tuple[list[str], Iterable[str]]:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
-    known = recorded(tmp_path / "a.bag", CASES[dialect.value])
+def test_bag_without_metadata_is_read(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
+    known = record_reading(tmp_path / "a.bag", CASES[dialect.value])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
     names, lost = pinged(bag)
     assert names == ["dvl"]
@@ -219,9 +222,9 @@ def test_a_bag_without_metadata(tmp_path: Path, made: ModuleType, dialect: Messa
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_unknown_beams(tmp_path: Path, made: ModuleType) -> None:
+def test_beams_of_unknown_direction_are_reported(tmp_path: Path, made: ModuleType) -> None:
     """Of a fifth the dialect's message does not say where it looks; what stands beside it is named as not read."""
-    known = recorded(tmp_path / "a.bag", CASES["beams"])
+    known = record_reading(tmp_path / "a.bag", CASES["beams"])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
     names, lost = pinged(bag)
     assert names == ["dvl"]

@@ -39,13 +39,13 @@ STORE = get_typestore(Stores.ROS2_HUMBLE)
 START = 1_700_000_000 * 10**9
 
 
-def sent(path: Path) -> list[Sent]:
+def read_messages(path: Path) -> list[Sent]:
     """Return the messages of a file in order of time."""
     with path.open("rb") as file:
         return list(make_reader(file).iter_messages())
 
 
-def read(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
+def read_dataset(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
     """Return the readings and the truth of a recording, and what is left out of them."""
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
@@ -57,23 +57,23 @@ def read(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording of an IMU whose clock drifts and jitters, read at once or late."""
     world = example_world(("imu", Imu.example_spec()))
-    sensors = tuple(dataclasses.replace(one, latency=LATENCIES[request.param]) for one in world.sensors)
+    sensors = tuple(dataclasses.replace(sensor, latency=LATENCIES[request.param]) for sensor in world.sensors)
     path = tmp_path_factory.mktemp("others") / "whole.mcap"
     ns.record(dataclasses.replace(world, sensors=sensors), path, 1.0, seed=3, epoch=1000)
     return path
 
 
-def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
+def expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
     """Return what is read of a reading of which one message was lost, of that series."""
     if series == "reading":
-        keep = np.arange(whole.time.size) != row
+        keep = np.arange(reading.time.size) != row
         return {
-            "time": whole.time[keep],
-            "clock_error": whole.clock_error[keep],
-            "arrival": whole.arrival[keep],
-            **{part: {k: a[keep] for k, a in getattr(whole, part).items()} for part in ARRAY_GROUPS},
+            "time": reading.time[keep],
+            "clock_error": reading.clock_error[keep],
+            "arrival": reading.arrival[keep],
+            **{part: {k: a[keep] for k, a in getattr(reading, part).items()} for part in ARRAY_GROUPS},
         }
-    found = {name: getattr(whole, name) for name in ("time", "clock_error", "arrival", *ARRAY_GROUPS)}
+    found = {name: getattr(reading, name) for name in ("time", "clock_error", "arrival", *ARRAY_GROUPS)}
     part = {"ideal": "ideal", "bias": "bias"}[series]
     found[part] = {key: array.copy() for key, array in found[part].items()}
     for array in found[part].values():
@@ -83,40 +83,40 @@ def expected(whole: Reading, row: int, series: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_a_lost_message_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
-    rows = sent(recorded)
-    whole = read(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
+def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
+    rows = read_messages(recorded)
+    complete = read_dataset(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
     for series, topic in (("reading", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
         own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
-        assert len(own) == whole.time.size
-        for row in (0, 57, whole.time.size - 1):
+        assert len(own) == complete.time.size
+        for row in (0, 57, complete.time.size - 1):
             gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded)
             path = gone if suffix == ".mcap" else convert(gone, tmp_path / f"{series}{row}{suffix}").path
-            readings, _, left = read(path)
-            for name, value in expected(whole, row, series).items():
+            readings, _, left = read_dataset(path)
+            for name, value in expected(complete, row, series).items():
                 assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
             said = [note for note in left if "has no message for some messages of" in note]
             assert len(said) == (series != "reading")
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
-def test_a_lost_message_of_truth_costs_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
-    rows = sent(recorded)
-    whole = read(recorded)[1]["robot::base"]
+def test_lost_truth_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
+    rows = read_messages(recorded)
+    complete = read_dataset(recorded)[1]["robot::base"]
     own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
     gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
-    truth = read(gone)[1]["robot::base"]
+    truth = read_dataset(gone)[1]["robot::base"]
     for name in ("time", "position", "orientation", "velocity", "angular_velocity"):
-        assert is_identical(getattr(truth, name), getattr(whole, name))
+        assert is_identical(getattr(truth, name), getattr(complete, name))
     for name in ("acceleration", "angular_acceleration"):
-        kept = getattr(whole, name).copy()
+        kept = getattr(complete, name).copy()
         kept[7] = np.nan
         assert is_identical(getattr(truth, name), kept)
     poses = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == LINK]
     gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
-    truth = read(gone)[1]["robot::base"]
-    assert is_identical(truth.acceleration, np.delete(whole.acceleration, 7, axis=0))
-    assert is_identical(truth.time, np.delete(whole.time, 7))
+    truth = read_dataset(gone)[1]["robot::base"]
+    assert is_identical(truth.acceleration, np.delete(complete.acceleration, 7, axis=0))
+    assert is_identical(truth.time, np.delete(complete.time, 7))
 
 
 def column(name: str) -> TopicBuffer:
@@ -128,7 +128,7 @@ def column(name: str) -> TopicBuffer:
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("instants", [True, False])
 @pytest.mark.parametrize("size", [1, 3, 40, 1000])
-def test_pairs_do_not_depend_on_where_a_recording_is_cut(instants: bool, size: int) -> None:
+def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int) -> None:
     rng = np.random.default_rng((size, instants))
     stamp = 5 + np.cumsum(rng.integers(1, 9, 300))
     has = rng.random((3, 300)) > 0.1
@@ -165,10 +165,10 @@ SUMMARIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", SUMMARIES.values(), ids=SUMMARIES)
-def test_summaries_that_leave_things_out(
+def test_incomplete_mcap_summaries_are_read(
     made: ModuleType, recorded: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    path = made.written(tmp_path / "short.mcap", sent(recorded), recorded, **options)
+    path = made.written(tmp_path / "short.mcap", read_messages(recorded), recorded, **options)
     with open_messages(path) as found, open_messages(recorded) as known:
         assert {line.key for line in found.channels} == {line.key for line in known.channels}
     check_alike(path, recorded)
@@ -176,13 +176,13 @@ def test_summaries_that_leave_things_out(
 
 def check_alike(path: Path, known: Path) -> None:
     """Hold what is read of two recordings against each other, bit for bit."""
-    found, wanted = read(path), read(known)
+    found, wanted = read_dataset(path), read_dataset(known)
     assert found[2] == wanted[2]
     for there, here in zip(found[:2], wanted[:2], strict=True):
         assert there.keys() == here.keys()
         assert here
-        for name, one in here.items():
-            assert is_identical(vars(there[name]), vars(one)), name
+        for name, reading in here.items():
+            assert is_identical(vars(there[name]), vars(reading)), name
 
 
 def orders(rows: list[Sent]) -> dict[str, list[int]]:
@@ -196,7 +196,7 @@ def orders(rows: list[Sent]) -> dict[str, list[int]]:
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", [{"chunk_size": 4000}, {"chunk_size": 10**7}, {"use_chunking": False}])
 @pytest.mark.parametrize("order", ["near", "topics", "backwards"])
-def test_messages_in_any_order(
+def test_messages_may_be_in_any_order(
     made: ModuleType,
     recorded: Path,
     tmp_path: Path,
@@ -205,7 +205,7 @@ def test_messages_in_any_order(
     options: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", 6000)
-    rows = sent(recorded)
+    rows = read_messages(recorded)
     path = made.written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
     check_alike(path, recorded)
     with open_messages(path) as source:
@@ -214,20 +214,20 @@ def test_messages_in_any_order(
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_disorder_that_does_not_fit_into_memory(
+def test_disorder_beyond_the_memory_limit_is_an_error(
     made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_reader, "MAX_HELD_BYTES", 150_000)
-    rows = sent(recorded)
+    rows = read_messages(recorded)
     made.written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
     check_alike(tmp_path / "near.mcap", recorded)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
     path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
     with pytest.raises(RecordingError, match=r"strewn\.mcap .* mcap sort"):
-        read(path)
+        read_dataset(path)
 
 
-def made(kind: str, value: float, time: int) -> bytes:
+def serialise(kind: str, value: float, time: int) -> bytes:
     """Return a message of a pressure or a temperature, as rosbags serialises it."""
     types = STORE.types
     stamp = types["builtin_interfaces/msg/Time"](time // 10**9, time % 10**9)
@@ -238,23 +238,23 @@ def made(kind: str, value: float, time: int) -> bytes:
 PRESSURE, TEMPERATURE, FIELD = "FluidPressure", "Temperature", "MagneticField"
 
 
-def theirs(
-    path: Path, said: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
+def write_messages(
+    path: Path, messages: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
 ) -> Path:
     """Write messages, (topic, type, bytes), 0.1 s apart; `None` as bytes for a message that says when it is."""
     with path.open("wb") as file:
         writer = Writer(file)
         writer.start("ros2", "elsewhere")
         channels: dict[tuple[str, str], int] = {}
-        for i, (topic, short, data) in enumerate(said):
+        for i, (topic, short, data) in enumerate(messages):
             time = START + i * 10**8
             kind = f"sensor_msgs/msg/{short}"
             if (topic, short) not in channels:
                 definition = STORE.generate_msgdef(kind, ros_version=2)[0] if short not in empty else own
                 schema = writer.register_schema(kind, "ros2msg", definition.encode())
                 channels[topic, short] = writer.register_channel(topic, "cdr", schema)
-            whole = made(kind, float(i), time) if data is None else data
-            writer.add_message(channels[topic, short], time, whole, time)
+            complete = serialise(kind, float(i), time) if data is None else data
+            writer.add_message(channels[topic, short], time, complete, time)
         writer.finish()  # type: ignore[no-untyped-call]
     return path
 
@@ -262,13 +262,13 @@ def theirs(
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
 @pytest.mark.parametrize("first", [PRESSURE, TEMPERATURE])
 @pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
-def test_a_topic_of_two_types(tmp_path: Path, first: str, suffix: str) -> None:
+def test_topic_with_two_types(tmp_path: Path, first: str, suffix: str) -> None:
     second = TEMPERATURE if first == PRESSURE else PRESSURE
-    said = [("/p", first, None)] * 5 + [("/p", second, None)] * 5
-    path = theirs(tmp_path / "two.mcap", said)
+    messages = [("/p", first, None)] * 5 + [("/p", second, None)] * 5
+    path = write_messages(tmp_path / "two.mcap", messages)
     if suffix != ".mcap":
         path = convert(path, tmp_path / f"other{suffix}").path
-    readings, _, left = read(path)
+    readings, _, left = read_dataset(path)
     values = readings["p"].arrays["pressure"].ravel().tolist()
     assert values == [float(i) for i in (range(5) if first == PRESSURE else range(5, 10))]
     assert left == ["topic /p of type sensor_msgs/msg/Temperature is not read"]
@@ -276,25 +276,25 @@ def test_a_topic_of_two_types(tmp_path: Path, first: str, suffix: str) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
-def test_topics_without_a_slash(tmp_path: Path, suffix: str) -> None:
+def test_topics_without_leading_slash(tmp_path: Path, suffix: str) -> None:
     topics = ["a/p", "/a/p", "b", "/"]
-    path = theirs(tmp_path / "bare.mcap", [(topic, PRESSURE, None) for topic in topics for _ in range(2)])
+    path = write_messages(tmp_path / "bare.mcap", [(topic, PRESSURE, None) for topic in topics for _ in range(2)])
     if suffix != ".mcap":
         path = convert(path, tmp_path / f"other{suffix}").path
-    readings, _, left = read(path)
+    readings, _, left = read_dataset(path)
     values = {name: one.arrays["pressure"].ravel().tolist() for name, one in readings.items()}
     assert values == {"a::p_": [0.0, 1.0], "a::p": [2.0, 3.0], "b": [4.0, 5.0], "topic": [6.0, 7.0]}
     assert left == []
-    kept = ns.open(convert(path, tmp_path / "kept.npz").path)
-    assert kept.readings.keys() == readings.keys()
+    loaded = ns.open(convert(path, tmp_path / "kept.npz").path)
+    assert loaded.readings.keys() == readings.keys()
 
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("place", [0, 2, 5])
-def test_a_message_without_bytes(tmp_path: Path, place: int) -> None:
-    said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None)] * 6
-    said[place] = ("/p", PRESSURE, b"")
-    readings, _, left = read(theirs(tmp_path / "empty.mcap", [*said, ("/q", PRESSURE, b"")]))
+def test_empty_message_is_read(tmp_path: Path, place: int) -> None:
+    messages: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None)] * 6
+    messages[place] = ("/p", PRESSURE, b"")
+    readings, _, left = read_dataset(write_messages(tmp_path / "empty.mcap", [*messages, ("/q", PRESSURE, b"")]))
     assert readings.keys() == {"p"}
     assert readings["p"].arrays["pressure"].ravel().tolist() == [float(i) for i in range(6) if i != place]
     assert left[-1] == "topic /p: 1 message without any bytes"
@@ -305,10 +305,10 @@ DEFINITIONS = {"empty": "", "of itself": "sensor_msgs/MagneticField again\n", "n
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("own", DEFINITIONS.values(), ids=DEFINITIONS)
-def test_a_type_that_is_not_defined(tmp_path: Path, own: str) -> None:
-    said: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None), ("/m", FIELD, b"\0\1\0\0" + bytes(100))]
-    path = theirs(tmp_path / "odd.mcap", said * 3, (FIELD,), own)
-    readings, _, left = read(path)
+def test_undefined_type_is_reported(tmp_path: Path, own: str) -> None:
+    messages: list[tuple[str, str, bytes | None]] = [("/p", PRESSURE, None), ("/m", FIELD, b"\0\1\0\0" + bytes(100))]
+    path = write_messages(tmp_path / "odd.mcap", messages * 3, (FIELD,), own)
+    readings, _, left = read_dataset(path)
     assert readings["p"].time.size == 3
     assert left == ["topic /m of type sensor_msgs/msg/MagneticField is not read"]
     if own == DEFINITIONS["of itself"]:

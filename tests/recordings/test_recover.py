@@ -56,7 +56,7 @@ def chunk_ends(path: Path) -> list[int]:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_the_index_of_messages_that_came_out_of_order_is_in_order(small: Path, tmp_path: Path) -> None:
+def test_recovered_message_index_is_sorted(small: Path, tmp_path: Path) -> None:
     mixed, out = tmp_path / "mixed.mcap", tmp_path / "out.mcap"
     logs = [5, 3, 9, 3, 0]
     with mixed.open("wb") as file:
@@ -79,7 +79,7 @@ def test_the_index_of_messages_that_came_out_of_order_is_in_order(small: Path, t
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_a_whole_recording_is_recovered_whole(small: Path, tmp_path: Path) -> None:
+def test_complete_recording_is_recovered_completely(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.mcap"
     summary = recover_mcap(small, out)
     assert summary.complete
@@ -91,12 +91,12 @@ def test_a_whole_recording_is_recovered_whole(small: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_cut_anywhere_all_whole_chunks_are_recovered(small: Path, tmp_path: Path) -> None:
+def test_truncated_recording_keeps_all_complete_chunks(small: Path, tmp_path: Path) -> None:
     raw, ends = small.read_bytes(), chunk_ends(small)
-    whole = contents(small)
+    complete = contents(small)
     by_chunk = {0: 0}
     for count, end in enumerate(ends, 1):
-        by_chunk[count] = sum(1 for m in whole if m[0] == "/imu" and m[3] < (count - 1) * 10**9)
+        by_chunk[count] = sum(1 for m in complete if m[0] == "/imu" and m[3] < (count - 1) * 10**9)
         assert end
     cut, out = tmp_path / "cut.mcap", tmp_path / "out.mcap"
     rng = random.Random(20)
@@ -112,18 +112,18 @@ def test_cut_anywhere_all_whole_chunks_are_recovered(small: Path, tmp_path: Path
             continue
         got = contents(out)
         assert summary.chunks == count
-        assert got == whole[: len(got)]
+        assert got == complete[: len(got)]
         assert sum(1 for m in got if m[0] == "/imu") == by_chunk[count]
         assert summary.messages == len(got)
         with pytest.raises(RecordingError, match="navsense recover"):
             read_summary(cut)
 
 
-def test_bytes_that_rot_never_raise_anything_else(small: Path, tmp_path: Path) -> None:
+def test_corrupt_bytes_raise_only_recording_errors(small: Path, tmp_path: Path) -> None:
     raw = small.read_bytes()
     rng = random.Random(3)
     bad, out = tmp_path / "bad.mcap", tmp_path / "out.mcap"
-    said: list[str] = []
+    errors: list[str] = []
     for _ in range(200):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
@@ -134,9 +134,9 @@ def test_bytes_that_rot_never_raise_anything_else(small: Path, tmp_path: Path) -
             try:
                 look()
             except NavsenseError as error:
-                said.append(str(error))
-    assert len(said) > 20
-    assert all(str(bad) in text for text in said)
+                errors.append(str(error))
+    assert len(errors) > 20
+    assert all(str(bad) in text for text in errors)
 
 
 CHILD = """
@@ -174,7 +174,7 @@ def test_killed_writer_keeps_all_complete_chunks(made: ModuleType, tmp_path: Pat
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleType, tmp_path: Path) -> None:
+def test_full_disk_is_an_error_and_keeps_complete_chunks(made: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1e4))
@@ -197,7 +197,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_all_whole_chunks(made: ModuleTy
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_disk_without_space_names_the_remedy(made: ModuleType, tmp_path: Path) -> None:
+def test_full_disk_error_has_a_remedy(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     path.symlink_to("/dev/full")
     with pytest.raises(RecordingError, match=r"no space.*free some space"):
@@ -248,7 +248,7 @@ def test_invalid_recording_is_an_error(small: Path, tmp_path: Path) -> None:
     assert recovered_name("a/run.part") == Path("a/run.part-recovered.mcap")
 
 
-def test_recovering_touches_no_file_but_its_output(small: Path, tmp_path: Path) -> None:
+def test_recovery_changes_only_its_output(small: Path, tmp_path: Path) -> None:
     out, part, other = tmp_path / "out.mcap", tmp_path / "out.mcap.part", tmp_path / "out.part"
     part.write_bytes(small.read_bytes())
     other.write_text("somebody's")
@@ -294,7 +294,7 @@ def test_recovery_of_an_archive_is_an_error(made: ModuleType, tmp_path: Path) ->
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_a_pipe_is_no_recording(small: Path, tmp_path: Path) -> None:
+def test_pipe_is_rejected_as_recording(small: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.mcap"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a device, a pipe"):
@@ -330,7 +330,7 @@ def test_times_are_printed_exactly(stamp: int, text: str) -> None:
         ("seed", "7", "seed 7"),
     ],
 )
-def test_the_headline_is_in_words(key: str, value: str, text: str) -> None:
+def test_headline_is_readable_text(key: str, value: str, text: str) -> None:
     assert format_metadata_item(key, value) == text
 
 
@@ -355,7 +355,7 @@ def test_info_of_a_recording(made: ModuleType, small: Path) -> None:
         read_summary(small.with_name("none.mcap"))
 
 
-def test_an_empty_recording_is_whole(made: ModuleType, tmp_path: Path) -> None:
+def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     recordings.open_writer(path, recordings.RecordingHeader(made.world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]

@@ -84,28 +84,28 @@ def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
     return found
 
 
-def read(path: Path, *, whole: bool = False) -> dict[str, list[tuple[int, Any]]]:
+def read_messages(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any]]]:
     """Return (time, message) by topic, by the definitions in the bag alone; `whole` with what it says of itself."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with AnyReader([path if path.suffix == ".bag" else path.parent]) as reader:
         for connection, time, data in reader.messages():
-            if whole or connection.topic != METADATA_TOPIC:
+            if complete or connection.topic != METADATA_TOPIC:
                 found.setdefault(connection.topic, []).append((time, reader.deserialize(data, connection.msgtype)))
     return found
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a message as lists and numbers; the number that only ROS 1 gives a header is left out."""
     if dataclasses.is_dataclass(value):
         names = [part.name for part in dataclasses.fields(value) if part.name not in ("seq", "__msgtype__")]
-        return {name: plain(getattr(value, name)) for name in names}
+        return {name: to_plain(getattr(value, name)) for name in names}
     if isinstance(value, np.ndarray):
         return [repr(one) for one in value.tolist()]
-    return [plain(one) for one in value] if isinstance(value, list) else repr(value)
+    return [to_plain(one) for one in value] if isinstance(value, list) else repr(value)
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros2_bags_have_the_bytes_of_the_mcap_recording(recorded: Path) -> None:
+def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
     expected = raw(recorded / "run.mcap")
     found: dict[str, list[tuple[int, bytes]]] = {}
     with Reader2(recorded / "run") as reader:
@@ -116,11 +116,13 @@ def test_ros2_bags_have_the_bytes_of_the_mcap_recording(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros1_bags_say_the_same_and_number_it(recorded: Path) -> None:
-    found, expected = read(recorded / "run.bag"), read(recorded / "run" / "run.db3")
+def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
+    found, expected = read_messages(recorded / "run.bag"), read_messages(recorded / "run" / "run.db3")
     assert set(found) == set(expected)
     for topic, messages in expected.items():
-        assert [(time, plain(one)) for time, one in found[topic]] == [(time, plain(one)) for time, one in messages]
+        assert [(time, to_plain(one)) for time, one in found[topic]] == [
+            (time, to_plain(one)) for time, one in messages
+        ]
         if hasattr(found[topic][0][1], "header"):
             assert [one.header.seq for _, one in found[topic]] == list(range(len(messages)))
 
@@ -139,7 +141,7 @@ def test_static_transforms_are_latched(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_database_of_ros2_is_sound(recorded: Path) -> None:
+def test_ros2_database_passes_the_integrity_check(recorded: Path) -> None:
     with contextlib.closing(sqlite3.connect(recorded / "run" / "run.db3")) as found:
         assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert found.execute("SELECT count(*) FROM messages").fetchone() == (3 * 530 + 1,)
@@ -167,9 +169,9 @@ def by_ros(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
 
 
 @pytest.mark.requirement("REC-1:bag", "CLK-5")
-def test_ros1_itself_reads_them(recorded: Path) -> None:
+def test_ros1_reads_the_bags(recorded: Path) -> None:
     kinds, found = by_ros(recorded / "run.bag")
-    expected = read(recorded / "run.bag", whole=True)
+    expected = read_messages(recorded / "run.bag", complete=True)
     assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
     assert kinds["/imu"] == ["sensor_msgs/Imu", 300]
     for topic, messages in expected.items():
@@ -187,7 +189,7 @@ def test_rosbag_info_lists_every_topic(recorded: Path) -> None:
     command = ["/usr/bin/rosbag", "info", "--yaml", str(recorded / "run.bag")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = {line.split()[-1] for line in ran.stdout.splitlines() if "topic:" in line}
-    assert listed == set(read(recorded / "run.bag", whole=True))
+    assert listed == set(read_messages(recorded / "run.bag", complete=True))
     assert "indexed: True" in ran.stdout
 
 
@@ -218,7 +220,7 @@ def doppler(dialect: MessageDialect) -> World:
     made = example_world(("dvl", sheet), *sonars)
     topics = {"robot::arm::dvl": "/dvl/dvl", **{f"robot::arm::sonar{i}": f"/dvl/dvl_sonar{i}" for i in range(4)}}
     return dataclasses.replace(
-        made, sensors=tuple(dataclasses.replace(one, topic=topics[one.name]) for one in made.sensors)
+        made, sensors=tuple(dataclasses.replace(sensor, topic=topics[sensor.name]) for sensor in made.sensors)
     )
 
 
@@ -233,13 +235,13 @@ def dive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
-def test_dopplers_are_in_both_bags_with_the_sums_of_ros(dive: tuple[MessageDialect, Path]) -> None:
+def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[MessageDialect, Path]) -> None:
     dialect, folder = dive
     sums = dict(line.split(",")[:2] for line in ORACLES.read_text(encoding="utf-8").splitlines()[1:])
     noetic = get_typestore(Stores.ROS1_NOETIC)
     expected = raw(folder / "dive.mcap")
     with Reader1(folder / "dive.bag") as reader:
-        found = {one.topic: one for one in reader.connections}
+        found = {connection.topic: connection for connection in reader.connections}
     for topic, kind in TABLES[dialect].items():
         full = kind.replace("/", "/msg/")
         assert found[topic].msgtype == full
@@ -247,16 +249,16 @@ def test_dopplers_are_in_both_bags_with_the_sums_of_ros(dive: tuple[MessageDiale
         assert found[topic].digest == known
         assert found[topic].msgcount == len(expected[topic]) > 0
     assert set(found) == {*expected, METADATA_TOPIC}
-    old, new = read(folder / "dive.bag"), read(folder / "dive" / "dive.db3")
+    old, new = read_messages(folder / "dive.bag"), read_messages(folder / "dive" / "dive.db3")
     for topic in TABLES[dialect]:
-        assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in new[topic]]
+        assert [(t, to_plain(one)) for t, one in old[topic]] == [(t, to_plain(one)) for t, one in new[topic]]
     with Reader2(folder / "dive") as reader:
-        hashes = {one.topic: one.digest for one in reader.connections}
-    assert all(one.startswith("RIHS01_") for one in hashes.values())
+        hashes = {connection.topic: connection.digest for connection in reader.connections}
+    assert all(value.startswith("RIHS01_") for value in hashes.values())
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
-def test_ros1_itself_lists_the_documented_topics(dive: tuple[MessageDialect, Path]) -> None:
+def test_ros1_lists_the_documented_topics(dive: tuple[MessageDialect, Path]) -> None:
     dialect, folder = dive
     kinds, found = by_ros(folder / "dive.bag")
     for topic, kind in TABLES[dialect].items():
@@ -268,15 +270,15 @@ KINDS = (AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat, Range)
 
 
 @pytest.mark.requirement("REC-1:bag", "ALT-4", "PRS-1", "NAV-1")
-def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> None:
+def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None:
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
     ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
     expected = raw(outputs[2])
-    old, new = read(outputs[0]), read(recordings.data_path(outputs[1]))
+    old, new = read_messages(outputs[0]), read_messages(recordings.data_path(outputs[1]))
     assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
     for topic, messages in new.items():
-        assert [(t, plain(one)) for t, one in old[topic]] == [(t, plain(one)) for t, one in messages]
+        assert [(t, to_plain(one)) for t, one in old[topic]] == [(t, to_plain(one)) for t, one in messages]
     run = ns.simulate(world, 1.0, seed=5, epoch=1000)
     for suffix in SUFFIXES:
         run.save(tmp_path / f"saved{suffix}", ros="humble")
@@ -287,7 +289,7 @@ def test_every_sensor_is_in_both_bags_and_saved_as_streamed(tmp_path: Path) -> N
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -> None:
+def test_bag_time_includes_the_latency(made: ModuleType, tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     late = dataclasses.replace(world.sensors[0], latency=Latency(fixed=0.2, mean=0.05, stddev=0.02))
     world = dataclasses.replace(world, sensors=(late,))
@@ -295,20 +297,22 @@ def test_a_latency_is_in_the_time_of_the_bag(made: ModuleType, tmp_path: Path) -
     part = ns.simulate(world, 1.0, seed=5, epoch=1000)["robot::arm::imu"]
     arrival = 1000 * 10**9 + np.rint(part.arrival * 1e9).astype(np.int64)
     for path in (tmp_path / "run.bag", tmp_path / "run" / "run.db3"):
-        times = [time for time, _ in read(path)[late.topic if late.topic.startswith("/") else "/" + late.topic]]
+        times = [
+            time for time, _ in read_messages(path)[late.topic if late.topic.startswith("/") else "/" + late.topic]
+        ]
         assert times == sorted(arrival[part.emitted].tolist())
     assert part.arrival[part.emitted].min() > 0.2
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
+def test_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
     """Readers of ROS 1 reject the time 0: messages at 0 are recorded at 1 ns, and their stamps stay 0."""
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[:] = 0.0
     for name in ("run.bag", "run.db3"):
         with recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
             writer.write(slab)
-    old, new = read(tmp_path / "run.bag"), read(tmp_path / "run" / "run.db3")
+    old, new = read_messages(tmp_path / "run.bag"), read_messages(tmp_path / "run" / "run.db3")
     assert old.keys() - {"/navsense/recording"} == new.keys()
     assert all(len(old[topic]) == len(new[topic]) for topic in new)
     with Reader1(tmp_path / "run.bag") as bag:
@@ -318,7 +322,7 @@ def test_a_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> No
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_a_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleType, tmp_path: Path) -> None:
+def test_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleType, tmp_path: Path) -> None:
     world = made.world()
     behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
     world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
@@ -330,7 +334,7 @@ def test_a_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleT
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("error", [-1.5, -1.000000001])
-def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path: Path, error: float) -> None:
+def test_negative_stamp_in_a_ros1_bag_is_an_error(made: ModuleType, tmp_path: Path, error: float) -> None:
     slab = made.slab(1, 0)
     slab.readings[made.IMU].clock_error[0] = error - 1.0
     path = tmp_path / "run.bag"
@@ -340,12 +344,12 @@ def test_ros1_has_no_stamp_of_a_clock_that_is_behind(made: ModuleType, tmp_path:
     with pytest.raises(RecordingError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
         writer.write(dataclasses.replace(slab, readings={made.IMU: shifted}, truth={}))
     writer.close()
-    assert len(read(path)["/imu"]) == 100
+    assert len(read_messages(path)["/imu"]) == 100
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_stamp_that_does_not_fit_leaves_the_slabs_before_it(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     slab = made.slab(1, EPOCH)
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / f"run{suffix}"
@@ -356,13 +360,13 @@ def test_a_stamp_that_does_not_fit_leaves_the_slabs_before_it(made: ModuleType, 
     ):
         writer.write(made.slab(0, EPOCH))
         writer.write(slab)
-    found = read(recordings.data_path(path))
+    found = read_messages(recordings.data_path(path))
     assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
     head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
     file = write(made, path, 1)
@@ -374,7 +378,7 @@ def test_an_error_elsewhere_keeps_the_slabs_before_it(made: ModuleType, tmp_path
         writer.write(made.slab(0, EPOCH))
         writer.write(made.slab(1, EPOCH))
         raise RuntimeError("elsewhere")
-    assert len(read(file)["/imu"]) == 200
+    assert len(read_messages(file)["/imu"]) == 200
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(RecordingError, match="already failed"):
         writer.write(made.slab(0))
@@ -393,16 +397,16 @@ def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suff
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
+def test_interrupt_within_a_slice_leaves_complete_slices(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    calls, kept = [], rosbag_writer.PendingBag._write
+    calls, original = [], rosbag_writer.PendingBag._write
 
     def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        kept(bag, blocks)
+        original(bag, blocks)
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     path = tmp_path / f"run{suffix}"
@@ -412,17 +416,17 @@ def test_an_interrupt_inside_a_slab_leaves_whole_slabs(
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
             writer.write(made.slab(second, EPOCH))
-    found = read(recordings.data_path(path))
+    found = read_messages(recordings.data_path(path))
     seconds, rest = divmod(len(found["/imu"]), 100)
     assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
     assert seconds in (3, 4)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_interrupt_while_it_is_begun_leaves_nothing(
+def test_interrupt_on_open_leaves_no_file(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
-    held, kept = threading.Event(), rosbag_writer.PendingBag._write
+    held, original = threading.Event(), rosbag_writer.PendingBag._write
 
     def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         main = threading.main_thread().ident or 0
@@ -430,7 +434,7 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
         # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
         while not held.wait(0.05):
             signal.pthread_kill(main, signal.SIGUSR1)
-        kept(bag, blocks)
+        original(bag, blocks)
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
@@ -448,7 +452,7 @@ def test_an_interrupt_while_it_is_begun_leaves_nothing(
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_the_causes_that_sqlite_gives_have_their_remedies(made: ModuleType, tmp_path: Path) -> None:
+def test_sqlite_errors_have_remedies(made: ModuleType, tmp_path: Path) -> None:
     for code, words in ((sqlite3.SQLITE_FULL, "no space left"), (sqlite3.SQLITE_READONLY, "read-only")):
         error = sqlite3.OperationalError("said by SQLite")
         error.sqlite_errorcode = code
@@ -517,7 +521,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
     write(made, path, 2)
-    assert len(read(file)["/imu"]) == 200
+    assert len(read_messages(file)["/imu"]) == 200
     (tmp_path / "swim").write_text("a file")
     with pytest.raises(RecordingError, match="something else"):
         recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingHeader(made.world(), epoch=EPOCH))
@@ -526,14 +530,14 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
-def test_names_that_sqlite_takes_for_something_else(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_names_with_a_special_meaning_in_sqlite(made: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"SQLite.*another name"):
         recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), epoch=EPOCH))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_poses_of_two_kinds_and_topics_of_ones_own(made: ModuleType, tmp_path: Path) -> None:
+def test_two_pose_types_and_custom_topics(made: ModuleType, tmp_path: Path) -> None:
     world = made.world()
     other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
     world = dataclasses.replace(world, models=(world.models[0], other))
@@ -544,7 +548,7 @@ def test_poses_of_two_kinds_and_topics_of_ones_own(made: ModuleType, tmp_path: P
             tmp_path / f"run{suffix}", recordings.RecordingHeader(world, epoch=EPOCH, duration=1.0)
         ) as writer:
             writer.write(slab)
-        found = read(recordings.data_path(tmp_path / f"run{suffix}"))
+        found = read_messages(recordings.data_path(tmp_path / f"run{suffix}"))
         frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
         assert frames == {"rov::base": 50, "dock::pier": 20}
 
@@ -565,9 +569,7 @@ def test_dropped_samples_have_no_message(made: ModuleType, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("where", "name"), [(".", "run"), (".", "run.db3"), (".", "run/run.db3"), ("run", "run.db3")])
-def test_info_of_a_bag_of_ros2_by_any_name(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
-) -> None:
+def test_info_of_a_ros2_bag_by_any_path(recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str) -> None:
     monkeypatch.chdir(recorded / where)
     assert read_summary(name).entries == read_summary(recorded / "run").entries
 
@@ -584,9 +586,9 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
         ros = "humble" if path == "run.bag" else "jazzy"
         assert dict(found.metadata) == {**expected.metadata, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
-    whole = (recorded / "run.bag").read_bytes()
-    for size in (0, 10, 5000, len(whole) // 2, len(whole) - 10):
-        (tmp_path / "cut.bag").write_bytes(whole[:size])
+    complete = (recorded / "run.bag").read_bytes()
+    for size in (0, 10, 5000, len(complete) // 2, len(complete) - 10):
+        (tmp_path / "cut.bag").write_bytes(complete[:size])
         with pytest.raises(RecordingError, match=r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag"):
             read_summary(tmp_path / "cut.bag")
     (tmp_path / "bad.db3").write_bytes(b"no database")
@@ -603,7 +605,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_the_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
+def test_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
     world = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
     command = [sys.executable, "-m", "navsense"]
     outputs = ["-o", str(tmp_path / "run.bag"), "-o", str(tmp_path / "run.db3")]
@@ -628,7 +630,7 @@ def test_the_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
     assert "--epoch" in refused.stderr
 
 
-def test_definitions_in_a_bag_are_read_by_their_text(recorded: Path) -> None:
+def test_definitions_in_a_bag_are_parsed(recorded: Path) -> None:
     with Reader1(recorded / "run.bag") as reader:
         assert METADATA_TOPIC in {connection.topic for connection in reader.connections}
         for connection in reader.connections:

@@ -85,13 +85,13 @@ def reachable(kind: Any, found: set[type]) -> set[type]:
     if is_stored and kind not in found:
         found.add(kind)
         hints = typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
-        for name in {one.name for one in dataclasses.fields(kind)} - {"where"} if hints else ():
+        for name in {field.name for field in dataclasses.fields(kind)} - {"where"} if hints else ():
             reachable(hints[name], found)
     return found
 
 
 @pytest.mark.requirement("FIL-1")
-def test_every_class_in_a_specification_has_a_tag() -> None:
+def test_every_spec_class_has_a_tag() -> None:
     found: set[type] = set()
     for kind in ROOTS:
         reachable(kind, found)
@@ -103,7 +103,7 @@ def test_every_class_in_a_specification_has_a_tag() -> None:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
-def test_a_specification_is_read_back_with_every_field_written(kind: Any) -> None:
+def test_spec_is_read_back_with_every_field(kind: Any) -> None:
     for spec in (kind(), kind.example_spec()):
         text = json.dumps(to_json(spec), allow_nan=False)
         assert from_json(json.loads(text)) == spec
@@ -159,7 +159,7 @@ def test_new_class_version_reads_old_files(types: dict[str, StoredType]) -> None
 
 
 @pytest.mark.requirement("FIL-1")
-def test_tags_of_other_packages(types: dict[str, StoredType]) -> None:
+def test_tags_of_other_packages_are_read(types: dict[str, StoredType]) -> None:
     with pytest.raises(TypeError, match="Drift has no type tag"):
         to_json(Drift(1.0))
     with pytest.raises(ValueError, match="type tag 'imu' of Drift: must be a new name"):
@@ -211,21 +211,21 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
     modules = {
         "/".join(one.relative_to(RECORDINGS.parent).with_suffix("").parts) for one in RECORDINGS.parent.rglob("*.py")
     }
-    dotted = [f"navsense.{one.replace('/', '.')}".encode() for one in modules]
+    dotted = [f"navsense.{module.replace('/', '.')}".encode() for module in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
     seen = False
     for inner, data in contents(recordings.output_path(folder / name)):
         plain = data.replace(b'\\"', b'"')
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
         # Names of metadata records, and of files, that users see.
-        assert [one for one in found if one != b"navsense.world"] == [], inner
-        assert [one for one in classes if one in plain] == [], inner
+        assert [item for item in found if item != b"navsense.world"] == [], inner
+        assert [cls for cls in classes if cls in plain] == [], inner
         seen = seen or b'"type": "noise"' in plain
     assert seen, "the world is in one of the files"
 
 
 @pytest.mark.requirement("FIL-1")
-def test_no_writer_asks_for_the_name_of_a_class_or_module() -> None:
+def test_no_writer_uses_a_class_or_module_name() -> None:
     for file in RECORDINGS.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute):
@@ -245,13 +245,13 @@ def stored_world(path: Path) -> dict[str, Any]:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", ALL)
-def test_every_format_holds_the_same_world(folder: Path, name: str) -> None:
+def test_every_format_stores_the_same_world(folder: Path, name: str) -> None:
     assert stored_world(folder / name) == json.loads(json.dumps(world_to_json(world())))
 
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", [one for one in READ if not one.startswith(("a.npz", "a.parquet", "t.csv"))])
-def test_topics_are_read_and_not_allocated_again(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_topics_are_not_reallocated(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = ns.open(folder / name)
 
     def fails(*_args: object, **_kwargs: object) -> TopicNames:
@@ -275,18 +275,18 @@ def test_topics_are_read_and_not_allocated_again(folder: Path, name: str, monkey
 
 @pytest.mark.requirement("FIL-1", "REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.npz"])
-def test_a_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one by a version that would give other names."""
     monkeypatch.setattr("navsense.recordings.topic_names.format_topic_name", lambda name: name.replace("::", "-"))
     monkeypatch.setattr(
         "navsense.recordings.topic_names.format_companion_topic", lambda topic, beside: f"{topic}/other{beside}"
     )
     convert(folder / name, tmp_path / "b.mcap", epoch=1_900_000_000)
-    names = {(one.name, one.type) for one in read_summary(folder / "a.mcap").entries}
-    assert {(one.name, one.type) for one in read_summary(tmp_path / "b.mcap").entries} == names
+    names = {(entry.name, entry.type) for entry in read_summary(folder / "a.mcap").entries}
+    assert {(entry.name, entry.type) for entry in read_summary(tmp_path / "b.mcap").entries} == names
 
 
-def test_topics_are_unique_and_those_of_a_recording_stay() -> None:
+def test_topics_are_unique_and_stored_topics_are_kept() -> None:
     made = world()
     first = allocate_topics(made)
     assert len(set(first.topics.values())) == len(first.topics)
@@ -339,7 +339,7 @@ UNKNOWN: dict[str, int] = {
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("tag", UNKNOWN)
-def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types: dict[str, StoredType]) -> None:
+def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str, types: dict[str, StoredType]) -> None:
     """Every command goes on with one note. Arrays, units, topics and the specifications of other sensors stay."""
     messages, arrays = ns.open(folder / "a.mcap"), ns.open(folder / "a.npz")
     (tmp_path / "cut.mcap").write_bytes((folder / "a.mcap").read_bytes()[:-200])
@@ -358,7 +358,9 @@ def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types
         assert found.count("some values of its world cannot be read: unknown type") == 1, command
         assert "update navsense, or install the package that defines the type" in found
     opaque = [
-        one.name for one in ns.open(folder / "a.npz").stored_world.world.sensors if isinstance(one.spec, OpaqueSensor)
+        sensor.name
+        for sensor in ns.open(folder / "a.npz").stored_world.world.sensors
+        if isinstance(sensor.spec, OpaqueSensor)
     ]
     assert len(opaque) == UNKNOWN[tag]
     if tag not in TIMES:
@@ -369,7 +371,9 @@ def test_a_type_of_a_later_version(folder: Path, tmp_path: Path, tag: str, types
     if opaque:
         kept = {one["name"]: one["spec"] for one in stored_world(tmp_path / "c.mcap")["sensors"]}
         types[tag] = stored
-        assert kept == {one.name: to_json(one.spec) for one in world().sensors}, "a conversion loses no specification"
+        assert kept == {sensor.name: to_json(sensor.spec) for sensor in world().sensors}, (
+            "a conversion loses no specification"
+        )
 
 
 TIMES = ("latency", "scheduled_fault")
@@ -389,7 +393,7 @@ def with_thermometer() -> World:
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", READ)
-def test_a_sensor_of_another_package(
+def test_sensor_of_another_package_is_read_if_installed(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, types: dict[str, StoredType]
 ) -> None:
     """Its tag is its type. It is read back where the package is installed; elsewhere its arrays are, with a note."""
@@ -418,11 +422,13 @@ def check_typed(path: Path, made: World) -> None:
     """Assert that a recording gives back the specifications of a world, without a note."""
     found = ns.open(path).stored_world
     assert found.notes == ()
-    assert [one.spec for one in found.world.sensors] == [one.spec for one in made.sensors]
+    assert [sensor.spec for sensor in found.world.sensors] == [sensor.spec for sensor in made.sensors]
 
 
 @pytest.mark.requirement("FIL-1")
-def test_import_error_of_a_package(folder: Path, monkeypatch: pytest.MonkeyPatch, types: dict[str, Any]) -> None:
+def test_import_error_of_a_package_is_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, types: dict[str, Any]
+) -> None:
     def fails() -> type:
         raise RuntimeError("no such library")
 
@@ -436,7 +442,7 @@ def test_import_error_of_a_package(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("version", [None, 1, 3])
-def test_a_world_of_another_format(folder: Path, tmp_path: Path, version: int | None) -> None:
+def test_world_of_a_later_format_is_noted(folder: Path, tmp_path: Path, version: int | None) -> None:
     """Arrays and messages are read by what they say themselves, with one note."""
     note = f"its world is stored in format {version or 1}, and this version of navsense reads format 2"
     with np.load(folder / "a.npz") as archive:
@@ -459,7 +465,7 @@ def test_a_world_of_another_format(folder: Path, tmp_path: Path, version: int | 
 
 
 @pytest.mark.requirement("FIL-1")
-def test_arrays_of_a_later_format(folder: Path, tmp_path: Path) -> None:
+def test_arrays_of_a_later_format_are_read(folder: Path, tmp_path: Path) -> None:
     with np.load(folder / "a.npz") as archive:
         arrays = dict(archive)
     about = {**json.loads(str(arrays["meta"])), "format": 3}
@@ -470,7 +476,7 @@ def test_arrays_of_a_later_format(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("FIL-1")
-def test_the_example_in_the_documentation_has_the_keys_of_a_recording(folder: Path) -> None:
+def test_example_in_the_documentation_has_the_keys_of_a_recording(folder: Path) -> None:
     text = (EXAMPLES.parent / "docs" / "recordings.md").read_text(encoding="utf-8")
     (example,) = (json.loads(one) for one in re.findall(r"```json\n(.*?)```", text, re.DOTALL))
     found = stored_world(folder / "a.mcap")
@@ -481,7 +487,7 @@ def test_the_example_in_the_documentation_has_the_keys_of_a_recording(folder: Pa
 
 
 @pytest.mark.requirement("FIL-1")
-def test_a_clock_whose_temperature_is_a_signal() -> None:
+def test_clock_temperature_signal_round_trips() -> None:
     clock = Clock("computer", oscillator=Oscillator(temperature=Signal((0.0, 9.0), (290.0, 300.0))))
     assert from_json(json.loads(json.dumps(to_json(clock)))) == clock
 

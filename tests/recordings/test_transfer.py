@@ -29,7 +29,7 @@ SECOND = 1_000_000_000
 pytestmark = pytest.mark.requirement("REC-1:convert")
 
 
-def written(path: Path, *topics: tuple[str, str, bytes, bytes], times: tuple[int, ...] = (5 * SECOND,)) -> Path:
+def write_mcap(path: Path, *topics: tuple[str, str, bytes, bytes], times: tuple[int, ...] = (5 * SECOND,)) -> Path:
     """Write messages to an MCAP file by the package mcap: topic, type, definition and bytes, at times (ns)."""
     with path.open("wb") as file:
         writer = Writer(file)
@@ -50,14 +50,14 @@ LATE = {
 
 
 @pytest.mark.parametrize("name", LATE)
-def test_times_beyond_those_of_a_bag(tmp_path: Path, name: str) -> None:
+def test_times_beyond_the_range_of_a_bag(tmp_path: Path, name: str) -> None:
     last, below = LATE[name]
-    source = written(tmp_path / "a.mcap", ("/b", *BOOL), times=(5 * SECOND, last - 1))
+    source = write_mcap(tmp_path / "a.mcap", ("/b", *BOOL), times=(5 * SECOND, last - 1))
     convert(source, tmp_path / name)
     with AnyReader([tmp_path / name.removesuffix(".db3")]) as reader:
         assert [time for _, time, _ in reader.messages()] == [5 * SECOND, last - 1]
     for time in (last, 2**64 - 1):
-        source = written(tmp_path / "c.mcap", ("/b", *BOOL), times=(5 * SECOND, time))
+        source = write_mcap(tmp_path / "c.mcap", ("/b", *BOOL), times=(5 * SECOND, time))
         with pytest.raises(RecordingError) as found:
             convert(source, tmp_path / f"late_{name}")
         assert str(found.value).startswith(f"{tmp_path / f'late_{name}'} time of a message on topic /b, in seconds: ")
@@ -66,25 +66,25 @@ def test_times_beyond_those_of_a_bag(tmp_path: Path, name: str) -> None:
     assert convert(source, tmp_path / "d.mcap").count == 2, "an MCAP file has 64 bits without a sign"
 
 
-def test_a_topic_without_a_name(tmp_path: Path) -> None:
+def test_topic_without_a_name(tmp_path: Path) -> None:
     """A bag of ROS 1 with one can be read by nobody; every other recording has a place for it."""
-    source = written(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
+    source = write_mcap(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
     why = "no bag of ROS 1 can be read that has a topic without a name"
-    made = convert(source, tmp_path / "b.bag")
-    assert (made.count, made.losses) == (1, [f"topic (without a name): {why}"])
-    assert [entry.name for entry in read_summary(made.path).entries] == ["/b"]
+    result = convert(source, tmp_path / "b.bag")
+    assert (result.count, result.losses) == (1, [f"topic (without a name): {why}"])
+    assert [entry.name for entry in read_summary(result.path).entries] == ["/b"]
     for name in ("c.db3", "c.mcap", "d"):
-        made = convert(source, tmp_path / name)
-        assert (made.count, made.losses) == (2, [])
-        assert [entry.name for entry in read_summary(made.path).entries] == ["", "/b"]
+        result = convert(source, tmp_path / name)
+        assert (result.count, result.losses) == (2, [])
+        assert [entry.name for entry in read_summary(result.path).entries] == ["", "/b"]
     with pytest.raises(RecordingError, match=f"nothing in it can be carried: {why}"):
-        convert(written(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
+        convert(write_mcap(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
 
 
 @pytest.mark.parametrize("data", [b"\0\1\0\0", b"\0\1\0\0\0", b"\0\1\0\0\0\0\0\0"], ids=["none", "one", "padded"])
-def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
+def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
     """ROS 2 writes a byte for it in CDR, others nothing at all; in ROS 1 it is nothing."""
-    source = written(tmp_path / "a.mcap", ("/e", *EMPTY, data), ("/b", *BOOL))
+    source = write_mcap(tmp_path / "a.mcap", ("/e", *EMPTY, data), ("/b", *BOOL))
     assert convert(source, tmp_path / "a.bag").count == 2
     with Reader1(tmp_path / "a.bag") as reader:
         found = {line.topic: (line.digest, bytes(said)) for line, _, said in reader.messages()}
@@ -105,22 +105,22 @@ def test_a_message_without_fields(tmp_path: Path, data: bytes) -> None:
         lambda _: ns.open(""),
         lambda _: report.write("", "page.html"),
         lambda folder: convert("", folder / "b.mcap"),
-        lambda folder: convert(written(folder / "a.mcap", ("/b", *BOOL)), ""),
+        lambda folder: convert(write_mcap(folder / "a.mcap", ("/b", *BOOL)), ""),
         lambda folder: recover_mcap("", folder / "b.mcap"),
         lambda _: recovered_name(""),
     ],
     ids=["info", "load", "report", "convert", "convert to", "recover", "recovered"],
 )
-def test_an_empty_name_is_not_this_folder(tmp_path: Path, ask: Callable[[Path], object]) -> None:
+def test_empty_path_is_not_the_current_folder(tmp_path: Path, ask: Callable[[Path], object]) -> None:
     with pytest.raises(RecordingError, match=r"^the name of a recording is empty; name a file or a folder$"):
         ask(tmp_path)
 
 
-def test_recovered_name_is_not_empty(tmp_path: Path) -> None:
-    whole = written(tmp_path / "a.mcap", ("/b", *BOOL))
+def test_recovery_to_an_empty_path_is_an_error(tmp_path: Path) -> None:
+    complete = write_mcap(tmp_path / "a.mcap", ("/b", *BOOL))
     with pytest.raises(SimulationError, match=r'^--output: ""; must not be empty; name a file or a value$'):
-        CliRunner().invoke(cli, ["recover", str(whole), "-o", ""], catch_exceptions=False)
-    assert [path.name for path in tmp_path.iterdir()] == [whole.name]
+        CliRunner().invoke(cli, ["recover", str(complete), "-o", ""], catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == [complete.name]
 
 
 def limited(limit: int, work: Callable[[], object]) -> RecordingError:

@@ -50,10 +50,10 @@ SHOWN = {
 """What the section of the faults is to have, and from when to when (s) it says so."""
 
 
-def made(folder: Path, name: str, *, faulty: bool) -> Path:
+def write_world(folder: Path, name: str, *, faulty: bool) -> Path:
     """The world's file with or without its faults."""
-    given = {key: f"<navsense:faults>{text}</navsense:faults>" if faulty else "" for key, text in FAULTS.items()}
-    (folder / name).write_text(WORLD.format(**given), encoding="utf-8")
+    arguments = {key: f"<navsense:faults>{text}</navsense:faults>" if faulty else "" for key, text in FAULTS.items()}
+    (folder / name).write_text(WORLD.format(**arguments), encoding="utf-8")
     return folder / name
 
 
@@ -61,20 +61,20 @@ def made(folder: Path, name: str, *, faulty: bool) -> Path:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of one run in every kind of recording."""
     folder = tmp_path_factory.mktemp("faults")
-    world = ns.load(made(folder, "w.sdf", faulty=True))
+    world = ns.load(write_world(folder, "w.sdf", faulty=True))
     ns.record(world, [folder / name for name in ("r.npz", "r.mcap", "r.bag", "r.db3")], 12.0, seed=1, epoch=10)
     return folder
 
 
-def said(page: Path) -> list[str]:
+def read_lines(page: Path) -> list[str]:
     text = html.unescape(re.sub(r"<[^>]+>", "\n", page.read_text(encoding="utf-8")))
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 @pytest.mark.parametrize("name", ["r.npz", "r.mcap", "r.db3", "r.bag"])
-def test_the_report_shows_every_kind(folder: Path, name: str) -> None:
+def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
     kept = next(path for path in (folder / name, folder / "r") if path.exists())
-    words = said(write(kept, folder / "page.html"))
+    words = read_lines(write(kept, folder / "page.html"))
     for title, (first, last) in SHOWN.items():
         assert title in words, title
         kind = title.partition(": ")[2]
@@ -85,9 +85,11 @@ def test_the_report_shows_every_kind(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
 def test_messages_contain_the_active_faults(folder: Path, name: str) -> None:
     """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
-    whole = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
-    seen = next(one for one in read_report_data(str(folder / name)).readings.values() if "field" in one.arrays)
-    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(whole.fault)[whole.emitted])
+    complete = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
+    seen = next(
+        reading for reading in read_report_data(str(folder / name)).readings.values() if "field" in reading.arrays
+    )
+    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(complete.fault)[complete.emitted])
 
 
 def test_info_counts_scheduled_faults(folder: Path) -> None:
@@ -105,14 +107,14 @@ def test_clock_step_moves_stamps_only(folder: Path) -> None:
     sound.write_text(text.replace(FAULTS["step"], ""), encoding="utf-8")
     stepped, plain = (ns.simulate(ns.load(path), 12.0, seed=1, epoch=10) for path in (folder / "w.sdf", sound))
     for name in plain:
-        one, other = stepped[name], plain[name]
+        actual, other = stepped[name], plain[name]
         for group in ARRAY_GROUPS:
             for array, values in getattr(other, group).items():
-                assert getattr(one, group)[array].tobytes() == values.tobytes(), array
-        assert one.time.tobytes() == other.time.tobytes()
-        assert one.true_stamp.tobytes() == other.true_stamp.tobytes()
-        inside = (one.time >= 11.0) & (one.time < 11.5) & (name == "m::l::mag")
-        off = one.stamp - other.stamp
+                assert getattr(actual, group)[array].tobytes() == values.tobytes(), array
+        assert actual.time.tobytes() == other.time.tobytes()
+        assert actual.true_stamp.tobytes() == other.true_stamp.tobytes()
+        inside = (actual.time >= 11.0) & (actual.time < 11.5) & (name == "m::l::mag")
+        off = actual.stamp - other.stamp
         assert (np.abs(off[inside] - 500_000_000) <= 1).all(), "to the rounding of a stamp"
         assert not off[~inside].any()
 

@@ -230,7 +230,7 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("missing.npz",), "missing.npz cannot be read: no such file or directory; check the name"),
         (("text.npz",), "is no recording of navsense"),
@@ -242,7 +242,7 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
     ],
 )
 def test_invalid_arguments_are_errors(
-    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("text.npz", "text.mcap"):
@@ -252,7 +252,7 @@ def test_invalid_arguments_are_errors(
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.html", "text.mcap", "text.npz"]
 
 

@@ -54,7 +54,7 @@ def robot(inside: str) -> str:
         ('<link name="l"><sensor name="s" type="imu"><plugin filename="libmotor.so" name="p"/></sensor></link>', ""),
     ],
 )
-def test_actuators_of_a_model(load: Load, in_world: Text, inside: str, first: str) -> None:
+def test_model_with_actuators_and_no_motion_warns(load: Load, in_world: Text, inside: str, first: str) -> None:
     world = load(in_world(robot(inside)))
     assert world.models[0].actuators[:1] == ((first,) if first else ())
     warned = [note for note in world.notes if note.model]
@@ -65,7 +65,7 @@ def test_actuators_of_a_model(load: Load, in_world: Text, inside: str, first: st
 
 
 @pytest.mark.parametrize("inside", ["<static>true</static>", MOTION])
-def test_a_static_or_moving_model_has_no_warning(load: Load, in_world: Text, inside: str) -> None:
+def test_static_or_moving_model_has_no_warning(load: Load, in_world: Text, inside: str) -> None:
     assert not [note for note in load(in_world(robot(DRIVE + inside))).notes if note.model]
 
 
@@ -78,7 +78,7 @@ def test_a_static_or_moving_model_has_no_warning(load: Load, in_world: Text, ins
         (f"<gazebo>{DRIVE}</gazebo>", "plug-in gz-sim-diff-drive-system"),
     ],
 )
-def test_a_robot_of_urdf(tmp_path: Path, part: str, actuator: str) -> None:
+def test_urdf_robot_with_actuators_warns(tmp_path: Path, part: str, actuator: str) -> None:
     effort = 0 if part else 3
     file = tmp_path / "arm.urdf"
     file.write_text(
@@ -98,7 +98,7 @@ def files(tmp_path: Path, in_world: Text) -> tuple[str, str]:
     return str(world), str(log)
 
 
-def test_the_command_line_warns_without_a_motion(files: tuple[str, str], tmp_path: Path) -> None:
+def test_command_line_warns_without_a_motion(files: tuple[str, str], tmp_path: Path) -> None:
     world, log = files
     out = ["--duration", "2", "-o", str(tmp_path / "out.npz")]
     for arguments in (["check", world], ["run", world, *out], ["describe", world]):
@@ -120,7 +120,7 @@ def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str])
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mcap", ".parquet", ".bag"])
-def test_the_report_of_a_recording_warns_about_a_stationary_model(
+def test_report_of_a_recording_warns_about_a_stationary_model(
     files: tuple[str, str], tmp_path: Path, suffix: str
 ) -> None:
     world = ns.load(files[0])

@@ -67,7 +67,7 @@ def block(inside: str) -> str:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
+def test_every_element_is_read(load: Load, in_link: Text) -> None:
     world = load(in_link(FULL))
     assert not world.notes
     wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
@@ -104,12 +104,12 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
         classic=True,
     )
     assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
-    said = "\n".join(describe(world))
+    text = "\n".join(describe(world))
     for line in ("adcp at 2 Hz", "cells: 20 of 1.5 m, the first at 1.9 m", "axes: ship", "12 profile pings"):
-        assert line in said
+        assert line in text
 
 
-def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
+def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     """Yield each field that holds a value, and whether it is another than by default."""
     if not is_dataclass(value) or isinstance(value, type):
         yield path, value != default
@@ -117,12 +117,12 @@ def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     for field in fields(value):
         found = getattr(value, field.name)
         own = getattr(default, field.name) if type(default) is type(value) else field.default
-        yield from told(found, own, f"{path}.{field.name}")
+        yield from iter_fields(found, own, f"{path}.{field.name}")
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
 def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
-    found = dict(told(sheet(load(in_link(FULL))), Adcp(), "adcp"))
+    found = dict(iter_fields(sheet(load(in_link(FULL))), Adcp(), "adcp"))
     unsaid = {name.removeprefix("adcp.") for name, is_other in found.items() if not is_other}
     assert unsaid == set(OTHERS)
     assert {name.split(".")[1] for name in found} == {field.name for field in fields(Adcp)}
@@ -175,7 +175,7 @@ def test_invalid_value_error_has_its_line(refused: Refused, in_link: Text, text:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -> None:
+def test_documentation_example_has_every_element(load: Load, in_link: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "adcp.md").read_text(encoding="utf-8")
     text = page.partition("```xml\n")[2].partition("```")[0].replace("base_link", "base")
     world = load(in_link(text))
@@ -203,7 +203,7 @@ def test_the_example_of_the_page_says_every_element(load: Load, in_link: Text) -
         ("", "90 0 45", 2),
     ],
 )
-def test_motion_is_not_taken_out_by_a_bottom_that_is_not_seen(
+def test_motion_compensation_without_bottom_in_view_warns(
     load: Load, in_link: Text, inside: str, pose: str, down: int
 ) -> None:
     """Up-looking ones and such as lie on their side; right way up, or with the motion kept in, there is no remark."""

@@ -27,7 +27,7 @@ def test_noise_and_reference_altitude(load: Load, in_link: Text) -> None:
     assert sensor.spec == AirPressure(Noise(mean=2.0, stddev=3.0, classic=True))
 
 
-def test_without_a_block(load: Load, in_link: Text) -> None:
+def test_sensor_without_a_block_has_defaults(load: Load, in_link: Text) -> None:
     (sensor,) = load(in_link('<sensor name="baro" type="air_pressure"/>')).sensors
     assert sensor.spec == AirPressure()
 
@@ -40,12 +40,12 @@ def test_without_a_block(load: Load, in_link: Text) -> None:
         ("<presure/>", "<air_pressure><presure>; is not allowed here; did you mean pressure?"),
     ],
 )
-def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     assert refused(in_link(barometer(body)))[0].startswith(f"dive.sdf:6 {problem}")
 
 
 @pytest.mark.requirement("PRS-1")
-def test_two_heights_of_the_ground_are_a_warning(load: Load, in_link: Text) -> None:
+def test_two_ground_elevations_are_a_warning(load: Load, in_link: Text) -> None:
     place = "<spherical_coordinates><latitude_deg>47</latitude_deg><longitude_deg>8</longitude_deg>"
     for elevation, heights, told in ((488, 400, 1), (488, 0, 0), (0, 400, 0)):
         body = in_link(barometer(f"<reference_altitude>{heights}</reference_altitude>"))

@@ -29,13 +29,13 @@ def spec_of(world: World) -> Altimeter:
 
 
 @pytest.mark.requirement("ALT-3")
-def test_height_and_velocity_have_noise_of_their_own(load: Load, in_link: Text) -> None:
+def test_height_and_velocity_have_separate_noise(load: Load, in_link: Text) -> None:
     parts = (("vertical_position", 1), ("vertical_velocity", 2))
     body = "".join(f'<{tag}><noise type="gaussian"><stddev>{i}</stddev></noise></{tag}>' for tag, i in parts)
     assert spec_of(load(in_link(altimeter(body)))) == Altimeter(Noise(stddev=1.0), Noise(stddev=2.0))
 
 
-def test_without_a_block(load: Load, in_link: Text) -> None:
+def test_sensor_without_a_block_has_defaults(load: Load, in_link: Text) -> None:
     assert spec_of(load(in_link('<sensor name="alt" type="altimeter"/>'))) == Altimeter()
     classic = load(in_link('<sensor name="alt" type="altimeter"/>'), fidelity="classic")
     assert spec_of(classic) == Altimeter(classic=True)
@@ -51,7 +51,9 @@ def test_without_a_block(load: Load, in_link: Text) -> None:
         (" initial ", ' period="60"', ZeroReference(60.0)),
     ],
 )
-def test_references(load: Load, in_link: Text, text: str, attributes: str, expected: float | ZeroReference) -> None:
+def test_references_are_read(
+    load: Load, in_link: Text, text: str, attributes: str, expected: float | ZeroReference
+) -> None:
     world = load(in_link(reference(text, attributes)))
     assert spec_of(world).reference == expected
     assert not spec_of(world).classic
@@ -59,7 +61,7 @@ def test_references(load: Load, in_link: Text, text: str, attributes: str, expec
 
 
 @pytest.mark.requirement("ALT-1")
-def test_the_default_reference_is_the_worlds_origin_and_under_classic_the_start(load: Load, in_link: Text) -> None:
+def test_default_reference_is_the_world_origin_or_the_classic_start_height(load: Load, in_link: Text) -> None:
     assert spec_of(load(in_link(altimeter("")))).reference == 0.0
     assert spec_of(load(in_link(altimeter("")), fidelity="classic")).classic
     own = altimeter("", "<navsense:fidelity>classic</navsense:fidelity>")
@@ -94,17 +96,17 @@ def test_classic_reports_an_ignored_reference(load: Load, in_link: Text) -> None
         (altimeter("<vertical_velocity><x/></vertical_velocity>"), "<vertical_velocity><x>; is not allowed here"),
     ],
 )
-def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     assert refused(in_link(body))[0].startswith(f"dive.sdf:6 {problem}")
 
 
 @pytest.mark.requirement("ALT-1")
-def test_a_reference_in_words() -> None:
+def test_reference_keywords_are_read() -> None:
     assert str(ZeroReference()) == "initial height of the sensor"
     assert str(ZeroReference(60.0)) == "initial height of the sensor and every 60 s"
     assert ZeroReference().period == math.inf
 
 
-def test_topic(load: Load, in_link: Text) -> None:
+def test_default_topic(load: Load, in_link: Text) -> None:
     (sensor,) = load(in_link(altimeter(""))).sensors
     assert sensor.topic == "/world/ocean/model/auv/link/base/sensor/alt/altimeter"

@@ -88,7 +88,7 @@ def mesh(name: str) -> str:
     return f"<mesh><uri>{name}</uri></mesh>"
 
 
-def bed(name: str) -> str:
+def make_heightmap(name: str) -> str:
     return f"<heightmap><uri>{name}</uri><size>20 20 5</size></heightmap>"
 
 
@@ -123,30 +123,55 @@ SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
     "STL cut off": (mesh, "a.stl", stl(np.zeros((3, 3, 3)))[:-9], "a.stl STL file: 225 bytes; must be 234 bytes"),
     "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4 OBJ file's face: f 1 2 4"),
     "corner nowhere": (mesh, "a.obj", CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3", "corners of triangle 1 (m)"),
-    "not square": (bed, "bed.png", image(5, 9), "bed.png heightmap image (columns, rows): (9, 5); must be square"),
-    "image cut off": (bed, "bed.png", image(5, 5)[:-30], "bed.png image: ends too early; must be a complete PNG file"),
-    "NaN": (bed, "bed.asc", GRID + b"1 2\n3 nan\n", "height in row 2, column 2: nan; must be finite; 1 of 4 are not"),
-    "no data": (bed, "bed.asc", GRID + b"1 2\n3 -9999\n", "height in row 2, column 2: no data; must be finite"),
-    "too few": (bed, "bed.asc", GRID + b"1 2\n3\n", "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2"),
-    "uneven": (bed, "bed.txt", b"1 2 3\n4 5\n", "lengths of the grid's rows: [2, 3]; must be all the same"),
+    "not square": (
+        make_heightmap,
+        "bed.png",
+        image(5, 9),
+        "bed.png heightmap image (columns, rows): (9, 5); must be square",
+    ),
+    "image cut off": (
+        make_heightmap,
+        "bed.png",
+        image(5, 5)[:-30],
+        "bed.png image: ends too early; must be a complete PNG file",
+    ),
+    "NaN": (
+        make_heightmap,
+        "bed.asc",
+        GRID + b"1 2\n3 nan\n",
+        "height in row 2, column 2: nan; must be finite; 1 of 4 are not",
+    ),
+    "no data": (
+        make_heightmap,
+        "bed.asc",
+        GRID + b"1 2\n3 -9999\n",
+        "height in row 2, column 2: no data; must be finite",
+    ),
+    "too few": (
+        make_heightmap,
+        "bed.asc",
+        GRID + b"1 2\n3\n",
+        "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2",
+    ),
+    "uneven": (make_heightmap, "bed.txt", b"1 2 3\n4 5\n", "lengths of the grid's rows: [2, 3]; must be all the same"),
 }
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("case", SURFACES)
-def test_surfaces(load: Load, in_world: Text, tmp_path: Path, case: str) -> None:
+def test_invalid_surfaces_are_reported(load: Load, in_world: Text, tmp_path: Path, case: str) -> None:
     geometry, name, data, problem = SURFACES[case]
     (tmp_path / name).write_bytes(data)
     world = load(in_world(over(geometry(name))))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 0.1, seed=1)
-    said = str(caught.value).replace(f"{tmp_path}/", "")
-    assert said.startswith("dive.sdf:4 surface bed::l::c: ")
-    assert problem in said
+    text = str(caught.value).replace(f"{tmp_path}/", "")
+    assert text.startswith("dive.sdf:4 surface bed::l::c: ")
+    assert problem in text
 
 
 @pytest.mark.requirement("DVU-2", "SDF-2")
-def test_a_broken_mesh_of_an_included_robot(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_broken_mesh_of_an_included_robot_is_reported(load: Load, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "rock.stl").write_bytes(b"solid rock\n facet\n")
     inside = '<collision><geometry><mesh filename="rock.stl"/></geometry></collision>'
     (tmp_path / "bot.urdf").write_text(f'<robot name="bot"><link name="l">\n{inside}</link></robot>', encoding="utf-8")
@@ -160,7 +185,7 @@ def test_a_broken_mesh_of_an_included_robot(load: Load, in_world: Text, tmp_path
 @pytest.mark.compiled
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("kind", ["stl", "obj", "one of them whole"])
-def test_a_mesh_of_a_million_faces_without_area(load: Load, in_world: Text, tmp_path: Path, kind: str) -> None:
+def test_mesh_of_a_million_degenerate_faces_terminates(load: Load, in_world: Text, tmp_path: Path, kind: str) -> None:
     """It ends: in an error, or in what is left of it."""
     name = "rock.obj" if kind == "obj" else "rock.stl"
     triangles = points()
@@ -232,7 +257,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("case", CURRENTS)
-def test_currents(refused: Refused, in_world: Text, tmp_path: Path, case: str) -> None:
+def test_invalid_currents_are_reported(refused: Refused, in_world: Text, tmp_path: Path, case: str) -> None:
     element, data, place, problem = CURRENTS[case]
     (tmp_path / "flow.csv").write_text(data, encoding="utf-8")
     origin = "<spherical_coordinates><latitude_deg>50</latitude_deg><longitude_deg>1</longitude_deg>"
@@ -243,7 +268,7 @@ def test_currents(refused: Refused, in_world: Text, tmp_path: Path, case: str) -
 
 
 @pytest.mark.requirement("CUR-2")
-def test_a_run_that_leaves_the_tide_table_ends_in_an_error(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_run_past_the_end_of_the_tide_table_is_an_error(load: Load, in_world: Text, tmp_path: Path) -> None:
     """Half an hour of the table is left, and the recorded current is asked every 10 minutes."""
     (tmp_path / "flow.csv").write_text(TIDE, encoding="utf-8")
     inside = f'<navsense:current start="2021-03-04T15:00Z" rate="0.0016666">\n{CHANNEL}\n'

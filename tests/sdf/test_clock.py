@@ -36,7 +36,7 @@ def sensor(name: str, uses: str | None) -> str:
 
 
 @pytest.mark.requirement("CLK-1", "CLK-3")
-def test_any_number_of_clocks(load: Load, in_world: Text) -> None:
+def test_several_clocks_are_read(load: Load, in_world: Text) -> None:
     a = link("a", clock("one") + clock("two") + sensor("s", "three") + sensor("t", "none"))
     b = link("b", clock("three") + clock("four", "") + sensor("s", "one") + sensor("t", "four"))
     world = load(in_world(f'<model name="m">{a}{b}</model>'))
@@ -52,25 +52,25 @@ def test_any_number_of_clocks(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("CLK-4")
-def test_no_clock_is_global_time(load: Load, in_world: Text) -> None:
+def test_sensor_without_clock_uses_global_time(load: Load, in_world: Text) -> None:
     world = load(in_world(f'<model name="m">{link("a", clock("c") + sensor("s", None) + sensor("t", "none"))}</model>'))
     assert [each.clock for each in world.sensors] == [None, None]
 
 
-def test_with_our_prefix(load: Load, in_link: Text) -> None:
+def test_prefixed_clock_element_is_read(load: Load, in_link: Text) -> None:
     body = '<navsense:clock name="c"/><sensor name="s" type="imu"><navsense:clock>c</navsense:clock></sensor>'
     world = load(in_link(body))
     assert world.sensors[0].clock == "auv::base::c"
 
 
 @pytest.mark.requirement("CLK-1")
-def test_repeat_in_one_link(refused: Refused, in_link: Text) -> None:
+def test_repeated_clock_in_one_link(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(clock("c") + clock("c")))
     assert line.startswith("dive.sdf:6 <clock name>: c; must be unique among the clocks of its link; first on line 5")
 
 
 @pytest.mark.requirement("CLK-1")
-def test_repeat_in_another_link(load: Load, refused: Refused, in_world: Text) -> None:
+def test_repeated_clock_in_another_link(load: Load, refused: Refused, in_world: Text) -> None:
     def text(uses: str) -> str:
         return in_world(f'<model name="m">\n{link("a", clock("c"))}{link("b", clock("c") + sensor("s", uses))}</model>')
 
@@ -85,14 +85,14 @@ def test_repeat_in_another_link(load: Load, refused: Refused, in_world: Text) ->
 
 @pytest.mark.requirement("CLK-3")
 @pytest.mark.parametrize("uses", ["d", "a::d", "m::base::c", "base::c::c", "::c", "C", "world", ""])
-def test_unknown_clock(refused: Refused, in_link: Text, uses: str) -> None:
+def test_unknown_clock_is_an_error(refused: Refused, in_link: Text, uses: str) -> None:
     (line,) = refused(in_link(clock("c") + "\n\n" + sensor("imu", uses)))
-    shown = uses or "empty"
-    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {shown}; must be a clock of its model,")
+    name = uses or "empty"
+    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {name}; must be a clock of its model,")
     assert line.endswith("its model has c")
 
 
-def test_nested_models_look_outwards(load: Load, refused: Refused, in_world: Text) -> None:
+def test_clock_names_resolve_in_enclosing_models(load: Load, refused: Refused, in_world: Text) -> None:
     def text(uses: str, inner: str = "") -> str:
         return in_world(
             f'<model name="m">{link("a", clock("c") + clock("d"))}'
@@ -110,7 +110,7 @@ def test_nested_models_look_outwards(load: Load, refused: Refused, in_world: Tex
     assert len(refused(outer_cannot_see)) == 1
 
 
-def test_the_same_name_in_two_models(load: Load, in_world: Text) -> None:
+def test_same_clock_name_in_two_models(load: Load, in_world: Text) -> None:
     models = "".join(f'<model name="{m}">{link("a", clock("c") + sensor("s", "c"))}</model>' for m in "mn")
     world = load(in_world(models))
     assert [each.clock for each in world.sensors] == ["m::a::c", "n::a::c"]
@@ -118,21 +118,21 @@ def test_the_same_name_in_two_models(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", "world", "__c__", "a::b", "", "a&#10;b", "c" * 1001])
-def test_names_that_no_clock_can_have(refused: Refused, in_link: Text, name: str) -> None:
+def test_invalid_clock_names_are_an_error(refused: Refused, in_link: Text, name: str) -> None:
     (line,) = refused(in_link(clock(name)))
     assert line.startswith("dive.sdf:5 <clock name>: ")
 
 
-def test_clock_without_name(refused: Refused, in_link: Text) -> None:
+def test_clock_without_name_is_an_error(refused: Refused, in_link: Text) -> None:
     assert refused(in_link("<clock/>"))[0].startswith("dive.sdf:5 <clock name>: missing")
 
 
-def test_two_clocks_of_one_sensor(refused: Refused, in_link: Text) -> None:
+def test_two_clocks_of_one_sensor_are_an_error(refused: Refused, in_link: Text) -> None:
     body = clock("c") + '<sensor name="s" type="imu"><clock>c</clock><navsense:clock>c</navsense:clock></sensor>'
     assert any("a sensor has one clock" in line for line in refused(in_link(body)))
 
 
-def test_noise_of_a_clock_obeys_the_fidelity(load: Load, refused: Refused, in_link: Text) -> None:
+def test_clock_noise_follows_the_fidelity(load: Load, refused: Refused, in_link: Text) -> None:
     text = in_link(clock("c"))
     assert not load(text).clocks[0].noise.classic
     assert load(text, fidelity="classic").clocks[0].noise.classic
@@ -141,7 +141,7 @@ def test_noise_of_a_clock_obeys_the_fidelity(load: Load, refused: Refused, in_li
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_grade_and_the_figures_that_replace_its_own(load: Load, in_link: Text) -> None:
+def test_grade_with_overridden_parameters(load: Load, in_link: Text) -> None:
     body = """<navsense:oscillator grade="TCXO">
       <frequency>2e-6</frequency> <ageing per="year">1e-6</ageing> <ageing_stddev per="day">1e-10</ageing_stddev>
       <temperature>280</temperature>
@@ -165,17 +165,17 @@ def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, in_li
     for kind, tag in ((Oscillator, "navsense:oscillator"), (Discipline, "navsense:discipline")):
         for field in fields(kind):
             body = f"<{tag}><{field.name}>0.25</{field.name}></{tag}>"
-            (made,) = load(in_link(clock("c", GAUSSIAN + body))).clocks
-            sheet = made.oscillator if kind is Oscillator else made.discipline
+            (clock_,) = load(in_link(clock("c", GAUSSIAN + body))).clocks
+            sheet = clock_.oscillator if kind is Oscillator else clock_.discipline
             assert sheet == kind(**{field.name: 0.25})
             assert sheet != kind()
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_clock_that_is_never_stepped(load: Load, refused: Refused, in_link: Text) -> None:
+def test_clock_without_stepping(load: Load, refused: Refused, in_link: Text) -> None:
     body = "<navsense:discipline><step_threshold> inf </step_threshold><until>inf</until></navsense:discipline>"
-    (made,) = load(in_link(clock("c", body))).clocks
-    assert made.discipline == Discipline(step_threshold=math.inf)
+    (clock_,) = load(in_link(clock("c", body))).clocks
+    assert clock_.discipline == Discipline(step_threshold=math.inf)
     for field in fields(Discipline):
         for word in ("inf", "-inf", "nan", "infinity"):
             if word == "inf" and field.name in {"step_threshold", "until"}:
@@ -185,12 +185,12 @@ def test_a_clock_that_is_never_stepped(load: Load, refused: Refused, in_link: Te
             assert line.startswith(f"dive.sdf:6 <navsense:discipline><{field.name}>: {word}; must be a finite number")
 
 
-def test_a_clock_without_noise_but_with_an_oscillator_is_no_global_time(load: Load, in_link: Text) -> None:
+def test_clock_with_oscillator_only_is_not_global_time(load: Load, in_link: Text) -> None:
     assert load(in_link(clock("c", '<navsense:oscillator grade="OCXO"/>'))).notes == ()
 
 
 @pytest.mark.requirement("CLK-8")
-def test_the_temperature_may_be_a_signal_of_the_world() -> None:
+def test_oscillator_temperature_may_be_a_world_signal() -> None:
     cabin = Signal((0.0, 60.0), (290.0, 310.0))
     text = b"<clock><navsense:oscillator>\n<temperature signal='%s'/></navsense:oscillator></clock>"
     context = Context("dive.sdf")
@@ -200,8 +200,8 @@ def test_the_temperature_may_be_a_signal_of_the_world() -> None:
     parse_oscillator(context, parse_xml(text % b"deck", "dive.sdf"), {"cabin": cabin})
     with pytest.raises(SdfError) as caught:
         context.raise_problems()
-    shown = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
-    assert str(caught.value) == f"dive.sdf:2 {shown}"
+    problem = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
+    assert str(caught.value) == f"dive.sdf:2 {problem}"
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,14 @@ def test_unsupported_clock_elements(refused: Refused, in_link: Text, body: str, 
     assert line.startswith(f"dive.sdf:6 {problem}")
 
 
-def test_noise_in_a_sensors_terms_is_refused_with_its_line(refused: Refused, in_link: Text) -> None:
+def test_sensor_noise_terms_of_a_clock_are_an_error_with_line(refused: Refused, in_link: Text) -> None:
     body = '<noise type="gaussian"><navsense:noise><random_walk>1e-9</random_walk></navsense:noise></noise>'
     (line,) = refused(in_link(clock("c", body)))
     assert line.startswith("dive.sdf:5 <clock><noise><random_walk>: 1e-09; is a field of sensor channels")
 
 
 @pytest.mark.requirement("CLK-9")
-def test_latency_of_a_sensor() -> None:
+def test_sensor_latency_is_read() -> None:
     context = Context("dive.sdf")
     text = b"<sensor><navsense:latency><fixed>0.002</fixed><mean>0.004</mean>%s</navsense:latency></sensor>"
     element = parse_xml(text % b"<stddev>0.001</stddev>", "dive.sdf")

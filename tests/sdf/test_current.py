@@ -49,7 +49,7 @@ def current(inside: str, attributes: str = "") -> str:
     return f"<navsense:current {attributes}>\n{inside}\n</navsense:current>"
 
 
-def at(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[float]:
+def evaluate(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[float]:
     assert field is not None
     velocity: list[float] = field.at(np.array([[0.0, 0.0, z]]), np.array([time]))[0].tolist()
     return velocity
@@ -130,7 +130,7 @@ KINDS: dict[str, tuple[str, VectorField]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_of_each_kind(load: Load, in_world: Text, kind: str) -> None:
+def test_every_kind_of_current_is_read(load: Load, in_world: Text, kind: str) -> None:
     text, expected = KINDS[kind]
     world = load(in_world(current(text, START)))
     assert world.environment.current == expected
@@ -138,18 +138,18 @@ def test_one_of_each_kind(load: Load, in_world: Text, kind: str) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_several_are_added_up(load: Load, in_world: Text) -> None:
+def test_several_currents_are_summed(load: Load, in_world: Text) -> None:
     inside = f"<uniform>0.1 0 0</uniform><stratified>{LAYERS}</stratified><uniform>0 0.2 0</uniform>"
     found = load(in_world(current(inside))).environment.current
     assert found == FieldSum((UniformField((0.1, 0.0, 0.0)), TABLE, UniformField((0.0, 0.2, 0.0))))
-    assert at(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
+    assert evaluate(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
     layer = f'<boundary_layer bed="-30" thickness="10">{inside}</boundary_layer>'
     slowed = load(in_world(current(layer))).environment.current
-    assert at(slowed, -25.0) == pytest.approx([0.5 ** (1 / 7) * part for part in (0.3, 0.1, 0.01)], abs=1e-15)
+    assert evaluate(slowed, -25.0) == pytest.approx([0.5 ** (1 / 7) * part for part in (0.3, 0.1, 0.01)], abs=1e-15)
 
 
 @pytest.mark.requirement("CUR-2")
-def test_east_and_north_are_turned_into_the_world(load: Load, in_world: Text) -> None:
+def test_east_and_north_are_rotated_to_the_world_frame(load: Load, in_world: Text) -> None:
     """x of a world of heading 90 points north: what flows north flows along it."""
     place = (
         "<spherical_coordinates><latitude_deg>10</latitude_deg><longitude_deg>0</longitude_deg>"
@@ -158,9 +158,9 @@ def test_east_and_north_are_turned_into_the_world(load: Load, in_world: Text) ->
     water = '<navsense:water surface="3"/>'
     for text in ("<uniform>0 0.4 0</uniform>", '<stratified><layer depth="0">0 0.4 0</layer></stratified>'):
         found = load(in_world(place + current(text))).environment.current
-        assert at(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
+        assert evaluate(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
     shifted = load(in_world(water + current(f"<stratified>{LAYERS}</stratified>"))).environment.current
-    assert at(shifted, -7.0) == pytest.approx(at(TABLE, -10.0), rel=1e-12, abs=0.0)
+    assert evaluate(shifted, -7.0) == pytest.approx(evaluate(TABLE, -10.0), rel=1e-12, abs=0.0)
 
 
 FILES = {
@@ -176,7 +176,7 @@ FILES = {
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("beside", [True, False])
-def test_files_are_looked_for(load: Load, in_world: Text, tmp_path: Path, beside: bool) -> None:
+def test_current_files_are_resolved(load: Load, in_world: Text, tmp_path: Path, beside: bool) -> None:
     folder = tmp_path if beside else tmp_path / "data"
     folder.mkdir(exist_ok=True)
     for name, text in FILES.items():
@@ -200,16 +200,16 @@ def test_files_are_looked_for(load: Load, in_world: Text, tmp_path: Path, beside
     assert isinstance(tide.flow, TideTable)
     assert isinstance(grid_, GriddedCurrent)
     assert isinstance(replay, CurrentReplay)
-    assert at(layers, -20.0) == [0.2, -0.1, 0.0]
-    assert at(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
-    assert at(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
+    assert evaluate(layers, -20.0) == [0.2, -0.1, 0.0]
+    assert evaluate(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
+    assert evaluate(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
     bound = 2e-6 * math.tan(math.radians(50.0))  # rad, by which a grid on the earth turns a vector within 16 m
-    assert at(grid_) == pytest.approx([0.05, 0.0, 0.0], abs=0.05 * bound)
-    assert at(replay, time=50.0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-15)
-    assert at(replay, time=500.0) == [0.3, 0.0, 0.0]
+    assert evaluate(grid_) == pytest.approx([0.05, 0.0, 0.0], abs=0.05 * bound)
+    assert evaluate(replay, time=50.0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-15)
+    assert evaluate(replay, time=500.0) == [0.3, 0.0, 0.0]
 
 
-def test_where_it_is_recorded(load: Load, in_world: Text) -> None:
+def test_current_topic_is_read(load: Load, in_world: Text) -> None:
     still = "<uniform>0 0 0</uniform>"
     assert load(in_world(current(still))).current_topic == CurrentTopic()
     given = 'topic="sea/flow" rate="5" position="1 2 -30"'
@@ -322,14 +322,14 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_ones(refused: Refused, in_world: Text, case: str) -> None:
+def test_invalid_currents_are_reported(refused: Refused, in_world: Text, case: str) -> None:
     inside, attributes, line, problem = WRONG[case]
     (found,) = refused(in_world(current(inside, attributes)))
     assert found.startswith(f"dive.sdf:{line} ")
     assert problem in found
 
 
-def test_a_wrong_file_says_where(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_invalid_current_file_error_has_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "layers.csv").write_text("depth [m], east [knots]\n0, 1\n")
     (found,) = refused(in_world(current('<stratified file="layers.csv"/>')))
     assert found.startswith("dive.sdf:4 <stratified> layers.csv:1 unit of east: knots; must be in m/s")
@@ -357,11 +357,11 @@ PROCESSES = (
 
 @pytest.mark.requirement("CUR-1")
 @pytest.mark.parametrize("file", ["libuuv_underwater_current_ros_plugin.so", "libuuv_underwater_current_plugin.so"])
-def test_the_uuv_simulators(load: Load, in_world: Text, file: str) -> None:
+def test_uuv_simulator_current_plugin_is_read(load: Load, in_world: Text, file: str) -> None:
     text = in_world(STEP + UUV.replace("libuuv_underwater_current_ros_plugin.so", file))
     name = "/hydrodynamics/current_velocity"
     world = load(text)
-    speed, horizontal, vertical = (one.to_physical() for one in PROCESSES)
+    speed, horizontal, vertical = (process.to_physical() for process in PROCESSES)
     assert world.environment.current == GaussMarkovCurrent(speed, horizontal, vertical, name)
     assert world.current_topic == CurrentTopic(name, 20.0)
     assert not [note for note in world.notes if "plugin" in note.what]
@@ -370,20 +370,20 @@ def test_the_uuv_simulators(load: Load, in_world: Text, file: str) -> None:
 
 
 @pytest.mark.requirement("CUR-1")
-def test_the_classic_one_is_its_formula(load: Load, in_world: Text) -> None:
+def test_classic_uuv_current_equals_the_plugin_formula(load: Load, in_world: Text) -> None:
     """Without noise v <- (1 - dt mu) v each step, along (cos h cos v, sin h cos v, sin v); physical it stays."""
     text = in_world(STEP + UUV.replace("0.02<", "0<").replace("0.001<", "0<"))
     level = math.cos(0.1)
     along = np.array([math.cos(0.5) * level, math.sin(0.5) * level, math.sin(0.1)])
     still = load(text).environment.current
     assert isinstance(still, UniformField)
-    assert at(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14, abs=0.0)
+    assert evaluate(still, time=100.0) == pytest.approx(0.5 * along, rel=1e-14, abs=0.0)
     classic = load(text, fidelity="classic").environment.current
     assert classic is not None
     value = 0.5
     for _ in range(250):
         value = (1.0 - 0.01 * 0.01) * value
-    assert at(realise(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
+    assert evaluate(realise(classic, 1), time=2.5) == pytest.approx(value * along, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CUR-1")
@@ -397,7 +397,9 @@ def test_the_classic_one_is_its_formula(load: Load, in_world: Text) -> None:
         (("<mean>0.5</mean><min>0<", "<mean>x</mean><min>0<"), 7, "<velocity><mean>: x; must be a finite number"),
     ],
 )
-def test_wrong_plugins(refused: Refused, in_world: Text, change: tuple[str, str], line: int, problem: str) -> None:
+def test_invalid_current_plugins_are_reported(
+    refused: Refused, in_world: Text, change: tuple[str, str], line: int, problem: str
+) -> None:
     assert any(
         found.startswith(f"dive.sdf:{line} ") and problem in found for found in refused(in_world(UUV.replace(*change)))
     )
@@ -420,7 +422,7 @@ DAVE = """<plugin name="current" filename="libdave_ocean_current_plugin.so">
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
-def test_daves(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_dave_current_plugin_is_read(load: Load, in_world: Text, tmp_path: Path) -> None:
     """A layer's speed is no less than 0, whatever that of the constant current may be."""
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     field = load(in_world(STEP + DAVE), fidelity="classic").environment.current
@@ -449,8 +451,8 @@ def test_dave_layers_have_their_own_topic(load: Load, in_world: Text, tmp_path: 
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     named = DAVE.replace("<databasefilePath>l", "<topic_stratified>by_depth</topic_stratified><databasefilePath>l")
     world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + named))
-    shown = world.current_topic
-    assert (shown.topic, shown.layers) == ("/flow", LayersTopic("/hydrodynamics/by_depth", (0.0, 20.0)))
+    topic = world.current_topic
+    assert (topic.topic, topic.layers) == ("/flow", LayersTopic("/hydrodynamics/by_depth", (0.0, 20.0)))
 
 
 @pytest.fixture
@@ -470,7 +472,7 @@ WORLDS = ("dave_ocean_waves_dvl_current_profiling.world", "dave_ocean_waves_tran
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("file", WORLDS)
-def test_daves_worlds(example_data: Path, dave: Path, file: str) -> None:
+def test_dave_worlds_are_read(example_data: Path, dave: Path, file: str) -> None:
     """Layers north and east as their header says; every flood of a year runs to 255 degrees, every ebb to 69."""
     world = sdf.load(example_data / "dave" / file, path=dave)
     field = world.environment.current
@@ -478,8 +480,8 @@ def test_daves_worlds(example_data: Path, dave: Path, file: str) -> None:
     steady, layers, tide = field.fields
     assert steady == UniformField((0.0, 0.0, 0.0))
     assert len(layers.depths) == 12  # type: ignore[attr-defined]
-    assert at(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
-    assert at(layers, -500.0) == at(layers, -110.0)
+    assert evaluate(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
+    assert evaluate(layers, -500.0) == evaluate(layers, -110.0)
     with (example_data / "dave" / "ACT1951_1_Annual_2021.csv").open(encoding="utf-8-sig") as lines:
         events = [row for row in list(csv.reader(lines))[1:] if len(row) == 3]
     ways = {"flood": math.radians(255.0), "ebb": math.radians(69.0)}
@@ -489,7 +491,7 @@ def test_daves_worlds(example_data: Path, dave: Path, file: str) -> None:
         kind, seconds = event.strip(), (instant - INSTANT).total_seconds()
         if kind in ways and 0.0 <= seconds < 3e6:
             expected = [abs(float(speed)) / 100.0 * part for part in (math.sin(ways[kind]), math.cos(ways[kind]), 0.0)]
-            assert at(tide, -10.0, seconds) == pytest.approx(expected, abs=1e-12)
+            assert evaluate(tide, -10.0, seconds) == pytest.approx(expected, abs=1e-12)
             checked += 1
     assert checked > 100
     assert world.current_topic.topic == "/hydrodynamics/current_velocity"
@@ -504,7 +506,7 @@ def test_daves_worlds(example_data: Path, dave: Path, file: str) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_daves_layers_wander_and_its_constituents(example_data: Path, dave: Path, tmp_path: Path) -> None:
+def test_dave_random_layers_and_tidal_constituents(example_data: Path, dave: Path, tmp_path: Path) -> None:
     """The same world with noise, and with the constituents that it has in a comment."""
     text = (example_data / "dave" / WORLDS[1]).read_text()
     text = text.replace("<noiseAmp>0.0<", "<noiseAmp>0.001<").replace("<mu>0.0<", "<mu>0.01<")
@@ -534,8 +536,8 @@ def test_daves_layers_wander_and_its_constituents(example_data: Path, dave: Path
         ),
         INSTANT,
     )
-    one, other = realise(field, 1, 0), realise(field, 1, 1)
-    assert at(one, -30.0, 10.0) != at(other, -30.0, 10.0)
+    one, second = realise(field, 1, 0), realise(field, 1, 1)
+    assert evaluate(one, -30.0, 10.0) != evaluate(second, -30.0, 10.0)
     classic = sdf.load(path, path=dave, fidelity="classic").environment.current
     assert isinstance(classic, FieldSum)
     assert isinstance(classic.fields[1], StratifiedGaussMarkovCurrent)
@@ -557,7 +559,7 @@ def vehicle(inside: str, name: str = "m") -> str:
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("units", ["", ' units="degrees"'])
-def test_gazebos_table(load: Load, in_world: Text, example_data: Path, units: str) -> None:
+def test_gazebo_current_table_is_read(load: Load, in_world: Text, example_data: Path, units: str) -> None:
     """Of gz-sim's own test: -1 m/s east, 0.5 north; its degrees are radians where the file does not say degrees."""
     lookup = f"<lookup_current_x>{EAST}</lookup_current_x><lookup_current_y>{NORTH}</lookup_current_y>"
     text = PRELOAD.format(file="underwater_currents.csv", units=units) + vehicle(lookup)
@@ -565,7 +567,7 @@ def test_gazebos_table(load: Load, in_world: Text, example_data: Path, units: st
     field = world.environment.current
     assert isinstance(field, GriddedCurrent)
     bound = 2e-6 * math.hypot(1.0, 0.5)  # by which a grid on the earth turns a vector within 16 m
-    assert at(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
+    assert evaluate(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
     last = float(field.points[1][-1])
     assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12, abs=0.0)
     assert "its latitude and longitude are 0, as in Gazebo" in "".join(note.reason for note in world.notes)
@@ -575,7 +577,7 @@ def test_gazebos_table(load: Load, in_world: Text, example_data: Path, units: st
 
 
 @pytest.mark.requirement("CUR-2")
-def test_wrong_tables_of_gazebo(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_invalid_gazebo_tables_are_reported(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     lookup = vehicle("<lookup_current_x>u</lookup_current_x>")
     header = "elapsed_time_second,latitude_degree,longitude_degree,altitude_meter,u"
     (tmp_path / "own.csv").write_text(f"{header}\n0,50,4,0,1\n")
@@ -592,7 +594,7 @@ def test_wrong_tables_of_gazebo(refused: Refused, in_world: Text, tmp_path: Path
 
 
 @pytest.mark.requirement("CUR-2")
-def test_gazebos_default_current(load: Load, refused: Refused, in_world: Text) -> None:
+def test_gazebo_default_current_is_read(load: Load, refused: Refused, in_world: Text) -> None:
     east = "<default_current>0.3 0 0</default_current>"
     assert load(in_world(vehicle(east))).environment.current == UniformField((0.3, 0.0, 0.0))
     assert load(in_world(vehicle(east) + vehicle(east, "n"))).environment.current == UniformField((0.3, 0.0, 0.0))
@@ -614,8 +616,8 @@ def test_unread_elements_are_listed(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_described(load: Load, in_world: Text, kind: str) -> None:
-    (line,) = [one for one in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in one]
+def test_currents_are_described(load: Load, in_world: Text, kind: str) -> None:
+    (line,) = [row for row in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in row]
     expected = {
         "uniform": "uniform (0.1 -0.2 0.03)",
         "gauss_markov": "Gauss-Markov (wander): speed mean 0.3 minimum 0 maximum 1 correlation_time 600 density 0.01; ",
@@ -630,7 +632,7 @@ def test_described(load: Load, in_world: Text, kind: str) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_the_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
+def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
     example = page.partition("## Currents\n")[2].partition("```xml")[2].partition("```")[0]
     world = load(in_world(example))

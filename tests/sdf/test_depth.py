@@ -37,7 +37,7 @@ def sensor(body: str) -> str:
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")
-def test_water(load: Load, in_world: Text) -> None:
+def test_water_is_read(load: Load, in_world: Text) -> None:
     assert load(in_world("")).environment.water is None
     assert load(in_world("<navsense:water/>")).environment.water == Water()
     inside = (
@@ -53,7 +53,7 @@ def test_water(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")
-def test_water_by_depth(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_water_profile_is_read(load: Load, in_world: Text, tmp_path: Path) -> None:
     points = '<point depth="0" temperature="290" salinity="33"/><point depth="50" temperature="280" salinity="35"/>'
     wanted = Water(depths=(0.0, 50.0), temperatures=(290.0, 280.0), salinities=(33.0, 35.0))
     assert load(in_world(f"<navsense:water>{points}</navsense:water>")).environment.water == wanted
@@ -106,7 +106,7 @@ def test_an_invalid_density_is_one_problem(refused: Refused, in_world: Text) -> 
 
 
 @pytest.mark.requirement("ALT-8", "PRS-1")
-def test_the_sheet(load: Load, in_link: Text) -> None:
+def test_every_element_is_read(load: Load, in_link: Text) -> None:
     noise = '<pressure><noise type="gaussian"><stddev>30</stddev></noise></pressure>'
     body = f"{noise}<gauge>true</gauge><surface_pressure>99000</surface_pressure>"
     (found,) = load(in_link(sensor(body))).sensors
@@ -178,7 +178,7 @@ def test_missing_water_is_reported(load: Load, refused: Refused, in_link: Text) 
         ("<presure/>", "<depth><presure>; is not allowed here; did you mean pressure?"),
     ],
 )
-def test_problems(refused: Refused, in_link: Text, body: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     assert refused(in_link(sensor(body)))[0].startswith(f"dive.sdf:6 {problem}")
 
 
@@ -190,7 +190,7 @@ def test_specification_error_has_its_location(refused: Refused, in_link: Text) -
 
 
 @pytest.mark.requirement("SDF-1")
-def test_a_depth_camera_is_no_depth_sensor(load: Load, in_link: Text) -> None:
+def test_depth_camera_is_not_a_depth_sensor(load: Load, in_link: Text) -> None:
     """Gazebo's older name of its depth camera is the name of this sensor."""
     world = load(in_link('<sensor name="eye" type="depth"><camera><image/></camera></sensor>'))
     assert not world.sensors
@@ -198,7 +198,7 @@ def test_a_depth_camera_is_no_depth_sensor(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_from_the_file_to_the_reading(tmp_path: Path) -> None:
+def test_reading_of_a_world_file(tmp_path: Path) -> None:
     """A tank with a surface 3 m up, and a sensor 1 m above the floor that is told its density."""
     formula = '<formula density="998" gravity="9.8062">constant</formula>'
     body = f'<sensor name="d" type="depth"><update_rate>10</update_rate><depth>{formula}</depth></sensor>'
@@ -232,7 +232,7 @@ def test_from_the_file_to_the_reading(tmp_path: Path) -> None:
         (Depth(assumed=None), ("depth: by the water of the world",)),
     ],
 )
-def test_description(sheet: Depth, lines: tuple[str, ...]) -> None:
+def test_depth_sensor_is_described(sheet: Depth, lines: tuple[str, ...]) -> None:
     assert sheet.describe(10.0) == lines
 
 
@@ -268,7 +268,7 @@ def plugged(plugin: str, water: str = "") -> str:
 
 
 @pytest.mark.requirement("ALT-8", "PRS-1", "SDF-2")
-def test_the_uuv_simulators_pressure_sensor(load: Load) -> None:
+def test_uuv_simulator_pressure_sensor_is_read(load: Load) -> None:
     world = load(plugged(MACRO))
     (found,) = world.sensors
     assert found.spec == Depth(Noise(stddev=3000.0, maximum=30e6), ConstantDensity(9.80638 * 1000.0 / 9.80665))
@@ -277,10 +277,10 @@ def test_the_uuv_simulators_pressure_sensor(load: Load) -> None:
         "auv::auv/pressure_link",
     )
     assert (found.rate, found.topic, found.frame) == (10.0, "/auv/pressure", "auv/pressure_link")
-    said = {(note.kind, note.reason) for note in world.notes}
-    assert ("warning", "readings are in Pa; the plug-in writes kPa") in said
-    assert ("unsupported", "the depth is always published") in said
-    assert not any("not run" in reason for _, reason in said)
+    notes = {(note.kind, note.reason) for note in world.notes}
+    assert ("warning", "readings are in Pa; the plug-in writes kPa") in notes
+    assert ("unsupported", "the depth is always published") in notes
+    assert not any("not run" in reason for _, reason in notes)
     truth = ns.simulate(world, 1.0, seed=1)[found.name].ideal
     np.testing.assert_allclose(truth["pressure"], 1000.0 * (101.325 + 20.0 * 9.80638), rtol=1e-14, atol=0.0)
     np.testing.assert_allclose(truth["depth"], 20.0, rtol=1e-14, atol=0.0)
@@ -301,7 +301,7 @@ def test_sigma_and_amplitude_are_multiplied(load: Load) -> None:
 
 
 @pytest.mark.requirement("ALT-8", "SDF-2")
-def test_the_plug_ins_own_defaults_and_a_world_with_water(load: Load) -> None:
+def test_plugin_defaults_and_a_world_with_water(load: Load) -> None:
     short = f'<plugin filename="{PLUGIN}" name="p"><link_name>base</link_name></plugin>'
     world = load(plugged(short, "<navsense:water/>"))
     (found,) = world.sensors
@@ -334,12 +334,12 @@ def test_the_plug_ins_own_defaults_and_a_world_with_water(load: Load) -> None:
         (("saturation>", "saturated>"), 9, "<plugin><saturated>; is not allowed here; did you mean saturation?"),
     ],
 )
-def test_invalid_plug_ins(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:
+def test_invalid_plugins_are_reported(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:
     assert refused(plugged(MACRO.replace(*change)))[0].startswith(f"dive.sdf:{line} {problem}")
 
 
 @pytest.mark.requirement("SDF-2")
-def test_two_plug_ins_on_one_topic(refused: Refused) -> None:
+def test_two_plugins_on_one_topic(refused: Refused) -> None:
     (line,) = refused(plugged(MACRO + MACRO.replace("seapressure_plugin", "seapressure2_plugin")))
     sensor = "auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin"
     assert line.endswith(f"is already the topic of {sensor}; give another <sensor_topic>")

@@ -81,7 +81,7 @@ def radians(*degrees: float) -> tuple[float, ...]:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1", "GAP-2", "GAP-3", "GAP-6")
-def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
+def test_every_element_is_read(load: Load, in_link: Text) -> None:
     world = load(in_link(FULL))
     assert not world.notes
     wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
@@ -126,7 +126,7 @@ def test_a_sheet_of_everything(load: Load, in_link: Text) -> None:
     assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
 
 
-def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
+def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     """Yield each field that holds a value, and whether it is another than by default."""
     if not is_dataclass(value) or isinstance(value, type):
         yield path, value != default
@@ -134,7 +134,7 @@ def told(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
     for field in fields(value):
         found = getattr(value, field.name)
         own = getattr(default, field.name) if type(default) is type(value) else field.default
-        yield from told(found, own, f"{path}.{field.name}")
+        yield from iter_fields(found, own, f"{path}.{field.name}")
 
 
 OTHERS = {
@@ -152,7 +152,7 @@ OTHERS = {
 @pytest.mark.requirement("SDF-1", "GAP-2")
 def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
     """Fields of `Noise` apart, which `<noise>` has by itself; of them it is enough that there is any."""
-    found = dict(told(sheet(load(in_link(FULL))), Dvl(), "dvl"))
+    found = dict(iter_fields(sheet(load(in_link(FULL))), Dvl(), "dvl"))
     kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range." not in name}
     noises = {name for name in kept if ".noise." in name}
     unsaid = {name for name, is_other in kept.items() if not is_other} - noises
@@ -176,7 +176,7 @@ def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("GAP-6")
-def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
+def test_beams_at_one_janus_angle(load: Load, in_link: Text) -> None:
     text = '<beams angle_deg="25" width_deg="4"><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>'
     found = sheet(load(in_link(block(text)))).beams
     wanted = make_janus_beams(
@@ -191,9 +191,9 @@ def test_beams_at_one_angle(load: Load, in_link: Text) -> None:
 @pytest.mark.parametrize(("angle", "told"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
 def test_angle_in_radians_is_an_error(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
     world = load(in_link(block(f'<beams angle_deg="{angle}"/>')))
-    shown = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
+    notes = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
     reason = f"is read as degrees; if it is in radians, write {math.degrees(float(angle)):.4g}"
-    assert shown == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
+    assert notes == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
 
 
 @pytest.mark.requirement("GAP-7")
@@ -206,7 +206,9 @@ def test_angle_in_radians_is_an_error(load: Load, in_link: Text, angle: str, *, 
         ('<reference link="auv::nose">3.141592653589793 0 0</reference>', (-2.0, -1.0, -3.0)),
     ],
 )
-def test_axes_of_velocities(load: Load, in_world: Text, reference: str, expected: tuple[float, float, float]) -> None:
+def test_velocity_axes_are_read(
+    load: Load, in_world: Text, reference: str, expected: tuple[float, float, float]
+) -> None:
     """The sensor is turned by 30 degrees on its link, the nose by -60 on the model: by -90 in the sensor's axes."""
     text = f"""<model name="auv"><pose degrees="true">0 0 0 10 20 30</pose><link name="base">
 <sensor name="d" type="dvl"><pose degrees="true">1 0 0 0 0 30</pose><dvl>{reference}</dvl></sensor></link>
@@ -288,19 +290,19 @@ def test_axes_of_velocities(load: Load, in_world: Text, reference: str, expected
         ("<reference>1 2</reference>", "<dvl><reference>: 1 2; must be 3 finite numbers: roll pitch yaw"),
     ],
 )
-def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: str, problem: str) -> None:
     lines = refused(in_link(block(text)))
     assert any(problem in line for line in lines), lines
 
 
 @pytest.mark.requirement("SDF-1")
-def test_a_custom_sensor_without_its_block(refused: Refused, in_link: Text) -> None:
+def test_custom_sensor_without_block_is_an_error(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
     assert line.startswith("dive.sdf:5 <sensor>: no block; requires <gz:dvl>, as in Gazebo")
 
 
 @pytest.mark.requirement("SDF-1")
-def test_two_blocks_are_one_too_many(refused: Refused, in_link: Text) -> None:
+def test_two_blocks_are_an_error(refused: Refused, in_link: Text) -> None:
     (line, *_) = refused(in_link('<sensor name="d" type="dvl"><dvl/><gz:dvl/></sensor>'))
     assert "<gz:dvl>: is duplicated; is another name of <dvl>; remove one of them" in line
 
@@ -313,7 +315,7 @@ MOVES = """<navsense:motion loop="true"><navsense:waypoint time="0">0 0 0 0 0 0<
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5", "GAP-7", "CUR-2")
-def test_a_dive_over_a_flat_bed(load: Load, in_world: Text) -> None:
+def test_dive_over_a_flat_bottom(load: Load, in_world: Text) -> None:
     """What is told is the closed form of the run's own truth: both tracks, the altitude, in the axes of the link."""
     sensor = """<sensor name="d" type="dvl"><pose>0.5 0 -0.1 0.2 0.1 2</pose><update_rate>10</update_rate><dvl>
 <propagation>false</propagation><bottom_track/><water_track when="always"><layer near="2" far="9"/></water_track>
@@ -336,7 +338,7 @@ def test_a_dive_over_a_flat_bed(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_the_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_link: Text) -> None:
+def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_link: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
     example = page.partition("## Doppler velocity logs\n")[2].partition("```xml")[2].partition("```")[0]
     world = load(in_link(f'<sensor name="d" type="dvl">{example}</sensor>'))

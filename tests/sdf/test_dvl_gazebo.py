@@ -51,7 +51,7 @@ def block(
 <tracking>{tracking}</tracking>{more}</gz:dvl></sensor>"""
 
 
-def bed(depth: float) -> str:
+def make_bed(depth: float) -> str:
     return f"""<model name="bed"><static>true</static><pose>0 0 -{depth} 0 0 0</pose><link name="l">
 <collision name="c"><geometry><plane/></geometry></collision></link></model>"""
 
@@ -60,7 +60,7 @@ def robot(sensor: str, pose: str = "0 0 0 0 0 0") -> str:
     return f'<model name="auv"><pose>{pose}</pose><link name="base">{sensor}</link></model>'
 
 
-def sea(folder: Path, header: str = "t,x,y,z,u,v") -> None:
+def write_current_table(folder: Path, header: str = "t,x,y,z,u,v") -> None:
     """Write a table of a current (1, 0.5, 0) m/s."""
     rows = [f"0,{x},{y},{z},1,0.5" for x in (-900, 900) for y in (-900, 900) for z in (-900, 0)]
     (folder / "sea.csv").write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
@@ -116,7 +116,9 @@ def decoder() -> Any:
 def messages(world: World, duration: float, motion: Any = None) -> list[Any]:
     """Return Gazebo's messages of the one sensor, but for pings that had no time to come back."""
     run, kind = ns.simulate(world, duration, seed=3, motion=motion), decoder()
-    return [kind.FromString(one) for one in dvl.encode_gz_messages(world.sensors[0], run[world.sensors[0].name])]
+    return [
+        kind.FromString(message) for message in dvl.encode_gz_messages(world.sensors[0], run[world.sensors[0].name])
+    ]
 
 
 def vector(value: Any) -> list[float]:
@@ -129,8 +131,8 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
     Gazebo's is 4 standard deviations of a beam for a component, on one message; 4 beams at 30 degrees give a
     horizontal one sqrt(2) of it, which the mean of all messages is divided down from.
     """
-    velocity = np.array([vector(one.velocity.mean) for one in found])
-    covariance = np.array([list(one.velocity.covariance) for one in found]).reshape(-1, 3, 3)
+    velocity = np.array([vector(item.velocity.mean) for item in found])
+    covariance = np.array([list(item.velocity.covariance) for item in found]).reshape(-1, 3, 3)
     assert covariance[0] == pytest.approx(1e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rel=1e-9, abs=1e-18)
     off, spread = velocity.mean(axis=0) - expected, np.sqrt(np.diag(covariance[0]) / len(found))
     assert np.all(np.abs(off) < 4.0 * 0.001)
@@ -138,47 +140,47 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5")
-def test_gazebos_first_case_at_rest(load: Load, in_world: Text) -> None:
+def test_gazebo_test_at_rest(load: Load, in_world: Text) -> None:
     """D1: seabed 80 m below, beams of 2 degrees at 30, at rest."""
     sensor = block(about="<update_rate>5</update_rate><frame_id>dvl_frame</frame_id>")
-    found = messages(load(in_world(robot(sensor) + bed(80.0))), 10.0)
+    found = messages(load(in_world(robot(sensor) + make_bed(80.0))), 10.0)
     assert len(found) == 49
     check_velocity(found, (0.0, 0.0, 0.0))
-    for one in found:
-        assert (len(one.beams), all(beam.locked for beam in one.beams), one.status) == (4, True, 0)
-        assert math.degrees(math.acos(80.0 / one.target.range.mean)) == pytest.approx(30.0, abs=1.0 + 1e-9)
-        assert (one.target.type, one.velocity.reference, one.type) == (1, 2, 1)
-        assert {entry.key: entry.value[0] for entry in one.header.data}["frame_id"] == "dvl_frame"
-        assert [beam.id for beam in one.beams] == [0, 1, 2, 3]
+    for item in found:
+        assert (len(item.beams), all(beam.locked for beam in item.beams), item.status) == (4, True, 0)
+        assert math.degrees(math.acos(80.0 / item.target.range.mean)) == pytest.approx(30.0, abs=1.0 + 1e-9)
+        assert (item.target.type, item.velocity.reference, item.type) == (1, 2, 1)
+        assert {entry.key: entry.value[0] for entry in item.header.data}["frame_id"] == "dvl_frame"
+        assert [beam.id for beam in item.beams] == [0, 1, 2, 3]
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_gazebos_second_case_through_the_water(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_gazebo_test_of_water_track(load: Load, in_world: Text, tmp_path: Path) -> None:
     """D2: water mass from 20 to 60 m, current (1, 0.5, 0), the sensor at rest at z -10."""
-    sea(tmp_path)
-    world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + bed(90.0)))
+    write_current_table(tmp_path)
+    world = load(in_world(TABLE + robot(block(WATER), "0 0 -10 0 0 0") + make_bed(90.0)))
     assert isinstance(world.environment.current, GriddedCurrent)
     found = messages(world, 10.0)
     check_velocity(found, (-1.0, -0.5, 0.0))
     axes = sheet(world).beams.axes
-    for one in found:
-        assert one.target.type == 2
-        for beam, axis in zip(one.beams, axes, strict=True):
+    for item in found:
+        assert item.target.type == 2
+        for beam, axis in zip(item.beams, axes, strict=True):
             assert beam.range.mean == pytest.approx(40.0 / -axis[2], rel=1e-12, abs=0.0)
             assert beam.range.variance == pytest.approx((40.0 / axis[2]) ** 2 / 12.0, rel=1e-12, abs=0.0)
     for k, axis in enumerate(axes):
-        mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
+        mean = np.mean([vector(item.beams[k].velocity.mean) for item in found], axis=0)
         assert mean == pytest.approx(axis * (axis @ [-1.0, -0.5, 0.0]), abs=4.0 * 0.001)
 
 
 @pytest.mark.requirement("GAP-1")
-def test_gazebos_third_case_moving(load: Load, in_world: Text) -> None:
+def test_gazebo_test_of_a_moving_dvl(load: Load, in_world: Text) -> None:
     """D3: at (1, 0, 0) m/s over the seabed."""
-    world = load(in_world(robot(block()) + bed(80.0)))
+    world = load(in_world(robot(block()) + make_bed(80.0)))
     found = messages(world, 10.0, {"auv": Going((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))})
     check_velocity(found, (1.0, 0.0, 0.0))
     for k, axis in enumerate(sheet(world).beams.axes):
-        mean = np.mean([vector(one.beams[k].velocity.mean) for one in found], axis=0)
+        mean = np.mean([vector(item.beams[k].velocity.mean) for item in found], axis=0)
         assert mean == pytest.approx(axis * axis[0], abs=4.0 * 0.001)
 
 
@@ -199,7 +201,7 @@ def of_gazebo(example_data: Path, name: str, more: str = "") -> str:
 
 @pytest.mark.requirement("GAP-1", "GAP-6", "SDF-1")
 @pytest.mark.parametrize("name", ["dvl_world.sdf", "flat_seabed.sdf"])
-def test_gazebos_own_files(load: Load, example_data: Path, name: str) -> None:
+def test_gazebo_example_files_are_read(load: Load, example_data: Path, name: str) -> None:
     world = load(of_gazebo(example_data, name))
     spec = sheet(world)
     shape = spec.beams.beams[0].shape
@@ -212,12 +214,12 @@ def test_gazebos_own_files(load: Load, example_data: Path, name: str) -> None:
     assert (spec.minimum_range, spec.maximum_range, spec.transducer) == (0.1, 100.0, Transducer.PHASED_ARRAY)
     assert (spec.dialect, spec.message_options.beam_ids) == (MessageDialect.GZ, (1, 2, 3, 4))
     assert world.sensors[0].topic == "/dvl/velocity"
-    told = rotate(spec.reference, (1.0, 0.0, 0.0))
-    assert told == pytest.approx((0.0, 1.0, 0.0), abs=1e-6)
+    forward = rotate(spec.reference, (1.0, 0.0, 0.0))
+    assert forward == pytest.approx((0.0, 1.0, 0.0), abs=1e-6)
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5")
-def test_gazebos_world_of_a_flat_seabed(load: Load, example_data: Path) -> None:
+def test_gazebo_flat_seabed_world(load: Load, example_data: Path) -> None:
     """At (1, 0, 0) m/s and 1 rad/s about z in the sensor's own frame for 50 s: v + w x r, to 1e-2; ranges to 0.2 m."""
     world = load(of_gazebo(example_data, "flat_seabed.sdf"))
     # The vehicle goes towards -x, so that its starboard is y: that of the velocity's frame.
@@ -234,7 +236,7 @@ def test_gazebos_world_of_a_flat_seabed(load: Load, example_data: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
+def test_gazebo_current_world(load: Load, example_data: Path) -> None:
     """Its table of -1 m/s east and 0.5 north is felt by a DVL that names its columns, to Gazebo's 0.1 m/s."""
     east, north = (f"{way}ward_sea_water_velocity_meter_per_sec" for way in ("east", "north"))
     mode = f"""<water_mass_mode><when>best</when><water_velocity><x>{east}</x><y>{north}</y></water_velocity>
@@ -256,7 +258,7 @@ def test_gazebos_world_of_a_current(load: Load, example_data: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1")
-def test_optional_elements(load: Load, in_link: Text) -> None:
+def test_optional_elements_have_gazebo_defaults(load: Load, in_link: Text) -> None:
     """Defaults as Gazebo has them, in radians; a mode that is not there is off; the topic is Gazebo's."""
     beams = "".join(f"<beam><rotation>{turn}</rotation><tilt>0.5</tilt></beam>" for turn in (0, 2, 4))
     names = "<water_velocity><z>w</z></water_velocity>"
@@ -280,7 +282,7 @@ def test_optional_elements(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-9")
-def test_navsense_elements_beside_the_plugin(load: Load, in_link: Text) -> None:
+def test_navsense_elements_with_the_plugin(load: Load, in_link: Text) -> None:
     assert (sheet(load(in_link(block()))).propagation, sheet(load(in_link(block()))).own_hull) == (True, False)
     more = "<navsense:propagation>false</navsense:propagation><navsense:own_hull>true</navsense:own_hull>"
     world = load(in_link(block(more=more)))
@@ -289,9 +291,9 @@ def test_navsense_elements_beside_the_plugin(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_layer_beyond_the_beams_ends_at_their_range(load: Load, in_world: Text, tmp_path: Path) -> None:
     """Gazebo loads it: it holds the far boundary against the maximum range, and the beams are slanted."""
-    sea(tmp_path)
+    write_current_table(tmp_path)
     world = load(in_world(TABLE + robot(block(WATER.replace("60", "95")))))
     reach = 100.0 * math.cos(math.radians(30.0))
     layer = sheet(world).layer
@@ -303,8 +305,8 @@ def test_a_layer_that_beams_do_not_reach_ends_where_they_do(load: Load, in_world
 
 
 @pytest.mark.requirement("GAP-1", "CUR-2")
-def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
-    sea(tmp_path)
+def test_second_dvl_with_other_current_columns(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
+    write_current_table(tmp_path)
     other = block(WATER.replace("<x>u</x><y>v</y>", "\n<x>v</x>")).replace('"d"', '"e"')
     (note,) = load(in_world(TABLE + robot(block(WATER) + other))).notes
     assert note.reason == "a world has one current, and its columns are u, v, none"
@@ -353,16 +355,16 @@ def test_a_second_dvl_that_names_other_columns(load: Load, refused: Refused, in_
         (block(more="<reference_frame>1 2</reference_frame>"), "<gz:dvl><reference_frame>: 1 2; must be 6 finite"),
     ],
 )
-def test_wrong_sheets(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: str, problem: str) -> None:
     own = text if text.startswith("<sensor") else f'<sensor name="d" type="custom" gz:type="dvl">{text}</sensor>'
     lines = refused(in_link(own))
     assert any(problem in line for line in lines), lines
 
 
 @pytest.mark.requirement("CUR-2", "GAP-1")
-def test_columns_that_the_table_has_not(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_missing_table_columns_are_reported(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     """As in DAVE's files for Gazebo, which have numbers there."""
-    sea(tmp_path)
+    write_current_table(tmp_path)
     lines = refused(in_world(TABLE + robot(block(WATER.replace("<x>u<", "<x>0.<")))))
     assert any("column: 0.; must occur once in the header" in line for line in lines)
 
@@ -375,13 +377,13 @@ ROCKS = "".join(
 """A rock under each beam: the width of a beam affects its range, its velocity and the solution."""
 
 
-def unlike(apertures: tuple[float, ...]) -> str:
+def make_beams(apertures: tuple[float, ...]) -> str:
     """Return beams of these apertures (degrees)."""
     each = zip(apertures, TURNS, strict=True)
     return "".join(f"<beam><aperture>{a}</aperture><rotation>{r}</rotation><tilt>30</tilt></beam>" for a, r in each)
 
 
-def own(apertures: tuple[float, ...], weighting: str) -> str:
+def make_navsense_block(apertures: tuple[float, ...], weighting: str) -> str:
     """Return the same beams in navsense's own block."""
     each = zip(apertures, TURNS, strict=True)
     beams = "".join(f'<beam width_deg="{a}" rings="2" rotation_deg="{r}" tilt_deg="30"/>' for a, r in each)
@@ -392,13 +394,17 @@ def own(apertures: tuple[float, ...], weighting: str) -> str:
 @pytest.mark.requirement("DVU-2", "GAP-4")
 @pytest.mark.parametrize("beam", range(4))
 @pytest.mark.parametrize("kind", ["gazebo", "plane", "nearest", "pattern"])
-def test_the_aperture_of_a_beam_acts_on_that_beam_alone(load: Load, in_world: Text, kind: str, beam: int) -> None:
+def test_aperture_of_a_beam_affects_that_beam_only(load: Load, in_world: Text, kind: str, beam: int) -> None:
     """If one of four different apertures changes, the other three beams keep every bit."""
 
     def read(apertures: tuple[float, ...]) -> ns.Reading:
         resolution, quiet = "<resolution>0.01</resolution>", "<bottom_mode><when>always</when></bottom_mode>"
-        sensor = block(quiet, resolution, unlike(apertures)) if kind == "gazebo" else own(apertures, kind)
-        world = load(in_world(robot(sensor) + bed(20.0) + ROCKS))
+        sensor = (
+            block(quiet, resolution, make_beams(apertures))
+            if kind == "gazebo"
+            else make_navsense_block(apertures, kind)
+        )
+        world = load(in_world(robot(sensor) + make_bed(20.0) + ROCKS))
         return ns.simulate(world, 1.0, seed=1, motion={"auv": Going((0.0, 0.0, 0.0), (1.0, 0.5, -0.2))})[NAME]
 
     apertures = (3.0, 6.0, 9.0, 12.0)

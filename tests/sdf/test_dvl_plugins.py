@@ -94,7 +94,7 @@ def warnings(world: World) -> list[tuple[str, str]]:
     return [(note.what, note.reason) for note in world.notes if note.kind == "warning"]
 
 
-def moved(yaw: float, velocity: tuple[float, float, float]) -> Trajectory:
+def make_motion(yaw: float, velocity: tuple[float, float, float]) -> Trajectory:
     """Return a motion at one velocity (m/s, in the world) and one yaw (rad), from 10 m below the origin."""
     there = [0.0, 0.0, -10.0, math.cos(yaw / 2.0), 0.0, 0.0, math.sin(yaw / 2.0)]
     return Trajectory(np.array([0.0, 100.0]), np.array([[[*velocity, 0.0, 0.0, 0.0, 0.0], there]]))
@@ -123,7 +123,7 @@ def crossed(width: float) -> Beams:
 
 
 @pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1", "WTR-1")
-def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
+def test_ds_sim_sensor_is_read(load: Load, in_link: Text) -> None:
     """The noise of the water track is twice that of the bottom track, as its file does not give it."""
     world = load(in_link(woods_hole()))
     (found,) = world.sensors
@@ -144,7 +144,7 @@ def test_woods_holes_sensor(load: Load, in_link: Text) -> None:
 
 @pytest.mark.requirement("DVW-2")
 @pytest.mark.parametrize("down", ["true", "false"])
-def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
+def test_ds_sim_beam_axes_equal_the_plugin(load: Load, in_link: Text, down: str) -> None:
     """The axes that ds_sim's code gives: a beam's z, turned by azimuth and angle; worked out by hand for 30 degrees."""
     (found,) = load(in_link(woods_hole({"pos_z_down": down}))).sensors
     s, c = 0.5 * math.sqrt(0.5), math.sqrt(0.75)
@@ -156,7 +156,7 @@ def test_where_its_beams_look(load: Load, in_link: Text, down: str) -> None:
 
 
 @pytest.mark.requirement("DVW-1", "DVW-6")
-def test_classic_is_the_same_sheet_by_other_rules(load: Load, in_link: Text) -> None:
+def test_classic_has_the_same_spec_with_other_rules(load: Load, in_link: Text) -> None:
     """So that a fidelity asked for when it is run is as good as one asked for when it is read."""
     (found,) = load(in_link(woods_hole(WATER)), fidelity="classic").sensors
     (other,) = apply_fidelity(load(in_link(woods_hole(WATER))), "classic").sensors
@@ -164,9 +164,9 @@ def test_classic_is_the_same_sheet_by_other_rules(load: Load, in_link: Text) -> 
     assert sheet(found) == sheet(other)
 
 
-def said(world: World) -> list[Any]:
+def list_readings(world: World) -> list[Any]:
     """Return what the Doppler instruments of a world say, and under what names, on a dive from 100 m to 30 m."""
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (1.0, 0.5, -35.0))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(0.3, (1.0, 0.5, -35.0))})
     found: list[Any] = []
     for sensor in world.sensors:
         names = sheet(sensor).message_options if isinstance(sensor.spec, Dvl) else None
@@ -179,7 +179,7 @@ SLOW = (1.0, 0.5, 0.0)
 """m/s: the velocity over a level bed at which each element shows its effect."""
 
 
-def level(height: float) -> Trajectory:
+def make_level_motion(height: float) -> Trajectory:
     """Return a motion at `SLOW` and a yaw of 0.3 rad, `height` (m) above the bed of `DEEP`."""
     there = [0.0, 0.0, height - 110.0, math.cos(0.15), 0.0, 0.0, math.sin(0.15)]
     return Trajectory(np.array([0.0, 100.0]), np.array([[[*SLOW, 0.0, 0.0, 0.0, 0.0], there]]))
@@ -202,11 +202,13 @@ class Dive:
         return sheet(self.sensor)
 
     def at(self, height: float) -> ns.Reading:
-        return ns.simulate(self.world, 2.0, seed=1, motion={"auv": level(height)})["auv::base::dvl"]
+        return ns.simulate(self.world, 2.0, seed=1, motion={"auv": make_level_motion(height)})["auv::base::dvl"]
 
 
 def dive(world: World) -> Dive:
-    runs = [ns.simulate(world, 2.0, seed=1, motion={"auv": level(h)})["auv::base::dvl"] for h in (30.0, 100.0)]
+    runs = [
+        ns.simulate(world, 2.0, seed=1, motion={"auv": make_level_motion(h)})["auv::base::dvl"] for h in (30.0, 100.0)
+    ]
     assert (runs[0]["velocity_mode"][2:] == 1.0).all() or sheet(world.sensors[0]).beams.axes[0, 2] > 0.0
     assert (runs[1]["velocity_mode"][2:] != 1.0).all()
     return Dive(world, *runs)
@@ -224,10 +226,10 @@ def close(found: FloatArray, expected: FloatArray, far: float = 1e-9) -> None:
 
 
 def same_readings(before: Dive, after: Dive) -> None:
-    for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        assert one.arrays.keys() == other.arrays.keys()
-        for name in one.arrays:
-            np.testing.assert_array_equal(one[name], other[name])
+    for first, second in ((before.shallow, after.shallow), (before.deep, after.deep)):
+        assert first.arrays.keys() == second.arrays.keys()
+        for name in first.arrays:
+            np.testing.assert_array_equal(first[name], second[name])
 
 
 def names_change(field: str, text: str) -> Callable[[Dive, Dive], None]:
@@ -253,10 +255,10 @@ def turned_frame(before: Dive, after: Dive) -> None:
     assert after.sensor.frame == "tilted"
     c, s = math.cos(0.3), math.sin(0.3)
     back = np.array([[1.0, 0.0, 0.0], [0.0, c, s], [0.0, -s, c]])
-    for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        close(other.ideal["velocity"][2:], one.ideal["velocity"][2:] @ back.T)
-        as_given = before.spec.classic and one is before.deep
-        close(errors(other, "velocity"), errors(one, "velocity") @ (np.eye(3) if as_given else back.T))
+    for first, second in ((before.shallow, after.shallow), (before.deep, after.deep)):
+        close(second.ideal["velocity"][2:], first.ideal["velocity"][2:] @ back.T)
+        as_given = before.spec.classic and first is before.deep
+        close(errors(second, "velocity"), errors(first, "velocity") @ (np.eye(3) if as_given else back.T))
 
 
 def cloud_frame(before: Dive, after: Dive) -> None:
@@ -276,8 +278,8 @@ def rate(before: Dive, after: Dive) -> None:
 
 def bottom_noise(before: Dive, after: Dive) -> None:
     """0.005 becomes 0.02; that of the water is twice as much if it is not given."""
-    for one, other in ((before.shallow, after.shallow), (before.deep, after.deep)):
-        close(errors(other, "velocity"), 4.0 * errors(one, "velocity"))
+    for first, second in ((before.shallow, after.shallow), (before.deep, after.deep)):
+        close(errors(second, "velocity"), 4.0 * errors(first, "velocity"))
     assert (after.spec.bottom.noise.stddev, after.spec.water.noise.stddev) == (0.02, 0.04)
 
 
@@ -315,13 +317,13 @@ def steepness(before: Dive, after: Dive) -> None:
 def width(before: Dive, after: Dive) -> None:
     """Half the width leaves a quarter of the pattern's effect on the speed over the bottom, and none on the range."""
     axis = 30.0 / math.cos(math.radians(30.0))
-    for one in (before, after):
-        assert one.shallow.ideal["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
+    for flight in (before, after):
+        assert flight.shallow.ideal["beam_range"][-1] == pytest.approx([axis] * 4, rel=1e-12, abs=0.0)
     if before.spec.classic:
         same_readings(before, after)
         return
     true = math.hypot(*SLOW)
-    speeds = [math.hypot(*one.shallow.ideal["velocity"][-1].tolist()) for one in (before, after)]
+    speeds = [math.hypot(*flight.shallow.ideal["velocity"][-1].tolist()) for flight in (before, after)]
     off = [1.0 - speed / true for speed in speeds]
     assert off[0] > 1e-3
     assert off[1] == pytest.approx(0.25 * off[0], rel=0.02, abs=0.0)  # the next term is of fourth order in the width
@@ -360,8 +362,8 @@ def no_water(before: Dive, after: Dive) -> None:
 
 def other_current(before: Dive, after: Dive) -> None:
     """The one current of a world acts whatever its topic, with a warning."""
-    told = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
-    assert [(what, reason[: len(told[1])]) for what, reason in warnings(after.world)] == [told]
+    expected = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
+    assert [(element, reason[: len(expected[1])]) for element, reason in warnings(after.world)] == [expected]
     same_readings(before, after)
 
 
@@ -424,7 +426,7 @@ EFFECTS: dict[str, tuple[str, Callable[[Dive, Dive], None]]] = {
 @pytest.mark.requirement("DVW-1", "WTR-1")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("tag", EFFECTS)
-def test_each_of_its_elements_has_its_effect(load: Load, in_link: Text, tag: str, fidelity: str) -> None:
+def test_every_ds_sim_element_has_an_effect(load: Load, in_link: Text, tag: str, fidelity: str) -> None:
     more = '</link><link name="tilted"><pose>1 0 0 0.3 0 0</pose>'
     text, check = EFFECTS[tag]
     texts = (in_link(woods_hole({**WATER, **change}) + more) for change in ({}, {tag: text}))
@@ -436,7 +438,7 @@ def test_each_of_its_elements_has_its_effect(load: Load, in_link: Text, tag: str
 
 
 @pytest.mark.requirement("DVW-6")
-def test_elements_without_classic_effect_are_listed(load: Load, in_link: Text) -> None:
+def test_elements_without_effect_in_classic_are_listed(load: Load, in_link: Text) -> None:
     """One ray a beam whatever the width, and a layer all of the way to the bottom: by the plug-in's own rules."""
     text = in_link(woods_hole(WATER).replace("</plugin>", '<navsense:layer far="24" share="0.5"/></plugin>'))
     listed = {"<plugin><beamWidthDeg>", "<navsense:layer share>"}
@@ -447,10 +449,10 @@ def test_elements_without_classic_effect_are_listed(load: Load, in_link: Text) -
         load(in_link(woods_hole({"beamWidthDeg": width})).replace("</world>", f"{DEEP}</world>"), fidelity="classic")
         for width in ("1", "8")
     )
-    assert said(thin) == said(wide)
+    assert list_readings(thin) == list_readings(wide)
 
 
-def test_the_list_of_its_elements_is_complete() -> None:
+def test_list_of_ds_sim_elements_is_complete() -> None:
     known = schema.DSROS_DVL_PLUGIN
     assert EFFECTS.keys() | {"navsense:layer"} == known.children | known.unsupported.keys()
 
@@ -466,7 +468,7 @@ def test_the_list_of_its_elements_is_complete() -> None:
         ("0", "4", 4.0, "and 1000 Hz of <update_rate>: the smaller one is used"),
     ],
 )
-def test_the_smaller_of_its_rates(
+def test_smaller_of_two_rates_applies(
     load: Load, in_link: Text, own: str, plugin: str | None, rate: float, told: str | None
 ) -> None:
     world = load(in_link(woods_hole({"updateRateHZ": plugin}, rate=own)))
@@ -475,9 +477,9 @@ def test_the_smaller_of_its_rates(
 
 
 @pytest.mark.requirement("DVW-1")
-def test_topics_with_and_without_a_namespace(load: Load, in_link: Text) -> None:
-    whole = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
-    world = load(in_link(woods_hole(whole)))
+def test_topics_with_and_without_namespace(load: Load, in_link: Text) -> None:
+    complete = {"topicName": "/a/b", "rangesTopicName": "/c", "robotNamespace": None}
+    world = load(in_link(woods_hole(complete)))
     assert (world.sensors[0].topic, sheet(world.sensors[0]).message_options.ranges_topic) == ("/a/b", "/c")
     assert warnings(world) == []
     lacking = load(in_link(woods_hole({"robotNamespace": None, "topicName": "v", "rangesTopicName": None})))
@@ -499,9 +501,7 @@ FRAMES = """</link>
 @pytest.mark.parametrize(
     ("frame", "velocity"), [("base", (0.5, -1.0, 0.25)), ("dvl_link", (0.5, 1.0, -0.25)), ("keel", (0.5, 1.0, -0.25))]
 )
-def test_the_frame_of_its_velocity(
-    load: Load, in_world: Text, frame: str, velocity: tuple[float, float, float]
-) -> None:
+def test_ds_sim_velocity_frame(load: Load, in_world: Text, frame: str, velocity: tuple[float, float, float]) -> None:
     """A robot that looks north goes 0.5 forward, 1 to the right, 0.25 up; z of the sensor is down."""
     sensor = woods_hole({"frameName": frame, "pointcloudFrame": "base", "pos_z_down": "true"})
     text = f'<model name="auv"><link name="base">{FRAMES}{sensor}</link></model>'
@@ -509,7 +509,7 @@ def test_the_frame_of_its_velocity(
     (found,) = world.sensors
     assert found.frame == frame
     assert any("is not a link of the" in reason for _, reason in warnings(world)) == (frame == "keel")
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(math.pi / 2.0, (1.0, 0.5, 0.25))})
     np.testing.assert_allclose(run[found.name].ideal["velocity"][-1], velocity, rtol=LOW, atol=0.0)
     assert sheet(found).message_options.pointcloud_frame == "base"
     cloud = sheet(found).message_options.pointcloud_pose
@@ -520,14 +520,16 @@ def test_the_frame_of_its_velocity(
 
 @pytest.mark.requirement("DVW-6", "DVW-7", "GAP-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_its_altitude_and_beams_over_a_level_bed(load: Load, in_world: Text, fidelity: str) -> None:
+def test_ds_sim_altitude_and_beams_over_a_level_bottom(load: Load, in_world: Text, fidelity: str) -> None:
     """Classic: one ray at a = 30 degrees, and the mean of them times cos a is h. Else the plane through the hits.
 
     The pattern of 4 degrees moves neither the range nor the altitude: both are those of the axis.
     """
     quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
     text = f'<model name="auv"><link name="base">{woods_hole(quiet)}</link></model>'
-    run = ns.simulate(load(in_world(text + BED), fidelity=fidelity), 2.0, seed=1, motion={"auv": moved(0.0, (0, 1, 0))})
+    run = ns.simulate(
+        load(in_world(text + BED), fidelity=fidelity), 2.0, seed=1, motion={"auv": make_motion(0.0, (0, 1, 0))}
+    )
     reading = run["auv::base::dvl"]
     np.testing.assert_allclose(reading["beam_range"][-1], 20.0 / math.sqrt(0.75), rtol=1e-12, atol=0.0)
     assert reading["altitude"][-1] == pytest.approx(20.0, rel=1e-12, abs=0.0)
@@ -537,7 +539,7 @@ def test_its_altitude_and_beams_over_a_level_bed(load: Load, in_world: Text, fid
 
 @pytest.mark.requirement("WTR-1", "WTR-2", "GAP-1")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Text, fidelity: str) -> None:
+def test_water_track_when_the_bottom_is_out_of_range(load: Load, in_world: Text, fidelity: str) -> None:
     flow = "<navsense:current><uniform>0.3 -0.2 0.1</uniform></navsense:current>"
     quiet = {"gaussianNoiseBeamVel": "0", "gaussianNoiseBeamRange": "0"}
     for reach, mode, velocity in (("90", 1.0, (0.5, -1.0, 0.25)), ("15", 2.0, (0.7, -0.7, 0.15))):
@@ -545,7 +547,7 @@ def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Tex
         text = f'{flow}<model name="auv"><link name="base">{sensor}</link></model>'
         world = load(in_world(text + BED), fidelity=fidelity)
         assert sheet(world.sensors[0]).water_mode is TrackMode.FALLBACK
-        run = ns.simulate(world, 4.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+        run = ns.simulate(world, 4.0, seed=1, motion={"auv": make_motion(math.pi / 2.0, (1.0, 0.5, 0.25))})
         reading = run["auv::base::dvl"]
         assert reading["velocity_mode"][-1] == mode
         near = 1e-12 if fidelity == "classic" or mode == 2.0 else LOW
@@ -553,7 +555,7 @@ def test_water_is_tracked_where_the_bottom_is_too_deep(load: Load, in_world: Tex
 
 
 @pytest.mark.requirement("WTR-1", "GAP-1")
-def test_layers_of_water(load: Load, in_link: Text) -> None:
+def test_water_mass_layers_are_read(load: Load, in_link: Text) -> None:
     """Without one the layer is from the nearest to the farthest range, along the instrument's axis: times cos 30."""
     (found,) = load(in_link(woods_hole(WATER))).sensors
     layer = sheet(found).layer
@@ -584,7 +586,7 @@ NOTHING = "nothing in the world publishes it: the water is still"
         ("", {"ocean_current_topic": "flow"}, ("flow", "has no effect: <enableWaterTrack> is not set")),
     ],
 )
-def test_topics_of_currents(
+def test_current_topics_of_the_plugin(
     load: Load, in_world: Text, world: str, change: dict[str, str], told: tuple[str, str] | None
 ) -> None:
     flow = f"{world}<uniform>1 0 0</uniform></navsense:current>" if world else ""
@@ -599,7 +601,7 @@ def test_topics_of_currents(
 
 
 @pytest.mark.requirement("WTR-1")
-def test_topics_of_currents_beside_the_plug_in(load: Load, in_link: Text) -> None:
+def test_current_topics_outside_the_plugin(load: Load, in_link: Text) -> None:
     """The code looks for them in the sensor, its description puts them into the plug-in: both are read."""
     topics = "<ocean_current_topic>flow</ocean_current_topic>"
     more = "<stratified_ocean_current_topic>layers</stratified_ocean_current_topic></sensor>"
@@ -671,7 +673,7 @@ def test_invalid_layers(refused: Refused, in_link: Text, layer: str, problem: st
 
 @pytest.mark.requirement("DVW-1")
 @pytest.mark.parametrize("tag", [*list(ELEMENTS)[3:5], *list(ELEMENTS)[8:]])
-def test_elements_that_it_needs(refused: Refused, in_link: Text, tag: str) -> None:
+def test_missing_required_elements_are_reported(refused: Refused, in_link: Text, tag: str) -> None:
     assert refused(in_link(woods_hole({tag: None}))) == [
         f"dive.sdf:7 <plugin><{tag}>: missing; must be given: the plug-in requires it"
     ]
@@ -688,7 +690,7 @@ def test_all_missing_parameters_are_reported(refused: Refused, in_link: Text) ->
 
 
 @pytest.mark.requirement("DVW-1")
-def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> None:
+def test_plugin_name_of_another_library_is_an_error(refused: Refused, in_link: Text) -> None:
     works = "must be libdsros_ros_dvl.so: a sensor of type dsros_dvl supports no other plug-in"
     (line,) = refused(in_link(woods_hole(plugin="libdvl.so")))
     assert line == f"dive.sdf:7 <sensor><plugin filename>: libdvl.so; {works}"
@@ -696,7 +698,7 @@ def test_another_librarys_name_is_an_error(refused: Refused, in_link: Text) -> N
     assert line == f"dive.sdf:5 <sensor><plugin>: missing; {works}"
 
 
-def test_second_plugin_and_its_names(load: Load, in_link: Text) -> None:
+def test_second_plugin_is_listed(load: Load, in_link: Text) -> None:
     other = '<plugin filename="libdsros_ros_dvl.so" name="q"/><topic>own</topic></sensor>'
     world = load(in_link(woods_hole().replace("</sensor>", other)))
     assert world.sensors[0].topic == "/dvl/dvl"
@@ -705,7 +707,7 @@ def test_second_plugin_and_its_names(load: Load, in_link: Text) -> None:
     assert "the plug-in defines it" in reasons
 
 
-def test_two_of_them_on_one_topic(refused: Refused, in_link: Text) -> None:
+def test_two_plugins_on_one_topic(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(woods_hole() + woods_hole().replace('name="dvl"', 'name="two"')))
     assert line.endswith("/dvl/dvl; is already the topic of auv::base::dvl; give another <topicName>")
 
@@ -772,7 +774,7 @@ def the_dvl(world: World) -> MountedSensor:
 
 
 @pytest.mark.requirement("DVU-1", "DVU-3", "DVU-6", "SDF-1")
-def test_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_plugin_is_read(load: Load, in_world: Text) -> None:
     world = load(in_world(uuv()))
     assert [sensor.topic for sensor in world.sensors] == [*(f"/dvl/dvl_sonar{i}" for i in range(4)), "/dvl/dvl"]
     found = the_dvl(world)
@@ -794,9 +796,9 @@ def test_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
     np.testing.assert_allclose(spec.beams.axes, ways, atol=1e-12, rtol=0.0)
     np.testing.assert_allclose(spec.beams.positions, [(1.5, 0.0, -0.5)] * 4, rtol=1e-12, atol=1e-15)
     assert all(beam.shape == Fan(3, -0.03, 0.03, 3, -0.03, 0.03) for beam in spec.beams.beams)
-    (said,) = warnings(world)
-    assert said[0] == "<plugin><noise_amplitude>: 0.005"
-    assert "the plug-in's code has noise of their product, 2e-05 m/s" in said[1]
+    (messages,) = warnings(world)
+    assert messages[0] == "<plugin><noise_amplitude>: 0.005"
+    assert "the plug-in's code has noise of their product, 2e-05 m/s" in messages[1]
 
 
 @dataclass(frozen=True)
@@ -809,12 +811,12 @@ class Flight:
 
     @property
     def ranges(self) -> list[MountedSensor]:
-        return [one for one in self.world.sensors if one is not self.sensor]
+        return [sensor for sensor in self.world.sensors if sensor is not self.sensor]
 
 
 def flight(world: World) -> Flight:
     found = the_dvl(world)
-    return Flight(world, found, ns.simulate(world, 2.0, seed=1, motion={"auv": level(30.0)})[found.name])
+    return Flight(world, found, ns.simulate(world, 2.0, seed=1, motion={"auv": make_level_motion(30.0)})[found.name])
 
 
 def uuv_namespace(before: Flight, after: Flight) -> None:
@@ -895,18 +897,18 @@ UUV_EFFECTS: dict[str, tuple[str, Callable[[Flight, Flight], None]]] = {
 @pytest.mark.compiled
 @pytest.mark.requirement("DVU-1")
 @pytest.mark.parametrize("tag", UUV_EFFECTS)
-def test_each_element_of_the_uuv_simulator_has_its_effect(load: Load, in_world: Text, tag: str) -> None:
+def test_every_uuv_simulator_element_has_an_effect(load: Load, in_world: Text, tag: str) -> None:
     text, check = UUV_EFFECTS[tag]
     beams = f"{text if tag == 'robot_namespace' else 'dvl'}/dvl_sonar"  # the topics of the range sensors
     texts = uuv(), uuv({tag: text}).replace("dvl/dvl_sonar", beams)
-    before, after = (flight(load(in_world(one + DEEP))) for one in texts)
+    before, after = (flight(load(in_world(text + DEEP))) for text in texts)
     noted = [note.what for note in after.world.notes].count(f"<plugin><{tag}>")
     assert (noted == 1) == (check is uuv_unsupported)
     check(before, after)
 
 
 @pytest.mark.requirement("DVU-1")
-def test_the_fidelity_of_the_uuv_simulators_plug_in(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_plugin_follows_the_fidelity(load: Load, in_world: Text) -> None:
     """As in a sensor: over the world's, under the caller's."""
     own = {"navsense:fidelity": "classic"}
     spec = sheet(the_dvl(load(in_world(uuv(own)))))
@@ -930,18 +932,18 @@ def test_the_fidelity_of_the_uuv_simulators_plug_in(load: Load, in_world: Text) 
         ("l" * 100_000, False),
     ],
 )
-def test_a_plug_in_whose_file_is_mistyped(load: Load, in_world: Text, name: str, *, is_meant: bool) -> None:
+def test_misspelled_plugin_file_name_is_a_warning(load: Load, in_world: Text, name: str, *, is_meant: bool) -> None:
     """A warning, which `check` shows too: nothing else says that the vehicle has no DVL. Another instrument is none."""
     world = load(in_world(uuv().replace(PLUGIN, name)))
     notes = [(note.kind, note.reason, note.where and note.where.line) for note in world.notes if "<plugin" in note.what]
-    meant = ("warning", f"is not supported; did you mean {PLUGIN}?", 3)
-    assert (meant in notes) == is_meant
+    expected = ("warning", f"is not supported; did you mean {PLUGIN}?", 3)
+    assert (expected in notes) == is_meant
     assert not any(isinstance(sensor.spec, Dvl) for sensor in world.sensors)
     assert len(notes) == 1
 
 
 @pytest.mark.requirement("DVU-4", "DVU-6")
-def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, in_world: Text) -> None:
     """Off at the start, on from 0.5 s to 1 s: its readings and its Bool say so; draws go on as if it had been on."""
     batch = ns.simulate(load(in_world(uuv() + BED)), 1.5, seed=3)["auv::base::dvl_plugin"]
     world = load(in_world(uuv({"is_on": "false"}) + BED))
@@ -964,14 +966,14 @@ def test_it_is_switched_while_it_runs(load: Load, in_world: Text) -> None:
     assert np.array_equal(np.concatenate(velocities), batch["velocity"], equal_nan=True)
 
 
-def test_the_list_of_the_uuv_simulators_elements_is_complete() -> None:
+def test_list_of_uuv_simulator_elements_is_complete() -> None:
     known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
     assert UUV_EFFECTS.keys() | beams == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVU-1")
-def test_the_plug_ins_own_defaults(load: Load, in_world: Text) -> None:
+def test_uuv_simulator_plugin_defaults(load: Load, in_world: Text) -> None:
     lacking: dict[str, str | None] = dict.fromkeys(
         ("update_rate", "noise_sigma", "noise_amplitude", "enable_local_ned_frame")
     )
@@ -983,7 +985,7 @@ def test_the_plug_ins_own_defaults(load: Load, in_world: Text) -> None:
 @pytest.mark.requirement("DVU-3", "DVU-5", "GAP-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize(("ned", "velocity"), [("false", (0.5, -1.0, 0.25)), ("true", (0.5, 1.0, -0.25))])
-def test_velocity_and_altitude_over_a_level_bed(
+def test_uuv_simulator_velocity_and_altitude_over_a_level_bottom(
     load: Load, in_world: Text, fidelity: str, ned: str, velocity: tuple[float, float, float]
 ) -> None:
     """A link that looks north, 10 m down over a bed at 30 m; classic has the mean of the slant ranges for altitude.
@@ -995,7 +997,7 @@ def test_velocity_and_altitude_over_a_level_bed(
     world = load(in_world(uuv(change) + BED), fidelity=fidelity)
     found = the_dvl(world)
     assert found.frame == ("base_ned" if ned == "true" else "base")
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(math.pi / 2.0, (1.0, 0.5, 0.25))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(math.pi / 2.0, (1.0, 0.5, 0.25))})
     reading = run[found.name]
     np.testing.assert_allclose(reading["velocity"][-1], velocity, atol=1e-12, rtol=0.0)
     height = 19.5 + 0.25 * reading["time_of_validity"][-1]  # of the sonars, half a metre below the link
@@ -1012,22 +1014,22 @@ def test_velocity_and_altitude_over_a_level_bed(
 @pytest.mark.requirement("DVU-5", "DVU-8")
 @pytest.mark.parametrize(("depth", "limit"), [(110.0, 90.0), (11.0, 0.7)])
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_its_four_range_topics_out_of_range(
+def test_uuv_simulator_range_topics_out_of_range(
     load: Load, in_world: Text, tmp_path: Path, fidelity: str, depth: float, limit: float
 ) -> None:
     """100 m and 0.5 m above the bed, beyond both limits: the limits under classic, in the DVL's message too."""
     world = load(in_world(uuv() + BED.replace("0 0 -30", f"0 0 -{depth}")), fidelity=fidelity)
-    run = ns.simulate(world, 1.0, seed=1, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))}, epoch=1000)
+    run = ns.simulate(world, 1.0, seed=1, motion={"auv": make_motion(0.0, (1.0, 0.0, 0.0))}, epoch=1000)
     run.save(tmp_path / "a.mcap")
-    shown = limit if fidelity == "classic" else math.copysign(math.inf, limit - 1.0)
+    reported = limit if fidelity == "classic" else math.copysign(math.inf, limit - 1.0)
     with AnyReader([tmp_path / "a.mcap"]) as reader:
         for topic in (f"/dvl/dvl_sonar{i}" for i in range(4)):
             lines = [line for line in reader.connections if line.topic == topic]
             found = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
-            assert [one.range for one in found] == pytest.approx([shown] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
+            assert [item.range for item in found] == pytest.approx([reported] * 7, rel=1e-6, abs=0.0)  # type: ignore[attr-defined]
         lines = [line for line in reader.connections if line.topic == "/dvl/dvl"]
-        told: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
-        beams = [one.range for message in told for one in message.beams]
+        messages: list[Any] = [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
+        beams = [beam.range for message in messages for beam in message.beams]
     assert beams == pytest.approx([limit if fidelity == "classic" else -1.0] * len(beams), rel=1e-12, abs=0.0)
     assert len(beams) >= 4
 
@@ -1043,16 +1045,18 @@ def test_its_four_range_topics_out_of_range(
         ("<ray>=><ray><navsense:own_hull>true</navsense:own_hull>", "own_hull", (0.7, 90.0)),
     ],
 )
-def test_beams_that_differ(load: Load, in_world: Text, change: str, named: str, figures: tuple[float, float]) -> None:
+def test_beams_with_different_parameters_are_an_error(
+    load: Load, in_world: Text, change: str, named: str, figures: tuple[float, float]
+) -> None:
     world = load(in_world(uuv(third=change)))
     spec = sheet(the_dvl(world))
     assert (spec.minimum_range, spec.maximum_range) == figures
     assert spec.range == Noise(stddev=0.005, precision=0.01)
-    (told,) = (reason for what, reason in warnings(world) if what == "<plugin>: auv::base::dvl_plugin")
+    (told,) = (reason for element, reason in warnings(world) if element == "<plugin>: auv::base::dvl_plugin")
     assert told.startswith(f"the range sensors of its beams differ in {named}: ")
 
 
-def test_beams_of_another_rate(load: Load, in_world: Text) -> None:
+def test_beams_with_another_rate_are_reported(load: Load, in_world: Text) -> None:
     world = load(in_world(uuv({"update_rate": "10"})))
     reason = "differs from that of its range sensors, 7, 7, 7, 7 Hz: the DVL pings at the rate of the plug-in"
     assert ("<plugin><update_rate>: 10", reason) in warnings(world)
@@ -1156,7 +1160,9 @@ RANGE_NOISE = {"uuv": math.hypot(0.005, 0.01 / math.sqrt(12.0)) / 2.0, "dsros": 
 @pytest.mark.requirement("DVU-1", "DVU-4", "DVW-1", "DVW-5", "SDF-2")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("dialect", TABLES)
-def test_the_documents_examples(dvl_robots: dict[str, str], tmp_path: Path, dialect: str, fidelity: str) -> None:
+def test_documentation_examples_are_correct(
+    dvl_robots: dict[str, str], tmp_path: Path, dialect: str, fidelity: str
+) -> None:
     """Over a bed 20 m down the robot goes ahead at 1 m/s: recorded is all that the document lists, and it is right."""
     (tmp_path / "auv.urdf").write_text(dvl_robots[dialect], encoding="utf-8")
     (tmp_path / "sea.sdf").write_text(
@@ -1167,7 +1173,7 @@ def test_the_documents_examples(dvl_robots: dict[str, str], tmp_path: Path, dial
     found = the_dvl(world)
     assert (found.topic, found.rate, sheet(found).dialect.value) == ("/dvl/dvl", 7.0, dialect)
     assert not any("not simulated yet" in note.reason for note in world.notes)
-    run = ns.simulate(world, 20.0, seed=4, motion={"auv": moved(0.0, (1.0, 0.0, 0.0))}, epoch=1767225600)
+    run = ns.simulate(world, 20.0, seed=4, motion={"auv": make_motion(0.0, (1.0, 0.0, 0.0))}, epoch=1767225600)
     for name in ("dive.mcap", "dive.bag", "dive.db3"):
         run.save(tmp_path / name)
     with (tmp_path / "dive.mcap").open("rb") as stream:
@@ -1181,7 +1187,7 @@ def test_the_documents_examples(dvl_robots: dict[str, str], tmp_path: Path, dial
         assert counts[recorded[topic].id] >= 139
     for bag in ("dive.bag", "dive"):
         with AnyReader([tmp_path / bag]) as reader:
-            held = {one.topic: (one.msgtype, one.msgcount) for one in reader.connections}
+            held = {connection.topic: (connection.msgtype, connection.msgcount) for connection in reader.connections}
         assert {topic: held[topic][0] for topic in TABLES[dialect]} == TABLES[dialect]
         assert all(held[topic][1] >= 139 for topic in TABLES[dialect])
     # 0.005 m/s a beam; across the axis of four beams at a that is 1 / (sin a sqrt 2) times as much, along it less.
@@ -1218,7 +1224,7 @@ FILES = {
 
 @pytest.mark.requirement("DVW-1", "SDF-1")
 @pytest.mark.parametrize(("data", "file"), [("own", "teledyne_whn_dsl"), *(("others", file) for file in FILES)])
-def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> None:
+def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: str) -> None:
     folder = WORLDS if data == "own" else Path(request.getfixturevalue("shared_data"))
     angle, width, least, most, rate, through, told = FILES[file]
     world = sdf.load(folder / "dave" / f"{file}.sdf")
@@ -1233,8 +1239,8 @@ def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> N
         [math.cos(math.radians(angle))] * 4, rel=1e-12, abs=0.0
     )
     current = "ocean_current_topic: hydrodynamics/current_velocity"
-    said = {what.removeprefix("<plugin><").replace(">", "") for what, _ in warnings(world)}
-    assert said == told | {current}
+    unsupported = {element.removeprefix("<plugin><").replace(">", "") for element, _ in warnings(world)}
+    assert unsupported == told | {current}
     assert isinstance(profile.spec, Adcp)
     assert (profile.spec.cells.count, profile.spec.coordinates) == (10, CoordinateSystem.BEAM)
     assert (profile.name, profile.topic) == (f"{found.name}_current", f"{found.topic}_current")
@@ -1242,7 +1248,7 @@ def test_daves_models(request: pytest.FixtureRequest, data: str, file: str) -> N
 
 @pytest.mark.requirement("DVU-1", "DVW-1", "SDF-2")
 @needs_xacro
-def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> None:
+def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> None:
     """Four files of macros in one robot: all four are DVLs, and say how they look at the bed."""
     dave, woods_hole_s = shared_data / "dave", shared_data / "ds_sim"
     (tmp_path / "auv.urdf.xacro").write_text(
@@ -1280,20 +1286,20 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
     assert sheet(found["/whn/dvl"]).message_options.pointcloud_pose.position == pytest.approx(
         (1.5, 0.0, -0.6), rel=1e-12, abs=1e-15
     )
-    run = ns.simulate(world, 2.0, seed=1, motion={"auv": moved(0.3, (0.3, 0.2, 0.0))})
+    run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(0.3, (0.3, 0.2, 0.0))})
     for sensor in found.values():
         truth = run[sensor.name].ideal
         assert np.isfinite(truth["beam_range"][-1]).all(), sensor.name
-    what = {text for text, _ in warnings(world)}
-    assert "<plugin><frameName>: rdi_link" in what
-    assert "<plugin><frameName>: n1000_link" in what
+    elements = {text for text, _ in warnings(world)}
+    assert "<plugin><frameName>: rdi_link" in elements
+    assert "<plugin><frameName>: n1000_link" in elements
 
 
 # its profile of the current
 
 
 @pytest.mark.requirement("DVW-1", "GAP-8")
-def test_woods_holes_profile(load: Load, in_link: Text) -> None:
+def test_ds_sim_profile_is_read(load: Load, in_link: Text) -> None:
     """Of the plug-in's own cells: as the Workhorse of its documents has them, 8.93 m along the beam from 5.165 m on."""
     text = woods_hole({**WATER, "gaussianNoiseBeamWtrVel": "0.0075", "waterTrackBins": "10"})
     dvl, found = load(in_link(text)).sensors
@@ -1331,7 +1337,7 @@ def test_unsupported_profile_parameters(load: Load, in_link: Text, refused: Call
 
 @pytest.mark.requirement("DVW-1", "DVW-6", "GAP-8")
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
-def test_its_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) -> None:
+def test_ds_sim_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) -> None:
     """Water against the instrument, seen at points under classic, where nothing is said in level axes."""
     layers = '<navsense:layer depth="0">0 0 0</navsense:layer>'.replace("navsense:", "")
     current = f'<navsense:current><stratified>{layers}<layer depth="40">0.4 0 0</layer></stratified></navsense:current>'
@@ -1341,7 +1347,7 @@ def test_its_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) 
     ).replace("<sdf ", '<sdf xmlns:navsense="https://navsense.org/sdf" ')
     world = load(text)
     for fidelity in ("physical", "classic"):
-        motion = {"auv": moved(0.5, (1.0, 0.0, 0.0))}
+        motion = {"auv": make_motion(0.5, (1.0, 0.0, 0.0))}
         run = ns.simulate(world, 1.0, seed=1, motion=motion, fidelity=fidelity)["auv::base::dvl_current"]
         assert run.emitted.any() == (fidelity == "physical" or mode < 2)
         if not run.emitted.any():

@@ -38,13 +38,13 @@ def sheets(world: World, fidelity: str) -> tuple[Any, ...]:
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("fidelity", FIDELITIES)
 @pytest.mark.parametrize("file", ["auv_survey.sdf", "fleet.sdf", "quadrotor.sdf"])
-def test_sheets_of_a_loaded_world_are_those_that_are_read(file: str, fidelity: str) -> None:
+def test_specs_are_equal_for_fidelity_of_load_and_of_run(file: str, fidelity: str) -> None:
     read, asked = (ns.load(EXAMPLES / file, path=EXAMPLES / "models", fidelity=one) for one in (None, fidelity))
     assert sheets(read, fidelity) == sheets(asked, fidelity)
 
 
 @pytest.mark.requirement("SDF-1")
-def test_currents_and_limits_of_plugins_are_read_under_a_fidelity(load: Load, in_world: Text) -> None:
+def test_plugin_currents_and_limits_follow_the_fidelity_of_load(load: Load, in_world: Text) -> None:
     """The two that `simulate` cannot change, as its documentation says."""
     text = in_world(f'{CURRENT}<model name="auv"><link name="base"/>{PRESSURE}</model>')
     physical, classic = load(text), load(text, fidelity="classic")

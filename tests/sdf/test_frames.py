@@ -90,7 +90,7 @@ MIXED = f"""
 """
 
 
-def test_every_kind_of_base(load: Load, in_world: Text) -> None:
+def test_poses_relative_to_every_kind_of_frame(load: Load, in_world: Text) -> None:
     world = load(in_world(MIXED))
     arm = M["base"] @ M["frame"] @ M["arm"]
     hand = arm @ M["joint"] @ M["hand"]
@@ -115,7 +115,7 @@ def test_every_kind_of_base(load: Load, in_world: Text) -> None:
     assert sensors["bare"] == Pose()
 
 
-def test_a_link_keeps_its_numbers_wherever_its_model_stands(load: Load, in_world: Text) -> None:
+def test_link_pose_does_not_depend_on_the_model_pose(load: Load, in_world: Text) -> None:
     text = '<model name="m"><pose>1e6 7 3 1 2 3</pose><link name="a"><pose>0.05 0.1 0.2 0 0 0</pose></link></model>'
     assert load(in_world(text)).models[0].links[0].pose.position == (0.05, 0.1, 0.2)
 
@@ -131,7 +131,7 @@ def trees(draw: st.DrawFn) -> list[tuple[int, tuple[float, ...]]]:
 
 
 @given(trees(), st.randoms(use_true_random=False))
-def test_any_tree_in_any_order(
+def test_any_frame_tree_in_any_order_resolves(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[int, tuple[float, ...]]], order: random.Random
 ) -> None:
     expected: list[Matrix] = []
@@ -148,7 +148,7 @@ def test_any_tree_in_any_order(
         assert_pose(pose, expected[int(name.removeprefix("m::l"))])
 
 
-def test_degrees_and_quaternions(load: Load, in_world: Text) -> None:
+def test_poses_in_degrees_and_quaternions(load: Load, in_world: Text) -> None:
     turn = np.pi / 2
     poses = {
         '<pose degrees="true">1 2 3 90 0 0</pose>': matrix(1, 2, 3, turn, 0, 0),
@@ -186,13 +186,13 @@ def test_degrees_and_quaternions(load: Load, in_world: Text) -> None:
         ("<pose><x/></pose>", "not allowed here"),
     ],
 )
-def test_invalid_poses(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
+def test_invalid_poses_are_an_error(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
     problems = refused(in_link("\n" + pose))
     assert problems[0].startswith("dive.sdf:6 <")
     assert allowed in problems[0]
 
 
-def test_circles(refused: Refused, in_world: Text) -> None:
+def test_frame_cycles_are_an_error(refused: Refused, in_world: Text) -> None:
     ring = "".join(f'<link name="l{i}"><pose relative_to="l{(i + 1) % 3}"/></link>\n' for i in range(3))
     (line,) = refused(in_world(f'<model name="m">\n{ring}</model>'))
     assert line.startswith("dive.sdf:4 <pose relative_to>: l0 -> l1 -> l2 -> l0; frames must not depend")
@@ -208,7 +208,7 @@ def test_circles(refused: Refused, in_world: Text) -> None:
     assert line.startswith("dive.sdf:3 <pose relative_to>")
 
 
-def test_a_long_chain(load: Load, refused: Refused, in_world: Text) -> None:
+def test_long_frame_chain_resolves(load: Load, refused: Refused, in_world: Text) -> None:
     def chain(first: str) -> str:
         links = "".join(
             f'<link name="l{i}"><pose relative_to="l{i - 1}">1 0 0 0 0 0</pose></link>' for i in range(1, 20000)
@@ -220,14 +220,14 @@ def test_a_long_chain(load: Load, refused: Refused, in_world: Text) -> None:
     assert "... 20000 frames" in line
 
 
-def test_poses_that_add_up_to_no_number(refused: Refused, in_world: Text) -> None:
+def test_overflowing_pose_sums_are_an_error(refused: Refused, in_world: Text) -> None:
     far = "<pose>1e308 0 0 0 0 0</pose>"
     (line,) = refused(in_world(f'<model name="m">{far}<link name="a">\n{far}</link></model>'))
     assert line.startswith("dive.sdf:4 <pose>: (inf")
 
 
 @pytest.mark.parametrize("tag", ["link", "joint", "frame", "model"])
-def test_names_are_unique_among_all_kinds(refused: Refused, in_world: Text, tag: str) -> None:
+def test_names_are_unique_among_all_entity_types(refused: Refused, in_world: Text, tag: str) -> None:
     inside = {"joint": "<parent>world</parent><child>l</child>", "model": '<link name="l"/>'}.get(tag, "")
     kind = ' type="fixed"' if tag == "joint" else ""
     (line,) = refused(in_world(f'<model name="m"><link name="l"/>\n<{tag} name="l"{kind}>{inside}</{tag}></model>'))
@@ -235,14 +235,14 @@ def test_names_are_unique_among_all_kinds(refused: Refused, in_world: Text, tag:
     assert "first as <link> on line 3" in line
 
 
-def test_invalid_names(refused: Refused, in_world: Text) -> None:
+def test_invalid_names_are_an_error(refused: Refused, in_world: Text) -> None:
     for name in ("world", "__model__", "__x__", "a::b", "", "x" * 1001):
         for line in refused(in_world(f'<model name="m"><link name="a"/>\n<link name="{name}"/></model>')):
             assert line.startswith("dive.sdf:4 <link name>: ")
     assert refused(in_world("<model><link/></model>"))[0].startswith("dive.sdf:3 <model name>: missing")
 
 
-def test_joints(load: Load, refused: Refused, in_world: Text) -> None:
+def test_joint_frames_resolve(load: Load, refused: Refused, in_world: Text) -> None:
     def text(inside: str, kind: str = "fixed") -> str:
         return in_world(
             f'<model name="m"><link name="a"/><link name="b"/>\n<joint name="j" type="{kind}">{inside}</joint></model>'
@@ -264,7 +264,7 @@ def test_joints(load: Load, refused: Refused, in_world: Text) -> None:
     ]
 
 
-def test_canonical_link(load: Load, refused: Refused, in_world: Text) -> None:
+def test_canonical_link_is_resolved(load: Load, refused: Refused, in_world: Text) -> None:
     nested = '<model name="n"><link name="c"/><link name="d"/></model>'
     links = '<link name="a"/><link name="b"/>'
     for attribute, inside, expected in (
@@ -280,7 +280,7 @@ def test_canonical_link(load: Load, refused: Refused, in_world: Text) -> None:
         assert line == f"dive.sdf:3 <model canonical_link>: {name}; must name a link in model 'm'"
 
 
-def test_models_without_links(load: Load, refused: Refused, in_world: Text) -> None:
+def test_models_without_links_are_an_error(load: Load, refused: Refused, in_world: Text) -> None:
     assert refused(in_world('<model name="m"/>')) == ["dive.sdf:3 <model name>: m; a model must have at least one link"]
     world = load(in_world('<model name="m"><static>1</static></model>'))
     assert world.models == ()
@@ -288,7 +288,7 @@ def test_models_without_links(load: Load, refused: Refused, in_world: Text) -> N
 
 
 @pytest.mark.requirement("SDF-1")
-def test_axes_of_joints(load: Load, refused: Refused, in_world: Text) -> None:
+def test_joint_axes_resolve(load: Load, refused: Refused, in_world: Text) -> None:
     def text(xyz: str) -> str:
         joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child><axis>{xyz}</axis></joint>'
         return in_world(f'<model name="m"><link name="a"/><link name="b"/><frame name="f"/>\n{joint}</model>')
@@ -328,7 +328,9 @@ def test_axes_of_joints(load: Load, refused: Refused, in_world: Text) -> None:
         ("j", "b", False),
     ],
 )
-def test_ends_of_joints(load: Load, refused: Refused, in_world: Text, parent: str, child: str, *, holds: bool) -> None:
+def test_joint_parents_and_children_resolve(
+    load: Load, refused: Refused, in_world: Text, parent: str, child: str, *, holds: bool
+) -> None:
     """As libsdformat resolves them: to the link that a frame is fixed to in the end."""
     rest = '<link name="a"/><link name="b"/><frame name="f" attached_to="a"/><model name="n"><link name="c"/></model>'
     joint = f'<joint name="j" type="fixed"><parent>{parent}</parent><child>{child}</child></joint>'
@@ -339,7 +341,7 @@ def test_ends_of_joints(load: Load, refused: Refused, in_world: Text, parent: st
         assert any("both are fixed to the same link" in line for line in refused(text))
 
 
-def test_nested_references(example_data: Path) -> None:
+def test_nested_frame_references_resolve(example_data: Path) -> None:
     """Positions worked out on paper from the file: M1 is turned a quarter about y, CM1 in it a quarter about x."""
     world = sdf.load(example_data / "sdformat-frames" / "model_relative_to_nested_reference.sdf")
     expected = {
@@ -356,7 +358,7 @@ def test_nested_references(example_data: Path) -> None:
     np.testing.assert_allclose(as_matrix(found["parent_model::M2::L"])[:3, 0], (0, 0, -1), atol=1e-12, rtol=0.0)
 
 
-def test_models_relative_to_models(load: Load, in_world: Text) -> None:
+def test_models_relative_to_nested_frames(load: Load, in_world: Text) -> None:
     """A model placed in a nested frame of another, and a joint between two models, which holds nothing."""
     other = f'<pose relative_to="robot::inner::tip">{write(P, "arm")}</pose><link name="l"/>'
     joint = '<joint name="j" type="fixed"><parent>robot::base</parent><child>other::l</child></joint>'

@@ -194,18 +194,18 @@ def survives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], bool
     return tried
 
 
-def test_the_texts_are_worth_it(survives: Callable[[bytes], bool]) -> None:
+def test_unmodified_texts_are_valid(survives: Callable[[bytes], bool]) -> None:
     assert all(survives(text.encode()) for text in (OWN, SURROUNDED, FLOWING, OLDER, ROBOT))
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(survives: Callable[[bytes], bool], content: bytes) -> None:
+def test_any_bytes_give_a_world_or_an_error(survives: Callable[[bytes], bool], content: bytes) -> None:
     survives(content)
 
 
 @given(st.text(max_size=300))
 @example("<sdf version='1.9'><world name='a&#13;b'/></sdf>")
-def test_any_text(survives: Callable[[bytes], bool], content: str) -> None:
+def test_any_text_gives_a_world_or_an_error(survives: Callable[[bytes], bool], content: str) -> None:
     survives(content.encode("utf-8", "replace"))
 
 
@@ -230,13 +230,17 @@ def reworded(text: str, data: st.DataObject) -> str:
 
 @given(st.sampled_from(TEXTS), st.data())
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_damaged_files(survives: Callable[[bytes], bool], text: str, data: st.DataObject) -> None:
+def test_damaged_files_give_a_world_or_an_error(
+    survives: Callable[[bytes], bool], text: str, data: st.DataObject
+) -> None:
     survives(damaged(text, data).encode("utf-8", "replace"))
 
 
 @given(st.sampled_from(TEXTS), st.data())
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_changed_words(survives: Callable[[bytes], bool], text: str, data: st.DataObject) -> None:
+def test_changed_words_give_a_world_or_an_error(
+    survives: Callable[[bytes], bool], text: str, data: st.DataObject
+) -> None:
     survives(reworded(text, data).encode("utf-8", "replace"))
 
 
@@ -265,7 +269,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]],
     return tried
 
 
-def test_the_tree_is_worth_it(tree: Callable[[dict[str, str]], NavsenseError | None]) -> None:
+def test_unmodified_tree_is_valid(tree: Callable[[dict[str, str]], NavsenseError | None]) -> None:
     assert tree(TREE) is None
 
 
@@ -300,7 +304,9 @@ URIS += ["part/", "part/../part.sdf", "deep.sdf", "x" * 300, "%00", "~", "$HOME"
 @settings(max_examples=120)
 @example("deep.sdf", "deep.sdf")
 @example("part.sdf", "deep.sdf")
-def test_any_uri(tree: Callable[[dict[str, str]], NavsenseError | None], file: str, uri: str) -> None:
+def test_any_uri_gives_a_world_or_an_error(
+    tree: Callable[[dict[str, str]], NavsenseError | None], file: str, uri: str
+) -> None:
     """Wherever an include points to: circles, pipes, devices, folders, links, large files, nothing."""
     text = re.sub(
         r"(<uri>)[^<]*|(<sdf version=\"1.7\">)part.sdf", lambda match: (match[1] or match[2]) + uri, TREE[file]
@@ -310,7 +316,7 @@ def test_any_uri(tree: Callable[[dict[str, str]], NavsenseError | None], file: s
 
 @given(st.sampled_from(sorted(TREE)), st.booleans(), st.data())
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_damaged_trees(
+def test_damaged_trees_give_a_world_or_an_error(
     tree: Callable[[dict[str, str]], NavsenseError | None], file: str, whole: bool, data: st.DataObject
 ) -> None:
     change = reworded if whole else damaged

@@ -31,5 +31,5 @@ def test_descriptions_and_error_texts_equal_the_golden_texts() -> None:
         assert found[part] == texts
 
 
-def test_the_file_of_own_elements_has_no_problem() -> None:
+def test_file_with_every_navsense_element_has_no_problem() -> None:
     assert tool().list_problems(tool().OWN_ELEMENTS) == []

@@ -44,7 +44,7 @@ def same_rotation(q: Quaternion | None, p: tuple[float, ...], tolerance: float =
 
 
 @pytest.mark.requirement("IMU-1")
-def test_each_axis_has_its_own_noise(load: Load, in_link: Text) -> None:
+def test_every_axis_has_separate_noise(load: Load, in_link: Text) -> None:
     def block(tag: str, start: int) -> str:
         axes = (f'<{a}><noise type="gaussian"><stddev>{start + i}</stddev></noise></{a}>' for i, a in enumerate("xyz"))
         return f"<{tag}>{''.join(axes)}</{tag}>"
@@ -56,23 +56,23 @@ def test_each_axis_has_its_own_noise(load: Load, in_link: Text) -> None:
     assert spec.reference is None
 
 
-def test_without_a_block(load: Load, in_link: Text) -> None:
+def test_sensor_without_a_block_has_defaults(load: Load, in_link: Text) -> None:
     assert spec_of(load(in_link('<sensor name="imu" type="imu"/>'))) == Imu()
 
 
-def test_some_axes(load: Load, in_link: Text) -> None:
+def test_noise_of_some_axes(load: Load, in_link: Text) -> None:
     text = '<angular_velocity><y><noise type="gaussian"><mean>1</mean></noise></y><z/></angular_velocity>'
     spec = spec_of(load(in_link(imu(text))))
     assert (spec.angular_velocity_x, spec.angular_velocity_y) == (NEUTRAL, Noise(mean=1.0))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("false", False), ("0", False), ("TRUE", True), ("1", True)])
-def test_enable_orientation(load: Load, in_link: Text, text: str, expected: bool) -> None:
+def test_enable_orientation_is_read(load: Load, in_link: Text, text: str, expected: bool) -> None:
     world = load(in_link(imu(f"<enable_orientation>{text}</enable_orientation>")))
     assert spec_of(world).orientation is expected
 
 
-def test_problems(refused: Refused, in_link: Text) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text) -> None:
     for body, problem in (
         ("<enable_orientation>no</enable_orientation>", "<imu><enable_orientation>: no; must be true, false, 1 or 0"),
         ('<noise type="gaussian"/>', '<noise type="gaussian"> in <imu>; moved to each axis in SDF 1.6:'),
@@ -103,7 +103,9 @@ def test_invalid_localizations(refused: Refused, in_link: Text, text: str) -> No
         ("NWU", -100.0, "north west up"),
     ],
 )
-def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, heading: float, axes: str) -> None:
+def test_reference_axes_equal_their_names(
+    load: Load, in_world: Text, localization: str, heading: float, axes: str
+) -> None:
     """The columns of the rotation are the reference's axes in the world, worked out from their names.
 
     The world's x axis points `heading` from east towards north, so seen from the world east is that far clockwise.
@@ -135,12 +137,12 @@ def test_axes_of_the_reference(load: Load, in_world: Text, localization: str, he
     assert world.environment.heading == pytest.approx(h, rel=1e-12, abs=0.0)
 
 
-def test_custom_in_the_world(load: Load, in_link: Text) -> None:
+def test_custom_reference_in_the_world_frame(load: Load, in_link: Text) -> None:
     text = reference("CUSTOM", f'<custom_rpy parent_frame="world">{math.pi / 2} 0 0</custom_rpy>')
     assert same_rotation(spec_of(load(in_link(text))).reference, (HALF, HALF, 0.0, 0.0))
 
 
-def test_custom_of_the_sensor_itself(load: Load, refused: Refused, in_world: Text) -> None:
+def test_custom_reference_in_the_sensor_frame(load: Load, refused: Refused, in_world: Text) -> None:
     def text(rpy: str, motion: str = "") -> str:
         sensor = reference("CUSTOM", f"<custom_rpy>{rpy}</custom_rpy>").replace(
             "<imu>", "<pose>0 0 0 1 0 0</pose><imu>"
@@ -161,7 +163,7 @@ def test_custom_of_the_sensor_itself(load: Load, refused: Refused, in_world: Tex
     assert "navsense:motion" in line
 
 
-def test_custom_elsewhere(refused: Refused, in_link: Text) -> None:
+def test_invalid_custom_reference_frame_is_an_error(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="bow">0 0 0</custom_rpy>')))
     assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: bow; must be "world", a link')
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="world">0 0</custom_rpy>')))
@@ -191,7 +193,7 @@ def test_elements_that_act_with_another_localization(load: Load, in_link: Text) 
         ),
     ],
 )
-def test_orientations_of_gazebo(example_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
+def test_orientations_equal_gazebo_tests(example_data: Path, file: str, expected: dict[str, tuple[float, ...]]) -> None:
     """Orientation x y z w of the resting model as gz-sim's own test of each world expects it, within its 1e-2."""
     world = sdf.load(example_data / "gz-sim" / file)
     found = {sensor.name.rpartition("_")[2]: sensor for sensor in world.sensors}
@@ -221,14 +223,14 @@ def test_orientations_of_gazebo(example_data: Path, file: str, expected: dict[st
         ("NED", "ENU", (-math.pi, 0.0, math.pi / 2)),
     ],
 )
-def test_references_of_gazebos_library(localization: str, world: str, rpy: tuple[float, float, float]) -> None:
+def test_references_equal_the_gazebo_library(localization: str, world: str, rpy: tuple[float, float, float]) -> None:
     """gz-sensors' own table: the orientation of an unturned sensor, whatever named axes the world itself has."""
     found = multiply(conjugate(ENU_ROTATIONS[localization]), ENU_ROTATIONS[world])
     assert same_rotation(found, from_rpy(*rpy))
 
 
 @pytest.mark.requirement("IMU-1")
-def test_custom_in_a_link(load: Load, refused: Refused, in_world: Text) -> None:
+def test_custom_reference_in_a_link_frame(load: Load, refused: Refused, in_world: Text) -> None:
     """The link's orientation at the start, by its name in the sensor's model or its full one."""
 
     def text(parent: str, motion: str = "") -> str:
@@ -262,7 +264,7 @@ PLACE = """<spherical_coordinates><latitude_deg>47</latitude_deg><longitude_deg>
 
 
 @pytest.mark.requirement("IMU-4", "NOI-6")
-def test_elements_of_our_own(load: Load, in_world: Text) -> None:
+def test_navsense_elements_are_read(load: Load, in_world: Text) -> None:
     body = """<navsense:averaged>true</navsense:averaged>
 <navsense:bandwidth>47.5</navsense:bandwidth>
 <navsense:vibration><frequency>130</frequency><linear_acceleration>1 2 3</linear_acceleration></navsense:vibration>
@@ -291,7 +293,7 @@ def test_elements_of_our_own(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("IMU-4", "MAG-7")
-def test_the_examples_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
+def test_examples_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
     chapter = page.partition("## IMU, magnetometer\n")[2].partition("\n## ")[0]
     sensors = [part.partition("```")[0] for part in chapter.split("```xml")[1:]]
@@ -309,7 +311,7 @@ OWN_FIELDS = """averaged bandwidth vibration angular_velocity_misalignment linea
 g_sensitivity earth_rotation""".split()
 
 
-def test_elements_of_our_own_that_are_wrong(refused: Refused, load: Load, in_link: Text) -> None:
+def test_invalid_navsense_elements_are_reported(refused: Refused, load: Load, in_link: Text) -> None:
     still = "<navsense:vibration><frequency>1</frequency><linear_acceleration>1 0 0</linear_acceleration>"
     for body, problem in (
         ("<navsense:averaged>yes</navsense:averaged>", "<imu><navsense:averaged>: yes; must be true"),

@@ -85,18 +85,18 @@ def positions(found: World) -> dict[str, tuple[float, float, float]]:
 @pytest.mark.parametrize(
     "uri", ["auv.sdf", "./auv.sdf", "parts/../auv.sdf", "file://auv.sdf", "model://auv.sdf", "package://auv.sdf"]
 )
-def test_beside_the_file(files: Files, uri: str) -> None:
+def test_include_from_the_folder_of_the_file(files: Files, uri: str) -> None:
     path = files(dive_sdf=world(inc(uri)), auv_sdf=BASE, parts__x_sdf=BASE)
     assert positions(sdf.load(path)) == {"auv": (0.0, 0.0, 0.0)}
 
 
-def test_at_a_place(files: Files, tmp_path: Path) -> None:
+def test_include_with_a_pose(files: Files, tmp_path: Path) -> None:
     files(far__auv_sdf=BASE)
     for uri in (f"{tmp_path}/far/auv.sdf", f"file://{tmp_path}/far/auv.sdf"):
         assert sdf.load(files(dive_sdf=world(inc(uri)))).models[0].name == "auv"
 
 
-def test_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_include_from_the_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller's folders come first, then the variables in their order; a plain name looks beside the file first."""
     places = [f"place{i}" for i in range(len(MODEL_PATH_VARIABLES) + 2)]
     files(**{f"{place}__auv_sdf": model(place, '<link name="base"/>') for place in places})
@@ -115,7 +115,7 @@ def test_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sdf.load(path, path=tmp_path / first).models[0].name == "auv"
 
 
-def test_invalid_search_path(files: Files, tmp_path: Path) -> None:
+def test_invalid_search_path_is_an_error(files: Files, tmp_path: Path) -> None:
     path = files(dive_sdf=world(), auv_sdf=BASE)
     for wrong in (tmp_path / "nowhere", tmp_path / "auv.sdf", "a\0b"):
         with pytest.raises(SdfError, match=r"search path: .*; must be a folder") as caught:
@@ -124,7 +124,7 @@ def test_invalid_search_path(files: Files, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model_config", "manifest.xml"])
-def test_a_models_folder(files: Files, tmp_path: Path, name: str) -> None:
+def test_include_of_a_model_folder(files: Files, tmp_path: Path, name: str) -> None:
     versions = (("1.5", "old.sdf"), ("1.99", "newer.sdf"), ("1.9", "new.sdf"), ("1.6", "older.sdf"), ("2.0", "x.sdf"))
     path = files(dive_sdf=world(inc("model://auv")), **{f"models__auv__{name}": config(*versions)})
     files(models__auv__new_sdf=BASE)
@@ -134,7 +134,7 @@ def test_a_models_folder(files: Files, tmp_path: Path, name: str) -> None:
     assert sdf.load(path).models[0].name == "auv"
 
 
-def test_a_models_folder_without_versions(files: Files) -> None:
+def test_model_folder_without_versions(files: Files) -> None:
     path = files(dive_sdf=world(inc("auv")), auv__model_config="<model><name>x</name><sdf>a.sdf</sdf></model>")
     files(auv__a_sdf=BASE)
     assert sdf.load(path).models[0].name == "auv"
@@ -155,7 +155,7 @@ def test_names_inside_an_included_file_are_relative_to_it(files: Files) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "describe", "run"])
-def test_the_command_line_has_a_search_path(files: Files, tmp_path: Path, command: str) -> None:
+def test_command_line_has_a_search_path(files: Files, tmp_path: Path, command: str) -> None:
     path = files(dive_sdf=world(inc("model://auv.sdf")), far__auv_sdf=BASE, near__x_sdf=BASE)
     arguments = [command, str(path), *(["--duration", "1"] if command == "run" else [])]
     found = CliRunner().invoke(cli, [*arguments, "--path", str(tmp_path / "near"), "--path", str(tmp_path / "far")])
@@ -168,7 +168,7 @@ def test_the_command_line_has_a_search_path(files: Files, tmp_path: Path, comman
 # what an include changes
 
 
-def test_name_pose_and_plugins(files: Files) -> None:
+def test_include_overrides_name_pose_and_plugins(files: Files) -> None:
     own = model("auv", "<pose>1 2 3 0 0 0</pose>", '<link name="base"><sensor name="mag" type="magnetometer"/></link>')
     plugin = '<plugin name="p" filename="libp.so"><pose>9 9 9 9 9 9</pose></plugin>'
     path = files(
@@ -193,7 +193,7 @@ def test_name_pose_and_plugins(files: Files) -> None:
     ]
 
 
-def test_static(files: Files) -> None:
+def test_include_overrides_static(files: Files) -> None:
     path = files(
         auv_sdf=model("auv", '<link name="base"/>', "<static>true</static>"),
         dive_sdf=world(inc("auv.sdf"), inc("auv.sdf", "<name>free</name><static>0</static>")),
@@ -201,7 +201,7 @@ def test_static(files: Files) -> None:
     assert {found.name: found.static for found in sdf.load(path).models} == {"auv": True, "free": False}
 
 
-def test_placement_frame(files: Files) -> None:
+def test_include_placement_frame(files: Files) -> None:
     path = files(
         auv_sdf=model(
             "auv", '<link name="base"><pose>1 0 0 0 0 0</pose></link>', '<frame name="f" attached_to="base"/>'
@@ -211,7 +211,7 @@ def test_placement_frame(files: Files) -> None:
     assert positions(sdf.load(path)) == {"auv": (4.0, 0.0, 0.0)}
 
 
-def test_each_file_by_its_own_version(files: Files) -> None:
+def test_every_file_is_read_in_its_version(files: Files) -> None:
     old = model("old", '<link name="a"/><link name="b"><pose frame="a">1 0 0 0 0 0</pose></link>', version="1.5")
     path = files(dive_sdf=world(inc("old.sdf"), version="1.12"), old_sdf=old)
     assert [link.pose.position[0] for link in sdf.load(path).models[0].links] == [0.0, 1.0]
@@ -229,7 +229,7 @@ def test_lights_and_actors_are_listed(files: Files) -> None:
     }
 
 
-def test_a_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     path = files(
         dive_sdf=world(*(inc("auv", f"<name>m{i}</name>") for i in range(20)), inc("./auv/auv.sdf")),
         auv__model_config=config(("1.9", "auv.sdf")),
@@ -268,7 +268,7 @@ PART = model(
 """Libsdformat leaves `relative_to="__model__"` of a merged sensor to the including model; here it stays the part's."""
 
 
-def test_merge_into_a_model(files: Files) -> None:
+def test_include_is_merged_into_a_model(files: Files) -> None:
     path = files(
         part_sdf=PART,
         dive_sdf=world(
@@ -295,7 +295,7 @@ def test_merge_into_a_model(files: Files) -> None:
     assert '<model><plugin name="p" filename="libp.so">' in notes
 
 
-def test_merge_into_a_world(files: Files, refused: Refused) -> None:
+def test_include_is_merged_into_a_world(files: Files, refused: Refused) -> None:
     body = ('<model name="a"><link name="l"/></model>', '<frame name="f"><pose>0 0 1 0 0 0</pose></frame>')
     included = inc("set.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="true"')
     path = files(
@@ -309,7 +309,7 @@ def test_merge_into_a_world(files: Files, refused: Refused) -> None:
     assert refused(set_sdf=model("set", inner, *body), inner_sdf=model("inner", '<link name="l"/>')) == problems
 
 
-def test_merge_of_a_merging_model(files: Files) -> None:
+def test_include_merges_a_model_with_merged_includes(files: Files) -> None:
     path = files(
         dive_sdf=world('<model name="ship">', inc("a.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="1"'), "</model>"),
         a_sdf=model("a", inc("b.sdf", "<pose>0 1 0 0 0 0</pose>", ' merge="true"'), '<link name="la"/>'),
@@ -323,7 +323,7 @@ def test_merge_of_a_merging_model(files: Files) -> None:
     }
 
 
-def test_names_of_a_merged_model_clash(refused: Refused) -> None:
+def test_names_of_a_merged_model_must_be_unique(refused: Refused) -> None:
     (line,) = refused(
         part_sdf=model("part", '<link name="core"/>'),
         dive_sdf=world('<model name="ship"><link name="core"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
@@ -332,7 +332,7 @@ def test_names_of_a_merged_model_clash(refused: Refused) -> None:
     assert line.endswith("first as <link> on dive.sdf:3; rename one")
 
 
-def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
+def test_merged_model_cannot_refer_to_outer_frames(refused: Refused) -> None:
     (line,) = refused(
         part_sdf=model("part", '<link name="core"><pose relative_to="deck"/></link>'),
         dive_sdf=world('<model name="ship"><link name="deck"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
@@ -399,7 +399,7 @@ def test_a_merged_model_does_not_see_around_it(refused: Refused) -> None:
         (inc("good.sdf") + inc("good.sdf", "<name>auv</name>"), "<name>: auv; must be unique among the links, joints,"),
     ],
 )
-def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem: str) -> None:
+def test_invalid_includes_are_reported(refused: Refused, tmp_path: Path, element: str, problem: str) -> None:
     os.mkfifo(tmp_path / "pipe.sdf")
     (tmp_path / "folder").mkdir()
     problems = refused(dive_sdf=world("", element), good_sdf=BASE, empty_sdf=" ")
@@ -433,7 +433,7 @@ def test_wrong_includes(refused: Refused, tmp_path: Path, element: str, problem:
         ),
     ],
 )
-def test_wrong_included_files_name_their_own_line(refused: Refused, text: str, problem: str) -> None:
+def test_errors_in_included_files_have_their_line(refused: Refused, text: str, problem: str) -> None:
     problems = refused(dive_sdf=world(*(inc("part.sdf", f"<name>p{i}</name>") for i in range(3))), part_sdf="\n" + text)
     assert any(line.startswith(f"part.sdf:2 {problem}") for line in problems), problems
     assert len(set(problems)) == len(problems)
@@ -453,12 +453,12 @@ def test_wrong_included_files_name_their_own_line(refused: Refused, text: str, p
         (config(("1.9", ".")), "dive.sdf:3 <include><uri>: auv; auv file: is a folder"),
     ],
 )
-def test_wrong_models_folders(refused: Refused, text: str, problem: str) -> None:
+def test_invalid_model_folders_are_reported(refused: Refused, text: str, problem: str) -> None:
     problems = refused(dive_sdf=world(inc("auv")), auv__model_config=text, auv__auv_sdf=BASE)
     assert any(line.startswith(problem) for line in problems), problems
 
 
-def test_a_missing_model_is_one_problem(refused: Refused) -> None:
+def test_missing_model_is_one_problem(refused: Refused) -> None:
     """What refers to it is no second one: nobody knows what it would hold."""
     frame = '<frame name="f" attached_to="x::y"/>'
     lines = refused(dive_sdf=world(inc("x.sdf"), frame, f'<model name="m">{inc("x.sdf")}</model>'))
@@ -468,7 +468,9 @@ def test_a_missing_model_is_one_problem(refused: Refused) -> None:
     ]
 
 
-def test_many_places(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_include_error_shortens_the_list_of_folders(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SDF_PATH", os.pathsep.join(f"/place{i}" for i in range(20)))
     with pytest.raises(SdfError, match=r"searched /place0/x, .*/place7/x and 13 places more; name its folder"):
         sdf.load(files(dive_sdf=world(inc("model://x"))))
@@ -485,7 +487,7 @@ def test_lights_cannot_be_merged_or_nested(refused: Refused) -> None:
 # bounds
 
 
-def test_circles_of_files(refused: Refused, tmp_path: Path) -> None:
+def test_include_cycles_are_an_error(refused: Refused, tmp_path: Path) -> None:
     (line,) = refused(
         dive_sdf=world(inc("a.sdf")),
         a_sdf=model("a", '<link name="l"/>', inc("sub/b.sdf")),
@@ -498,13 +500,13 @@ def test_circles_of_files(refused: Refused, tmp_path: Path) -> None:
     assert refused(dive_sdf=world(inc("loop.sdf")))[0].startswith("dive.sdf:3 <include><uri>: loop.sdf; ")
 
 
-def test_deep_includes(refused: Refused) -> None:
+def test_deep_includes_are_an_error(refused: Refused) -> None:
     chain = {f"m{i}_sdf": model("m", '<link name="l"/>', inc(f"m{i + 1}.sdf")) for i in range(1, 60)}
     (line,) = refused(dive_sdf=world(inc("m1.sdf")), **chain)
     assert line == "m30.sdf:4 <include><uri>: m31.sdf; files may include each other 30 deep"
 
 
-def test_deep_models_by_includes(refused: Refused) -> None:
+def test_deep_models_through_includes_are_an_error(refused: Refused) -> None:
     def nested(uri: str) -> str:
         return model("m", '<model name="n">' * 90 + inc(uri) + '<link name="l"/>' + "</model>" * 90)
 
@@ -512,7 +514,7 @@ def test_deep_models_by_includes(refused: Refused) -> None:
     assert any("elements may be nested 200 deep, with those of includes" in line for line in lines)
 
 
-def test_includes_that_multiply(refused: Refused) -> None:
+def test_exponential_includes_are_an_error(refused: Refused) -> None:
     """Ten files of ten includes each would be ten thousand million models."""
     files = {
         f"m{i}_sdf": model("m", *(inc(f"m{i + 1}.sdf", f"<name>n{k}</name>") for k in range(10))) for i in range(9)
@@ -521,7 +523,7 @@ def test_includes_that_multiply(refused: Refused) -> None:
     assert any("brings more than 10000 includes into one file, with those of included files" in x for x in lines)
 
 
-def test_elements_that_multiply(refused: Refused) -> None:
+def test_exponential_elements_are_an_error(refused: Refused) -> None:
     links = "".join(f'<link name="l{i}"/>' for i in range(2000))
     lines = refused(
         dive_sdf=world(*(inc("a.sdf", f"<name>n{k}</name>") for k in range(11))),
@@ -531,7 +533,7 @@ def test_elements_that_multiply(refused: Refused) -> None:
     assert any("brings more than 1000000 elements into one file" in line for line in lines)
 
 
-def test_bytes_of_all_files(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_file_size_is_limited(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "IncludeExpander", partial(include.IncludeExpander, bytes_left=1000))
     (line,) = refused(
         dive_sdf=world(inc("a.sdf"), inc("b.sdf")),

@@ -99,7 +99,7 @@ def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
     context = Context(str(path))
     root = IncludeExpander(context, build_search_path(MODELS)).read_root(str(path))
     (top,) = (child for child in root.children if child.tag in ("world", "model"))
-    whole = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
+    complete = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
     context.raise_problems()
 
     def below(scope: Scope) -> Iterator[tuple[tuple[str, str], Pose]]:
@@ -109,7 +109,7 @@ def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
             if name in scope.nested:
                 yield from below(scope.nested[name])
 
-    found = dict(below(whole))
+    found = dict(below(complete))
     world = sdf.load(path, path=MODELS)
     listed = [note.what.rpartition(": ")[2] for note in world.notes if note.what.startswith("<sensor type=")]
     sensors: dict[tuple[str, str], Pose | None] = {("sensor", name): None for name in listed}
@@ -136,7 +136,7 @@ def assert_same(ours: dict[tuple[str, str], Pose | None], answer: Answer, tolera
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("file", sorted(RECORDED))
-def test_verdict(file: str) -> None:
+def test_verdict_equals_libsdformat(file: str) -> None:
     ours, theirs = verdict(place(file)), RECORDED[file]["errors"]
     assert (not ours) == (not theirs) or file in DIFFERENT, ours
     assert not (file in DIFFERENT and (not ours) == (not theirs)), "no longer different"
@@ -146,7 +146,7 @@ def test_verdict(file: str) -> None:
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("file", sorted(file for file, answer in RECORDED.items() if not answer["errors"]))
-def test_poses(file: str) -> None:
+def test_poses_equal_libsdformat(file: str) -> None:
     path = place(file)
     if verdict(path):
         assert file in DIFFERENT
@@ -156,7 +156,7 @@ def test_poses(file: str) -> None:
 
 @pytest.mark.requirement("SDF-1", "MAG-4")
 @pytest.mark.parametrize("file", ["version_1_4.sdf", "version_1_5.sdf", "version_1_6.sdf"])
-def test_fields_by_version(file: str) -> None:
+def test_fields_of_each_version_equal_libsdformat(file: str) -> None:
     world, fields = sdf.load(CASES / file), dict(RECORDED[file]["fields"])
     assert world.environment.gravity == UniformField(tuple(fields["gravity"]))
     if fields["magnetic_field"] != [6e-06, 2.3e-05, -4.2e-05]:  # the default as 12.3 rounds it
@@ -165,7 +165,7 @@ def test_fields_by_version(file: str) -> None:
 
 @pytest.mark.requirement("SDF-1", "IMU-1")
 @pytest.mark.parametrize("file", ["version_1_4.sdf", "version_1_5.sdf", "include_in_world.sdf"])
-def test_noise_of_imus_by_version(file: str) -> None:
+def test_imu_noise_of_each_version_equals_libsdformat(file: str) -> None:
     sensors = {sensor.name: sensor.spec for sensor in sdf.load(CASES / file, path=MODELS).sensors}
     noises = dict(RECORDED[file]["noises"])
     assert noises
@@ -213,7 +213,7 @@ def asked(resolve: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_random_worlds(resolve: Path, tmp_path: Path) -> None:
+def test_random_worlds_agree_with_libsdformat(resolve: Path, tmp_path: Path) -> None:
     """Verdict and poses of worlds that nobody thought of: nested models, includes, merged models, placement frames."""
     files = []
     for seed in range(14):
@@ -236,7 +236,7 @@ def test_random_worlds(resolve: Path, tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_recorded_answers_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_results_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(MODELS))
     files = [Path(file) for file in sorted(RECORDED) if (CASES / file).exists() and not file.startswith("refused_")]
     assert asked(resolve, files, CASES) == [RECORDED[str(file)] for file in files]

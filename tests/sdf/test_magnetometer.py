@@ -20,14 +20,14 @@ def magnetometer(body: str) -> str:
 
 
 @pytest.mark.requirement("MAG-3")
-def test_each_axis_has_its_own_noise(load: Load, in_link: Text) -> None:
+def test_every_axis_has_separate_noise(load: Load, in_link: Text) -> None:
     axes = "".join(f'<{a}><noise type="gaussian"><stddev>{i}</stddev></noise></{a}>' for i, a in ((1, "x"), (3, "z")))
     (sensor,) = load(in_link(magnetometer(axes))).sensors
     assert sensor.spec == Magnetometer(Noise(stddev=1.0), NEUTRAL, Noise(stddev=3.0))
 
 
 @pytest.mark.requirement("MAG-7:iron", "MAG-7:motor_current")
-def test_elements_of_our_own(load: Load, in_link: Text) -> None:
+def test_navsense_elements_are_read(load: Load, in_link: Text) -> None:
     body = """<navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>
 <navsense:soft_iron>1.1 .05 -.03  .04 .95 .02  -.06 .07 .9</navsense:soft_iron>
 <navsense:motor_current>2e-7 -3e-7 4e-7</navsense:motor_current>"""
@@ -42,7 +42,7 @@ def test_elements_of_our_own(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("MAG-7:iron", "MAG-7:motor_current")
-def test_elements_of_our_own_that_are_wrong(refused: Refused, in_link: Text) -> None:
+def test_invalid_navsense_elements_are_reported(refused: Refused, in_link: Text) -> None:
     for body, problem in (
         ("<navsense:hard_iron>1 2</navsense:hard_iron>", "<navsense:hard_iron>: 1 2; must be 3 finite numbers"),
         ("<navsense:soft_iron>1 0 0</navsense:soft_iron>", "<navsense:soft_iron>: 1 0 0; must be 9 finite numbers"),

@@ -69,7 +69,7 @@ WORLDS = {
 
 
 @pytest.mark.parametrize("file", WORLDS)
-def test_real_worlds(shared_data: Path, file: str) -> None:
+def test_real_worlds_load_with_missing_includes_skipped(shared_data: Path, file: str) -> None:
     uris, lines, models = WORLDS[file]
     path = shared_data / file
     with pytest.raises(SdfError) as caught:
@@ -91,7 +91,7 @@ def test_real_worlds(shared_data: Path, file: str) -> None:
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("file", [file for file in WORLDS if file.startswith("dave")])
-def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: str) -> None:
+def test_currents_of_real_worlds_are_read(example_data: Path, tmp_path: Path, file: str) -> None:
     """Between two depths the tide cancels, and what is left is the table's; what is recorded is the current."""
     world = sdf.load(example_data / file, missing="skip")
     with (example_data / "dave" / "transientOceanCurrentDatabase.csv").open(encoding="utf-8-sig") as lines:
@@ -116,7 +116,7 @@ def test_the_currents_of_real_worlds(example_data: Path, tmp_path: Path, file: s
 # what is left out, and what is not
 
 
-def test_by_default_all_are_named(load: Load, refused: Refused, in_world: Text) -> None:
+def test_missing_includes_are_errors_by_default(load: Load, refused: Refused, in_world: Text) -> None:
     text = in_world(f"{named('a')}\n{include('far/b.sdf')}\n{include('http://x/y')}")
     for options in ({}, {"missing": "error"}):
         lines = refused(text, **options)
@@ -125,14 +125,14 @@ def test_by_default_all_are_named(load: Load, refused: Refused, in_world: Text) 
         load(text, missing="ignored")
 
 
-def test_a_missing_include_anywhere(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_missing_include_is_skipped_at_every_level(load: Load, in_world: Text, tmp_path: Path) -> None:
     """In the world, in a model, in an included file, merged; each named where it stands, once."""
     inner = model("inner", BASE, f"\n{UNNAMED}")
     (tmp_path / "inner.sdf").write_text(f'<sdf version="1.9">{inner}</sdf>', encoding="utf-8")
     twice = include("inner.sdf") + include("inner.sdf", "<name>again</name><pose>0 0 3 0 0 0</pose>")
     outer = model("outer", f"<pose>1 0 0 0 0 0</pose>{BASE}\n{MERGED}")
     world = load(in_world(f"{UNNAMED}\n{outer}\n{twice}"), missing="skip")
-    assert {one.name: one.pose.position for one in world.models} == {
+    assert {model.name: model.pose.position for model in world.models} == {
         "outer": (1.0, 0.0, 0.0),
         "inner": (0.0, 0.0, 0.0),
         "again": (0.0, 0.0, 3.0),
@@ -141,11 +141,11 @@ def test_a_missing_include_anywhere(load: Load, in_world: Text, tmp_path: Path) 
     assert places == [("dive.sdf", 3), ("dive.sdf", 5), ("inner.sdf", 2)]
 
 
-def test_a_world_of_one_model(tmp_path: Path) -> None:
+def test_world_of_one_missing_model(tmp_path: Path) -> None:
     path = tmp_path / "auv.sdf"
     path.write_text(f'<sdf version="1.9">\n{model("auv", BASE, UNNAMED)}</sdf>', encoding="utf-8")
     world = sdf.load(path, missing="skip")
-    assert [one.name for one in world.models] == ["auv"]
+    assert [model.name for model in world.models] == ["auv"]
     assert [note.where.line for note in warnings(world) if note.where] == [2]
 
 
@@ -212,7 +212,9 @@ REFERENCES = {
 
 @pytest.mark.parametrize("case", REFERENCES)
 @pytest.mark.parametrize("known", [True, False])
-def test_a_reference_is_an_error(refused: Refused, in_world: Text, tmp_path: Path, case: str, known: bool) -> None:
+def test_reference_to_a_missing_include_is_an_error(
+    refused: Refused, in_world: Text, tmp_path: Path, case: str, known: bool
+) -> None:
     """Never a pose of something else; the error says where the include is that may have brought the name."""
     (tmp_path / "good.sdf").write_text(f'<sdf version="1.9">{model("auv", BASE)}</sdf>', encoding="utf-8")
     lost = named("ship") if known else UNNAMED
@@ -222,7 +224,7 @@ def test_a_reference_is_an_error(refused: Refused, in_world: Text, tmp_path: Pat
     assert "it may be in model://lost, skipped at " in lines[0]
 
 
-def test_a_merged_include_may_bring_any_name(refused: Refused, in_world: Text) -> None:
+def test_missing_merged_include_may_define_any_name(refused: Refused, in_world: Text) -> None:
     text = in_world(model("m", MERGED, BASE, '<frame name="f" attached_to="mast"/>'))
     (line,) = refused(text.replace('name="m"', 'name="m" canonical_link="base"'), missing="skip")
     assert "<frame attached_to>: mast; must name a link, joint, frame or model in model 'm'" in line
@@ -239,7 +241,7 @@ def test_unknown_names_are_reported(refused: Refused, in_world: Text, name: str)
     assert f"<frame attached_to>: {name}; must name a link, joint, frame or model in" in line
 
 
-def test_the_world_is_in_no_include(load: Load, refused: Refused, in_world: Text) -> None:
+def test_joint_to_the_world_is_kept(load: Load, refused: Refused, in_world: Text) -> None:
     """A name of SDF's own is never one that an include may have brought: a joint to the world stays."""
     frame = '<frame name="f" attached_to="world"/>'
     (line,) = refused(in_world(model("m", BASE, UNNAMED, frame)), missing="skip")
@@ -249,7 +251,7 @@ def test_the_world_is_in_no_include(load: Load, refused: Refused, in_world: Text
     assert note.what == "<include><uri>: model://lost"
 
 
-def test_changes_of_skipped_models(load: Load, in_world: Text) -> None:
+def test_modifications_of_skipped_models_are_ignored(load: Load, in_world: Text) -> None:
     params = (
         '<experimental:params><sensor element_id="base" action="add" name="dvl" type="custom"/></experimental:params>'
     )
@@ -260,7 +262,7 @@ def test_changes_of_skipped_models(load: Load, in_world: Text) -> None:
     ]
 
 
-def test_a_plug_in_that_names_a_link_of_it(refused: Refused, in_world: Text) -> None:
+def test_plugin_that_names_a_skipped_link(refused: Refused, in_world: Text) -> None:
     plugin = (
         '<plugin name="p" filename="libuuv_gazebo_ros_subsea_pressure_plugin.so">'
         "<link_name>pressure_link</link_name></plugin>"
@@ -274,7 +276,7 @@ JOINT = '<joint name="j" type="fixed"><parent>{}</parent><child>{}</child></join
 
 @pytest.mark.parametrize("lost", [named("ship"), UNNAMED])
 @pytest.mark.parametrize("ends", [("a", "ship::base"), ("ship::base", "a"), ("world", "ship"), ("ship", "ship::base")])
-def test_joints_are_left_out_too(load: Load, in_world: Text, lost: str, ends: tuple[str, str]) -> None:
+def test_joints_to_skipped_models_are_skipped(load: Load, in_world: Text, lost: str, ends: tuple[str, str]) -> None:
     """A joint holds nothing together; what it would tie stands where it stood."""
     body = lost + model("a", "<pose>1 2 3 0 0 0</pose>", BASE)
     with_joint = load(in_world(f"{body}\n{JOINT.format(*ends)}"), missing="skip")
@@ -289,7 +291,7 @@ def test_joints_are_left_out_too(load: Load, in_world: Text, lost: str, ends: tu
     assert not any("joints between models" in other.reason for other in with_joint.notes)
 
 
-def test_a_joint_in_a_model(load: Load, refused: Refused, in_world: Text) -> None:
+def test_joint_to_a_skipped_nested_model(load: Load, refused: Refused, in_world: Text) -> None:
     joint = JOINT.format("base", "camera::link")
     body = (BASE, '<link name="arm"><pose>0 0 1 0 0 0</pose></link>', named("camera"), joint)
     (found,) = load(in_world(model("m", *body)), missing="skip").models
@@ -301,7 +303,7 @@ def test_a_joint_in_a_model(load: Load, refused: Refused, in_world: Text) -> Non
     assert "<child>: arms; must name a link" in line
 
 
-def test_a_joint_of_a_merged_model(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_joint_of_a_skipped_merged_model(load: Load, in_world: Text, tmp_path: Path) -> None:
     part = model("part", '<link name="core"/>', named("camera"), JOINT.format("core", "camera::link"))
     (tmp_path / "part.sdf").write_text(f'<sdf version="1.9">{part}</sdf>', encoding="utf-8")
     clash = '<frame name="j"><pose>0 0 9 0 0 0</pose></frame>'
@@ -337,7 +339,7 @@ INNER = model("inner", MAST)
         ((model("inner", MERGED, MAST, attributes=' canonical_link="mast"'),), "m::inner::mast"),
     ],
 )
-def test_a_link_that_may_be_another(
+def test_ambiguous_canonical_link_is_an_error(
     load: Load, refused: Refused, in_world: Text, body: tuple[str, ...], link: str | None
 ) -> None:
     """The first link is moved by the motion: where it may be in what is left out, the file must say which it is."""
@@ -348,22 +350,22 @@ def test_a_link_that_may_be_another(
         return
     (line,) = refused(text, missing="skip")
     assert "<model canonical_link>: missing; must be given: the first link may be in the include skipped at " in line
-    said = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
-    (found,) = load(text.replace('"m"', f'"m" canonical_link="{said}"'), missing="skip").models
-    assert found.canonical_link == f"m::{said}"
+    expected = "inner::mast" if INNER in body else "inner::deep::base" if "deep" in body[0] else "mast"
+    (found,) = load(text.replace('"m"', f'"m" canonical_link="{expected}"'), missing="skip").models
+    assert found.canonical_link == f"m::{expected}"
     (still,) = load(in_world(model("m", "<static>1</static>", *body)), missing="skip").models
-    assert still.canonical_link == f"m::{said}"
+    assert still.canonical_link == f"m::{expected}"
 
 
 @pytest.mark.parametrize("body", [(UNNAMED,), (MERGED,), (model("inner", MERGED),), ("<static>1</static>", MERGED)])
-def test_a_model_of_which_no_link_is_left(load: Load, in_world: Text, body: tuple[str, ...]) -> None:
+def test_model_without_remaining_links(load: Load, in_world: Text, body: tuple[str, ...]) -> None:
     world = load(in_world(f"{model('m', *body)}\n{model('a', BASE)}"), missing="skip")
-    assert [one.name for one in world.models] == ["a"]
+    assert [model.name for model in world.models] == ["a"]
     (note,) = (note for note in warnings(world) if note.what == "<model>: m")
     assert note.reason == "skipped too: all its links are in skipped includes"
 
 
-def test_a_model_without_any_link_is_an_error_still(refused: Refused, in_world: Text) -> None:
+def test_model_without_links_is_still_an_error(refused: Refused, in_world: Text) -> None:
     (line,) = refused(in_world(f"{UNNAMED}\n{model('m')}"), missing="skip")
     assert line == "dive.sdf:4 <model name>: m; a model must have at least one link"
 
@@ -389,17 +391,21 @@ def test_remaining_models_keep_their_poses(load: Load, in_world: Text, tmp_path:
             MOTION,
         )
     )
-    whole = load(text)
+    complete = load(text)
     part.unlink()
     rest = load(text, missing="skip")
-    assert [one.name for one in rest.models] == ["auv"]
-    (full,) = (one for one in whole.models if one.name == "auv")
+    assert [model.name for model in rest.models] == ["auv"]
+    (full,) = (model for model in complete.models if model.name == "auv")
     (left,) = rest.models
     assert {link.name for link in left.links} == {"auv::base", "auv::tail"}
     assert set(left.links) < set(full.links)
     assert (left.pose, left.canonical_link) == (full.pose, full.canonical_link)
-    assert [(one.name, one.pose) for one in rest.sensors] == [(one.name, one.pose) for one in whole.sensors]
-    assert [(one.name, one.pose) for one in rest.solids] == [(one.name, one.pose) for one in whole.solids]
+    assert [(sensor.name, sensor.pose) for sensor in rest.sensors] == [
+        (sensor.name, sensor.pose) for sensor in complete.sensors
+    ]
+    assert [(solid.name, solid.pose) for solid in rest.solids] == [
+        (solid.name, solid.pose) for solid in complete.solids
+    ]
 
 
 # meshes, heightmaps
@@ -422,7 +428,9 @@ SONAR = (
     ],
 )
 @pytest.mark.parametrize("casting", [True, False])
-def test_surfaces(load: Load, refused: Refused, in_world: Text, tag: str, uri: str, casting: bool) -> None:
+def test_surfaces_of_skipped_models_are_skipped(
+    load: Load, refused: Refused, in_world: Text, tag: str, uri: str, casting: bool
+) -> None:
     """Rays go on to what is behind; a file that no ray needs is named too."""
     shape = f"<{tag}><uri>{uri}</uri></{tag}>"
     auv = model("auv", f'<link name="base">{SONAR if casting else ""}</link>')
@@ -450,7 +458,7 @@ def test_surfaces(load: Load, refused: Refused, in_world: Text, tag: str, uri: s
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_surface_that_is_wrong_stays_wrong(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_invalid_surface_is_still_an_error(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "reef").mkdir()
     auv = model("auv", f'<link name="base">{SONAR}</link>')
     for uri, problem in (("reef", "is a folder"), ("ftp://x", "must be a file"), ("", "must not be empty")):
@@ -470,7 +478,7 @@ HYDRO = '<plugin filename="gz-sim-hydrodynamics-system" name="h">{}</plugin>'
 
 
 @pytest.mark.requirement("CUR-2")
-def test_currents_stay(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_currents_of_skipped_vehicles_are_kept(load: Load, in_world: Text, tmp_path: Path) -> None:
     """What the left-out vehicle's plug-ins say of the water, the water still does."""
     rows = [f"{t},{x},{y},{z},0.25,-0.5" for t in (0, 9) for x in (-9, 9) for y in (-9, 9) for z in (-9, 9)]
     (tmp_path / "table.csv").write_text("\n".join(["t,x,y,z,east,north", *rows]) + "\n", encoding="utf-8")
@@ -485,14 +493,14 @@ def test_currents_stay(load: Load, in_world: Text, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_tables_of_currents_are_needed(refused: Refused, in_world: Text) -> None:
+def test_missing_current_table_is_an_error(refused: Refused, in_world: Text) -> None:
     """A world without its current would be another world: its tables must be there."""
     text = in_world('<navsense:current><stratified file="no.csv"/></navsense:current>')
     (line,) = refused(text, missing="skip")
     assert line.startswith("dive.sdf:3 <stratified file>: no.csv; is not found; searched")
 
 
-def test_many_that_are_missing(load: Load, in_world: Text) -> None:
+def test_many_missing_includes_are_skipped_quickly(load: Load, in_world: Text) -> None:
     """Some thousands of includes and joints that hang on them: each looked up once, not each beside each."""
     count = 3000
     lost = "\n".join(named(f"ship{i}") for i in range(count))

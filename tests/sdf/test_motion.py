@@ -29,7 +29,7 @@ def moving(in_world: Text) -> Text:
     return text
 
 
-def test_waypoints(load: Load, moving: Text) -> None:
+def test_waypoints_are_read(load: Load, moving: Text) -> None:
     motion = load(moving(TWO)).models[0].motion
     assert motion is not None
     assert motion.end == 2.0
@@ -38,7 +38,7 @@ def test_waypoints(load: Load, moving: Text) -> None:
 
 
 @pytest.mark.parametrize("where", ["motion", "waypoint"])
-def test_degrees(load: Load, moving: Text, where: str) -> None:
+def test_waypoints_in_degrees_are_read(load: Load, moving: Text, where: str) -> None:
     degrees = ' degrees="true"'
     first = f'<navsense:waypoint time="0"{degrees if where == "waypoint" else ""}>0 0 0 0 0 90</navsense:waypoint>'
     second = '<navsense:waypoint time="1" degrees="true">0 0 0 0 0 90</navsense:waypoint>'
@@ -48,7 +48,7 @@ def test_degrees(load: Load, moving: Text, where: str) -> None:
     np.testing.assert_allclose(turn * np.sign(turn[0]), [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], atol=1e-12, rtol=0.0)
 
 
-def test_loop(load: Load, moving: Text) -> None:
+def test_loop_is_read(load: Load, moving: Text) -> None:
     points = "".join(
         f'<navsense:waypoint time="{t}">{x} 0 0 0 0 0</navsense:waypoint>' for t, x in ((0, 0), (1, 1), (2, 1), (3, 0))
     )
@@ -57,11 +57,11 @@ def test_loop(load: Load, moving: Text) -> None:
     assert motion.end == np.inf
 
 
-def test_without_motion_it_stands(load: Load, in_link: Text) -> None:
+def test_model_without_motion_is_stationary(load: Load, in_link: Text) -> None:
     assert load(in_link("")).models[0].motion is None
 
 
-def test_log_beside_the_file(load: Load, moving: Text, tmp_path: Path) -> None:
+def test_log_path_is_relative_to_the_file(load: Load, moving: Text, tmp_path: Path) -> None:
     rows = "".join(f"{i / 10},{i},0,0,1,0,0,0\n" for i in range(50))
     (tmp_path / "log.csv").write_text("time,x,y,z,qw,qx,qy,qz\n" + rows, encoding="utf-8")
     motion = load(moving("", 'file="log.csv"')).models[0].motion
@@ -95,7 +95,7 @@ def test_log_beside_the_file(load: Load, moving: Text, tmp_path: Path) -> None:
         ("", 'file="none.csv" bandwidth="0"', "dive.sdf:4 <navsense:motion bandwidth>: 0; must be a finite number > 0"),
     ],
 )
-def test_problems(refused: Refused, moving: Text, inside: str, attributes: str, line: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, moving: Text, inside: str, attributes: str, line: str) -> None:
     assert any(problem.startswith(line) for problem in refused(moving(inside, attributes)))
 
 
@@ -105,7 +105,7 @@ def test_invalid_log(refused: Refused, moving: Text, tmp_path: Path) -> None:
     assert line.startswith("dive.sdf:4 <navsense:motion> log.csv")
 
 
-def test_models_that_cannot_move(refused: Refused, moving: Text, in_world: Text) -> None:
+def test_motion_of_a_static_model_is_an_error(refused: Refused, moving: Text, in_world: Text) -> None:
     (line,) = refused(moving(TWO, more="<static>true</static>"))
     assert line.startswith("dive.sdf:4 <navsense:motion>: auv; a static model cannot move")
     nested = f'<model name="n">\n<link name="l"/><navsense:motion>{TWO}</navsense:motion></model>'

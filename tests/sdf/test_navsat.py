@@ -16,13 +16,13 @@ PLACE = """<spherical_coordinates><surface_model>EARTH_WGS84</surface_model><lat
 <longitude_deg>8.5</longitude_deg><elevation>400</elevation><heading_deg>30</heading_deg></spherical_coordinates>"""
 
 
-def sensing(tag: str, first: int) -> str:
+def make_noises(tag: str, first: int) -> str:
     axes = zip(("horizontal", "vertical"), (first, first + 1), strict=True)
     noises = (f'<{axis}><noise type="gaussian"><stddev>{n}</stddev></noise></{axis}>' for axis, n in axes)
     return f"<{tag}>{''.join(noises)}</{tag}>"
 
 
-BODY = sensing("position_sensing", 1) + sensing("velocity_sensing", 3)
+BODY = make_noises("position_sensing", 1) + make_noises("velocity_sensing", 3)
 SHEET = NavSat(*(Noise(stddev=float(n)) for n in (1, 2, 3, 4)))
 
 
@@ -40,13 +40,13 @@ def on_earth(in_link: Text) -> Text:
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize("kind", ["navsat", "gps"])
 @pytest.mark.parametrize("block", ["navsat", "gps"])
-def test_each_noise_under_both_names(load: Load, on_earth: Text, kind: str, block: str) -> None:
+def test_every_noise_has_both_names(load: Load, on_earth: Text, kind: str, block: str) -> None:
     (sensor,) = load(on_earth(f"<{block}>{BODY}</{block}>", kind)).sensors
     assert sensor.spec == SHEET
     assert sensor.topic == "/world/ocean/model/auv/link/base/sensor/gps/navsat"
 
 
-def test_some_noises_and_no_block(load: Load, on_earth: Text) -> None:
+def test_noise_of_some_channels_and_missing_block(load: Load, on_earth: Text) -> None:
     text = "<navsat><velocity_sensing><vertical><noise type='gaussian'><mean>1</mean></noise></vertical>"
     (sensor,) = load(on_earth(f"{text}<horizontal/></velocity_sensing><position_sensing/></navsat>")).sensors
     assert sensor.spec == NavSat(vertical_velocity=Noise(mean=1.0))
@@ -56,7 +56,7 @@ def test_some_noises_and_no_block(load: Load, on_earth: Text) -> None:
 
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize("kind", ["navsat", "gps"])
-def test_without_a_place_on_earth_it_is_refused(refused: Refused, in_link: Text, kind: str) -> None:
+def test_navsat_without_world_coordinates_is_an_error(refused: Refused, in_link: Text, kind: str) -> None:
     (line,) = refused(in_link(f'<sensor name="gps" type="{kind}"/>'))
     assert line == (
         'dive.sdf:5 <sensor type="navsat">: auv::base::gps; has no place on '
@@ -66,7 +66,7 @@ def test_without_a_place_on_earth_it_is_refused(refused: Refused, in_link: Text,
 
 
 @pytest.mark.requirement("NAV-1", "SDF-1")
-def test_a_place_that_is_wrong_is_one_problem(refused: Refused, in_link: Text) -> None:
+def test_invalid_coordinates_are_one_problem(refused: Refused, in_link: Text) -> None:
     """The sensor does not also report that the world has no place."""
     text = in_link('<sensor name="gps" type="navsat"/>')
     wrong = PLACE.replace("<latitude_deg>47.5<", "<latitude_deg>540<")
@@ -86,6 +86,6 @@ def test_a_place_that_is_wrong_is_one_problem(refused: Refused, in_link: Text) -
         ("<navsat/><navsat/>", "<sensor><navsat>: given twice"),
     ],
 )
-def test_problems(refused: Refused, on_earth: Text, body: str, problem: str) -> None:
+def test_invalid_elements_are_reported(refused: Refused, on_earth: Text, body: str, problem: str) -> None:
     (line,) = refused(on_earth(body))
     assert line.partition(" ")[2].startswith(problem)

@@ -40,7 +40,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     document._load_installed_sensors.cache_clear()
 
 
-def test_unknown_it_is_listed(hill: Path) -> None:
+def test_unknown_sensor_type_is_listed(hill: Path) -> None:
     world = ns.load(hill)
     assert not world.sensors
     assert any("thermometer" in note.what for note in world.notes)
@@ -56,18 +56,18 @@ def test_given_sensor_type_has_no_note(hill: Path, example: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("kind", "gz"), [("thermometer", ""), ("custom", 'ignition:type="thermometer"')])
-def test_other_ways_to_name_its_type(hill: Path, example: dict[str, Any], kind: str, gz: str) -> None:
+def test_alternative_type_names_are_read(hill: Path, example: dict[str, Any], kind: str, gz: str) -> None:
     hill.write_text(hill.read_text().replace('type="custom" gz:type="thermometer"', f'type="{kind}" {gz}'))
     assert len(ns.load(hill, sensors=[example["Thermometer"]]).sensors) == 1
 
 
-def test_its_own_errors_have_their_line(hill: Path, example: dict[str, Any]) -> None:
+def test_custom_sensor_errors_have_their_line(hill: Path, example: dict[str, Any]) -> None:
     hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><gradient>steep</gradient>"))
     with pytest.raises(SdfError, match=r"hill.sdf:6 .*<gradient>: steep"):
         ns.load(hill, sensors=[example["Thermometer"]])
 
 
-def test_a_package_announces_it(hill: Path, example: dict[str, Any], announced: list[Any]) -> None:
+def test_sensor_is_registered_by_an_entry_point(hill: Path, example: dict[str, Any], announced: list[Any]) -> None:
     announced.append(SimpleNamespace(name="thermometer", load=lambda: example["Thermometer"]))
     assert [sensor.name for sensor in ns.load(hill).sensors] == [NAME]
 
@@ -81,5 +81,5 @@ def test_import_error_names_the_package(hill: Path, announced: list[Any]) -> Non
         ns.load(hill)
 
 
-def test_a_kind_that_navsense_has_may_be_named_too(hill: Path) -> None:
+def test_built_in_sensor_type_may_be_named(hill: Path) -> None:
     assert ns.load(hill, sensors=[Imu]).name == "hill"  # type: ignore[list-item]  # it needs no fill of its own

@@ -26,7 +26,7 @@ def spec(folder: Path, kind: str, inside: str) -> object:
 
 
 @pytest.mark.requirement("IMU-3", "DOO-1")
-def test_a_part_gives_the_noise_that_the_file_does_not(tmp_path: Path) -> None:
+def test_part_supplies_noise_missing_in_the_file(tmp_path: Path) -> None:
     own = "<magnetometer><y><noise type='gaussian'><stddev>1e-6</stddev></noise></y></magnetometer>"
     rm3100 = Magnetometer.from_part("rm3100")
     found = spec(tmp_path, "magnetometer", f"<navsense:part>rm3100</navsense:part>{own}")
@@ -40,7 +40,7 @@ def test_a_part_gives_the_noise_that_the_file_does_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("IMU-3", "PRS-1")
-def test_a_part_measures_the_pressure_of_water(tmp_path: Path) -> None:
+def test_part_of_a_water_pressure_sensor(tmp_path: Path) -> None:
     """20 Pa of noise, 5000 / 3 Pa of turn-on bias, 0 to 30 bar, which a gauge says from the air's pressure on."""
     found = spec(tmp_path, "depth", "<navsense:part>Bar30</navsense:part>")
     assert found == Depth.from_part("bar30")

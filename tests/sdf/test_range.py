@@ -71,7 +71,7 @@ def ranges(world: World, name: str = "auv::base::eye") -> float:
         ("<ellipsoid><radii>1 2 3</radii></ellipsoid>", Ellipsoid((1.0, 2.0, 3.0)), 2.0),
     ],
 )
-def test_shapes(load: Load, in_world: Text, geometry: str, shape: object, distance: float) -> None:
+def test_every_shape_is_read(load: Load, in_world: Text, geometry: str, shape: object, distance: float) -> None:
     world = load(in_world(robot() + body(geometry)))
     (solid,) = world.solids
     assert (solid.name, solid.link, solid.shape, solid.pose) == ("bed::l::c", "bed::l", shape, Pose())
@@ -79,7 +79,7 @@ def test_shapes(load: Load, in_world: Text, geometry: str, shape: object, distan
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_poses_of_surfaces_and_nested_models(load: Load, in_world: Text) -> None:
+def test_surface_poses_in_nested_models(load: Load, in_world: Text) -> None:
     ball = '<collision name="c"><pose>{}</pose><geometry><sphere><radius>1</radius></sphere></geometry></collision>'
     outer = (
         '<model name="rig"><pose>3 0 0 0 0 0</pose><static>1</static><link name="a"/>'
@@ -94,7 +94,7 @@ def test_poses_of_surfaces_and_nested_models(load: Load, in_world: Text) -> None
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_heightmaps_and_meshes_are_looked_for_and_read_when_needed(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_heightmaps_and_meshes_are_read_when_needed(load: Load, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "sea").mkdir()
     (tmp_path / "sea" / "bed.png").write_bytes(png([[0, 0, 0], [0, 65535, 0], [0, 0, 0]]))
     (tmp_path / "rock.obj").write_text("o rock\nv -1 -1 0\nv 1 -1 0\nv 0 2 0\nf 1 2 3\n", encoding="utf-8")
@@ -112,7 +112,7 @@ def test_heightmaps_and_meshes_are_looked_for_and_read_when_needed(load: Load, i
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_a_file_that_is_missing(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_missing_surface_file_is_reported(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
     lost = body("<mesh><uri>model://reef/rock.stl</uri></mesh>")
     (line,) = refused(in_world(robot() + lost))
     assert line.startswith("dive.sdf:3 <mesh><uri>: model://reef/rock.stl; is not found; searched reef/rock.stl")
@@ -132,7 +132,7 @@ def test_a_file_that_is_missing(load: Load, refused: Refused, in_world: Text, tm
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_a_hull_that_no_ray_may_meet_is_not_read(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_unreachable_hull_is_not_read(load: Load, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "hull.stl").write_bytes(b"broken")
     hull = '<collision name="hull"><geometry><mesh><uri>hull.stl</uri></mesh></geometry></collision>'
     world = load(in_world(robot(more=hull) + body("<plane/>")))
@@ -160,13 +160,13 @@ def test_a_hull_that_no_ray_may_meet_is_not_read(load: Load, in_world: Text, tmp
         ("<torus/>", "<geometry><torus>; is not allowed here"),
     ],
 )
-def test_wrong_shapes(refused: Refused, in_world: Text, geometry: str, problem: str) -> None:
+def test_invalid_shapes_are_reported(refused: Refused, in_world: Text, geometry: str, problem: str) -> None:
     (line, *_) = refused(in_world(robot() + body(geometry)))
     assert line.partition(" ")[2].startswith(problem)
 
 
 @pytest.mark.requirement("SDF-1")
-def test_shapes_that_are_listed(load: Load, in_world: Text) -> None:
+def test_unsupported_shapes_are_listed(load: Load, in_world: Text) -> None:
     world = load(in_world(robot() + body("<cone><radius>1</radius></cone>") + body("<empty/>", name="none")))
     assert world.solids == ()
     assert any("cone" in note.what and "rays do not hit" in note.reason for note in world.notes)
@@ -190,7 +190,7 @@ SCAN = """<scan><horizontal><samples>3</samples><resolution>1</resolution><min_a
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("kind", ["ray", "lidar", "gpu_ray", "gpu_lidar"])
 @pytest.mark.parametrize("tag", ["ray", "lidar"])
-def test_a_ray_sensor_is_one_beam(load: Load, in_link: Text, kind: str, tag: str) -> None:
+def test_ray_sensor_is_one_beam(load: Load, in_link: Text, kind: str, tag: str) -> None:
     noise = "<noise><type>gaussian</type><mean>0.1</mean><stddev>0.02</stddev></noise>"
     world = load(in_link(f'<sensor name="eye" type="{kind}"><{tag}>{SCAN}{noise}</{tag}></sensor>'))
     fan = Fan(3, -0.03, 0.03, 3, -0.02, 0.04)
@@ -199,7 +199,7 @@ def test_a_ray_sensor_is_one_beam(load: Load, in_link: Text, kind: str, tag: str
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_a_scanner_is_listed(load: Load, in_link: Text) -> None:
+def test_multi_beam_scanner_is_listed(load: Load, in_link: Text) -> None:
     wide = SCAN.replace("-0.03", "-1.4").replace("0.03", "1.4")
     world = load(in_link(f'<sensor name="eye" type="gpu_lidar"><lidar>{wide}</lidar></sensor>'))
     assert not world.sensors
@@ -209,7 +209,7 @@ def test_a_scanner_is_listed(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("ALT-8", "SDF-1")
-def test_an_acoustic_altimeter(load: Load, in_link: Text) -> None:
+def test_acoustic_altimeter_is_read(load: Load, in_link: Text) -> None:
     text = """<sensor name="eye" type="range"><update_rate>2</update_rate><range><min>0.5</min><max>100</max>
 <resolution>0.01</resolution><noise type="gaussian"><stddev>0.05</stddev></noise>
 <beam width_deg="10" rings="4"><axis>0 0 -1</axis></beam><sound speed="1500"/><own_hull>true</own_hull></range>
@@ -233,7 +233,7 @@ def test_an_acoustic_altimeter(load: Load, in_link: Text) -> None:
     ("kind", "last"),
     [("ray", "scan"), ("lidar", "scan"), ("gpu_ray", "scan"), ("gpu_lidar", "scan"), ("sonar", "sonar")],
 )
-def test_default_topics_are_gazebos(load: Load, in_link: Text, kind: str, last: str) -> None:
+def test_default_topics_equal_gazebo(load: Load, in_link: Text, kind: str, last: str) -> None:
     """The last word of them: `tests/oracles/gazebo/README.md`. One that is taken falls back to it."""
     block = "<ray><scan><horizontal><samples>1</samples></horizontal></scan><range><max>9</max></range></ray>"
     if kind == "sonar":
@@ -242,11 +242,11 @@ def test_default_topics_are_gazebos(load: Load, in_link: Text, kind: str, last: 
     named = bare.replace("eye", "{}").replace("><", "><topic>x</topic><", 1)
     world = load(in_link(bare + named.format("a") + named.format("b")))
     path = "/world/ocean/model/auv/link/base/sensor"
-    assert [one.topic for one in world.sensors] == [f"{path}/eye/{last}", "/x", f"{path}/b/{last}"]
+    assert [sensor.topic for sensor in world.sensors] == [f"{path}/eye/{last}", "/x", f"{path}/b/{last}"]
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_a_sonar_of_gazebo_classic_looks_down(load: Load, in_world: Text) -> None:
+def test_gazebo_classic_sonar_points_down(load: Load, in_world: Text) -> None:
     cone = '<sensor name="eye" type="sonar"><sonar><min>0.1</min><max>8</max><radius>0.5</radius></sonar></sensor>'
     world = load(in_world(robot(cone) + body("<plane/>")))
     found = sheet(world)
@@ -263,7 +263,7 @@ PLUGIN = """<plugin filename="libgazebo_ros_range.so" name="dvl_sonar0"><gaussia
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_gazebos_range_plugin(load: Load, in_link: Text) -> None:
+def test_gazebo_range_plugin_is_read(load: Load, in_link: Text) -> None:
     world = load(in_link(f'<sensor name="eye" type="ray"><ray>{SCAN}</ray>{PLUGIN}</sensor>'))
     (sensor,) = world.sensors
     assert sheet(world).range == Noise(stddev=0.005, precision=0.01)
@@ -312,13 +312,13 @@ def test_range_plugin_uses_sensor_values(load: Load, in_link: Text) -> None:
         ),
     ],
 )
-def test_wrong_sensors(refused: Refused, in_link: Text, text: str, problem: str) -> None:
+def test_invalid_sensors_are_reported(refused: Refused, in_link: Text, text: str, problem: str) -> None:
     (line, *_) = refused(in_link(text))
     assert line.partition(" ")[2].startswith(problem)
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8", "SDF-1")
-def test_a_vehicle_that_rolls_over_a_slope(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_range_of_a_rolling_vehicle_over_a_slope(load: Load, in_world: Text, tmp_path: Path) -> None:
     """The range along the tilted beam is the closed form of the run's own true attitudes."""
     slope = body("<plane><normal>0.3 0 1</normal></plane>")
     moved = '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
@@ -334,7 +334,7 @@ def test_a_vehicle_that_rolls_over_a_slope(load: Load, in_world: Text, tmp_path:
 
 
 @pytest.mark.requirement("DVU-2", "SDF-2")
-def test_a_robot_with_surfaces_and_a_range_sensor(tmp_path: Path) -> None:
+def test_urdf_robot_with_surfaces_and_a_range_sensor(tmp_path: Path) -> None:
     """A robot of URDF: its pool is a body, its own hull is not; a mesh that is missing there does not matter."""
     pool = """<robot name="pool"><link name="floor">
 <collision><origin xyz="0 0 -4" rpy="0 0 0"/><geometry><box size="20 20 2"/></geometry></collision>
@@ -388,7 +388,7 @@ WALL = """<model name="wall"><static>1</static><pose>{x} 0 0 0 0 0</pose><link n
         (200.0, "", "classic", math.inf),
     ],
 )
-def test_messages_of_a_range_plug_in_out_of_range(
+def test_range_plugin_messages_out_of_range(
     load: Load, in_world: Text, tmp_path: Path, place: float, plugin: str, fidelity: str, shown: float, asked: str
 ) -> None:
     """Classic: the limit, as the plug-in's description has it. Physical, and without the plug-in: infinities."""
@@ -398,8 +398,8 @@ def test_messages_of_a_range_plug_in_out_of_range(
     reading = run["auv::base::s"]
     run.save(tmp_path / "a.mcap")
     with AnyReader([tmp_path / "a.mcap"]) as reader:
-        lines = [one for one in reader.connections if one.msgtype == "sensor_msgs/msg/Range"]
-        (line,) = (one for one in lines if one.topic == world.sensors[0].topic)
+        lines = [connection for connection in reader.connections if connection.msgtype == "sensor_msgs/msg/Range"]
+        (line,) = (line for line in lines if line.topic == world.sensors[0].topic)
         ranges = [reader.deserialize(raw, line.msgtype).range for _, _, raw in reader.messages([line])]  # type: ignore[attr-defined]
     assert ranges == pytest.approx([shown] * 10, rel=1e-6, abs=0.0)
     back = ns.open(tmp_path / "a.mcap")["auv::base::s"]

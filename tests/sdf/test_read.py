@@ -16,7 +16,7 @@ def refusal(content: bytes) -> str:
     return str(caught.value)
 
 
-def test_tree_with_lines() -> None:
+def test_elements_have_line_numbers() -> None:
     root = parse_xml(
         b'<sdf version="1.9">\n <world name="w">\n  <gravity> 0 0\n -1 </gravity><a/></world></sdf>', "w.sdf"
     )
@@ -36,13 +36,13 @@ def test_undeclared_prefixes_are_allowed() -> None:
     assert parse_xml(b'<gz:a gz:b="1"/>', "w.sdf").tag == "gz:a"
 
 
-def test_another_prefix_bound_to_our_namespace() -> None:
+def test_other_prefix_for_the_navsense_namespace() -> None:
     root = parse_xml(f'<a xmlns:n="{NAMESPACE_URI}"><n:motion n:file="x"/><m:motion/></a>'.encode(), "w.sdf")
     assert [child.tag for child in root.children] == ["navsense:motion", "m:motion"]
     assert root.children[0].attributes == {"navsense:file": "x"}
 
 
-def test_our_prefix_bound_to_another_namespace() -> None:
+def test_navsense_prefix_for_another_namespace() -> None:
     assert "xmlns:navsense" in refusal(b'<a xmlns:navsense="https://example.org"/>')
 
 
@@ -65,37 +65,37 @@ def test_our_prefix_bound_to_another_namespace() -> None:
         b'<?xml version="1.0" encoding="utf-7"?><sdf/>',
     ],
 )
-def test_invalid_xml(content: bytes) -> None:
+def test_invalid_xml_is_an_error(content: bytes) -> None:
     assert refusal(content).startswith("dive.sdf")
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\t "])
-def test_empty_file(content: bytes) -> None:
+def test_empty_file_is_an_error(content: bytes) -> None:
     assert "empty" in refusal(content)
 
 
-def test_entity_bomb() -> None:
+def test_entity_expansion_is_an_error() -> None:
     levels = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
     bomb = f'<?xml version="1.0"?>\n<!DOCTYPE sdf [<!ENTITY e0 "boom">{levels}]>\n<sdf>&e11;</sdf>'
     assert refusal(bomb.encode()).startswith("dive.sdf:2 <!DOCTYPE>: sdf; must not declare a document type or")
 
 
-def test_external_entity() -> None:
+def test_external_entity_is_an_error() -> None:
     assert "<!DOCTYPE>" in refusal(b'<!DOCTYPE a SYSTEM "file:///etc/hostname"><a/>')
 
 
-def test_deep_nesting() -> None:
+def test_deep_nesting_is_an_error() -> None:
     assert "nested 200 deep" in refusal(b"<a>" * 100_000)
     assert "nested 200 deep" in refusal(b"<a>\n" * 100_000 + b"</a>" * 100_000)
     deepest = parse_xml(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, "w.sdf")
     assert deepest.children[0].tag == "a"
 
 
-def test_too_many_elements() -> None:
+def test_too_many_elements_are_an_error() -> None:
     assert str(MAX_ELEMENTS) in refusal(b"<a>" + b"<b/>" * (MAX_ELEMENTS + 1) + b"</a>")
 
 
-def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("navsense.sdf.xml_reader.MAX_SIZE", 1024)
     path = tmp_path / "large.sdf"
     path.write_text("<sdf>" + " " * 1024 + "</sdf>", encoding="utf-8")
@@ -103,25 +103,25 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_xml(path)
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SdfError, match="does not exist") as caught:
         sdf.load(tmp_path / "none.sdf")
     assert str(caught.value).startswith(f"{tmp_path}/none.sdf file: does not exist")
     assert list(caught.value.problems) == [caught.value]
 
 
-def test_folder(tmp_path: Path) -> None:
+def test_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SdfError, match="file") as caught:
         sdf.load(tmp_path)
     assert "is a folder" in str(caught.value)
 
 
-def test_name_that_no_file_can_have() -> None:
+def test_impossible_file_name_is_an_error() -> None:
     with pytest.raises(SdfError):
         sdf.load("a\0b.sdf")
 
 
-def test_pipe(tmp_path: Path) -> None:
+def test_pipe_is_an_error(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.sdf"
     os.mkfifo(pipe)
     with pytest.raises(SdfError) as caught:
@@ -130,7 +130,7 @@ def test_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
-def test_no_permission(tmp_path: Path) -> None:
+def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "closed.sdf"
     path.write_text("<sdf/>", encoding="utf-8")
     path.chmod(0)

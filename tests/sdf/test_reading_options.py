@@ -47,7 +47,7 @@ def refusal(found: Result) -> str:
 @needs_xacro
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arguments_of_xacro(ask: Ask, command: str) -> None:
+def test_xacro_arguments_are_passed(ask: Ask, command: str) -> None:
     """Each argument gets its value; a value may hold a `=` or be empty."""
     found = ask(command, "auv.urdf.xacro", ROBOT, "--xacro", "rate=200", "--xacro", "prefix=left=")
     assert found.exit_code == 0, found.output
@@ -60,7 +60,7 @@ def test_arguments_of_xacro(ask: Ask, command: str) -> None:
 @needs_xacro
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arguments_in_an_included_robot(ask: Ask, tmp_path: Path, command: str) -> None:
+def test_xacro_arguments_of_an_included_robot(ask: Ask, tmp_path: Path, command: str) -> None:
     (tmp_path / "auv.urdf.xacro").write_text(ROBOT, encoding="utf-8")
     world = '<sdf version="1.9"><world name="w"><include><uri>auv.urdf.xacro</uri></include></world></sdf>'
     refused = refusal(ask(command, "dive.sdf", world, "--xacro", "prefix=deep_"))
@@ -89,14 +89,14 @@ def test_arguments_in_an_included_robot(ask: Ask, tmp_path: Path, command: str) 
         (("rate=fast",), "auv.urdf.xacro:4 <sensor><update_rate>: fast; must be a finite number"),
     ],
 )
-def test_arguments_that_are_wrong(ask: Ask, command: str, options: tuple[str, ...], problem: str) -> None:
+def test_invalid_xacro_arguments_are_an_error(ask: Ask, command: str, options: tuple[str, ...], problem: str) -> None:
     given = [part for option in options for part in ("--xacro", option)]
     assert problem in refusal(ask(command, "auv.urdf.xacro", ROBOT, *given))
 
 
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arguments_of_a_file_without_arguments(ask: Ask, command: str) -> None:
+def test_arguments_for_a_file_without_xacro_are_an_error(ask: Ask, command: str) -> None:
     robot = '<robot name="a"><link name="b"/></robot>'
     found = ask(command, "plain.urdf", robot, "--xacro", "rate=5")
     assert "xacro argument: rate; must be an <xacro:arg> of the files: there is none" in refusal(found)

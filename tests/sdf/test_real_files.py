@@ -56,7 +56,7 @@ FILES: dict[str, int | str] = {
 """File: how many simulated sensors it has, or a part of a problem that it is refused with."""
 
 
-def test_the_list_is_complete(shared_data: Path) -> None:
+def test_list_of_real_files_is_complete(shared_data: Path) -> None:
     found = {
         f"{folder}/{path.name}"
         for folder in ("gz-sim", "sdformat-frames")
@@ -66,7 +66,7 @@ def test_the_list_is_complete(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_file(shared_data: Path, file: str) -> None:
+def test_real_file_loads_as_listed(shared_data: Path, file: str) -> None:
     expected = FILES[file]
     path = shared_data / file
     if isinstance(expected, int):
@@ -82,7 +82,7 @@ def test_file(shared_data: Path, file: str) -> None:
 
 
 @pytest.mark.requirement("MAG-3", "MAG-4")
-def test_magnetometer_world(example_data: Path) -> None:
+def test_real_magnetometer_world_is_read(example_data: Path) -> None:
     world = sdf.load(example_data / "gz-sim" / "magnetometer.sdf")
     (sensor,) = world.sensors
     assert world.environment.magnetic_field == UniformField((0.94, 0.76, -0.12))
@@ -91,7 +91,7 @@ def test_magnetometer_world(example_data: Path) -> None:
 
 
 @pytest.mark.requirement("NOI-1", "IMU-1")
-def test_noise_of_a_real_imu(example_data: Path) -> None:
+def test_real_imu_noise_is_read(example_data: Path) -> None:
     world = sdf.load(example_data / "gz-sim" / "non_rendering_sensors.sdf")
     (imu,) = (sensor.spec for sensor in world.sensors if isinstance(sensor.spec, Imu))
 

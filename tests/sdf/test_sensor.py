@@ -23,7 +23,7 @@ def sensor(body: str = "", name: str = "mag", kind: str = "magnetometer") -> str
 
 
 @pytest.mark.requirement("MAG-3")
-def test_magnetometer_axes(load: Load, in_link: Text) -> None:
+def test_magnetometer_axes_are_read(load: Load, in_link: Text) -> None:
     axes = "".join(f'<{a}><noise type="gaussian"><stddev>{i}e-8</stddev></noise></{a}>' for i, a in enumerate("xyz", 1))
     (found,) = load(in_link(sensor(f"<magnetometer>{axes}</magnetometer>"))).sensors
     assert found.spec == Magnetometer(Noise(stddev=1e-8), Noise(stddev=2e-8), Noise(stddev=3e-8))
@@ -33,7 +33,7 @@ def test_magnetometer_axes(load: Load, in_link: Text) -> None:
     assert found.spec == Magnetometer()
 
 
-def test_mounting(load: Load, in_link: Text) -> None:
+def test_mounting_is_read(load: Load, in_link: Text) -> None:
     world = load(in_link(sensor("<pose>1 2 3 0 0 0.5</pose><update_rate>50</update_rate>")))
     (found,) = world.sensors
     assert (found.name, found.model, found.link) == ("auv::base::mag", "auv", "auv::base")
@@ -45,7 +45,7 @@ def test_mounting(load: Load, in_link: Text) -> None:
     assert str(found.where).endswith("dive.sdf:5")
 
 
-def test_names_of_nested_models(load: Load, in_world: Text) -> None:
+def test_sensor_names_in_nested_models(load: Load, in_world: Text) -> None:
     text = '<model name="a"><model name="b"><link name="l">' + sensor(kind="imu") + "</link></model></model>"
     (found,) = load(in_world(text)).sensors
     assert (found.name, found.model, found.link) == ("a::b::l::mag", "a", "a::b::l")
@@ -66,7 +66,7 @@ def test_names_of_nested_models(load: Load, in_world: Text) -> None:
         ("0.3", "1e7", 1e7),
     ],
 )
-def test_rate(load: Load, in_link: Text, step: str | None, rate: str | None, expected: float) -> None:
+def test_rate_is_read(load: Load, in_link: Text, step: str | None, rate: str | None, expected: float) -> None:
     text = in_link(sensor("" if rate is None else f"<update_rate>{rate}</update_rate>"))
     physics = "" if step is None else f"<physics><max_step_size>{step}</max_step_size></physics>"
     (found,) = load(text.replace("<model", physics + "<model", 1)).sensors
@@ -74,17 +74,17 @@ def test_rate(load: Load, in_link: Text, step: str | None, rate: str | None, exp
 
 
 @pytest.mark.parametrize("rate", ["1e12", "10000001", "1e-9", "0.00099"])
-def test_rates_out_of_bounds(refused: Refused, in_link: Text, rate: str) -> None:
+def test_rates_outside_the_range_are_an_error(refused: Refused, in_link: Text, rate: str) -> None:
     (line,) = refused(in_link(sensor(f"\n<update_rate>{rate}</update_rate>")))
     assert line == f"dive.sdf:6 <sensor><update_rate>: {float(rate):g} Hz; must be from 0.001 to 10000000 Hz"
 
 
 @pytest.mark.parametrize("rate", ["-1", "nan", "fast"])
-def test_invalid_rates(refused: Refused, in_link: Text, rate: str) -> None:
+def test_invalid_rates_are_an_error(refused: Refused, in_link: Text, rate: str) -> None:
     assert refused(in_link(sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith("dive.sdf:5 <sensor><update_r")
 
 
-def test_a_step_that_gives_no_rate(refused: Refused, in_link: Text) -> None:
+def test_step_size_without_a_rate_is_an_error(refused: Refused, in_link: Text) -> None:
     text = in_link(sensor()).replace("<model", "<physics><max_step_size>1e-9</max_step_size></physics><model", 1)
     (line,) = refused(text)
     assert "<physics><max_step_size>: 1e-09; must be from 1e-07 to 1000 s" in line
@@ -108,12 +108,12 @@ def test_a_step_that_gives_no_rate(refused: Refused, in_link: Text) -> None:
         ("a\tb", None),
     ],
 )
-def test_valid_topic(given: str, expected: str | None) -> None:
+def test_valid_topics_equal_gazebo_transport(given: str, expected: str | None) -> None:
     """Measured with gz-transport's `AsValidTopic`, but for the leading slash."""
     assert normalize_topic(given) == expected
 
 
-def test_topics(load: Load, refused: Refused, in_link: Text) -> None:
+def test_topics_are_normalised(load: Load, refused: Refused, in_link: Text) -> None:
     (found,) = load(in_link(sensor("<topic>a b</topic>"))).sensors
     assert found.topic == "/a_b"
     (found,) = load(in_link(sensor("<topic/>"))).sensors
@@ -122,7 +122,7 @@ def test_topics(load: Load, refused: Refused, in_link: Text) -> None:
     assert line.startswith("dive.sdf:5 <sensor><topic>: @@@; must contain more")
 
 
-def test_a_taken_topic_falls_back(load: Load, refused: Refused, in_link: Text) -> None:
+def test_duplicate_topic_falls_back_to_the_default(load: Load, refused: Refused, in_link: Text) -> None:
     world = load(in_link(sensor("<topic>x</topic>", "a") + sensor("<topic>/x</topic>", "b")))
     assert [found.topic for found in world.sensors] == ["/x", "/world/ocean/model/auv/link/base/sensor/b/magnetometer"]
     (note,) = world.notes
@@ -133,7 +133,7 @@ def test_a_taken_topic_falls_back(load: Load, refused: Refused, in_link: Text) -
     assert line.startswith("dive.sdf:6 <sensor>: /world/ocean")
 
 
-def test_frame(load: Load, in_link: Text) -> None:
+def test_frame_is_read(load: Load, in_link: Text) -> None:
     (found,) = load(in_link(sensor("<frame_id>imu_frd</frame_id>"))).sensors
     assert found.frame == "imu_frd"
     (found,) = load(in_link(sensor("<gz_frame_id>old</gz_frame_id>"))).sensors
@@ -143,7 +143,7 @@ def test_frame(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(UNSIMULATED_TYPES))
-def test_other_types_are_listed(load: Load, in_link: Text, kind: str) -> None:
+def test_unsupported_types_are_listed(load: Load, in_link: Text, kind: str) -> None:
     world = load(in_link(sensor("<whatever/>", "s", kind)))
     assert world.sensors == ()
     (note,) = world.notes
@@ -154,7 +154,7 @@ def test_other_types_are_listed(load: Load, in_link: Text, kind: str) -> None:
     )
 
 
-def test_problems(refused: Refused, in_link: Text) -> None:
+def test_invalid_elements_are_reported(refused: Refused, in_link: Text) -> None:
     for text, problem in (
         (sensor(kind="magnetometr"), "<sensor type>: magnetometr; must be one of imu, magnetometer"),
         (sensor(kind=""), "<sensor type>: missing; must be one of"),
@@ -170,7 +170,7 @@ def test_problems(refused: Refused, in_link: Text) -> None:
     assert line.startswith("dive.sdf:6 <sensor name>: mag; must be unique among the sensors of its link; first on")
 
 
-def test_listed_elements(load: Load, in_link: Text) -> None:
+def test_ignored_elements_are_listed(load: Load, in_link: Text) -> None:
     listed = "<always_on>1</always_on><visualize>1</visualize><enable_metrics>1</enable_metrics><imu/>"
     plugin = '<plugin filename="libx.so" name="x"><navsense:y/></plugin>'
     foreign = "<gz:a/><ignition:b><c/></ignition:b>"
@@ -188,7 +188,7 @@ def test_listed_elements(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_plug_ins_are_named_wherever_they_stand(load: Load, in_world: Text) -> None:
+def test_unread_plugins_are_listed_at_every_level(load: Load, in_world: Text) -> None:
     """Library and element: of a world, a model, a link, a sensor that is simulated or not, and what is not read."""
 
     def plugin(name: str) -> str:
@@ -208,7 +208,7 @@ def test_plug_ins_are_named_wherever_they_stand(load: Load, in_world: Text) -> N
         ('<visual><plugin name="g" filename="libg.so">', 13),
     ]
     text = "\n".join(describe(world))
-    assert all(what in text for what, _ in found)
+    assert all(element in text for element, _ in found)
 
 
 def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:
@@ -218,6 +218,6 @@ def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:
     assert "move other sensors to a link" in world.notes[0].reason
 
 
-def test_degrees(load: Load, in_link: Text) -> None:
+def test_pose_in_degrees_is_read(load: Load, in_link: Text) -> None:
     (found,) = load(in_link(sensor('<pose degrees="true">0 0 0 0 0 90</pose>'))).sensors
     assert found.pose.rotation == pytest.approx((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)), rel=1e-12, abs=0.0)

@@ -121,7 +121,7 @@ def test_every_block_of_a_sensor_belongs_to_one_type(shared_data: Path) -> None:
         assert kind in place.children
 
 
-def test_a_type_that_is_simulated_is_not_listed() -> None:
+def test_simulated_type_is_not_listed() -> None:
     assert not schema.UNSIMULATED_TYPES & set(SENSOR_PARSERS)
     assert list(SENSOR_PARSERS) == [kind.type for kind in SENSORS]
     assert set(SENSOR_PARSERS) <= schema.SENSOR_TYPES
@@ -129,14 +129,14 @@ def test_a_type_that_is_simulated_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize("place", [place for _, _, place in KNOWN])
-def test_tables(place: ElementSchema) -> None:
+def test_element_tables_are_consistent(place: ElementSchema) -> None:
     for reasons in (place.unsupported, place.forbidden, place.ignored_attributes):
         assert all(len(reason) > 10 for reason in reasons.values())
         assert not set(reasons) & (place.children | place.attributes)
     assert place.repeatable <= place.children
 
 
-def test_types_of_sensors(shared_data: Path) -> None:
+def test_every_sensor_type_is_simulated_or_listed(shared_data: Path) -> None:
     """Each type that the specification's text names is simulated or listed."""
     spec = element(shared_data / "sdformat-spec", "sensor", "")
     (text,) = (child.findtext("description") or "" for child in spec if child.get("name") == "type")

@@ -43,7 +43,7 @@ def test_empty_element_has_sdf_defaults(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_a_place_that_is_half_given(load: Load, in_world: Text) -> None:
+def test_incomplete_coordinates_are_reported(load: Load, in_world: Text) -> None:
     half = "<spherical_coordinates><longitude_deg>7</longitude_deg></spherical_coordinates>"
     world = load(in_world(half))
     assert world.environment.origin == Origin(0.0, math.radians(7.0))
@@ -55,7 +55,7 @@ def test_a_place_that_is_half_given(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("MAG-4", "MAG-7")
-def test_the_world_magnetic_model(load: Load, in_world: Text) -> None:
+def test_world_magnetic_model_is_read(load: Load, in_world: Text) -> None:
     element = '<navsense:magnetic_field model="WMM2025" date="2027.0"/>'
     for text in (PLACE + element, element + PLACE):
         found = load(in_world(text)).environment
@@ -98,12 +98,12 @@ def test_anomaly_adds_to_the_uniform_field(load: Load, in_world: Text) -> None:
         ('gravity model="EGM96"', "gravity model>: EGM96; must be WGS84"),
     ],
 )
-def test_invalid_models(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+def test_invalid_models_are_reported(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     assert refused(in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(f"dive.sdf:4 <navsense:{problem}")
 
 
 @pytest.mark.parametrize("element", ['magnetic_field model="WMM2025" date="2027"', 'gravity model="WGS84"'])
-def test_models_need_a_place(refused: Refused, in_world: Text, element: str) -> None:
+def test_models_need_coordinates(refused: Refused, in_world: Text, element: str) -> None:
     (line,) = refused(in_world(f"<navsense:{element}/>"))
     assert "needs the place on earth; give the world <spherical_coordinates> with latitude_deg" in line
 
@@ -112,7 +112,7 @@ def test_models_need_a_place(refused: Refused, in_world: Text, element: str) -> 
 
 
 @pytest.mark.requirement("MAG-7")
-def test_dipoles(load: Load, in_world: Text) -> None:
+def test_dipoles_are_read(load: Load, in_world: Text) -> None:
     """A moment along the axes of its pose, which stands in a frame of the world."""
     frame = '<frame name="wreck"><pose>10 0 -5 0 0 1.5707963267948966</pose></frame>'
     inside = '<pose relative_to="wreck">2 0 0 0 0 0</pose><moment>7 0 0</moment>'
@@ -145,7 +145,7 @@ def test_dipoles(load: Load, in_world: Text) -> None:
         ("><moment>1 2 3</moment><charge/>", "<navsense:dipole><charge>; is not allowed here"),
     ],
 )
-def test_invalid_dipoles(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
+def test_invalid_dipoles_are_reported(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
     assert refused(in_world(f"<navsense:dipole{inside}</navsense:dipole>"))[0].startswith(f"dive.sdf:3 {problem}")
 
 
@@ -153,7 +153,7 @@ def test_invalid_dipoles(refused: Refused, in_world: Text, inside: str, problem:
 
 
 @pytest.mark.requirement("SDF-1", "PRS-1")
-def test_atmosphere(load: Load, in_world: Text) -> None:
+def test_atmosphere_is_read(load: Load, in_world: Text) -> None:
     inside = (
         "<temperature>300</temperature><pressure>100000</pressure><temperature_gradient>-0.005</temperature_gradient>"
     )
@@ -183,7 +183,7 @@ def test_atmosphere(load: Load, in_world: Text) -> None:
         ),
     ],
 )
-def test_invalid_air(refused: Refused, in_world: Text, text: str, problem: str) -> None:
+def test_invalid_atmosphere_is_reported(refused: Refused, in_world: Text, text: str, problem: str) -> None:
     assert refused(in_world(text))[0].startswith(f"dive.sdf:3 {problem}")
 
 
@@ -191,7 +191,7 @@ def test_invalid_air(refused: Refused, in_world: Text, text: str, problem: str) 
 
 
 @pytest.mark.requirement("SDF-1")
-def test_signals(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_signals_are_read(load: Load, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "sea.csv").write_text("time,value\n0,290\n10,280\n", encoding="utf-8")
     points = '<point time="0">1</point><point time="5">2</point><point time="5">-3</point>'
     text = (
@@ -232,19 +232,19 @@ def test_signals(load: Load, in_world: Text, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_signals(refused: Refused, in_world: Text, element: str, problem: str) -> None:
+def test_invalid_signals_are_reported(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     text = in_world(f'<navsense:signal name="b">1</navsense:signal>\n<navsense:signal {element}')
     assert refused(text)[0].startswith(f"dive.sdf:4 {problem}")
 
 
-def test_a_signals_file_is_named_with_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_signal_file_error_has_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("time,value\n0,1\n1,x\n", encoding="utf-8")
     (line,) = refused(in_world('<navsense:signal name="a" file="bad.csv"/>'))
     assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value: x; must be a finite number")
 
 
 @pytest.mark.requirement("MAG-4")
-def test_a_magnetometer_reads_the_earths_field(tmp_path: Path) -> None:
+def test_magnetometer_measures_the_earth_field(tmp_path: Path) -> None:
     """From the file to the reading: the field of the model at the place, turned into the sensor."""
     sensor = '<sensor name="mag" type="magnetometer"><update_rate>10</update_rate></sensor>'
     model = f'<model name="m"><pose>0 0 0 0 0 0.3</pose><link name="l">{sensor}</link></model>'

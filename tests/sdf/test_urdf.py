@@ -32,7 +32,7 @@ def joint(name: str, parent: str, child: str, inner: str = "", kind: str = "fixe
     return f'<joint name="{name}" type="{kind}">{ends}{inner}</joint>'
 
 
-def shaped(shape: str) -> str:
+def make_shape(shape: str) -> str:
     """Return a link with a collision; the shape stands on line 3."""
     return f'<link name="b"><collision>\n<geometry>{shape}</geometry></collision></link>'
 
@@ -73,7 +73,7 @@ ORIGINS = [
 
 
 @pytest.mark.requirement("SDF-2")
-def test_a_chain_of_all_types(load: Load) -> None:
+def test_chain_of_every_joint_type(load: Load) -> None:
     """No joint is taken out and no link dropped, whatever the type, order and mass; held against SciPy's rotations."""
     links = [f'<link name="l{i}"/>' for i in range(7)]
     joints = [
@@ -97,7 +97,7 @@ def join(numbers: list[float]) -> str:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_half_turns_by_hand(load: Load) -> None:
+def test_half_turns_match_a_manual_calculation(load: Load) -> None:
     """A foot at the end of an arm: quarter turns, so that every number can be told by eye."""
     quarter = math.pi / 2
     text = robot(
@@ -117,7 +117,7 @@ def test_half_turns_by_hand(load: Load) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_defaults(load: Load) -> None:
+def test_urdf_defaults(load: Load) -> None:
     world = load(
         robot('<link name="a"/><link name="b"/>' + joint("j", "a", "b", "<origin/><axis/>", "revolute"), " auv ")
     )
@@ -137,7 +137,7 @@ GAZEBO = """
 
 
 @pytest.mark.requirement("SDF-2", "IMU-1", "CLK-1")
-def test_the_same_as_in_sdf(tmp_path: Path) -> None:
+def test_urdf_robot_equals_sdf_robot(tmp_path: Path) -> None:
     """A robot in URDF and the same in SDF: one world."""
     origin, empty = '<origin xyz="0 0 1" rpy="0 0 2"/>', ' frame=""'
     (tmp_path / "a.urdf").write_text(
@@ -170,7 +170,7 @@ def test_the_same_as_in_sdf(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_words_of_older_gazebo(load: Load) -> None:
+def test_older_gazebo_elements_are_read(load: Load) -> None:
     """What `<gazebo>` holds names no version: what 1.5 and 1.6 wrote otherwise is read as they meant it."""
     (imu,) = load(
         robot("""<link name="base"/><gazebo reference="base"><sensor name="imu" type="imu">
@@ -183,7 +183,7 @@ def test_words_of_older_gazebo(load: Load) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_world_as_root(load: Load, refused: Refused) -> None:
+def test_world_link_as_root(load: Load, refused: Refused) -> None:
     body = (
         '<link name="world"/><link name="b"/><link name="a"/>'
         + joint("jb", "world", "b", '<origin xyz="1 0 0"/>')
@@ -202,7 +202,7 @@ def test_the_world_as_root(load: Load, refused: Refused) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_a_joint_with_the_name_of_a_link(load: Load) -> None:
+def test_joint_may_share_the_name_of_a_link(load: Load) -> None:
     """URDF keeps two lists of names, SDF one."""
     body = '<link name="base"/><link name="arm"/>\n' + joint("arm", "base", "arm", '<origin xyz="1 0 0"/>', "revolute")
     world = load(robot(f'{body}<gazebo reference="arm"><sensor name="i" type="imu"/></gazebo>'))
@@ -212,7 +212,7 @@ def test_a_joint_with_the_name_of_a_link(load: Load) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
+def test_model_level_gazebo_elements_are_read(load: Load, refused: Refused) -> None:
     world = load(
         robot("""<link name="base"/><link name="mast"/>
 <joint name="j" type="floating"><parent link="base"/><child link="mast"/><origin xyz="0 0 2"/></joint>
@@ -229,7 +229,7 @@ def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
     altimeter, _ = world.sensors
     assert isinstance(altimeter.spec, Altimeter)
     assert altimeter.pose.position == (0.0, 0.0, -1.0)
-    told = "\n".join(map(str, world.notes))
+    text = "\n".join(map(str, world.notes))
     for what in (
         '<model><plugin name="p3d" filename="libgazebo_ros_p3d.so">',
         '<model><plugin name="ros" filename="libgazebo_ros_control.so">',
@@ -238,7 +238,7 @@ def test_blocks_of_the_model(load: Load, refused: Refused) -> None:
         "<model><self_collide>",
         '<joint name="j" type="floating">',
     ):
-        assert what in told
+        assert what in text
     (line,) = refused(robot('<link name="base"/>\n<gazebo><sensor name="i" type="imu"/></gazebo>'))
     assert line == 'dive.sdf:3 <gazebo><sensor>: i; belongs to a link; write <gazebo reference="LINK"> around it'
 
@@ -266,7 +266,7 @@ def test_every_element_is_read_or_listed(load: Load) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_stale_references(load: Load, refused: Refused) -> None:
+def test_stale_gazebo_references_are_reported(load: Load, refused: Refused) -> None:
     body = '<link name="base"/>\n<gazebo reference="bse">{}</gazebo>'
     world = load(robot(body.format('<material>Red</material><plugin name="p" filename="l.so"/>')))
     assert {note.kind for note in world.notes} == {"warning", "unsupported"}
@@ -322,9 +322,9 @@ BASE = '<link name="base"/><link name="arm"/>\n'
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
             "3 <noise type>: x; must be",
         ),
-        (shaped("<box/>"), "3 <box size>: missing; must be given"),
-        (shaped('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
-        (shaped(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
+        (make_shape("<box/>"), "3 <box size>: missing; must be given"),
+        (make_shape('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
+        (make_shape(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
         ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; can execute code; only a file that you name as"),
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')
@@ -340,7 +340,7 @@ def test_errors_name_the_problem(refused: Refused, body: str, problem: str) -> N
 
 
 @pytest.mark.requirement("SDF-2")
-def test_several_problems_at_once(refused: Refused) -> None:
+def test_several_problems_are_reported_at_once(refused: Refused) -> None:
     body = (
         '<link/>\n<link name="a"/>\n'
         + joint("j", "x", "a", '<origin xyz="1"/>')
@@ -355,21 +355,21 @@ def test_several_problems_at_once(refused: Refused) -> None:
     "comment",
     ["<!-- a -- b -->", "<!-- a\n--->", "<!---->", "<!--- a --->", "<!-- <x> <![CDATA[ -- -->", "<![CDATA[ <!-- ]]>"],
 )
-def test_comments_as_people_write_them(load: Load, comment: str) -> None:
+def test_comments_with_double_dashes_are_read(load: Load, comment: str) -> None:
     """Two dashes in a comment are no XML; URDF's own reader passes over them. Lines are kept."""
     world = load(robot(f'<link name="a"/>{comment}\n<material/>{comment}'))
     assert [note.where.line for note in world.notes] == [3 + comment.count("\n")]
 
 
 @pytest.mark.requirement("SDF-2")
-def test_comments_without_end(refused: Refused) -> None:
+def test_unterminated_comments_are_an_error(refused: Refused) -> None:
     assert refused(robot("<!-- -- <!-- --"))[0].startswith("dive.sdf:2 XML: ")
     assert refused(robot("<!--" * 100_000))[0].startswith("dive.sdf:2 XML: ")
     assert refused(robot("<!-- a -- b --> <![CDATA[ <!-- -->"))[0].startswith("dive.sdf:4 XML: ")
 
 
 @pytest.mark.requirement("SDF-2")
-def test_bombs(refused: Refused) -> None:
+def test_entity_expansion_is_an_error(refused: Refused) -> None:
     bomb = '<!DOCTYPE r [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>\n' + robot('<link name="&b;"/>')
     assert "<!DOCTYPE>: r" in refused(bomb)[0]
     deep = robot('<link name="b"/><gazebo>' + "<plugin>" * 300 + "</plugin>" * 300 + "</gazebo>")
@@ -378,7 +378,7 @@ def test_bombs(refused: Refused) -> None:
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=7))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_graph_is_a_tree_or_refused(load: Load, count: int, pairs: list[tuple[int, int]]) -> None:
+def test_link_graph_is_a_tree_or_an_error(load: Load, count: int, pairs: list[tuple[int, int]]) -> None:
     """A graph of links is a robot where it has one joint for each link but one, and all hang on that one."""
     text = robot(
         "".join(f'<link name="l{i}"/>' for i in range(count))
@@ -406,7 +406,7 @@ def test_any_graph_is_a_tree_or_refused(load: Load, count: int, pairs: list[tupl
 
 
 @pytest.mark.requirement("SDF-2")
-def test_in_a_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_world_includes_urdf_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A world includes robots: by file, and by packages of ROS 1 and 2; what is not found says what to set."""
     share = tmp_path / "install" / "share" / "auv_description" / "urdf"
     source = tmp_path / "src" / "glider"
@@ -440,7 +440,7 @@ def test_in_a_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_an_error_in_an_included_robot(tmp_path: Path) -> None:
+def test_error_in_an_included_robot_has_its_line(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(robot('<link name="a"/>\n<link name="b"/>'), encoding="utf-8")
     text = '<sdf version="1.9"><world name="w"><include><uri>r.urdf</uri></include></world></sdf>'
     (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
@@ -450,7 +450,7 @@ def test_an_error_in_an_included_robot(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-2", "IMU-1")
-def test_a_robot_is_simulated(tmp_path: Path) -> None:
+def test_urdf_robot_is_simulated(tmp_path: Path) -> None:
     """An IMU upside down at the end of a chain feels gravity along its own -z, one on its side along its x."""
     path = tmp_path / "auv.urdf"
     path.write_text(

@@ -41,7 +41,7 @@ def found(path: Path) -> dict[str, dict[str, Pose]]:
     return {"model": {name: model.pose for name, model in models.items()}, "link": links, "sensor": sensors}
 
 
-def given(answer: dict[str, Any]) -> dict[str, dict[str, Pose]]:
+def parse_poses(answer: dict[str, Any]) -> dict[str, dict[str, Pose]]:
     """Return libsdformat's, likewise; a sensor of a lumped link stands in the link that this became part of."""
     poses: dict[str, dict[str, Pose]] = {"model": {}, "link": {}, "sensor": {}}
     for kind, name, numbers in answer["poses"]:
@@ -67,7 +67,7 @@ def compare(path: Path, answer: dict[str, Any], *, lumped: bool) -> int:
     three lengths within `reach`, and of three angles within pi. Each rounding turns and moves what it has, no more.
     """
     assert not answer["errors"]
-    ours, theirs = found(path), given(answer)
+    ours, theirs = found(path), parse_poses(answer)
     assert ours["sensor"].keys() == theirs["sensor"].keys()
     assert theirs["link"].keys() <= ours["link"].keys()
     assert lumped == (theirs["link"].keys() < ours["link"].keys())
@@ -83,7 +83,7 @@ def compare(path: Path, answer: dict[str, Any], *, lumped: bool) -> int:
 
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("file", sorted(RECORDED))
-def test_recorded(file: str) -> None:
+def test_recorded_robot_agrees_with_libsdformat(file: str) -> None:
     assert compare(ROBOTS / file, RECORDED[file], lumped=file == "lumped.urdf") >= 2
 
 
@@ -116,7 +116,7 @@ def random_robot(seed: int, *, kept: bool) -> str:
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("kept", [True, False])
-def test_random_robots(resolve: Path, tmp_path: Path, kept: bool) -> None:
+def test_random_robots_agree_with_libsdformat(resolve: Path, tmp_path: Path, kept: bool) -> None:
     files = [tmp_path / f"r{seed}.urdf" for seed in range(8)]
     for seed, file in enumerate(files):
         file.write_text(random_robot(seed, kept=kept), encoding="utf-8")
@@ -129,7 +129,7 @@ def test_random_robots(resolve: Path, tmp_path: Path, kept: bool) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-2")
-def test_recorded_answers_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_results_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(ROBOTS))
     ran = subprocess.run([resolve, *sorted(RECORDED)], capture_output=True, text=True, check=True, cwd=ROBOTS)
     assert [json.loads(line) for line in ran.stdout.splitlines()] == [RECORDED[file] for file in sorted(RECORDED)]

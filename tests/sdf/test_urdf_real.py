@@ -25,12 +25,12 @@ def simulated_or_told(world: World, name: str) -> bool:
     )
 
 
-def told(world: World, plugin: str) -> list[str]:
+def list_reasons(world: World, plugin: str) -> list[str]:
     return [note.reason for note in world.notes if f'filename="{plugin}"' in note.what]
 
 
 @pytest.mark.requirement("DVU-2")
-def test_its_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+def test_real_dvl_has_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     """Each range is that of the steepest of its 3 x 3 rays, with the noise that its plug-in declares."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     bed = "<collision name='c'><geometry><plane/></geometry></collision>"
@@ -63,7 +63,7 @@ def test_its_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: 
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_dvl_of_the_uuv_simulator(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+def test_uuv_simulator_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     """Model plug-in, four beam links on fixed joints, a ray sensor in each: all there, or told why not."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
@@ -89,11 +89,11 @@ def test_the_dvl_of_the_uuv_simulator(dvl_robots: dict[str, str], tmp_path: Path
         assert rotate(pose.rotation, (1.0, 0.0, 0.0)) == pytest.approx(way, abs=1e-11)
         assert simulated_or_told(world, f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}")
     assert world.sensors[-1].name == "auv::robot_link::libuuv_gazebo_dvl_plugin"
-    assert told(world, "libuuv_gazebo_ros_dvl_plugin.so") == []
+    assert list_reasons(world, "libuuv_gazebo_ros_dvl_plugin.so") == []
 
 
 @pytest.mark.requirement("SDF-2")
-def test_the_dvl_of_woods_hole(dvl_robots: dict[str, str], tmp_path: Path) -> None:
+def test_ds_sim_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
     text = dvl_robots["dsros"]
     (tmp_path / "auv.urdf").write_text(text, encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
@@ -101,7 +101,7 @@ def test_the_dvl_of_woods_hole(dvl_robots: dict[str, str], tmp_path: Path) -> No
     assert pose.position == (1.5, 0.0, -0.5)
     assert rotate(pose.rotation, (0.0, 0.0, 1.0)) == pytest.approx((0, 0, -1), abs=1e-11)
     assert [sensor.name for sensor in world.sensors] == ["auv::dvl_link::dvl_sensor"]
-    assert told(world, "libdsros_ros_dvl.so") == []
+    assert list_reasons(world, "libdsros_ros_dvl.so") == []
     lines = {note.where.line for note in world.notes if note.where is not None}
     assert min(lines) > 2
     assert max(lines) < len(text.splitlines())
@@ -109,7 +109,7 @@ def test_the_dvl_of_woods_hole(dvl_robots: dict[str, str], tmp_path: Path) -> No
 
 @pytest.mark.requirement("SDF-2")
 @needs_xacro
-def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> None:
+def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> None:
     """Three files of macros, included and called: what they make stands in their own files and lines."""
     dave, woods_hole = shared_data / "dave", shared_data / "ds_sim"
     whn = dave / "teledyne_whn_dsl_description__teledyne_whn.xacro"
@@ -145,7 +145,7 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
         assert simulated_or_told(world, name)
     places = {note.where.path for note in world.notes if note.where is not None}
     assert {str(whn), str(nortek), str(rdi)} <= places
-    sensor = next(one for one in world.sensors if one.name == "auv::whn_link::whn_sensor")
+    sensor = next(sensor for sensor in world.sensors if sensor.name == "auv::whn_link::whn_sensor")
     assert sensor.where is not None
     assert "<sensor name=" in whn.read_text(encoding="utf-8").splitlines()[sensor.where.line - 1]
 
@@ -161,7 +161,7 @@ def test_macros_of_dave_and_woods_hole(shared_data: Path, tmp_path: Path) -> Non
         "ds_sim/rdi300_sim.xacro",
     ],
 )
-def test_a_file_of_macros_is_no_robot(shared_data: Path, file: str) -> None:
+def test_macro_file_without_robot_is_an_error(shared_data: Path, file: str) -> None:
     with pytest.raises(SdfError, match=r"<robot name>: missing; must be given") as caught:
         sdf.load(shared_data / file)
     assert caught.value.where is not None

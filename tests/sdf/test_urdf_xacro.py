@@ -65,7 +65,7 @@ LEGS = """<xacro:arg name="legs" default="2"/><xacro:arg name="rate" default="50
 
 
 @pytest.mark.requirement("SDF-2")
-def test_macros_and_arguments(expanded: Load) -> None:
+def test_macros_and_arguments_are_expanded(expanded: Load) -> None:
     world = expanded(LEGS)
     links = {link.name: link.pose.position for link in world.models[0].links}
     assert links == {"auv::base": (0, 0, 0), "auv::leg_0": (1.5, 0, 0), "auv::leg_1": (1.5, 1, 0)}
@@ -142,14 +142,14 @@ def test_errors_name_the_problem(problems: Callable[..., list[str]], tmp_path: P
 
 
 @pytest.mark.requirement("SDF-2")
-def test_a_program_that_does_not_end(problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xacro_timeout_is_an_error(problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xacro, "TIMEOUT", 2.0)
     (line,) = problems('<link name="${9**9**9}"/>')
     assert line == "auv.urdf.xacro xacro: did not end; must end within 2 s"
 
 
 @pytest.mark.requirement("SDF-2")
-def test_packages(expanded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_paths_are_resolved(expanded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """$(find PACKAGE) by --path, ROS 1 and ROS 2; an optional file may be missing."""
     for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "GZ_SIM_RESOURCE_PATH", "SDF_PATH"):
         monkeypatch.delenv(variable, raising=False)
@@ -179,7 +179,7 @@ def test_warnings_are_reported(expanded: Load) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_worlds_and_includes(tmp_path: Path) -> None:
+def test_xacro_worlds_and_includes(tmp_path: Path) -> None:
     """A world may be written with xacro, and may include robots that are; both have the arguments."""
     (tmp_path / "r.urdf.xacro").write_text(
         f'{OPEN}<xacro:arg name="n" default="a"/><link name="$(arg n)"/></robot>', encoding="utf-8"
@@ -195,7 +195,7 @@ def test_worlds_and_includes(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("SDF-2")
-def test_without_xacro(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_xacro_is_an_error_when_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is not installed, an error says what to install; a file without macros needs it not."""
     (tmp_path / "xacro.py").write_text("raise ImportError('No module named xacro')", encoding="utf-8")
     (tmp_path / "a.xacro").write_text(f'{OPEN}<link name="a"/></robot>', encoding="utf-8")
@@ -258,21 +258,23 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     "name", ["renamed.urdf", "model.sdf", "expression.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"]
 )
-def test_a_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> None:
+def test_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> None:
     """Only the name from the user decides. An include, a link or an argument of xacro is not consent."""
     proof = tmp_path / "proof"
     path = using_xacro(tmp_path, proof)[name]
     with pytest.raises(SdfError) as caught:
         sdf.load(path, xacro={"a": "b"})
-    assert any("only a file that you name as *.xacro may use xacro" in str(one) for one in caught.value.problems)
-    assert any("give --expand-xacro (in Python expand_xacro=True)" in str(one) for one in caught.value.problems)
+    assert any(
+        "only a file that you name as *.xacro may use xacro" in str(problem) for problem in caught.value.problems
+    )
+    assert any("give --expand-xacro (in Python expand_xacro=True)" in str(problem) for problem in caught.value.problems)
     assert not proof.exists()
     assert sdf.load(path, expand_xacro=True).models
     assert proof.exists()
 
 
 @pytest.mark.requirement("SDF-2")
-def test_a_file_named_xacro_runs_xacro(tmp_path: Path) -> None:
+def test_xacro_file_name_is_consent_to_run_xacro(tmp_path: Path) -> None:
     """The expression of the tests above runs with consent."""
     proof = tmp_path / "proof"
     assert sdf.load(using_xacro(tmp_path, proof)["robot.xacro"]).models

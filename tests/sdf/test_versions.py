@@ -43,7 +43,7 @@ def found(element: Element, *path: str) -> Element:
 # fields of the world
 
 
-def test_fields_leave_the_physics_and_keep_their_lines() -> None:
+def test_fields_moved_out_of_physics_keep_their_lines() -> None:
     world, _ = upgraded("<physics>\n<gravity>0 0 -5</gravity>\n<magnetic_field>1 2 3</magnetic_field>\n</physics>", 5)
     assert [(child.tag, child.text, child.line) for child in world.children] == [
         ("physics", "", 2),
@@ -53,10 +53,10 @@ def test_fields_leave_the_physics_and_keep_their_lines() -> None:
     assert not found(world, "physics").children
 
 
-def test_fields_twice(refused: Refused, in_world: Text) -> None:
+def test_repeated_moved_fields_are_an_error(refused: Refused, in_world: Text) -> None:
     physics = "<physics><gravity>0 0 -5</gravity></physics>"
-    beside = "<gravity>0 0 -4</gravity>\n" + physics
-    assert refused(in_world(beside, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved to <world> in")
+    both = "<gravity>0 0 -4</gravity>\n" + physics
+    assert refused(in_world(both, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved to <world> in")
     assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved")
     assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3 <gravity> in <physics>; moved to <world> in")
 
@@ -64,7 +64,7 @@ def test_fields_twice(refused: Refused, in_world: Text) -> None:
 # poses
 
 
-def test_the_frame_of_a_pose(load: Load, refused: Refused, in_world: Text) -> None:
+def test_frame_attribute_of_a_pose(load: Load, refused: Refused, in_world: Text) -> None:
     def text(attributes: str, version: str = "1.5") -> str:
         first, second = '<link name="a"><pose>0 0 1 0 0 0</pose></link>', f"<pose {attributes}>1 0 0 0 0 0</pose>"
         return in_world(f'<model name="m">{first}\n<link name="b">{second}</link></model>', version)
@@ -104,7 +104,7 @@ def test_frame_of_a_joint_axis(flag: str, minor: int, expected: str | None) -> N
         context.raise_problems()
 
 
-def test_invalid_flag(refused: Refused, in_world: Text) -> None:
+def test_invalid_flag_is_an_error(refused: Refused, in_world: Text) -> None:
     axis = "<axis><xyz>1 0 0</xyz>\n<use_parent_model_frame>maybe</use_parent_model_frame></axis>"
     joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child>{axis}</joint>'
     (line,) = refused(in_world(f'<model name="m"><link name="a"/><link name="b"/>{joint}</model>', "1.6"))
@@ -118,7 +118,7 @@ def imu(noise: str, more: str = "") -> str:
     return f'<sensor name="s" type="imu"><imu>\n<noise>{noise}</noise>{more}</imu></sensor>'
 
 
-def test_noise_of_an_imu_goes_to_each_axis(load: Load, in_link: Text) -> None:
+def test_old_imu_noise_applies_to_every_axis(load: Load, in_link: Text) -> None:
     terms = "<mean>{0}</mean><stddev>{1}</stddev><bias_mean>{2}</bias_mean><bias_stddev>{3}</bias_stddev>"
     rate, accel = terms.format(1, 2, 3, 4), terms.format(5, 6, 7, 8)
     text = imu(f"<type>gaussian</type><rate>{rate}</rate><accel>{accel}</accel>")
@@ -131,7 +131,7 @@ def test_noise_of_an_imu_goes_to_each_axis(load: Load, in_link: Text) -> None:
         assert (spec.linear_acceleration_x, spec.linear_acceleration_y, spec.linear_acceleration_z) == (force,) * 3
 
 
-def test_noise_of_one_kind_only(load: Load, in_link: Text) -> None:
+def test_old_imu_noise_of_one_quantity(load: Load, in_link: Text) -> None:
     (sensor,) = load(in_link(imu("<type>gaussian</type><rate><stddev>2</stddev></rate>"), "1.5")).sensors
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_z == Noise(stddev=2.0)
@@ -155,18 +155,18 @@ def test_noise_of_one_kind_only(load: Load, in_link: Text) -> None:
         ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7 <noise><stddev>: -1; must be >= 0"),
     ],
 )
-def test_invalid_noise(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
+def test_invalid_old_noise_is_an_error(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
     assert problem in refused(in_link(imu(noise), "1.5"))
 
 
-def test_noise_in_both_ways(refused: Refused, in_link: Text) -> None:
+def test_old_and_new_noise_together_are_an_error(refused: Refused, in_link: Text) -> None:
     more = "\n<angular_velocity><x/></angular_velocity>"
     (line,) = refused(in_link(imu("<type>gaussian</type>", more), "1.5"))
     assert line.startswith("dive.sdf:6 <imu><noise>; defines the noise of the axes twice; the other definition is")
     assert line.endswith("the <angular_velocity> on line 7; remove one")
 
 
-def test_noise_of_an_imu_in_a_newer_file(refused: Refused, in_link: Text) -> None:
+def test_old_imu_noise_in_a_newer_file(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(imu("<type>gaussian</type><rate/><accel/>"), "1.6"))
     assert line.startswith("dive.sdf:6 <noise> in <imu>; moved to each axis in SDF 1.6:")
 
@@ -182,7 +182,7 @@ def test_noise_of_an_imu_in_a_newer_file(refused: Refused, in_link: Text) -> Non
         ("1.7", "<topic>a</topic>", "", None, 1),
     ],
 )
-def test_topic_of_an_imu(
+def test_old_imu_topic_is_read(
     load: Load, in_link: Text, version: str, inside: str, beside: str, topic: str | None, notes: int
 ) -> None:
     world = load(in_link(f'<sensor name="s" type="imu">{beside}<imu>{inside}</imu></sensor>', version))
@@ -193,7 +193,7 @@ def test_topic_of_an_imu(
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize("kind", ["gps", "navsat"])
 @pytest.mark.parametrize("block", ["gps", "navsat"])
-def test_gps_and_navsat_are_one(load: Load, in_world: Text, kind: str, block: str) -> None:
+def test_gps_is_read_as_navsat(load: Load, in_world: Text, kind: str, block: str) -> None:
     noise = '<noise type="gaussian"><stddev>0.5</stddev></noise>'
     sensing = f"<{block}><position_sensing><vertical>{noise}</vertical></position_sensing></{block}>"
     origin = (
@@ -208,7 +208,7 @@ def test_gps_and_navsat_are_one(load: Load, in_world: Text, kind: str, block: st
 # names joined by ::
 
 
-def test_flat_names(load: Load, in_world: Text) -> None:
+def test_flattened_names_are_read(load: Load, in_world: Text) -> None:
     links = (
         '<link name="a::b"><pose>1 0 0 0 0 0</pose><sensor name="s" type="imu"/></link>\n'
         '<link name="c"><pose relative_to="a::b">0 1 0 0 0 0</pose></link>'
@@ -231,7 +231,7 @@ def test_flat_names(load: Load, in_world: Text) -> None:
     ]
 
 
-def test_flat_names_that_clash(refused: Refused, in_world: Text) -> None:
+def test_duplicate_flattened_names_are_an_error(refused: Refused, in_world: Text) -> None:
     text = '<model name="m"><link name="a"/>\n<link name="a::b"/></model>'
     assert refused(in_world(text, "1.7"))[0].startswith("dive.sdf:4 <model name>: a; must be unique among")
     assert refused(in_world(text, "1.8"))[0].startswith('dive.sdf:4 <link name>: a::b; must not contain "::"')
@@ -239,7 +239,7 @@ def test_flat_names_that_clash(refused: Refused, in_world: Text) -> None:
         assert refused(in_world(f'<model name="m"><link name="b"/><link name="{name}"/></model>', "1.6"))
 
 
-def test_a_joint_called_like_a_link(load: Load, in_world: Text) -> None:
+def test_joint_with_the_name_of_a_link(load: Load, in_world: Text) -> None:
     joint = '<joint name="a" type="fixed"><parent>b</parent><child>a</child></joint>'
     for first, second, line in ((joint, '<link name="a"/>', 3), ('<link name="a"/>', joint, 4)):
         text = f'<model name="m">{first}\n{second}<link name="b"><pose>0 0 1 0 0 0</pose></link></model>'
@@ -254,7 +254,7 @@ def test_a_joint_called_like_a_link(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "body", "what", "since"),
+    ("version", "body", "problem", "since"),
     [
         (6, '<link name="b"><pose relative_to="a">1 0 0 0 0 0</pose></link>', "<pose relative_to>", 7),
         (6, '<frame name="b" attached_to="a"/>', "<frame attached_to>", 7),
@@ -269,7 +269,7 @@ def test_a_joint_called_like_a_link(load: Load, in_world: Text) -> None:
     ],
 )
 def test_newer_elements_are_read_with_a_warning(
-    load: Load, in_world: Text, version: int, body: str, what: str, since: int
+    load: Load, in_world: Text, version: int, body: str, problem: str, since: int
 ) -> None:
     text = f'<model name="m"><link name="a"/>\n{body}\n{body.replace(chr(34) + "b", chr(34) + "c")}</model>'
     newer = load(in_world(text, f"1.{since}"))
@@ -277,11 +277,11 @@ def test_newer_elements_are_read_with_a_warning(
     older = load(in_world(text, f"1.{version}"))
     assert older.models[0].links == newer.models[0].links
     (note,) = older.notes
-    assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", what, "4")
+    assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", problem, "4")
     assert note.reason == f"requires SDF 1.{since}, and the file has 1.{version}; it is read as in SDF 1.{since}"
 
 
-def test_other_programs_elements_are_not_judged(load: Load, in_world: Text) -> None:
+def test_foreign_elements_are_not_version_checked(load: Load, in_world: Text) -> None:
     inside = '<noise><dynamic_bias_stddev>1</dynamic_bias_stddev></noise><pose relative_to="x"/>'
     plugin = f'<plugin name="p" filename="f">{inside}</plugin><gz:x>{inside}</gz:x>'
     world = load(in_world(f'<model name="m"><link name="a"/>{plugin}</model>', "1.4"))
@@ -308,7 +308,7 @@ def spec_names(minor: int) -> set[tuple[str, str]]:
 
 
 @pytest.mark.skipif(not SPECS.is_dir(), reason="needs Debian's sdformat-sdf: the specifications up to 1.9")
-def test_since_when_things_exist() -> None:
+def test_element_versions_equal_the_specification() -> None:
     """Against the published specifications; these packaged ones know nothing yet of navsat and of 1.10 on."""
     names = {minor: spec_names(minor) for minor in range(4, 10)}
     for pair, since in {**NEWER_ATTRIBUTES, **NEWER_ELEMENTS}.items():
@@ -318,7 +318,7 @@ def test_since_when_things_exist() -> None:
             assert not any(pair in names[minor] for minor in names)
 
 
-def test_every_pose_of_1_4_has_plain_numbers(load: Load, in_world: Text) -> None:
+def test_poses_of_version_1_4_have_plain_numbers(load: Load, in_world: Text) -> None:
     pose = "<pose>1 2 3 0 0 1.5707963267948966</pose>"
     (model,) = load(in_world(f'<model name="m">{pose}<link name="a">{pose}</link></model>', "1.4")).models
     assert model.pose.position == (1.0, 2.0, 3.0)

@@ -15,7 +15,7 @@ Refused = Callable[..., list[str]]
 Text = Callable[..., str]
 
 
-def test_empty_world(load: Load, in_world: Text) -> None:
+def test_empty_world_has_defaults(load: Load, in_world: Text) -> None:
     world = load(in_world(""))
     assert (world.name, world.models, world.sensors, world.clocks, world.notes) == ("ocean", (), (), (), ())
     assert world.max_step_size == 0.001
@@ -25,7 +25,7 @@ def test_empty_world(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("MAG-4")
-def test_magnetic_field(load: Load, refused: Refused, in_world: Text) -> None:
+def test_magnetic_field_is_read(load: Load, refused: Refused, in_world: Text) -> None:
     assert load(in_world("")).environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
     assert DEFAULT_MAGNETIC_FIELD == (5.5645e-6, 22.8758e-6, -42.3884e-6)
     given = load(in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
@@ -39,7 +39,7 @@ def test_magnetic_field(load: Load, refused: Refused, in_world: Text) -> None:
     assert load(in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
 
 
-def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> None:
+def test_gravity_and_heading_are_read(load: Load, refused: Refused, in_world: Text) -> None:
     place = "<spherical_coordinates><heading_deg>{}</heading_deg></spherical_coordinates>"
     world = load(in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
     assert world.environment.gravity == UniformField((0.0, 0.0, -1.62))
@@ -55,13 +55,13 @@ def test_gravity_and_heading(load: Load, refused: Refused, in_world: Text) -> No
 
 
 @pytest.mark.requirement("NAV-1")
-def test_the_place_on_earth(load: Load, refused: Refused, in_world: Text) -> None:
+def test_coordinates_are_read(load: Load, refused: Refused, in_world: Text) -> None:
     def place(**values: object) -> str:
         inner = "".join(f"<{tag}>{value}</{tag}>" for tag, value in values.items())
         return in_world(f"<spherical_coordinates>\n{inner}</spherical_coordinates>")
 
-    whole = {"surface_model": "EARTH_WGS84", "latitude_deg": -22.9, "longitude_deg": -43.2, "elevation": 7}
-    origin = load(place(**whole, heading_deg=30)).environment.origin
+    complete = {"surface_model": "EARTH_WGS84", "latitude_deg": -22.9, "longitude_deg": -43.2, "elevation": 7}
+    origin = load(place(**complete, heading_deg=30)).environment.origin
     assert origin == Origin(math.radians(-22.9), math.radians(-43.2), 7.0, math.radians(30.0))
     assert load(place()).environment.origin == Origin(0.0, 0.0)
     assert load(in_world("")).environment.origin is None
@@ -73,11 +73,11 @@ def test_the_place_on_earth(load: Load, refused: Refused, in_world: Text) -> Non
         ("surface_model", "MOON_SCS", "must be one of EARTH_WGS84"),
     ):
         assert refused(place(**{tag: value})) == [f"dive.sdf:4 <spherical_coordinates><{tag}>: {value}; {allowed}"]
-    notes = [note.what for note in load(place(**whole, surface_axis_polar=1)).notes]
+    notes = [note.what for note in load(place(**complete, surface_axis_polar=1)).notes]
     assert notes == ["<world><gravity>", "<world><magnetic_field>", "<spherical_coordinates><surface_axis_polar>"]
 
 
-def test_physics(load: Load, refused: Refused, in_world: Text) -> None:
+def test_physics_is_read(load: Load, refused: Refused, in_world: Text) -> None:
     def physics(step: str, attributes: str = "") -> str:
         return f"<physics {attributes}><max_step_size>{step}</max_step_size></physics>"
 
@@ -92,7 +92,7 @@ def test_physics(load: Load, refused: Refused, in_world: Text) -> None:
         assert line.startswith(f"dive.sdf:3 <physics><max_step_size>: {step}; must be ")
 
 
-def test_model_without_a_world(load: Load) -> None:
+def test_model_without_world_is_read(load: Load) -> None:
     world = load(
         '<sdf version="1.6"><model name="auv"><link name="l"><sensor name="s" type="imu"/></link></model></sdf>'
     )
@@ -113,13 +113,13 @@ def test_model_without_a_world(load: Load) -> None:
         ('<wrld name="a"/>', "dive.sdf:1 <sdf><wrld>; is not allowed here; did you mean world?"),
     ],
 )
-def test_content_of_a_file(refused: Refused, body: str, line: str) -> None:
+def test_file_needs_one_world_or_model(refused: Refused, body: str, line: str) -> None:
     assert any(problem.startswith(line) for problem in refused(f'<sdf version="1.9">{body}</sdf>'))
 
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("version", range(4, 13))
-def test_versions(load: Load, in_world: Text, version: int) -> None:
+def test_versions_are_read(load: Load, in_world: Text, version: int) -> None:
     assert load(in_world("", f"1.{version}")).name == "ocean"
 
 
@@ -135,23 +135,23 @@ def test_versions(load: Load, in_world: Text, version: int) -> None:
         ("", 'write <sdf version="1.12">'),
     ],
 )
-def test_invalid_versions(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
+def test_invalid_versions_are_an_error(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
     (line,) = refused(in_world("", version))
     assert line.startswith("dive.sdf:1 <sdf version>: ")
     assert f"must be 1.4 to 1.12; {remedy}" in line
 
 
-def test_root_elements(refused: Refused) -> None:
+def test_root_elements_are_checked(refused: Refused) -> None:
     assert "must be <sdf> or <robot>" in refused("<world/>")[0]
     assert refused("<sdf/>")[0].startswith("dive.sdf:1 <sdf version>: missing")
 
 
-def test_invalid_fidelity(load: Load, in_world: Text) -> None:
+def test_invalid_fidelity_is_an_error(load: Load, in_world: Text) -> None:
     with pytest.raises(SdfError, match="fidelity"):
         load(in_world(""), fidelity="exact")
 
 
-def test_unknown_elements(refused: Refused, in_world: Text) -> None:
+def test_unknown_elements_are_reported(refused: Refused, in_world: Text) -> None:
     assert refused(in_world("<gravty>0 0 0</gravty>")) == [
         "dive.sdf:3 <world><gravty>; is not allowed here; did you mean gravity?"
     ]
@@ -168,14 +168,14 @@ def test_foreign_elements_are_listed(load: Load, in_world: Text) -> None:
     ]
 
 
-def test_many_problems_stay_bounded(refused: Refused, in_world: Text) -> None:
+def test_number_of_reported_problems_is_bounded(refused: Refused, in_world: Text) -> None:
     problems = refused(in_world("<gravty/>\n" * 5000))
     assert len(problems) == 1001
     assert problems[-1].endswith("reading stops after 1000; there may be more")
     assert len(refused(in_world("<gravty/>" * 5000))) == 1
 
 
-def test_static_and_nested(load: Load, in_world: Text) -> None:
+def test_static_and_nested_models_are_read(load: Load, in_world: Text) -> None:
     world = load(
         in_world(
             '<model name="a"><static>true</static><link name="l"/></model>'

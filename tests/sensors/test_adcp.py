@@ -94,7 +94,7 @@ class Passing:
         return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
 
 
-def sea(current: Any = None, *, surface: float = 100.0, sound: float = 1500.0, bodies: Any = None) -> Environment:
+def make_sea(current: Any = None, *, surface: float = 100.0, sound: float = 1500.0, bodies: Any = None) -> Environment:
     """Return water up to a height above a bed at 0."""
     bed = Body("bed", Plane())
     water = Water(surface=surface, sound_speed=sound)
@@ -105,7 +105,9 @@ def sheet(**more: Any) -> Adcp:
     return Adcp(**{"cells": CELLS, "propagation": False, "bottom_pings": 1, **more})
 
 
-def told(spec: Adcp, motion: Any, around: Environment, count: int = 1, rate: float = 1.0, seed: int = 5) -> Measurement:
+def measure(
+    spec: Adcp, motion: Any, around: Environment, count: int = 1, rate: float = 1.0, seed: int = 5
+) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "adcp"))
     ideal = spec.ideal(motion, around, ticks)
@@ -123,10 +125,10 @@ def water_at(height: AnyArray) -> AnyArray:
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("angle", [20.0, 25.0, 30.0])
 @pytest.mark.parametrize("removes", [False, True])
-def test_a_linear_shear_down_to_the_side_lobes(angle: float, removes: bool) -> None:
+def test_linear_shear_is_measured_down_to_the_side_lobes(angle: float, removes: bool) -> None:
     """Cells overlap and have weights, which leaves a shear as it is; the bottom spoils D (1 - cos angle) of the way."""
     height, spec = 14.9, sheet(beams=turning(angle), motion_compensated=removes)
-    one = told(spec, Passing(height), sea())
+    one = measure(spec, Passing(height), make_sea())
     distance = np.array([3.0 + 2.0 * m for m in range(8)])
     clear = distance + 2.0 <= height * math.cos(math.radians(angle))
     assert clear.sum() == {20.0: 5, 25.0: 5, 30.0: 4}[angle]
@@ -140,32 +142,32 @@ def test_a_linear_shear_down_to_the_side_lobes(angle: float, removes: bool) -> N
     relative = one.arrays["relative_velocity" if removes else "velocity"]
     assert relative[0, clear] == pytest.approx((water_at(height - distance) - V)[clear], rel=0.0, abs=ROUNDING)
     assert ("relative_velocity" in one.arrays) == removes
-    whole = told(replace(spec, side_lobes=False), Passing(height), sea()).arrays["velocity"]
-    assert np.isfinite(whole[0, :, 0]).tolist() == (distance + 2.0 <= height).tolist()
+    complete = measure(replace(spec, side_lobes=False), Passing(height), make_sea()).arrays["velocity"]
+    assert np.isfinite(complete[0, :, 0]).tolist() == (distance + 2.0 <= height).tolist()
 
 
 @pytest.mark.requirement("GAP-8")
-def test_an_ensemble_is_the_same_in_parts_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ensembles_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
     motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
-    whole = told(spec, motion, sea(), 8).arrays
+    complete = measure(spec, motion, make_sea(), 8).arrays
     monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
-    parts = told(spec, motion, sea(), 8).arrays
-    assert np.isnan(whole["velocity"]).any()
-    assert np.isfinite(whole["velocity"]).any()
-    for name, array in whole.items():
+    parts = measure(spec, motion, make_sea(), 8).arrays
+    assert np.isnan(complete["velocity"]).any()
+    assert np.isfinite(complete["velocity"]).any()
+    for name, array in complete.items():
         assert np.array_equal(parts[name], array, equal_nan=True)
 
 
 @pytest.mark.requirement("GAP-8")
-def test_side_lobes_of_the_surface() -> None:
+def test_surface_side_lobes_contaminate_cells() -> None:
     spec = sheet(beams=turning(30.0, (0.0, 0.0, 1.0)), bottom_pings=0)
-    one = told(spec, Passing(50.0), sea(surface=64.0)).arrays
+    one = measure(spec, Passing(50.0), make_sea(surface=64.0)).arrays
     clear = CELLS.distances + 2.0 <= 14.0 * math.cos(math.radians(30.0))
     assert np.isfinite(one["velocity"][0, :, 0]).tolist() == clear.tolist()
     expected = water_at(50.0 + CELLS.distances[clear]) - np.array(V)
     assert one["velocity"][0, clear] == pytest.approx(expected, rel=0.0, abs=ROUNDING)
-    ends = told(replace(spec, side_lobes=False), Passing(50.0), sea(surface=64.0)).arrays["velocity"]
+    ends = measure(replace(spec, side_lobes=False), Passing(50.0), make_sea(surface=64.0)).arrays["velocity"]
     assert np.isfinite(ends[0, :, 0]).tolist() == (CELLS.distances + 2.0 <= 14.0).tolist()
 
 
@@ -174,7 +176,7 @@ def test_side_lobes_of_the_surface() -> None:
     ("pulse", "variance", "side"),
     [(None, 2.0**2 / 6.0, 1.0), (0.0, 2.0**2 / 12.0, -1.0), (1.0, (2.0**2 + 1.0) / 12.0, 1.0)],
 )
-def test_the_weights_are_the_pulse_over_the_cell(pulse: float | None, variance: float, side: float) -> None:
+def test_cell_weights_are_the_pulse_convolved_with_the_cell(pulse: float | None, variance: float, side: float) -> None:
     """A curved profile is off by its curvature times the variance of the weights: of a triangle, a box, both.
 
     Places d apart, the corners of the weights between two of them, have d^2 / 24 times what the slope of w x^2 gains
@@ -182,14 +184,16 @@ def test_the_weights_are_the_pulse_over_the_cell(pulse: float | None, variance: 
     """
     square, cells = 1e-3, DepthCells(1, 2.0, 5.0, pulse, 0.0, 402)
     variance += side * (2.0 * cells.half_extent / 402) ** 2 / 12.0
-    one = told(sheet(cells=cells), Passing(40.0, velocity=(0.0, 0.0, 0.0)), sea(Sheared(square))).arrays["velocity"]
+    one = measure(sheet(cells=cells), Passing(40.0, velocity=(0.0, 0.0, 0.0)), make_sea(Sheared(square))).arrays[
+        "velocity"
+    ]
     middle = 40.0 - cells.first_distance
     expected = DRIFT[0] + SHEAR[0] * middle + square * (middle**2 + variance)
     assert one[0, 0, 0] == pytest.approx(expected, rel=0.0, abs=402 / 64 * ROUNDING)  # one operation a place
 
 
 @pytest.mark.requirement("GAP-8")
-def test_the_first_cell_of_real_instruments() -> None:
+def test_first_cell_distance_equals_real_instruments() -> None:
     with (ORACLES / "rdi" / "first_cell.csv").open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
     assert len(rows) == 6
@@ -206,7 +210,7 @@ TILTS = [(0.0, 12.0), (8.0, 0.0), (-5.0, 10.0)]
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("roll", "pitch"), TILTS)
-def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) -> None:
+def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> None:
     """Without it, and by the nearest cell, the error is that of beams at heights of their own, solved by NumPy."""
     turn = from_rpy(math.radians(roll), math.radians(pitch), 0.4)
     base = sheet(side_lobes=False, coordinates=CoordinateSystem.EARTH, beams=turning(25.0))
@@ -214,7 +218,7 @@ def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) ->
     nominal = CELLS.distances
     along = nominal / math.cos(math.radians(25.0))
     for mapping in BinMapping:
-        one = told(replace(base, bin_mapping=mapping), Passing(80.0, turn), sea()).arrays["velocity"][0]
+        one = measure(replace(base, bin_mapping=mapping), Passing(80.0, turn), make_sea()).arrays["velocity"][0]
         at = np.array([np.arange(8)] * 4)
         if mapping is not BinMapping.NONE:
             at = (nominal[None, :] * math.cos(math.radians(25.0)) / -axes[:, 2:] - nominal[0]) / CELLS.size
@@ -236,11 +240,11 @@ def test_bin_mapping_takes_the_tilt_out_of_a_shear(roll: float, pitch: float) ->
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
-def test_the_axes_of_the_output(coordinates: CoordinateSystem) -> None:
+def test_output_axes(coordinates: CoordinateSystem) -> None:
     turn, reference = from_rpy(0.1, -0.2, 0.7), from_rpy(math.pi, 0.1, 0.2)
     spec = sheet(coordinates=coordinates, reference=reference)
-    around = replace(sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
-    one = told(spec, Passing(40.0, turn), around).arrays
+    around = replace(make_sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
+    one = measure(spec, Passing(40.0, turn), around).arrays
     flow = np.array(DRIFT) - np.array(V)
     sensor, body = (Rotation.from_quat(q, scalar_first=True) for q in (turn, reference))
     north = Rotation.from_euler("z", 0.3)
@@ -262,10 +266,10 @@ def test_the_axes_of_the_output(coordinates: CoordinateSystem) -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_constant_arrays_are_in_every_tick() -> None:
+def test_constant_arrays_are_in_every_row() -> None:
     """Also by the first, which tells of nothing else."""
     spec = sheet(propagation=True)
-    one = told(spec, Passing(40.0), sea(), 3)
+    one = measure(spec, Passing(40.0), make_sea(), 3)
     assert one.emitted is not None
     assert one.emitted.tolist() == [False, True, True]
     assert one.arrays["cell_distance"].tolist() == [spec.cell_distance.tolist()] * 3
@@ -274,7 +278,7 @@ def test_constant_arrays_are_in_every_tick() -> None:
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
-def test_the_test_vectors_of_ooi() -> None:
+def test_profile_equals_ooi_test_vectors() -> None:
     """Ten cells of a real ensemble from beams to the earth's axes, by the profile's own averaging.
 
     Four places are printed, and six of the error velocity, cut off.
@@ -318,7 +322,7 @@ def instants(order: str, far: float) -> tuple[list[float], list[float], float]:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_pings_are_at_instants_of_their_own() -> None:
+def test_pings_have_separate_times() -> None:
     """Of three for the profile and two for the bottom, each waits for its own sound, and the tick for all of them."""
     found = schedule_pings(3, 2, (0.02, 0.1), (0.005, 0.05))
     assert found.bottom_times.tolist() == pytest.approx([0.05, 0.19], rel=0.0, abs=MOMENT)
@@ -328,7 +332,7 @@ def test_pings_are_at_instants_of_their_own() -> None:
     profile, bottom, lasts = instants("BPPBP", 75.0)
     assert spec.duration == pytest.approx(lasts + 0.01, rel=0.0, abs=MOMENT)
     motion = Passing(15.0)
-    one = told(spec, motion, sea(), count=20, rate=10.0)
+    one = measure(spec, motion, make_sea(), count=20, rate=10.0)
     assert spec.count_ticks_per_ensemble(10.0) == 3
     assert np.nonzero(one.emitted)[0].tolist() == [3, 6, 9, 12, 15, 18]  # type: ignore[arg-type]
     asked, mean = np.unique(np.concatenate(motion.asked)), sum(profile) / 3.0
@@ -354,15 +358,15 @@ def test_moving_vehicle_in_still_water() -> None:
     ]
     motion = waypoints((0.0, 4.0, 8.0), path)
     spec = Adcp(cells=CELLS, pings=4, bottom_pings=4, maximum_range=60.0, motion_compensated=True)
-    one = told(spec, motion, sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays
-    still, whole = one["velocity"], one["percent_good"] == 1.0
-    kept = told(replace(spec, motion_compensated=False), motion, sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays[
-        "velocity"
-    ]
+    one = measure(spec, motion, make_sea(UniformField((0.0, 0.0, 0.0))), count=8).arrays
+    still, complete = one["velocity"], one["percent_good"] == 1.0
+    kept = measure(
+        replace(spec, motion_compensated=False), motion, make_sea(UniformField((0.0, 0.0, 0.0))), count=8
+    ).arrays["velocity"]
     profile, bottom, lasts = instants("BPBPBPBP", 60.0)
     for tick in range(1, 8):
         past, over = (motion.at(tick - lasts + np.array(after)).velocity_w.mean(axis=0) for after in (profile, bottom))
-        known = whole[tick]
+        known = complete[tick]
         assert known.sum() >= 6, "of 8 cells: a tilt leaves the first and the last less than three beams"
         assert kept[tick, known] == pytest.approx(np.tile(-past, (known.sum(), 1)), rel=0.0, abs=ROUNDING)
         assert still[tick, known] == pytest.approx(np.tile(over - past, (known.sum(), 1)), rel=0.0, abs=ROUNDING)
@@ -374,14 +378,14 @@ SIGMA, RUNS = 0.05, 2000 if not INTERPRETED else 150
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("pings", "reference"), [(1, 0.0), (16, 0.0), (4, 1.0)])
-def test_the_noise_of_an_ensemble(pings: int, reference: float) -> None:
+def test_ensemble_noise_equals_the_declaration(pings: int, reference: float) -> None:
     """1 / sqrt(pings) of one, at the deviations of RDI's transformation; half of it in cells twice as long."""
     count = RUNS if pings == 1 else RUNS // 4
     spec = sheet(
         cells=DepthCells(2, 2.0, 1.0), pings=pings, profile=Accuracy(SIGMA), reference_cell_size=reference,
         bin_mapping=BinMapping.NONE, coordinates=CoordinateSystem.INSTRUMENT,
     )  # fmt: skip
-    one = told(spec, Passing(40.0), sea(), count).arrays
+    one = measure(spec, Passing(40.0), make_sea(), count).arrays
     errors = one["velocity"] - (water_at(40.0 - spec.cell_distance) - np.array(V))
     single = SIGMA / math.sqrt(pings) * (reference / 2.0 if reference else 1.0)
     s, c = math.sin(math.radians(20.0)), math.cos(math.radians(20.0))
@@ -400,7 +404,7 @@ def test_echo_and_percent_good_fall_with_range() -> None:
     echo = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
     spec = sheet(cells=cells, backscatter=echo, pings=10, profile=Accuracy(0.01), min_good_share=0.3)
     count = 40 if not INTERPRETED else 10
-    one = told(spec, Passing(80.0), sea(), count).arrays
+    one = measure(spec, Passing(80.0), make_sea(), count).arrays
     slant = cells.distances / math.cos(math.radians(20.0))
     strength = 60.0 - 20.0 * np.log10(slant) - 0.7 * slant
     chance = 1.0 / (1.0 + np.exp(-(strength - 6.0) / 2.0))
@@ -430,11 +434,11 @@ def test_echo_and_percent_good_fall_with_range() -> None:
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("transducer", list(Transducer))
-def test_a_wrong_speed_of_sound(transducer: Transducer) -> None:
+def test_wrong_speed_of_sound_scales_ranges_and_velocities(transducer: Transducer) -> None:
     """Cells are farther by c / c0; velocities are scaled by c0 / c, those of a phased array along its axis alone."""
     spec = sheet(sound=Sound(1470.0), transducer=transducer)
-    one = told(spec, Passing(60.0), sea())
-    true = told(replace(spec, sound=Sound()), Passing(60.0), sea()).arrays
+    one = measure(spec, Passing(60.0), make_sea())
+    true = measure(replace(spec, sound=Sound()), Passing(60.0), make_sea()).arrays
     ratio = 1470.0 / 1500.0
     expected = water_at(60.0 - CELLS.distances / ratio) - np.array(V)
     expected *= np.array([ratio] * 3 if transducer is Transducer.PISTON else [1.0, 1.0, ratio])
@@ -446,7 +450,7 @@ def test_a_wrong_speed_of_sound(transducer: Transducer) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
-def test_three_beams_and_screening() -> None:
+def test_three_beam_solutions_and_screening() -> None:
     """A buoy hides one beam from its fourth cell on: three solve there, without an error velocity to be judged by.
 
     The error velocity of a ping has the deviation 0.1 / (sqrt 2 sin 20 degrees): 20 of them stay below 0.05 once in
@@ -455,8 +459,8 @@ def test_three_beams_and_screening() -> None:
     spec = sheet(side_lobes=False, bin_mapping=BinMapping.NONE)
     axis = spec.beams.axes[2]
     buoy = Body("buoy", Sphere(0.5), Pose(tuple((11.0 * axis + (0.0, 0.0, 40.0)).tolist())))
-    around = sea(bodies=(Body("bed", Plane()), buoy))
-    one = told(spec, Passing(40.0), around).arrays
+    around = make_sea(bodies=(Body("bed", Plane()), buoy))
+    one = measure(spec, Passing(40.0), around).arrays
     behind = np.arange(8) >= 3
     assert np.isnan(one["beam_velocity"][0, :, 2]).tolist() == behind.tolist()
     assert one["percent_good"][0].tolist() == [1.0] * 8
@@ -464,11 +468,11 @@ def test_three_beams_and_screening() -> None:
     assert one["solutions"][0].tolist() == [[float(b), 0.0, 0.0, float(not b)] for b in behind]
     expected = water_at(40.0 - CELLS.distances) - np.array(V)
     assert one["velocity"][0] == pytest.approx(expected, rel=0.0, abs=ROUNDING)
-    four = told(replace(spec, min_beams=4), Passing(40.0), around).arrays
+    four = measure(replace(spec, min_beams=4), Passing(40.0), around).arrays
     assert (four["percent_good"][0] == 0.0).tolist() == behind.tolist()
     assert four["solutions"][0].tolist() == [[0.0, 0.0, float(b), float(not b)] for b in behind]
     noisy = replace(spec, profile=Accuracy(0.1), error_velocity_limit=0.05, pings=20)
-    found = told(noisy, Passing(40.0), around).arrays
+    found = measure(noisy, Passing(40.0), around).arrays
     judged, ways = found["percent_good"][0], found["solutions"][0]
     assert (judged[:3] < 1.0).all()
     assert (judged[3:] == 1.0).all()
@@ -477,7 +481,7 @@ def test_three_beams_and_screening() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     """What each ping hears is counted by NumPy: cells by the weak echo, bottom by ranges beyond the limits.
 
     Four beams are judged by Teledyne's error velocity, d (v1 + v3 - v2 - v4), d = 1 / (2 sqrt 2 sin a); three are not.
@@ -502,7 +506,7 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
     )
     spec = replace(spec, profile=Accuracy(spread), bottom=Accuracy(spread), error_velocity_limit=limit)
     spec = replace(spec, bin_mapping=BinMapping.NONE, range_stddev=1.0, maximum_range=80.5 / math.cos(math.radians(20)))
-    one = told(spec, Passing(80.0), sea(), 12).arrays
+    one = measure(spec, Passing(80.0), make_sea(), 12).arrays
     factor = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(20.0)))
 
     def judged(seen: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -530,21 +534,21 @@ def test_every_share_of_pings_is_a_count_of_them(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
-def test_pings_for_the_bottom_come_out_in_one_of_four_ways() -> None:
+def test_bottom_pings_have_one_of_four_results() -> None:
     """Tilted to one side all beams are of different lengths: the farthest that is heard leaves four, three or two."""
     turn = from_rpy(math.radians(3.0), math.radians(4.0), 0.0)
     spec = sheet(bottom_pings=2)
     slants = np.sort(-39.0 / Rotation.from_quat(turn, scalar_first=True).apply(spec.beams.axes)[:, 2])
     for count, ways in ((4, [0.0, 0.0, 0.0, 1.0]), (3, [1.0, 0.0, 0.0, 0.0]), (2, [0.0, 0.0, 1.0, 0.0])):
         near = replace(spec, maximum_range=float(slants[count - 1]) + 1e-6)
-        one = told(near, Passing(39.0, turn), sea()).arrays
+        one = measure(near, Passing(39.0, turn), make_sea()).arrays
         assert one["bottom_solutions"][0].tolist() == ways
         assert (one["bottom_percent_good"][0] > 0.0).sum() == count
         assert np.isfinite(one["bottom_velocity"][0]).all() == (count > 2)
     sigma, pings = 0.05, 500 if not INTERPRETED else 100
     limit = sigma / (math.sqrt(2.0) * math.sin(math.radians(20.0)))
     noisy = sheet(bottom_pings=pings, bottom=Accuracy(sigma), error_velocity_limit=limit)
-    three, rejected, few, four = told(noisy, Passing(39.0), sea()).arrays["bottom_solutions"][0].tolist()
+    three, rejected, few, four = measure(noisy, Passing(39.0), make_sea()).arrays["bottom_solutions"][0].tolist()
     least, most = binom.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], pings, 2.0 * norm.sf(1.0))
     assert least <= rejected * pings <= most
     assert (three, few, four) == (0.0, 0.0, pytest.approx(1.0 - rejected, rel=0.0, abs=4 * ULP))
@@ -552,10 +556,12 @@ def test_pings_for_the_bottom_come_out_in_one_of_four_ways() -> None:
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
-def test_without_bottom_track_the_relative_velocity_stays(coordinates: CoordinateSystem) -> None:
+def test_relative_velocity_remains_without_bottom_track(coordinates: CoordinateSystem) -> None:
     """Without a bottom within reach the velocity over the ground is none; that against the instrument is the same."""
     spec = sheet(motion_compensated=True, coordinates=coordinates)
-    with_bottom, without = (told(replace(spec, maximum_range=far), Passing(39.0), sea()) for far in (100.0, 20.0))
+    with_bottom, without = (
+        measure(replace(spec, maximum_range=far), Passing(39.0), make_sea()) for far in (100.0, 20.0)
+    )
     is_beam = coordinates is CoordinateSystem.BEAM
     assert with_bottom.valid is not None
     assert without.valid is not None
@@ -571,9 +577,9 @@ def test_without_bottom_track_the_relative_velocity_stays(coordinates: Coordinat
 
 
 @pytest.mark.requirement("GAP-8")
-def test_two_beams_are_no_velocity_and_not_valid() -> None:
+def test_two_beams_give_no_valid_velocity() -> None:
     spec = sheet(backscatter=EchoStrength(60.0, 0.35), pings=1)
-    ideal = spec.ideal(Passing(39.0), sea(), Ticks(np.arange(1), 1.0))
+    ideal = spec.ideal(Passing(39.0), make_sea(), Ticks(np.arange(1), 1.0))
     heard = {**ideal, "true_beam_velocity": ideal["true_beam_velocity"].copy()}
     heard["true_beam_velocity"][..., :2] = math.nan
     draws = np.zeros((sum(process.per_tick for process in spec.processes()), 1))
@@ -585,13 +591,13 @@ def test_two_beams_are_no_velocity_and_not_valid() -> None:
 
 
 @pytest.mark.requirement("NOI-6", "GAP-8")
-def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
+def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
     """From 2 to 4 s of a run nothing comes back from the bottom; the water is heard, and what is true stays."""
     spec = sheet(motion_compensated=True, bottom_pings=2)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 40.0)))
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
     mounted = MountedSensor("auv::base::adcp", spec, "auv", "auv::base", 1.0, topic="/adcp", faults=lost)
-    run = ns.simulate(World("sea", (model,), (mounted,), environment=sea()), 6.0)["auv::base::adcp"]
+    run = ns.simulate(World("sea", (model,), (mounted,), environment=make_sea()), 6.0)["auv::base::adcp"]
     struck = (run.time >= 2.0) & (run.time < 4.0)
     assert np.array_equal(np.isnan(run["bottom_range"]).all(axis=1), struck)
     assert np.array_equal(np.isnan(run["bottom_velocity"]).all(axis=1), struck)
@@ -605,9 +611,9 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_serial_numbers_differ_and_stay() -> None:
+def test_serial_numbers_have_different_constant_errors() -> None:
     spec = sheet(profile=Accuracy(0.0, 0.01, 0.02), bottom=Accuracy(0.0, 0.01, 0.02))
-    ones = [told(spec, Passing(40.0), sea(), 3, seed=seed).arrays for seed in (1, 2)]
+    ones = [measure(spec, Passing(40.0), make_sea(), 3, seed=seed).arrays for seed in (1, 2)]
     for one in ones:
         assert np.ptp(one["velocity"], axis=0) == pytest.approx(0.0, abs=ROUNDING)
     exact = water_at(40.0 - CELLS.distances) - np.array(V)
@@ -645,7 +651,7 @@ def test_serial_numbers_differ_and_stay() -> None:
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
     ],
 )
-def test_invalid_specifications(change: Any, problem: str) -> None:
+def test_invalid_specifications_are_an_error(change: Any, problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
         sheet(**change)
 
@@ -655,8 +661,8 @@ NEVER: tuple[Any, ...] = ("4", True, math.nan, -1, 1e101, 10**400, (1.0,), np.on
 SIZES = tuple(f.name for f in fields(Adcp) if f.type in ("int", "float"))
 OF_SHEETS: tuple[tuple[Any, str], ...] = (
     *((sheet, name) for name in (*SIZES, "reference")),
-    *((DepthCells, one.name) for one in fields(DepthCells)),
-    *((Accuracy, one.name) for one in fields(Accuracy)),
+    *((DepthCells, field.name) for field in fields(DepthCells)),
+    *((Accuracy, field.name) for field in fields(Accuracy)),
 )
 
 
@@ -678,16 +684,16 @@ def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_an_ensemble_takes_less_than_a_day() -> None:
+def test_ensemble_takes_less_than_a_day() -> None:
     """Four pings at intervals of a quarter of a day, for the profile alone, fill one; without propagation none does."""
     quarter = 21_600.0
-    whole = {"pings": 4, "bottom_pings": 0, "propagation": True, "cells": CELLS}
-    assert Adcp(**whole, ping_interval=math.nextafter(quarter, 0.0)).duration < 4.0 * quarter
+    complete = {"pings": 4, "bottom_pings": 0, "propagation": True, "cells": CELLS}
+    assert Adcp(**complete, ping_interval=math.nextafter(quarter, 0.0)).duration < 4.0 * quarter
     with pytest.raises(
         SensorError, match=r"duration of an ensemble \(s\): 86400.0; must be below 86400 s.*fewer pings"
     ):
-        Adcp(**whole, ping_interval=quarter)
-    assert Adcp(**{**whole, "propagation": False}, ping_interval=quarter).duration == 0.0
+        Adcp(**complete, ping_interval=quarter)
+    assert Adcp(**{**complete, "propagation": False}, ping_interval=quarter).duration == 0.0
 
 
 @pytest.mark.requirement("GAP-8")
@@ -703,7 +709,7 @@ def test_an_ensemble_takes_less_than_a_day() -> None:
         {"lag": -1.0},
     ],
 )
-def test_invalid_cells(change: Any) -> None:
+def test_invalid_cells_are_an_error(change: Any) -> None:
     with pytest.raises(SensorError, match=r"cell|profile"):
         DepthCells(**change)
     with pytest.raises(SensorError, match="profiler's velocity"):

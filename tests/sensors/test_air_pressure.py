@@ -39,26 +39,26 @@ def pressure(z: float, altitude: float = 0.0, surroundings: Environment | None =
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("altitude", GAZEBO)
-def test_figures_of_gazebos_library(altitude: float) -> None:
+def test_pressures_equal_the_gazebo_library(altitude: float) -> None:
     assert pressure(altitude) == pytest.approx(GAZEBO[altitude], rel=1e-13, abs=0.0)
     assert pressure(altitude - 70.0, 70.0) == pytest.approx(GAZEBO[altitude], rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
-def test_gazebos_unit_case() -> None:
+def test_gazebo_unit_test() -> None:
     """gz-sensors: reference altitude 1, then the sensor at z = 2."""
     assert pressure(2.0, 1.0) == pytest.approx(101288.9657925308, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
-def test_the_worlds_elevation_counts() -> None:
+def test_world_elevation_changes_the_pressure() -> None:
     surroundings = Environment(origin=Origin(0.8, 0.1, 400.0))
     assert pressure(100.0, 0.0, surroundings) == pressure(500.0)
     assert pressure(100.0, 30.0, surroundings) == pressure(530.0)
 
 
 @pytest.mark.requirement("PRS-1")
-def test_the_air_of_the_world_counts() -> None:
+def test_world_atmosphere_changes_the_pressure() -> None:
     surroundings = Environment(atmosphere=Atmosphere(300.0, 99000.0, -0.005))
     assert pressure(0.0, 0.0, surroundings) == 99000.0
     height = 6356766.0 * 250.0 / (6356766.0 + 250.0)
@@ -67,7 +67,7 @@ def test_the_air_of_the_world_counts() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_it_is_the_weight_of_the_air_above() -> None:
+def test_pressure_gradient_is_the_weight_of_the_air() -> None:
     """dp/dz = -rho g, g that of the standard at this height, along a moving sensor's path."""
     world = example_world(("baro", AirPressure()))
     run = ns.simulate(world, 2.0)["robot::arm::baro"]["pressure"]
@@ -81,7 +81,7 @@ def test_it_is_the_weight_of_the_air_above() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_errors_go_onto_own_pressures() -> None:
+def test_apply_adds_errors_to_given_pressures() -> None:
     count = 20_000
     noise = Noise(stddev=4.0, bias_mean=50.0, precision=1.0)
     own = np.full(count, 90_000.0)
@@ -96,7 +96,7 @@ def test_errors_go_onto_own_pressures() -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_where_there_is_no_air_it_says_so() -> None:
+def test_altitude_without_air_is_an_error() -> None:
     with pytest.raises(SensorError, match=r"reference_altitude \(m\): inf; must be a finite number"):
         AirPressure(reference_altitude=math.inf)
     with pytest.raises(SensorError, match=r"reference_altitude \(m\): 'x'; must be a finite number"):

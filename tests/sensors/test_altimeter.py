@@ -55,7 +55,7 @@ def heights(ticks: Ticks) -> FloatArray:
 
 @pytest.mark.requirement("ALT-6", "ALT-2", "ALT-1")
 @pytest.mark.parametrize("height", [0.0, 10.0])
-def test_the_documents_cases(height: float) -> None:
+def test_documentation_cases(height: float) -> None:
     """At (0, 0, 0) height and velocity are zero, at (0, 0, 10) the height is 10; the reference is the world's."""
     found = ideal(Altimeter(), Stationary(Pose((0.0, 0.0, height))))
     assert {name: array.tolist() for name, array in found.items()} == {
@@ -66,7 +66,7 @@ def test_the_documents_cases(height: float) -> None:
 
 
 @pytest.mark.requirement("ALT-2")
-def test_velocity_is_that_of_the_sensors_own_point() -> None:
+def test_velocity_is_that_of_the_sensor_origin() -> None:
     """v_b + R (omega x r) by SciPy, and the slope of the height by finite differences."""
     arm = (0.7, -0.4, 0.3)
     ticks = Ticks(np.arange(1, 400, dtype=np.int64), 200.0)
@@ -84,7 +84,7 @@ def test_velocity_is_that_of_the_sensors_own_point() -> None:
 
 
 @pytest.mark.requirement("ALT-2")
-def test_a_rod_that_turns_about_a_level_axis() -> None:
+def test_rod_rotating_about_a_level_axis() -> None:
     """A point r from the axis, at angle w t above the horizon: z = r sin wt, v = r w cos wt."""
     rate, arm = 0.5, 10.0
 
@@ -108,7 +108,7 @@ def test_a_rod_that_turns_about_a_level_axis() -> None:
 
 @pytest.mark.requirement("ALT-1", "ALT-2")
 @pytest.mark.parametrize(("height", "expected"), [(2.0, 1.0), (-6.0, -7.0)])
-def test_gazebos_unit_case_of_a_reference(height: float, expected: float) -> None:
+def test_gazebo_unit_test_of_the_reference(height: float, expected: float) -> None:
     """gz-sensors: reference 1; at 2 it reads 1, at -6 it reads -7, exactly."""
     found = ideal(Altimeter(reference=1.0), at_height(height))
     assert found["vertical_position"][0] == expected
@@ -116,7 +116,7 @@ def test_gazebos_unit_case_of_a_reference(height: float, expected: float) -> Non
 
 
 @pytest.mark.requirement("ALT-1")
-def test_its_own_height_at_the_start() -> None:
+def test_reference_is_the_height_at_the_start() -> None:
     ticks = Ticks(np.arange(300, dtype=np.int64), 100.0)
     found = ideal(Altimeter(reference=ZeroReference()), example_motion(), ticks)
     z = heights(ticks)
@@ -125,7 +125,7 @@ def test_its_own_height_at_the_start() -> None:
     assert found["vertical_position"][0] == 0.0
 
 
-def sampled(index: int, period: float, rate: float) -> int:
+def find_reset_tick(index: int, period: float, rate: float) -> int:
     """Return the tick at which the reference in force was taken, in exact arithmetic."""
     samples = Fraction(period) * Fraction(rate)
     n = Fraction(index) // samples
@@ -138,15 +138,15 @@ def sampled(index: int, period: float, rate: float) -> int:
     st.sampled_from([0.25, 0.375, 1.0, 2.5, 7.8125, 0.0078125, 3.0, 1e4 + 1 / 64]),
     st.sampled_from([0.5, 1.0, 3.0, 64.0, 100.0, 1000.0, 1e6]),
 )
-def test_the_reference_is_taken_at_the_first_sample_of_each_period(index: int, period: float, rate: float) -> None:
+def test_reference_is_updated_at_the_first_sample_of_each_period(index: int, period: float, rate: float) -> None:
     """Periods that are exact in binary, so that exact arithmetic has one answer."""
     ticks = Ticks(np.array([index], dtype=np.int64), rate)
-    assert ZeroReference(period).find_reset_ticks(ticks)[0] == sampled(index, period, rate)
+    assert ZeroReference(period).find_reset_ticks(ticks)[0] == find_reset_tick(index, period, rate)
 
 
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize(("period", "samples"), [(0.1, 20), (0.3, 60), (0.7, 140), (0.005, 1), (1e-9, None)])
-def test_periods_that_decimals_cannot_hold_are_whole_samples(period: float, samples: int | None) -> None:
+def test_decimal_periods_are_whole_samples(period: float, samples: int | None) -> None:
     index = np.arange(1000, dtype=np.int64)
     expected = index if samples is None else index // samples * samples
     assert np.array_equal(ZeroReference(period).find_reset_ticks(Ticks(index, 200.0)), expected)
@@ -154,7 +154,7 @@ def test_periods_that_decimals_cannot_hold_are_whole_samples(period: float, samp
 
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize("period", [1e-15, 1e-19, 1e-300, 5e-324, 0.009, 1e12, 1e18, 1e300, 1.7e308])
-def test_periods_below_a_sample_and_beyond_all_samples(
+def test_periods_below_one_sample_and_beyond_the_run(
     period: float, interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = Ticks(np.array([0, 1, 2, 999, 10**6, 2**52], dtype=np.int64), 100.0)
@@ -168,7 +168,7 @@ def test_periods_below_a_sample_and_beyond_all_samples(
 
 
 @pytest.mark.requirement("ALT-1")
-def test_the_reference_is_taken_anew_every_period() -> None:
+def test_reference_is_updated_every_period() -> None:
     ticks = Ticks(np.arange(600, dtype=np.int64), 200.0)
     found = ideal(Altimeter(reference=ZeroReference(0.4)), example_motion(), ticks)
     z = heights(ticks)
@@ -179,7 +179,7 @@ def test_the_reference_is_taken_anew_every_period() -> None:
 
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize(("period", "rate", "every"), [(0.07, 100.0, 7), (0.29, 100.0, 29), (1.1, 10.0, 11)])
-def test_a_period_of_full_samples_tolerates_rounding_of_its_product(period: float, rate: float, every: int) -> None:
+def test_period_of_whole_samples_tolerates_rounding(period: float, rate: float, every: int) -> None:
     """0.07 * 100 is 7.000000000000001 in doubles: a reference is taken at tick 7, and not at tick 8."""
     index = np.arange(5 * every + 1)
     assert ZeroReference(period).find_reset_ticks(Ticks(index, rate)).tolist() == (index // every * every).tolist()
@@ -189,12 +189,12 @@ def test_a_period_of_full_samples_tolerates_rounding_of_its_product(period: floa
 @pytest.mark.parametrize(
     "reference", [3.5, ZeroReference(), ZeroReference(0.123), ZeroReference(1e-4), ZeroReference(0.9)]
 )
-def test_with_any_reference_it_keeps_the_law_of_cuts(reference: float | ZeroReference) -> None:
+def test_every_reference_satisfies_the_cut_law(reference: float | ZeroReference) -> None:
     check_cut(replace(Altimeter.example_spec(), reference=reference))
 
 
 @pytest.mark.requirement("ALT-1")
-def test_under_classic_the_reference_is_the_height_at_the_start() -> None:
+def test_classic_reference_is_the_height_at_the_start() -> None:
     """gz-sim sets it when the sensor is made; whatever the sheet says."""
     plain = world(Altimeter(reference=0.25))
     run = ns.simulate(plain, 1.0, fidelity="classic")[NAME]
@@ -219,7 +219,7 @@ NO_NUMBERS: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("reference", [*NO_NUMBERS, math.inf, "Initial", ""])
-def test_a_reference_that_is_no_height_is_refused(reference: Any) -> None:
+def test_invalid_reference_is_an_error(reference: Any) -> None:
     with pytest.raises(SensorError, match=r'reference of an altimeter.*or "initial"; give one number'):
         Altimeter(reference=reference)
     with pytest.raises(SensorError, match=r"reference of an altimeter.*; give one number"):
@@ -227,7 +227,7 @@ def test_a_reference_that_is_no_height_is_refused(reference: Any) -> None:
 
 
 @pytest.mark.requirement("ALT-1")
-def test_a_reference_may_be_any_kind_of_number_or_sdfs_own_word() -> None:
+def test_reference_accepts_any_number_type_and_the_sdf_keyword() -> None:
     assert Altimeter(reference="initial") == Altimeter(reference=ZeroReference())
     assert Altimeter(reference="initial").effective_reference == ZeroReference()
     for one in (np.float32(2.0), np.int64(2), 2, Fraction(2), True + 1):
@@ -243,7 +243,7 @@ def test_invalid_period_is_an_error(period: Any) -> None:
 
 
 @pytest.mark.requirement("ALT-3", "NOI-2")
-def test_height_and_velocity_have_streams_of_their_own() -> None:
+def test_height_and_velocity_have_independent_random_streams() -> None:
     loud, count = Noise(stddev=0.5, bias_stddev=1.0), 20_000
     time, zeros = np.arange(count) / 100.0, np.zeros(count)
     both = Altimeter(loud, loud).apply(time, zeros, zeros, seed=4)
@@ -258,7 +258,7 @@ def test_height_and_velocity_have_streams_of_their_own() -> None:
 
 
 @pytest.mark.requirement("ALT-3")
-def test_gazebos_unit_case_of_noise() -> None:
+def test_gazebo_unit_test_of_noise() -> None:
     """gz-sensors: mean 1, deviation 0.2, bias 10: height and velocity differ from the truth, the reference does not."""
     noise = Noise(mean=1.0, stddev=0.2, bias_mean=10.0, classic=True)
     reading = Altimeter(noise, noise, classic=True).apply([0.0, 1.0], [2.0, 2.0], [3.0, 3.0], seed=1)
@@ -269,7 +269,7 @@ def test_gazebos_unit_case_of_noise() -> None:
 
 
 @pytest.mark.requirement("DOO-1", "ALT-1")
-def test_errors_go_onto_own_heights() -> None:
+def test_apply_adds_errors_to_given_heights() -> None:
     time = np.array([5.0, 5.3, 6.1, 6.2, 7.0, 8.5])
     z = np.array([10.0, 11.0, 12.0, 13.0, 14.0, 15.0])
     speed = np.arange(6.0)
@@ -285,7 +285,7 @@ def test_errors_go_onto_own_heights() -> None:
 
 
 @pytest.mark.requirement("ALT-5", "LIV-1")
-def test_the_documents_accessors() -> None:
+def test_accessors_of_the_documentation() -> None:
     sim = ns.live(world(Altimeter.example_spec()), seed=3)
     altimeter = sim.sensor(NAME)
     with pytest.raises(SimulationError, match="'vertical_position' of robot::arm::alt; is available after"):
@@ -302,7 +302,7 @@ def test_the_documents_accessors() -> None:
 @pytest.mark.requirement("ALT-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("step", [0.001, 0.012])
-def test_a_reference_that_is_set_acts_from_the_next_sample(step: float, fidelity: str) -> None:
+def test_changed_reference_acts_from_the_next_sample(step: float, fidelity: str) -> None:
     sheet = Altimeter(POSITION, VELOCITY, ZeroReference(0.1))
     batch = ns.simulate(world(sheet, step=step), 1.0, seed=3, fidelity=fidelity)[NAME]
     sim = ns.live(world(sheet, step=step), seed=3, fidelity=fidelity)
@@ -360,7 +360,7 @@ def climbing(time: float) -> State:
 
 @pytest.mark.requirement("ALT-1", "LIV-1")
 @pytest.mark.parametrize("rate", [3.0, 40.0, 200.0, 1700.0])
-def test_a_driven_robots_reference_is_taken_anew_too(rate: float) -> None:
+def test_driven_robot_updates_its_reference(rate: float) -> None:
     """The robot knows its last step alone; the reference was taken many steps ago."""
     period = 0.7043  # so that it is taken within a step, and within what a fast sensor reads in it
     sim = ns.live(
@@ -380,15 +380,15 @@ def test_a_driven_robots_reference_is_taken_anew_too(rate: float) -> None:
         assert time[k] - time[taken] < period
 
 
-def test_a_motion_that_forgets_is_recalled() -> None:
+def test_cached_motion_returns_past_states() -> None:
     driven = DrivenMotion(climbing(0.0))
     recalled = CachedMotion(driven)
     assert recalled.end == math.inf
-    kept = []
+    captured = []
     for n in range(6):
         driven.push(n / 10.0, climbing(n / 10.0))
-        kept.append(recalled.at(np.array([n / 10.0])).position_w[0, 2])
-    assert recalled.at(np.array([0.3])).position_w[0, 2] == kept[3]
+        captured.append(recalled.at(np.array([n / 10.0])).position_w[0, 2])
+    assert recalled.at(np.array([0.3])).position_w[0, 2] == captured[3]
     with pytest.raises(ns.NavsenseError, match="must be inside the last step"):
         recalled.at(np.array([0.1]))  # asked for once, and four others since
     with pytest.raises(ns.NavsenseError, match="must be inside the last step"):

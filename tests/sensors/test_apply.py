@@ -33,7 +33,7 @@ ZEROS = np.zeros((1000, 3))
 
 
 @pytest.mark.requirement("DOO-1")
-def test_errors_go_onto_own_arrays_and_truth_stays_as_it_was() -> None:
+def test_apply_adds_errors_and_keeps_the_input() -> None:
     gyro = Noise(stddev=1e-3, bias_mean=0.01, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=10.0)
     sheet = Imu(gyro, gyro, gyro)
     rate, force = np.full((1000, 3), 0.5), np.full((1000, 3), 9.8)
@@ -49,7 +49,7 @@ def test_errors_go_onto_own_arrays_and_truth_stays_as_it_was() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "NOI-3")
-def test_the_drift_is_exact_for_uneven_steps() -> None:
+def test_drift_is_exact_for_uneven_steps() -> None:
     """Over many serial numbers the drift has its stationary variance after uneven steps, and their correlation."""
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=2.0)
     time = np.array([3.0, 3.001, 4.5, 5.0])
@@ -81,13 +81,13 @@ def test_the_drift_is_exact_for_uneven_steps() -> None:
         ([[0.0], [0.0, 1.0]], np.zeros((2, 3)), "time: "),
     ],
 )
-def test_wrong_arrays_are_refused(time: list[float], field: np.ndarray, message: str) -> None:
+def test_invalid_arrays_are_an_error(time: list[float], field: np.ndarray, message: str) -> None:
     with pytest.raises(SensorError, match=message):
         Magnetometer().apply(time, field, seed=1)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @pytest.mark.requirement("DOO-1", "CLK-5")
-def test_own_arrays_are_stamped_by_a_clock() -> None:
+def test_given_arrays_are_stamped_by_a_clock() -> None:
     clock = Clock(
         "bench::clock", Noise(mean=1e-3, stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=5.0)
     )
@@ -100,7 +100,7 @@ def test_own_arrays_are_stamped_by_a_clock() -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_an_orientation_goes_through_an_imu_as_it_is() -> None:
+def test_imu_passes_the_orientation_unchanged() -> None:
     attitude = np.tile([0.5, 0.5, -0.5, 0.5], (1000, 1))
     reading = Imu().apply(TIME, ZEROS, ZEROS, attitude, seed=1)
     assert np.array_equal(reading["orientation"], attitude)
@@ -111,7 +111,7 @@ def test_an_orientation_goes_through_an_imu_as_it_is() -> None:
         Imu(reference=(0.0, 0.0, 0.0, 0.0))
 
 
-def test_the_reading_keeps_its_own_times() -> None:
+def test_reading_keeps_the_given_times() -> None:
     time = TIME.copy()
     reading = Magnetometer().apply(time, ZEROS, seed=1)
     time[:] = 0.0
@@ -139,11 +139,11 @@ OWN = {
 """Arrays for each sensor with `apply`."""
 
 
-def test_every_sensor_with_apply_has_arrays_here() -> None:
+def test_every_sensor_with_apply_is_tested() -> None:
     assert {kind for kind in SENSORS if hasattr(kind, "apply")} == OWN.keys()
 
 
-def noisy(kind: type[Sensor]) -> Any:
+def make_noisy_spec(kind: type[Sensor]) -> Any:
     """Return a sheet with a turn-on bias, a drift and white noise wherever it has a noise."""
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
     if kind is Dvl:
@@ -154,33 +154,36 @@ def noisy(kind: type[Sensor]) -> Any:
 
 @pytest.mark.requirement("DOO-1", "NOI-2")
 @pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
-def test_without_a_run_it_is_run_0_of_the_seed(kind: type[Sensor]) -> None:
+def test_default_run_is_run_0_of_the_seed(kind: type[Sensor]) -> None:
     """Run 0 to the last bit, clock included; another run, seed or name has other errors in every array with noise."""
-    sheet, clock = noisy(kind), Clock("bench::clock", Noise(stddev=1e-5, bias_stddev=1e-3))
-    one = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
+    sheet, clock = make_noisy_spec(kind), Clock("bench::clock", Noise(stddev=1e-5, bias_stddev=1e-3))
+    reference = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
     same = sheet.apply(TIME, *OWN[kind], seed=11, run=0, clock=clock)
-    assert one.arrays.keys() == same.arrays.keys()
-    assert one.bias.keys() == same.bias.keys()
-    for name, array in {**one.arrays, **{f"error {name}": array for name, array in one.bias.items()}}.items():
+    assert reference.arrays.keys() == same.arrays.keys()
+    assert reference.bias.keys() == same.bias.keys()
+    for name, array in {
+        **reference.arrays,
+        **{f"error {name}": array for name, array in reference.bias.items()},
+    }.items():
         other = same.bias[name.removeprefix("error ")] if name.startswith("error ") else same[name]
         assert array.tobytes() == other.tobytes(), name
-    assert one.clock_error.tobytes() == same.clock_error.tobytes()
-    assert one.stamp.tobytes() == same.stamp.tobytes()
+    assert reference.clock_error.tobytes() == same.clock_error.tobytes()
+    assert reference.stamp.tobytes() == same.stamp.tobytes()
     for others in ({"seed": 11, "run": 1}, {"seed": 12}, {"seed": 11, "name": "second"}):
         other = sheet.apply(TIME, *OWN[kind], **others, clock=clock)
         for name in sheet.noise():
-            if np.isfinite(one[name]).any():
-                assert not np.array_equal(one[name], other[name], equal_nan=True), (name, others)
+            if np.isfinite(reference[name]).any():
+                assert not np.array_equal(reference[name], other[name], equal_nan=True), (name, others)
 
 
-def test_an_integer_of_numpy_is_an_integer() -> None:
+def test_numpy_integer_is_accepted_as_integer() -> None:
     noise = Noise(stddev=1.0)
-    one, other = (Magnetometer(noise).apply(TIME, ZEROS, seed=1, run=run)["field"] for run in (3, np.int64(3)))
-    assert np.array_equal(one, other)
+    first, other = (Magnetometer(noise).apply(TIME, ZEROS, seed=1, run=run)["field"] for run in (3, np.int64(3)))
+    assert np.array_equal(first, other)
 
 
 @pytest.mark.requirement("DOO-1")
-def test_one_sheet_serves_simulator_and_filter() -> None:
+def test_spec_has_the_parameters_of_a_filter() -> None:
     """ADIS16448 as Kalibr's users have it: density 1.6968e-4 and 2.0e-3 at 200 Hz."""
     gyro = Noise(
         stddev=1.6968e-4 * math.sqrt(200.0), dynamic_bias_stddev=1.9393e-5, dynamic_bias_correlation_time=1000.0
@@ -213,6 +216,6 @@ def test_one_sheet_serves_simulator_and_filter() -> None:
         ({"dynamic_bias_stddev": 1.0}, "dynamic_bias_correlation_time: 0.0; must be > 0"),
     ],
 )
-def test_impossible_noise_is_refused(fields: dict[str, object], message: str) -> None:
+def test_impossible_noise_is_an_error(fields: dict[str, object], message: str) -> None:
     with pytest.raises(SensorError, match=message):
         Noise(**fields)  # type: ignore[arg-type]  # floats all

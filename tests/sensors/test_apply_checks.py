@@ -50,7 +50,7 @@ def test_plausible_arrays_pass_without_a_warning(kind: str) -> None:
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, given) in GIVEN.items() for name in given])
-def test_a_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: str, wrong: float) -> None:
+def test_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: str, wrong: float) -> None:
     array = GIVEN[kind][1][name].copy()
     array[3] = wrong
     if (kind, name) in HARMLESS:
@@ -83,13 +83,13 @@ def test_values_in_another_unit_are_an_error(kind: str, changed: dict[str, AnyAr
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1e-2, "hPa"), (1e-3, "kPa"), (1e-5, "bar")])
-def test_an_air_pressure_in_another_unit_warns(factor: float, unit: str) -> None:
+def test_air_pressure_in_another_unit_warns(factor: float, unit: str) -> None:
     """It is a pressure of the stratosphere or above, which is possible."""
     with pytest.warns(RuntimeWarning, match=f"look like {unit}: convert them to Pa"):
         applied("air_pressure", pressure=factor * GIVEN["air_pressure"][1]["pressure"])
 
 
-def test_a_time_in_milliseconds_is_refused_for_an_imu_and_warned_of_for_slower_sensors() -> None:
+def test_time_in_milliseconds_is_an_error_for_an_imu_and_a_warning_for_slower_sensors() -> None:
     for factor in (1e2, 1e3, 1e6):
         with pytest.raises(SensorError, match=r"step of time \(s\): .*must be below 1 s .*milliseconds"):
             applied("imu", factor * TIME)
@@ -138,7 +138,7 @@ def test_plausible_records_do_not_warn() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_free_fall_and_the_moon_are_possible() -> None:
+def test_free_fall_and_the_moon_are_possible() -> None:
     for size in (0.0, 1e-3, 1.62, 3.7, 30.0):
         assert applied("imu", linear_acceleration=FORCE * (size / 9.8)).time.size == N
 
@@ -158,7 +158,7 @@ ARRAYS = [(kind, name, array) for kind, (_, given) in GIVEN.items() for name, ar
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize(("kind", "name", "right"), ARRAYS)
-def test_an_array_of_another_type_or_shape_is_an_error_that_names_it(kind: str, name: str, right: AnyArray) -> None:
+def test_array_of_another_type_or_shape_is_an_error_with_its_name(kind: str, name: str, right: AnyArray) -> None:
     assert applied(kind, **{name: right}).time.size == N
     words = "range" if name == "distance" else name
     wrong: list[Any] = ["fast", ["a"] * N, [[1.0], [1.0, 2.0]], right + 1j, right > 0.0, [None] * N, {}, b"1", object()]
@@ -169,7 +169,7 @@ def test_an_array_of_another_type_or_shape_is_an_error_that_names_it(kind: str, 
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize(("kind", "name", "right"), OPTIONAL)
-def test_a_number_of_an_optional_array_that_is_not_finite_is_an_error(kind: str, name: str, right: AnyArray) -> None:
+def test_number_of_an_optional_array_that_is_not_finite_is_an_error(kind: str, name: str, right: AnyArray) -> None:
     for value in (math.nan, math.inf):
         array = right.copy()
         array[3] = value
@@ -183,7 +183,7 @@ def test_a_number_of_an_optional_array_that_is_not_finite_is_an_error(kind: str,
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["imu", "dvl"])
 @pytest.mark.parametrize("row", [[0.0] * 4, [2.0, 0.0, 0.0, 0.0], [1e200, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-def test_an_orientation_is_a_unit_quaternion(kind: str, row: list[float]) -> None:
+def test_orientation_must_be_a_unit_quaternion(kind: str, row: list[float]) -> None:
     array = UNTURNED.copy()
     array[5] = row
     with pytest.raises(SensorError, match=r"^orientation of row 5: .*; must be (of length 1|a unit quaternion)"):
@@ -201,7 +201,7 @@ def test_an_orientation_is_a_unit_quaternion(kind: str, row: list[float]) -> Non
         *((kind, "temperature", 0.0) for kind in GIVEN),
     ],
 )
-def test_a_value_that_is_physically_impossible_is_an_error_with_its_first_row(
+def test_value_that_is_physically_impossible_is_an_error_with_its_first_row(
     kind: str, name: str, lowest: float
 ) -> None:
     array = next(right for at, also, right in ARRAYS if (at, also) == (kind, name)).copy()
@@ -212,7 +212,7 @@ def test_a_value_that_is_physically_impossible_is_an_error_with_its_first_row(
         applied(kind, **{name: array})
 
 
-def test_a_gauge_pressure_is_at_least_that_of_a_vacuum() -> None:
+def test_gauge_pressure_below_vacuum_is_an_error() -> None:
     gauge = Depth(gauge=True, surface_pressure=1e5)
     assert gauge.apply(TIME, np.full(N, -1e5), seed=1).time.size == N
     with pytest.raises(SensorError, match=r"pressure of row 0 \(Pa\): -100001.0; must be at least -100000"):

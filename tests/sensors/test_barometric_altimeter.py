@@ -45,7 +45,7 @@ def at_height(sheet: Any, z: float) -> Any:
     return sheet.ideal(Stationary(Pose((0.0, 0.0, z))), Environment(), ticks)
 
 
-def read(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
+def read_altitude(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
     """Return what the instrument makes of static pressures (n,) Pa."""
     ticks = Ticks(np.arange(pressure.size, dtype=np.int64), rate)
     ideal = {"pressure": pressure, "dynamic_pressure": np.full(pressure.size, dynamic)}
@@ -54,12 +54,12 @@ def read(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) ->
 
 
 @pytest.mark.parametrize("height", [-300.0, 0.0, 120.0, 3000.0, 10_900.0])
-def test_on_a_standard_day_it_reads_the_height(sheet: Any, height: float) -> None:
+def test_standard_atmosphere_gives_the_height(sheet: Any, height: float) -> None:
     assert at_height(sheet, height)["altitude"][0] == pytest.approx(height, abs=1e-8)
 
 
 @pytest.mark.parametrize(("pressure", "offset", "setting"), [(100300.0, 10.0, 101325.0), (103000.0, -25.0, 103000.0)])
-def test_the_day_and_the_setting(sheet: Any, pressure: float, offset: float, setting: float) -> None:
+def test_sea_level_conditions_and_altimeter_setting(sheet: Any, pressure: float, offset: float, setting: float) -> None:
     """The troposphere by hand: p = p0 (T / T0)^(1/k) of the day, and the standard's height of it above the setting."""
     day = replace(sheet, sea_level_pressure=pressure, temperature_offset=offset, setting=setting)
     for z in (0.0, 500.0, 4000.0):
@@ -72,34 +72,34 @@ def test_the_day_and_the_setting(sheet: Any, pressure: float, offset: float, set
 
 
 @pytest.mark.parametrize("rate", [1.0, 7.0, 100.0, 10_000.0])
-def test_the_lag_of_a_steady_climb_is_exact_at_any_rate(sheet: Any, rate: float) -> None:
+def test_lag_of_a_steady_climb_is_exact_at_any_rate(sheet: Any, rate: float) -> None:
     """lag dy/dt = u - y with u = u0 + s t and y(0) = u0 has y = u - s lag (1 - exp(-t / lag))."""
     lag, slope = 0.8, -60.0
     time = np.arange(int(3.0 * rate)) / rate
     steady = 90_000.0 + slope * time
-    own = read(replace(sheet, lag=lag), steady, rate)
+    own = read_altitude(replace(sheet, lag=lag), steady, rate)
     expected = steady - slope * lag * -np.expm1(-time / lag)
     assert np.allclose(own, expected, rtol=0.0, atol=1e-9)
 
 
-def test_the_lag_of_a_wave_has_the_gain_and_phase_of_a_first_order_tube(sheet: Any) -> None:
+def test_lag_of_a_sine_has_first_order_gain_and_phase(sheet: Any) -> None:
     lag, rate, frequency = 0.5, 1000.0, 1.0
     angle = 2.0 * math.pi * frequency
     time = np.arange(8000) / rate
-    own = read(replace(sheet, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
+    own = read_altitude(replace(sheet, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
     response = 2.0 * np.mean(own * np.exp(-1j * angle * time[4000:])) * 1j / 100.0
     # What is left after 4 s is exp(-8) of it; a wave of straight pieces is smaller by (w dt)^2 / 12 = 3e-6.
     assert abs(response - 1.0 / (1.0 + 1j * angle * lag)) < 5e-4
 
 
-def test_without_lag_it_follows_and_speed_is_felt(sheet: Any) -> None:
+def test_reading_without_lag_follows_height_and_dynamic_pressure(sheet: Any) -> None:
     pressure = 90_000.0 + np.arange(10.0) ** 2
-    assert np.array_equal(read(sheet, pressure, 5.0, dynamic=700.0), pressure)
-    felt = read(replace(sheet, position_error=-0.02), pressure, 5.0, dynamic=700.0)
+    assert np.array_equal(read_altitude(sheet, pressure, 5.0, dynamic=700.0), pressure)
+    felt = read_altitude(replace(sheet, position_error=-0.02), pressure, 5.0, dynamic=700.0)
     assert np.allclose(felt, pressure - 14.0, rtol=0.0, atol=1e-10)
 
 
-def test_the_dynamic_pressure_is_that_of_its_own_speed(sheet: Any) -> None:
+def test_dynamic_pressure_uses_the_speed_of_the_port(sheet: Any) -> None:
     """Speed by differences of the port's own places, off the link's origin; sea-level density 1.225 kg/m^3."""
     motion = AttachedMotion(example_motion(), Pose((0.7, -0.4, 0.3)))
     ticks, h = Ticks(np.arange(1, 200, dtype=np.int64), 100.0), 1e-4
@@ -116,7 +116,7 @@ def test_the_dynamic_pressure_is_that_of_its_own_speed(sheet: Any) -> None:
         ("<qnh>101325</qnh>", r"climb.sdf:\d+ <barometric_altimeter><qnh>; is not allowed here"),
     ],
 )
-def test_mistakes_in_a_file_have_their_line(example: dict[str, Any], tmp_path: Path, text: str, message: str) -> None:
+def test_errors_in_a_file_have_their_line(example: dict[str, Any], tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "climb.sdf"
     path.write_text(example["WORLD"].replace("<lag>1.5</lag>", text))
     with pytest.raises(SdfError, match=message):
@@ -132,7 +132,7 @@ def test_invalid_air_and_lag_are_errors(sheet: Any) -> None:
         replace(sheet, temperature_offset=-300.0)
 
 
-def test_live_it_is_the_batch_bit_for_bit(example: dict[str, Any], tmp_path: Path) -> None:
+def test_live_run_equals_batch_bitwise(example: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "climb.sdf"
     path.write_text(example["WORLD"])
     world = ns.load(path, sensors=[example["BarometricAltimeter"]])

@@ -55,7 +55,7 @@ def load_tool() -> ModuleType:
 
 
 @pytest.mark.requirement("IMU-3")
-def test_there_are_parts_of_every_kind_and_grade() -> None:
+def test_catalogue_has_parts_of_every_type_and_grade() -> None:
     parts = [catalogue.load_part(name) for name in NAMES]
     assert len(parts) >= 12
     assert {part.sensor for part in parts} == set(catalogue.SENSOR_TYPES)
@@ -65,7 +65,7 @@ def test_there_are_parts_of_every_kind_and_grade() -> None:
 
 @pytest.mark.requirement("IMU-3")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_figure_has_a_source_that_can_be_followed(name: str) -> None:
+def test_every_value_has_a_source(name: str) -> None:
     part = catalogue.load_part(name)
     assert {f.source for _, _, f in figures(name)} == set(part.sources.values())  # none missing, none idle
     for source in part.sources.values():
@@ -75,7 +75,7 @@ def test_every_figure_has_a_source_that_can_be_followed(name: str) -> None:
 
 @pytest.mark.requirement("IMU-3")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
+def test_every_value_is_in_the_si_unit_of_its_name(name: str) -> None:
     for channel, key, found in figures(name):
         assert channel in CHANNEL_UNITS
         assert key in ENTRY_NAMES
@@ -89,7 +89,7 @@ def test_every_figure_is_in_the_si_unit_of_its_name(name: str) -> None:
 
 @pytest.mark.requirement("IMU-3")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_part_says_how_it_errs(name: str) -> None:
+def test_every_part_has_error_parameters(name: str) -> None:
     channels = {"imu": {"angular_velocity", "linear_acceleration"}, "magnetometer": {"field"}}
     channels["dvl"] = {"beam", "bottom_track"}
     part = catalogue.load_part(name)
@@ -136,11 +136,11 @@ def test_every_part_says_how_it_errs(name: str) -> None:
         ("a50", "beam", "angle", 0.392699),
     ],
 )
-def test_figures_in_si(name: str, channel: str, key: str, value: float) -> None:
+def test_values_are_converted_to_si(name: str, channel: str, key: str, value: float) -> None:
     assert figure(name, channel, key).values[0] == pytest.approx(value, rel=5e-5, abs=0.0)
 
 
-def test_the_units_against_those_of_scipy() -> None:
+def test_units_equal_scipy() -> None:
     deg, g, hour, gauss = constants.degree, constants.g, constants.hour, 1e-4
     wanted = {
         "rad/s": 1.0,
@@ -220,7 +220,7 @@ def test_the_units_against_those_of_scipy() -> None:
         ("mmc5983ma", "field", 17),
     ],
 )
-def test_range_and_resolution_of_a_sheet_agree_on_its_word_length(name: str, channel: str, bits: int) -> None:
+def test_range_and_resolution_of_a_datasheet_are_consistent(name: str, channel: str, bits: int) -> None:
     counts = figure(name, channel, "range").values[0] / figure(name, channel, "resolution").values[0]
     assert counts == pytest.approx(2.0**bits, rel=2e-3, abs=0.0)
 
@@ -233,7 +233,9 @@ def test_range_and_resolution_of_a_sheet_agree_on_its_word_length(name: str, cha
         ("bmi088", "angular_velocity", 47.0, 0.05),
     ],
 )
-def test_density_and_deviation_of_a_sheet_agree(name: str, channel: str, bandwidth: float, digit: float) -> None:
+def test_density_and_deviation_of_a_datasheet_are_consistent(
+    name: str, channel: str, bandwidth: float, digit: float
+) -> None:
     """The deviation is the density times sqrt(bandwidth), to half its last digit: a one-sided density."""
     density, rms = figure(name, channel, "noise_density"), figure(name, channel, "noise_rms")
     scale = rms.printed[0] / rms.values[0]
@@ -241,7 +243,7 @@ def test_density_and_deviation_of_a_sheet_agree(name: str, channel: str, bandwid
         assert abs(level * math.sqrt(bandwidth) - deviation) * scale <= digit
 
 
-def test_axes_that_differ_keep_their_own_figures() -> None:
+def test_different_axes_keep_separate_values() -> None:
     assert figure("bmi088", "linear_acceleration", "noise_density").printed == (160.0, 160.0, 190.0)
     assert figure("bmp388", "pressure", "range").values == (30000.0, 125000.0)
     assert figure("bar30", "pressure", "range").values == (0.0, 3e6)
@@ -252,12 +254,12 @@ def test_axes_that_differ_keep_their_own_figures() -> None:
 
 
 @pytest.mark.requirement("IMU-3")
-def test_names_are_found_in_capital_letters_too() -> None:
+def test_names_are_case_insensitive() -> None:
     assert catalogue.load_part("BMI088") == catalogue.load_part("bmi088")
     assert catalogue.load_part("bmi088").name == "bmi088"
 
 
-def test_an_unknown_name_tells_the_close_ones() -> None:
+def test_unknown_name_error_lists_similar_names() -> None:
     with pytest.raises(UnknownNameError, match=r"bmi08; must be one of a50, .*; did you mean bmi088"):
         catalogue.load_part("bmi08")
     with pytest.raises(UnknownNameError, match="must be one of") as raised:
@@ -266,7 +268,7 @@ def test_an_unknown_name_tells_the_close_ones() -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
+def test_user_datasheet_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(GOOD, encoding="utf-8")
     found = catalogue.read_part(path, "mine").entries["angular_velocity"]["noise_density"]
@@ -299,7 +301,7 @@ def test_a_sheet_of_ones_own_is_read(tmp_path: Path) -> None:
         ('part = "A"', "part = A", "TOML"),
     ],
 )
-def test_a_sheet_that_is_wrong_is_refused_with_its_place(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_invalid_datasheet_is_an_error_with_location(tmp_path: Path, old: str, new: str, told: str) -> None:
     path = tmp_path / "a.toml"
     assert GOOD.count(old) == 1
     path.write_text(GOOD.replace(old, new), encoding="utf-8")
@@ -309,7 +311,7 @@ def test_a_sheet_that_is_wrong_is_refused_with_its_place(tmp_path: Path, old: st
 
 
 @pytest.mark.parametrize(("value", "good"), [("[0, 30]", True), ("[30, 0]", False), ("[0, 0]", False), ("30", False)])
-def test_the_range_of_a_pressure_has_two_ends(tmp_path: Path, value: str, good: bool) -> None:
+def test_pressure_range_has_two_limits(tmp_path: Path, value: str, good: bool) -> None:
     path = tmp_path / "a.toml"
     rows = f'[pressure]\nrange = {{ value = {value}, unit = "bar", source = "sheet" }}\n'
     path.write_text(GOOD + rows, encoding="utf-8")
@@ -329,10 +331,10 @@ def test_turn_on_bias_description(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("IMU-3")
-def test_the_page_of_parts_is_up_to_date() -> None:
+def test_parts_page_is_up_to_date() -> None:
     tool = load_tool()
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run `python tools/parts.py`"
 
 
-def test_the_readme_counts_the_parts() -> None:
+def test_readme_counts_the_parts() -> None:
     assert f"{len(NAMES)} real parts by name" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ def test_profiler_without_bottom_is_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_a_sensor_is_mounted_as_its_model_is_at_the_start() -> None:
+def test_sensor_attitude_is_that_of_its_model_at_the_start() -> None:
     """In one that moves at t = 0, in one that stands as it is placed; two turns over are none."""
     spec, over = Adcp(motion_compensated=True), Pose(rotation=OVER)
     times = np.array((0.0, 10.0))
@@ -84,7 +84,7 @@ def test_changed_world_has_current_warnings() -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path: Path) -> None:
+def test_track_without_covariance_warns_in_every_construction(tmp_path: Path) -> None:
     """A long-term error without a deviation of single pings: one with a deviation, and a perfect one, have no note."""
     spec = Dvl(bottom=DopplerTrack(long_term_offset=0.001))
     (note,) = world(spec).notes
@@ -103,7 +103,7 @@ def test_a_track_without_covariance_has_a_warning_in_every_construction(tmp_path
 
 
 @pytest.mark.requirement("GAP-2")
-def test_both_tracks_of_a_sheet_are_looked_at_where_they_act() -> None:
+def test_every_active_track_is_checked() -> None:
     sheet = Dvl(bottom=DopplerTrack(Noise(stddev=0.005)), layer=WaterMassLayer(1.0, 5.0))
     assert not world(sheet).notes
     (note,) = world(replace(sheet, water_mode=TrackMode.BEST)).notes
@@ -113,7 +113,7 @@ def test_both_tracks_of_a_sheet_are_looked_at_where_they_act() -> None:
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("error", [ValueError, RuntimeError, NotImplementedError, KeyError, None])
-def test_no_motion_stops_a_world_from_being_built(error: type[Exception] | None) -> None:
+def test_failing_motion_does_not_prevent_a_world(error: type[Exception] | None) -> None:
     """One that raises, or gives what is no rotation, at t = 0: the sensor is taken as its model is placed."""
 
     class Late:
@@ -143,7 +143,7 @@ class Telling(Adcp):
 
 
 @pytest.mark.requirement("GAP-8")
-def test_a_sensor_is_turned_as_its_truth_is_whatever_links_are_between() -> None:
+def test_sensor_attitude_equals_its_truth_for_any_links() -> None:
     """Canonical link, link, sensor, model and motion are each turned about another axis, with and without a motion."""
     base, head = from_rpy(0.4, -0.9, 1.3), from_rpy(-1.1, 0.3, 0.6)
     links = (Link("auv::base", Pose((1.0, 2.0, 3.0), base)), Link("auv::head", Pose((0.0, 0.5, 0.0), head)))

@@ -29,7 +29,7 @@ UUV = ConstantDensity(9806.38 / 9.80665)
 """9.80638 kPa a metre, as the UUV Simulator's and DAVE's pressure sensors have it."""
 
 
-def read(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, float, float]:
+def read_depth(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, float, float]:
     """Return pressure and depth as read, and the true depth, of a sensor without noise at a height z (m)."""
     ideal = sheet.ideal(Stationary(Pose((5.0, 6.0, z))), surroundings, ONE)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
@@ -39,88 +39,88 @@ def read(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, floa
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 @pytest.mark.parametrize("z", [0.0, -0.5, -10.0, -300.0, -6000.0])
-def test_the_pressure_of_other_simulators(z: float) -> None:
+def test_default_pressure_equals_other_simulators(z: float) -> None:
     """A world that does not say what water it has: 101.325 kPa + 9.80638 kPa a metre, as written in their sources."""
-    pressure, depth, true = read(z, Depth(assumed=UUV), Environment())
+    pressure, depth, true = read_depth(z, Depth(assumed=UUV), Environment())
     assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14, abs=0.0)
     assert true == -z
     assert depth == pytest.approx(-z, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_unescos_check_value_through_the_sensor() -> None:
+def test_sensor_reproduces_the_unesco_check_value() -> None:
     """The water of UNESCO 44's formula at its latitude: 10000 dbar are 9712.653 m, the formula a fit good to 0.1 m."""
     sheet = Depth(assumed=Unesco(math.radians(30.0)))
-    pressure, depth, true = read(-9712.653, sheet, Environment())
+    pressure, depth, true = read_depth(-9712.653, sheet, Environment())
     assert pressure == pytest.approx(101325.0 + 1e8, abs=5.1, rel=0.0)  # half a millimetre
     assert depth == pytest.approx(9712.653, rel=1e-12, abs=0.0)
-    pressure, depth, true = read(-9712.653, sheet, Environment(water=STANDARD_OCEAN))
+    pressure, depth, true = read_depth(-9712.653, sheet, Environment(water=STANDARD_OCEAN))
     assert true == 9712.653
     assert 1e-3 < abs(depth - true) < 0.1
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_an_instrument_errs_where_the_water_is_another() -> None:
+def test_wrong_water_assumption_biases_the_depth() -> None:
     """By the ratio of the densities; of a fresh lake read by an ocean's formula 2.8 percent."""
     lake = Environment(water=Water(density=999.7, salinities=(0.0,)))
-    _, depth, true = read(-100.0, Depth(), lake)
+    _, depth, true = read_depth(-100.0, Depth(), lake)
     assert depth / true == pytest.approx(
         999.7 / 1028.33, rel=2e-4, abs=0.0
     )  # the ocean's mean down to 100 m: 1028.106 + 0.23
-    _, depth, true = read(-100.0, Depth(assumed=ConstantDensity(1025.0, 9.80665)), lake)
+    _, depth, true = read_depth(-100.0, Depth(assumed=ConstantDensity(1025.0, 9.80665)), lake)
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)
     assert depth / true == pytest.approx(999.7 * gravity / (1025.0 * 9.80665), rel=1e-12, abs=0.0)
-    _, depth, true = read(-100.0, Depth(assumed=None), lake)
+    _, depth, true = read_depth(-100.0, Depth(assumed=None), lake)
     assert depth == true == 100.0
 
 
 @pytest.mark.requirement("ALT-8")
-def test_a_wrong_latitude_and_another_formula() -> None:
+def test_wrong_latitude_and_formula_bias_the_depth() -> None:
     deep = Environment(water=STANDARD_OCEAN)
-    depths = {lat: read(-5000.0, Depth(assumed=Unesco(math.radians(lat))), deep)[1] for lat in (0.0, 30.0, 90.0)}
+    depths = {lat: read_depth(-5000.0, Depth(assumed=Unesco(math.radians(lat))), deep)[1] for lat in (0.0, 30.0, 90.0)}
     gravity = {0.0: 9.780318, 90.0: 9.780318 * (1.0 + 5.2788e-3 + 2.36e-5)}
     assert depths[0.0] - depths[90.0] == pytest.approx(5000.0 * (1.0 - gravity[0.0] / gravity[90.0]), rel=0.01, abs=0.0)
-    saunders = read(-5000.0, Depth(assumed=Saunders(math.radians(30.0))), deep)[1]
+    saunders = read_depth(-5000.0, Depth(assumed=Saunders(math.radians(30.0))), deep)[1]
     assert 1e-3 < abs(saunders - depths[30.0]) < 0.5
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_above_the_water_it_is_a_barometer() -> None:
+def test_pressure_above_the_water_is_atmospheric() -> None:
     """As the air pressure sensor beside it, the depth not positive; below the surface the water comes on top."""
     surroundings = Environment(origin=Origin(0.8, 0.1, 400.0), water=Water(surface=12.0))
     barometer = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 20.0))), surroundings, ONE)["pressure"][0]
     surface = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 12.0))), surroundings, ONE)["pressure"][0]
     sheet = Depth(surface_pressure=float(surface))
-    pressure, depth, true = read(20.0, sheet, surroundings)
+    pressure, depth, true = read_depth(20.0, sheet, surroundings)
     assert pressure == barometer
     assert true == -8.0
     assert -0.02 < depth < 0.0  # eight metres of air weigh as much as a centimetre of water
-    pressure, depth, true = read(12.0, sheet, surroundings)
+    pressure, depth, true = read_depth(12.0, sheet, surroundings)
     assert (pressure, depth, true) == (surface, 0.0, 0.0)
-    pressure, depth, true = read(2.0, sheet, surroundings)
+    pressure, depth, true = read_depth(2.0, sheet, surroundings)
     assert true == 10.0
     assert depth == pytest.approx(10.0, rel=2e-3, abs=0.0)
     assert pressure - surface == Water(surface=12.0).pressure_at(np.array([10.0]))[0]
-    _, depth, _ = read(20.0, replace(sheet, assumed=None), surroundings)
+    _, depth, _ = read_depth(20.0, replace(sheet, assumed=None), surroundings)
     assert depth == -8.0
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
-def test_gauge_and_absolute_say_the_same_depth() -> None:
+def test_gauge_and_absolute_pressure_give_equal_depth() -> None:
     surroundings = Environment(water=Water(), atmosphere=Atmosphere(pressure=98000.0))
     absolute, gauge = Depth(), Depth(gauge=True)
-    one, two = read(-20.0, absolute, surroundings), read(-20.0, gauge, surroundings)
-    assert one[0] - two[0] == pytest.approx(101325.0, rel=1e-12, abs=0.0)
-    assert one[1] == pytest.approx(two[1], rel=1e-12, abs=0.0)
-    low = read(-20.0, Depth(surface_pressure=98000.0), surroundings)[1]
-    assert one[1] - low == pytest.approx(
+    absolute_reading, gauge_reading = read_depth(-20.0, absolute, surroundings), read_depth(-20.0, gauge, surroundings)
+    assert absolute_reading[0] - gauge_reading[0] == pytest.approx(101325.0, rel=1e-12, abs=0.0)
+    assert absolute_reading[1] == pytest.approx(gauge_reading[1], rel=1e-12, abs=0.0)
+    low = read_depth(-20.0, Depth(surface_pressure=98000.0), surroundings)[1]
+    assert absolute_reading[1] - low == pytest.approx(
         (98000.0 - 101325.0) / (1028.1 * 9.806), rel=2e-3, abs=0.0
     )  # the weather reads as depth
 
 
 @pytest.mark.requirement("ALT-8")
 @pytest.mark.parametrize("assumed", [None, Unesco(), ConstantDensity(1000.0)], ids=["known", "unesco", "constant"])
-def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
+def test_pressure_noise_propagates_to_the_depth(assumed: Any) -> None:
     """The deviation, and the correlation of the two; bounds of a share of 1e-6 false alarms (4.9 deviations)."""
     count = 20_000
     sheet = Depth(Noise(stddev=300.0, bias_mean=2000.0), assumed)
@@ -146,7 +146,7 @@ def test_noise_is_the_pressures_and_the_depth_follows(assumed: Any) -> None:
 
 
 @pytest.mark.requirement("ALT-8", "DOO-1")
-def test_errors_go_onto_own_pressures() -> None:
+def test_apply_adds_errors_to_given_pressures() -> None:
     own = np.array([101325.0, 201325.0, 1101325.0])
     reading = Depth(Noise(bias_mean=100.0), Saunders(0.5)).apply(np.arange(3.0), own, seed=2)
     assert reading["pressure"].tolist() == (own + 100.0).tolist()
@@ -163,6 +163,6 @@ def test_invalid_values_are_errors() -> None:
     with pytest.raises(SensorError, match=r"surface_pressure \(Pa\): nan; must be a finite number"):
         Depth(surface_pressure=math.nan)
     with pytest.raises(SensorError, match=r"the world of a depth sensor; has no water.*<navsense:water/>"):
-        read(-1.0, Depth(assumed=None), Environment())
+        read_depth(-1.0, Depth(assumed=None), Environment())
     with pytest.raises(FieldError, match=r"depth of row 0 \(m\): 12000"):
-        read(-12000.0, Depth(), Environment(water=Water()))
+        read_depth(-12000.0, Depth(), Environment(water=Water()))

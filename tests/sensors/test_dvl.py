@@ -69,7 +69,7 @@ class Flying:
         return MotionBlock(position, rotation, rows * self.velocity, omega, rows * np.zeros(3), rows * np.zeros(3))
 
 
-def bed(slope: float = 0.0, water: Water | None = None) -> Environment:
+def make_bed(slope: float = 0.0, water: Water | None = None) -> Environment:
     """Return a bottom through the origin that rises by `slope` towards x."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=water)
@@ -89,14 +89,14 @@ def axes_of(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
     )
 
 
-def pings(
+def measure_pings(
     spec: Dvl, motion: Any, around: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
 ) -> Measurement:
     """Return what a serial number tells at `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return told
+    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return measured
 
 
 def check_sum(squares: float, count: int, alarm: float = FALSE_ALARM) -> None:
@@ -119,7 +119,7 @@ def check_share(hits: float, count: int, probability: float) -> None:
     assert binom.ppf(0.5 * FALSE_ALARM, count, probability) <= hits <= binom.isf(0.5 * FALSE_ALARM, count, probability)
 
 
-def fade(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) -> tuple[AnyArray, AnyArray]:
+def compute_fading(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return by how much a beam's deviation grows, and how likely it is locked."""
     decibels = strength.level - 30 * np.log10(slant) - 2 * strength.absorption * slant + 20 * np.log10(cosine)
     power = 10 ** (decibels / 10)
@@ -143,33 +143,33 @@ FAINT = EchoStrength(60.0, 0.3, threshold=-200.0)
     ],
     ids=["four", "three", "five", "unequal"],
 )
-def test_the_covariance_is_that_of_the_errors(
+def test_covariance_matches_the_errors(
     angle: float, azimuths: tuple[float, ...], slope: float, strength: EchoStrength | None
 ) -> None:
     """(sum u u^T / sigma^2)^-1, by NumPy, is what is reported; the errors have it (false alarms 1e-6)."""
     axes, normal = axes_of(angle, azimuths), np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     spec = sheet(angle, azimuths, bottom=RED, strength=strength)
-    told = pings(spec, Flying(), bed(slope), MANY)
+    reading = measure_pings(spec, Flying(), make_bed(slope), MANY)
     cosine = -axes @ normal
     slant = 20.0 * normal[2] / cosine
-    sigma = 0.01 * (np.ones(len(azimuths)) if strength is None else fade(strength, slant, cosine)[0])
+    sigma = 0.01 * (np.ones(len(azimuths)) if strength is None else compute_fading(strength, slant, cosine)[0])
     if strength is not None:
         assert sigma.max() > 2.0 * sigma.min()
     covariance = np.linalg.inv((axes / sigma[:, None] ** 2).T @ axes)
-    assert np.allclose(told.arrays["velocity_covariance"], covariance, rtol=1e-9, atol=1e-17)
-    assert told.arrays["beam_deviation"][0] == pytest.approx(sigma, rel=1e-12, abs=0.0)
-    assert np.all(told.arrays["num_good_beams"] == len(azimuths))
-    check_spread(told.arrays["velocity"], covariance)
-    check_spread(told.arrays["beam_velocity"], np.diag(sigma**2))
+    assert np.allclose(reading.arrays["velocity_covariance"], covariance, rtol=1e-9, atol=1e-17)
+    assert reading.arrays["beam_deviation"][0] == pytest.approx(sigma, rel=1e-12, abs=0.0)
+    assert np.all(reading.arrays["num_good_beams"] == len(azimuths))
+    check_spread(reading.arrays["velocity"], covariance)
+    check_spread(reading.arrays["beam_velocity"], np.diag(sigma**2))
     if len(azimuths) == 4 and strength is None:
         assert covariance == pytest.approx(1e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-18)
 
 
 @pytest.mark.requirement("DVW-4", "GAP-4")
-def test_the_solution_is_the_pseudo_inverse_weighted() -> None:
+def test_solution_is_the_weighted_pseudo_inverse() -> None:
     """Velocity from the very beams that are told, by NumPy's least squares with rows over sigma."""
     spec = sheet(bottom=RED, strength=FAINT)
-    arrays = pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), bed(0.5), 20).arrays
+    arrays = measure_pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), make_bed(0.5), 20).arrays
     for k in range(20):
         weight = 1.0 / arrays["beam_deviation"][k][:, None]
         solved = np.linalg.lstsq(weight * axes_of(30.0, CROSSED), weight[:, 0] * arrays["beam_velocity"][k], rcond=None)
@@ -177,7 +177,7 @@ def test_the_solution_is_the_pseudo_inverse_weighted() -> None:
 
 
 @pytest.mark.requirement("DVW-2", "DVW-3", "GAP-4")
-def test_a_mounted_sensor_on_a_turning_vehicle_over_a_moving_plate() -> None:
+def test_beam_velocity_on_a_rotating_vehicle_over_a_moving_plate() -> None:
     """Each beam has u . R^T (v + omega x r - v_plate), and a slant range h / cos, positive when going that way."""
     place, turned = (1.5, -0.4, -0.5), from_rpy(0.02, -0.03, 0.6)
     motion, belt = Flying((0.0, 0.0, 9.0), (1.2, 0.3, -0.1), (0.0, 0.0, 0.2), 0.4), (0.5, -0.2, 0.0)
@@ -211,7 +211,7 @@ def test_a_mounted_sensor_on_a_turning_vehicle_over_a_moving_plate() -> None:
 def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, growth: float) -> None:
     sigma = (0.002 + 0.001 * speed) * growth
     spec = sheet(bottom=DopplerTrack(Noise(stddev=0.002), 0.001, reference))
-    arrays = pings(spec, Flying(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), bed(), MANY).arrays
+    arrays = measure_pings(spec, Flying(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), make_bed(), MANY).arrays
     true = axes_of(30.0, CROSSED) @ [speed * math.cos(0.1), 0.0, speed * math.sin(0.1)]
     assert np.allclose(arrays["beam_deviation"], sigma, rtol=1e-12, atol=0.0)
     check_spread(arrays["beam_velocity"] - true, sigma**2 * np.eye(4))
@@ -219,22 +219,22 @@ def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, gro
 
 @pytest.mark.requirement("GAP-2", "DVU-3")
 def test_reported_stddev_may_differ() -> None:
-    arrays = pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), bed(), MANY).arrays
+    arrays = measure_pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), make_bed(), MANY).arrays
     assert arrays["velocity_covariance"][7] == pytest.approx(9e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-17)
     assert np.all(arrays["beam_deviation"] == 0.03)
     check_spread(arrays["velocity"], 1e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]))
 
 
 @pytest.mark.requirement("DVW-4", "GAP-2")
-def test_noise_and_resolution_of_ranges() -> None:
+def test_range_noise_and_resolution() -> None:
     """Errors of ranges reach the altitude and nothing else: of four beams alike the mean, times cos 30 deg."""
     spec = sheet(range=Noise(stddev=0.05))
-    arrays = pings(spec, Flying(velocity=(1.0, 0.0, 0.0)), bed(), MANY).arrays
+    arrays = measure_pings(spec, Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), MANY).arrays
     check_spread(arrays["beam_range"] - 20.0 / math.cos(math.radians(30.0)), 0.0025 * np.eye(4))
     off = (arrays["altitude"] - 20.0) / (0.025 * math.cos(math.radians(30.0)))
     check_sum(float(off @ off), MANY, 0.1 * FALSE_ALARM)  # of a plane through four points that lie crosswise, to 1e-5
     assert np.allclose(arrays["velocity"], [1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    coarse = pings(replace(spec, range=Noise(precision=0.5)), Flying(), bed()).arrays
+    coarse = measure_pings(replace(spec, range=Noise(precision=0.5)), Flying(), make_bed()).arrays
     assert coarse["beam_range"][0] == pytest.approx(np.full(4, 23.0), abs=1e-12)
 
 
@@ -242,7 +242,7 @@ def test_noise_and_resolution_of_ranges() -> None:
 
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
-def test_the_long_term_error_differs_by_serial_number() -> None:
+def test_long_term_error_differs_by_serial_number() -> None:
     """e = s v + o of variance scale^2 v v^T + offset^2 I, of bottom and water each by itself; constant in a run."""
     spec = sheet(
         bottom=DopplerTrack(long_term_scale=0.004, long_term_offset=0.002),
@@ -253,7 +253,7 @@ def test_the_long_term_error_differs_by_serial_number() -> None:
     motion = Flying(velocity=(1.5, 0.5, 0.2))
     model = Model("robot", (Link("robot::hull"),), "robot::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "robot", "robot::hull", RATE)
-    reading = ns.simulate(World("w", (model,), (eye,), environment=bed()), 0.2, runs=500, seed=3)["dvl"]
+    reading = ns.simulate(World("w", (model,), (eye,), environment=make_bed()), 0.2, runs=500, seed=3)["dvl"]
     v = np.array(motion.velocity)
     errors = np.concatenate([reading["velocity"] - v, reading["water_velocity"] - v], axis=-1)
     assert np.allclose(errors[:, 1], errors[:, 0], rtol=0.0, atol=1e-12)
@@ -268,14 +268,14 @@ def test_the_long_term_error_differs_by_serial_number() -> None:
 def test_misalignment_rotates_the_velocity() -> None:
     """A yaw error of 1 degree: 1.745 % across the track, by the sine; other tracks and rotations by the matrix."""
     yaw = math.radians(1.0)
-    arrays = pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), bed()).arrays
+    arrays = measure_pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), make_bed()).arrays
     assert arrays["velocity"][0] == pytest.approx([2.0 * math.cos(yaw), 2.0 * math.sin(yaw), 0.0], abs=1e-12)
     assert arrays["velocity"][0, 1] / 2.0 == pytest.approx(0.0174524, rel=1e-5, abs=0.0)
     vector, v = (0.02, -0.05, 0.03), (1.0, -2.0, 0.5)
-    arrays = pings(sheet(misalignment=vector), Flying(velocity=v), bed(), 3).arrays
+    arrays = measure_pings(sheet(misalignment=vector), Flying(velocity=v), make_bed(), 3).arrays
     assert arrays["velocity"][2] == pytest.approx(rotate(from_rotation_vector(vector), v), rel=1e-12, abs=0.0)
     belt = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), Flying((0.0, 0.0, 0.0), v))
-    carried = pings(sheet(misalignment=vector), Flying(velocity=v), Environment(scene=Scene((belt,)))).arrays
+    carried = measure_pings(sheet(misalignment=vector), Flying(velocity=v), Environment(scene=Scene((belt,)))).arrays
     assert carried["velocity"][0] == pytest.approx(np.zeros(3), abs=1e-12)  # it stands still over what it tracks
 
 
@@ -288,7 +288,7 @@ def test_misalignment_differs_by_serial_number() -> None:
         source, one = Draws(spec.processes(), 4, (serial, "dvl")), Ticks(np.zeros(1, dtype=np.int64), RATE)
         state = spec.init(source.initial)
         if serial == 0:
-            ideal = spec.ideal(Flying(velocity=(1.0, 0.0, 0.0)), bed(), one)
+            ideal = spec.ideal(Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), one)
         turned.append(spec.measure(state, one, ideal, source.take(1))[1].arrays["velocity"][0])
     errors = np.array(turned) - [1.0, 0.0, 0.0]
     check_spread(errors[:, 1:], 1e-10 * np.eye(2))
@@ -297,7 +297,7 @@ def test_misalignment_differs_by_serial_number() -> None:
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 @pytest.mark.parametrize("pitch", [0.0, 0.3])
-def test_the_speed_of_sound_that_is_assumed(pitch: float) -> None:
+def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
     """Pistons scale all axes by c0 / c; a phased array what is along its axis alone; ranges scale with both.
 
     The array's beams are at asin(c / c0 sin 30) where it takes them to be at 30 degrees: cos' / cos more, ranges less.
@@ -313,7 +313,7 @@ def test_the_speed_of_sound_that_is_assumed(pitch: float) -> None:
         (replace(assumed, transducer=Transducer.PHASED_ARRAY), [1.0, 1.0, scale * bent]),
         (replace(assumed, sound=Sound()), [1.0, 1.0, 1.0]),
     ):
-        arrays = pings(made, motion, bed(water=water)).arrays
+        arrays = measure_pings(made, motion, make_bed(water=water)).arrays
         assert arrays["velocity"][0] == pytest.approx(own * factors, rel=1e-12, abs=1e-15)
         told = scale if made.sound.speed else 1.0
         assert arrays["sound_speed"][0] == (1500.0 if made.sound.speed else 1450.0)
@@ -326,34 +326,36 @@ def test_the_speed_of_sound_that_is_assumed(pitch: float) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_error_velocity() -> None:
+def test_error_velocity_is_the_scaled_beam_disagreement() -> None:
     """d (b0 + b2 - b1 - b3) of opposite pairs, d = 1 / (2 sqrt 2 sin angle): as rough as a horizontal velocity."""
     d = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(25.0)))
-    arrays = pings(sheet(25.0, bottom=RED), Flying(velocity=(1.0, 0.5, 0.0)), bed(), MANY).arrays
+    arrays = measure_pings(sheet(25.0, bottom=RED), Flying(velocity=(1.0, 0.5, 0.0)), make_bed(), MANY).arrays
     beams = arrays["beam_velocity"]
     pairs = np.abs(beams[:, 0] + beams[:, 2] - beams[:, 1] - beams[:, 3])
     assert np.allclose(np.abs(arrays["error_velocity"]), d * pairs, rtol=1e-9, atol=1e-14)
     horizontal = 1e-4 * 0.5 / math.sin(math.radians(25.0)) ** 2
     check_sum(float((arrays["error_velocity"] ** 2).sum()) / horizontal, MANY)
-    three = pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED), Flying(), bed(), 10).arrays
+    three = measure_pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED), Flying(), make_bed(), 10).arrays
     assert np.isnan(three["error_velocity"]).all()
 
 
 @pytest.mark.requirement("GAP-9")
-def test_screening_by_the_error_velocity() -> None:
+def test_error_velocity_screening_rejects_pings() -> None:
     """Of deviation sqrt(2) sigma, a share 2 Q(limit / deviation) is rejected; three beams cannot be screened."""
     limit, deviation = 0.02, math.sqrt(2.0) * 0.01
-    told = pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), bed(), MANY)
-    assert told.valid is not None
-    check_share(float((~told.valid).sum()), MANY, 2.0 * norm.sf(limit / deviation))
-    assert np.nanmax(np.abs(told.arrays["error_velocity"])) <= limit
+    reading = measure_pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), make_bed(), MANY)
+    assert reading.valid is not None
+    check_share(float((~reading.valid).sum()), MANY, 2.0 * norm.sf(limit / deviation))
+    assert np.nanmax(np.abs(reading.arrays["error_velocity"])) <= limit
     for name in ("velocity", "velocity_covariance", "course", "speed", "error_velocity"):
-        missing = np.isnan(told.arrays[name]).reshape(MANY, -1)
-        assert np.array_equal(missing.any(axis=1), ~told.valid)
-        assert np.array_equal(missing.all(axis=1), ~told.valid)
-    assert np.array_equal(told.arrays["velocity_mode"] == 1.0, told.valid)
-    assert np.isfinite(told.arrays["beam_velocity"]).all()
-    alone = pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), Flying(), bed(), 100)
+        missing = np.isnan(reading.arrays[name]).reshape(MANY, -1)
+        assert np.array_equal(missing.any(axis=1), ~reading.valid)
+        assert np.array_equal(missing.all(axis=1), ~reading.valid)
+    assert np.array_equal(reading.arrays["velocity_mode"] == 1.0, reading.valid)
+    assert np.isfinite(reading.arrays["beam_velocity"]).all()
+    alone = measure_pings(
+        sheet(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), Flying(), make_bed(), 100
+    )
     assert alone.valid is not None
     assert alone.valid.all()
 
@@ -361,87 +363,87 @@ def test_screening_by_the_error_velocity() -> None:
 # bad beams
 
 
-def cliff() -> Environment:
+def make_cliff() -> Environment:
     """Return a plateau that ends 5 m ahead of the origin, and nothing beyond."""
     return Environment(scene=Scene((Body("plateau", Box((100.0, 100.0, 10.0)), Pose((-45.0, 0.0, -5.0))),)))
 
 
-def lost_on(normal: AnyArray, height: float, axes: AnyArray) -> tuple[AnyArray, AnyArray]:
+def compute_plane_hits(normal: AnyArray, height: float, axes: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return slant ranges and cosines of incidence over a plane, `height` (m) above it along z."""
     cosine = -axes @ normal
     return height * normal[2] / cosine, cosine
 
 
 SLOPED = np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
-SLANTS, COSINES = lost_on(SLOPED, 20.0, axes_of(30.0, PLUS))
+SLANTS, COSINES = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, PLUS))
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4", "DVW-7", "GAP-5")
 @pytest.mark.parametrize(
     ("around", "limits", "lost"),
     [
-        (cliff(), {}, 0),
-        (bed(0.3), {"minimum_range": float(SLANTS[0]) + 1e-6}, 0),
-        (bed(0.3), {"maximum_range": float(SLANTS[2]) - 1e-6}, 2),
-        (bed(0.3), {"min_incidence_cosine": float(COSINES[2]) + 1e-9}, 2),
+        (make_cliff(), {}, 0),
+        (make_bed(0.3), {"minimum_range": float(SLANTS[0]) + 1e-6}, 0),
+        (make_bed(0.3), {"maximum_range": float(SLANTS[2]) - 1e-6}, 2),
+        (make_bed(0.3), {"min_incidence_cosine": float(COSINES[2]) + 1e-9}, 2),
     ],
     ids=["cliff", "minimum", "maximum", "incidence"],
 )
-def test_three_beams_suffice(around: Environment, limits: dict[str, float], lost: int) -> None:
+def test_three_beams_give_a_solution(around: Environment, limits: dict[str, float], lost: int) -> None:
     """One beam has no bottom: the other three give the velocity, their covariance, and the height over their plane."""
     v, axes = (0.8, -0.3, 0.1), np.delete(axes_of(30.0, PLUS), lost, axis=0)
     spec = sheet(30.0, PLUS, bottom=RED, **limits)
-    clean = pings(spec.without_errors(), Flying(velocity=v), around).arrays
+    clean = measure_pings(spec.without_errors(), Flying(velocity=v), around).arrays
     assert clean["velocity"][0] == pytest.approx(v, rel=1e-12, abs=0.0)
     assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
-    told = pings(spec, Flying(), around, MANY).arrays
+    reading = measure_pings(spec, Flying(), around, MANY).arrays
     good = [k != lost for k in range(4)]
-    assert np.all(told["beam_valid"] == np.array(good, dtype=float))
-    assert np.all(told["num_good_beams"] == 3.0)
+    assert np.all(reading["beam_valid"] == np.array(good, dtype=float))
+    assert np.all(reading["num_good_beams"] == 3.0)
     for name in ("beam_range", "beam_velocity", "beam_deviation"):
-        assert np.array_equal(np.isfinite(told[name]), np.tile(good, (MANY, 1)))
-    assert np.isnan(told["error_velocity"]).all()
+        assert np.array_equal(np.isfinite(reading[name]), np.tile(good, (MANY, 1)))
+    assert np.isnan(reading["error_velocity"]).all()
     covariance = 1e-4 * np.linalg.inv(axes.T @ axes)
-    assert told["velocity_covariance"][5] == pytest.approx(covariance, abs=1e-16)
+    assert reading["velocity_covariance"][5] == pytest.approx(covariance, abs=1e-16)
     deviations = np.sqrt(np.diag(covariance)) / 0.01
     order = [math.sqrt(6.0), math.sqrt(2.0), math.sqrt(2.0 / 3.0)]  # Teledyne RDI's 3-beam multipliers at 30 degrees
     assert deviations == pytest.approx(order, rel=1e-12, abs=0.0)
-    check_spread(told["velocity"], covariance)
+    check_spread(reading["velocity"], covariance)
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
-def test_two_beams_are_no_solution() -> None:
+def test_two_beams_give_no_solution() -> None:
     """Four beams in an X over a slope: the two downhill are out of range."""
-    slants, _ = lost_on(SLOPED, 20.0, axes_of(30.0, CROSSED))
-    told = pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), bed(0.3), 5)
-    assert told.arrays["beam_valid"].tolist() == [(slants < slants.mean()).astype(float).tolist()] * 5
-    assert np.all(told.arrays["num_good_beams"] == 2.0)
-    assert np.all(told.arrays["velocity_mode"] == 0.0)
+    slants, _ = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, CROSSED))
+    reading = measure_pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), make_bed(0.3), 5)
+    assert reading.arrays["beam_valid"].tolist() == [(slants < slants.mean()).astype(float).tolist()] * 5
+    assert np.all(reading.arrays["num_good_beams"] == 2.0)
+    assert np.all(reading.arrays["velocity_mode"] == 0.0)
     for name in ("velocity", "velocity_covariance", "altitude", "course", "speed", "error_velocity"):
-        assert np.isnan(told.arrays[name]).all()
-    assert told.valid is not None
-    assert not told.valid.any()
-    assert told.emitted is not None
-    assert told.emitted.all()
+        assert np.isnan(reading.arrays[name]).all()
+    assert reading.valid is not None
+    assert not reading.valid.any()
+    assert reading.emitted is not None
+    assert reading.emitted.all()
 
 
 @pytest.mark.requirement("GAP-9", "GAP-2")
-def test_shares_of_dropouts_and_of_faint_echoes() -> None:
+def test_share_of_dropouts_and_weak_echoes() -> None:
     """Beams drop out by themselves: a velocity in a share 4 q^3 p + q^4 of the pings; locks by the logistic law."""
     p = 0.2
-    told = pings(sheet(dropout_probability=p), Flying(), bed(), MANY)
-    check_share(float(told.arrays["beam_valid"].sum()), 4 * MANY, 1.0 - p)
-    assert told.valid is not None
-    check_share(float(told.valid.sum()), MANY, 4.0 * (1.0 - p) ** 3 * p + (1.0 - p) ** 4)
+    reading = measure_pings(sheet(dropout_probability=p), Flying(), make_bed(), MANY)
+    check_share(float(reading.arrays["beam_valid"].sum()), 4 * MANY, 1.0 - p)
+    assert reading.valid is not None
+    check_share(float(reading.valid.sum()), MANY, 4.0 * (1.0 - p) ** 3 * p + (1.0 - p) ** 4)
     for i in range(4):
         for j in range(i):
-            both = told.arrays["beam_valid"][:, i] * told.arrays["beam_valid"][:, j]
+            both = reading.arrays["beam_valid"][:, i] * reading.arrays["beam_valid"][:, j]
             check_share(float(both.sum()), MANY, (1.0 - p) ** 2)
     faint = EchoStrength(60.0, 0.2, threshold=8.0, slope=2.0)
     slant = np.full(4, 20.0 / math.cos(math.radians(30.0)))
-    share = fade(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
+    share = compute_fading(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
     assert 0.1 < share < 0.9
-    valid = pings(sheet(strength=faint), Flying(), bed(), MANY).arrays["beam_valid"]
+    valid = measure_pings(sheet(strength=faint), Flying(), make_bed(), MANY).arrays["beam_valid"]
     for k in range(4):
         check_share(float(valid[:, k].sum()), MANY, float(share))
 
@@ -487,13 +489,13 @@ def test_shares_of_dropouts_and_of_faint_echoes() -> None:
         (lambda: Dvl(sound=Sound(-1.0)), "assumed speed of sound (m/s): -1.0"),
     ],
 )
-def test_impossible_instruments_are_errors(make: Callable[[], Any], message: str) -> None:
+def test_impossible_instruments_are_an_error(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)
 
 
-def test_a_layer_just_within_reach() -> None:
+def test_layer_just_within_range() -> None:
     """20 m along beams at 30 degrees are 17.32 m along the instrument."""
     assert Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.32), water_mode=TrackMode.ALWAYS).layer is not None
 
@@ -508,7 +510,7 @@ def test_a_layer_just_within_reach() -> None:
         ({"beams": None}, "must be of Beams"),
     ],
 )
-def test_fields_of_another_class_are_refused(given: dict[str, Any], problem: str) -> None:
+def test_fields_of_another_class_are_an_error(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError) as caught:
         Dvl(**given)
     assert problem in str(caught.value)

@@ -49,16 +49,16 @@ NORMAL = 5.33
 """Two-sided quantile of the normal at 1e-7: a false-alarm rate below 1e-6 over ten comparisons."""
 
 
-def noisy(stddev: float, **track: float) -> DopplerTrack:
+def make_track(stddev: float, **track: float) -> DopplerTrack:
     return DopplerTrack(Noise(stddev=stddev), **track)
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-9")
-def test_errors_go_onto_ones_own_velocity() -> None:
+def test_apply_adds_errors_to_a_given_velocity() -> None:
     """Four beams at 30 degrees: sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as is stated."""
     given = OWN.copy()
-    reading = Dvl(bottom=noisy(0.01)).apply(TIME, given, seed=7)
+    reading = Dvl(bottom=make_track(0.01)).apply(TIME, given, seed=7)
     assert np.array_equal(given, OWN)
     assert reading.ideal["velocity"] == pytest.approx(OWN, abs=1e-14)
     off = reading["velocity"] - OWN
@@ -69,14 +69,14 @@ def test_errors_go_onto_ones_own_velocity() -> None:
     assert reading.valid.all()
     assert reading.emitted.all()
     assert np.array_equal(reading["time_of_validity"], TIME)
-    again = Dvl(bottom=noisy(0.01)).apply(TIME, OWN, seed=7)
+    again = Dvl(bottom=make_track(0.01)).apply(TIME, OWN, seed=7)
     assert again["velocity"].tobytes() == reading["velocity"].tobytes()
-    other = Dvl(bottom=noisy(0.01)).apply(TIME, OWN, seed=7, name="second")
+    other = Dvl(bottom=make_track(0.01)).apply(TIME, OWN, seed=7, name="second")
     assert other["velocity"].tobytes() != reading["velocity"].tobytes()
 
 
 @pytest.mark.requirement("DOO-1", "GAP-5", "GAP-7")
-def test_ideal_reading_equals_the_world() -> None:
+def test_ideal_reading_equals_that_of_the_world() -> None:
     """A level bed 12 m below an instrument that is turned and moves: the same velocity, ranges, altitude and course."""
     q = pose.from_rpy(0.1, -0.15, 0.7)
     sheet = Dvl(beams=make_janus_beams(math.radians(25.0), [0.3, 2.1, 4.0, 5.5]), propagation=False)
@@ -94,7 +94,7 @@ def test_ideal_reading_equals_the_world() -> None:
 
 
 @pytest.mark.requirement("DOO-1", "GAP-4")
-def test_ranges_decide_which_beams_are_good() -> None:
+def test_ranges_determine_valid_beams() -> None:
     ranges = np.full((6, 4), 20.0)
     ranges[1, 0], ranges[2, :2], ranges[3, 3], ranges[4], ranges[5, 2] = math.nan, math.inf, 60.0, 0.5, 1.0
     sheet = Dvl(minimum_range=1.0, maximum_range=50.0)
@@ -107,9 +107,9 @@ def test_ranges_decide_which_beams_are_good() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-1")
-def test_ones_own_velocity_through_the_water() -> None:
+def test_given_velocity_relative_to_the_water() -> None:
     """Over a bottom 20 m along the beams the layer from 5 to 20 m ends at 80 % of 17.3 m; over 7 m there is none."""
-    sheet = Dvl(water=noisy(0.02), layer=WaterMassLayer(5.0, 20.0), water_mode=TrackMode.ALWAYS)
+    sheet = Dvl(water=make_track(0.02), layer=WaterMassLayer(5.0, 20.0), water_mode=TrackMode.ALWAYS)
     through = OWN + np.array([0.3, -0.2, 0.0])
     ranges = np.full((COUNT, 4), 20.0)
     ranges[::2] = 7.0
@@ -129,7 +129,7 @@ def test_ones_own_velocity_through_the_water() -> None:
 
 
 @pytest.mark.requirement("DOO-1", "GAP-2")
-def test_pings_wait_for_their_echoes() -> None:
+def test_pings_are_output_after_their_echoes() -> None:
     """Echoes from 75 m come back after 0.1 s and are told 20 ms later: every other row of 10 Hz, from the first on."""
     sheet = Dvl(processing_time=0.02)
     reading = sheet.apply(np.arange(9) * 0.1, OWN[:9], beam_range=np.full((9, 4), 75.0), seed=1)
@@ -144,9 +144,9 @@ def test_pings_wait_for_their_echoes() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-2")
-def test_the_rate_is_that_of_the_steps() -> None:
+def test_rate_is_that_of_the_given_times() -> None:
     """Deviations that hold at 16 Hz are half of that at 4 Hz; a density is times the root of the rate."""
-    for track in (noisy(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
+    for track in (make_track(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
         reading = Dvl(bottom=track).apply(TIME, OWN, seed=3)
         off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
         assert float(np.sqrt((off**2).mean())) == pytest.approx(0.01, rel=NORMAL / math.sqrt(8.0 * COUNT), abs=0.0)
@@ -154,10 +154,10 @@ def test_the_rate_is_that_of_the_steps() -> None:
 
 
 @pytest.mark.requirement("DOO-1", "GAP-2")
-def test_an_assumed_speed_of_sound_is_right_and_a_bottom_square_to_the_instrument() -> None:
+def test_apply_assumes_true_sound_speed_and_a_perpendicular_bottom() -> None:
     """A strength is lost to the cosine of the beams' angle: 20 log10 cos 30 of it, and no more."""
     strong = EchoStrength(level=60.0, absorption=0.0, threshold=-60.0)
-    sheet = Dvl(bottom=noisy(0.01), sound=Sound(1400.0), strength=strong)
+    sheet = Dvl(bottom=make_track(0.01), sound=Sound(1400.0), strength=strong)
     reading = sheet.apply(TIME[:50], OWN[:50], seed=3)
     assert np.array_equal(reading["sound_speed"], np.full(50, 1400.0))
     assert reading["beam_range"] == pytest.approx(50.0, rel=1e-12, abs=0.0)
@@ -168,7 +168,7 @@ def test_an_assumed_speed_of_sound_is_right_and_a_bottom_square_to_the_instrumen
 
 
 @pytest.mark.requirement("DOO-1", "GAP-5")
-def test_an_instrument_without_attitude_looks_straight_down() -> None:
+def test_instrument_without_attitude_points_down() -> None:
     frd = Dvl(beams=make_dsros_beams(math.radians(30.0), [0.25 * math.pi * k for k in (1, 3, 5, 7)], pos_z_down=True))
     reading = frd.apply(TIME[:3], np.tile([2.0, 0.0, 0.0], (3, 1)), beam_range=np.full((3, 4), 10.0), seed=1)
     assert reading["altitude"] == pytest.approx(10.0 * math.cos(math.radians(30.0)), rel=1e-12, abs=0.0)
@@ -180,7 +180,7 @@ def test_an_instrument_without_attitude_looks_straight_down() -> None:
     assert make_level_attitude((0.0, 0.0, -1.0)) == (1.0, 0.0, 0.0, 0.0)
 
 
-def test_its_clock_and_its_temperature() -> None:
+def test_apply_accepts_clock_and_temperature() -> None:
     warm, clock = Noise(temperature_coefficient=0.001, reference_temperature=290.0), Clock("one", Noise(mean=0.5))
     kelvin = np.array([290.0, 300.0, 310.0])
     reading = Dvl(bottom=DopplerTrack(warm)).apply(TIME[:3], OWN[:3], temperature=kelvin, seed=1, clock=clock)
@@ -202,7 +202,7 @@ def test_its_clock_and_its_temperature() -> None:
         ({"water_velocity": np.full((3, 3), math.inf)}, r"water_velocity of row 0: .*; must be finite"),
     ],
 )
-def test_wrong_arrays_are_refused(given: dict[str, Any], message: str) -> None:
+def test_invalid_arrays_are_an_error(given: dict[str, Any], message: str) -> None:
     sheet = Dvl(layer=WaterMassLayer(2.0, 5.0), water_mode=TrackMode.ALWAYS)
     own: dict[str, Any] = {"velocity": OWN[:3], **given}
     with pytest.raises(SensorError, match=message):
@@ -210,7 +210,7 @@ def test_wrong_arrays_are_refused(given: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.requirement("GAP-4", "DVW-8")
-def test_the_arrays_state_why_a_velocity_is_invalid() -> None:
+def test_arrays_state_why_a_velocity_is_invalid() -> None:
     """The rows of the table in docs/dvl.md: too few beams, each with its reason, an error velocity, the water track."""
     sheet = Dvl(minimum_range=1.0, maximum_range=80.0, propagation=False)
     ranges = np.full((5, 4), 20.0)
@@ -223,7 +223,7 @@ def test_the_arrays_state_why_a_velocity_is_invalid() -> None:
     assert reading["range_validity"][:, 0].tolist() == [3.0, 0.0, 1.0, 2.0, 0.0]
     assert np.array_equal(np.isnan(reading["velocity"]).all(axis=1), ~reading.valid)
 
-    screened = replace(sheet, bottom=noisy(0.1), error_velocity_limit=1e-9).apply(TIME[:5], OWN[:5], seed=1)
+    screened = replace(sheet, bottom=make_track(0.1), error_velocity_limit=1e-9).apply(TIME[:5], OWN[:5], seed=1)
     assert not screened.valid.any()
     assert screened["num_good_beams"].tolist() == [4.0] * 5
     assert screened["velocity_mode"].tolist() == [0.0] * 5

@@ -36,7 +36,7 @@ def spec(folder: Path, inside: str) -> Dvl:
 
 
 @pytest.mark.requirement("IMU-3", "GAP-2")
-def test_there_are_dvls_of_several_makers_and_kinds() -> None:
+def test_catalogue_has_dvls_of_several_makers_and_types() -> None:
     found = [catalogue.load_part(name) for name in PARTS]
     assert len({part.manufacturer for part in found}) >= 4
     assert {part.transducer for part in found} >= {"piston", "phased_array"}
@@ -44,7 +44,7 @@ def test_there_are_dvls_of_several_makers_and_kinds() -> None:
 
 
 @pytest.mark.requirement("IMU-3", "GAP-2")
-def test_a_part_is_a_sheet() -> None:
+def test_part_gives_a_spec() -> None:
     """Workhorse 600: 30 degrees, 4 degrees wide, 0.7 to 90 m, 5 and 7.5 mm/s of a beam."""
     sheet = Dvl.from_part("WHN600")
     assert (sheet.minimum_range, sheet.maximum_range, sheet.transducer) == (0.7, 90.0, Transducer.PISTON)
@@ -76,7 +76,7 @@ def test_missing_part_values_have_defaults() -> None:
     assert (pathfinder.minimum_range, pathfinder.maximum_range) == (plain.minimum_range, plain.maximum_range)
 
 
-def test_a_part_of_another_kind_is_refused() -> None:
+def test_part_of_another_sensor_type_is_an_error() -> None:
     with pytest.raises(SensorError, match="channel of part bar30: bottom_track; it is of type depth"):
         Dvl.from_part("bar30")
     with pytest.raises(SensorError, match="channel of part whn600: angular_velocity; it is of type dvl and has beam"):
@@ -85,7 +85,7 @@ def test_a_part_of_another_kind_is_refused() -> None:
 
 @pytest.mark.requirement("IMU-3", "DOO-1")
 @pytest.mark.parametrize("name", PARTS)
-def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
+def test_world_file_names_a_part(tmp_path: Path, name: str) -> None:
     """The file gives the deviation of a ping if the part has no source for it."""
     part = f"<navsense:part>{name}</navsense:part>"
     if "bottom_track.noise_rms" not in catalogue.load_part(name).missing_values:
@@ -95,7 +95,7 @@ def test_a_world_names_a_part(tmp_path: Path, name: str) -> None:
     assert spec(tmp_path, part + noise) == Dvl.from_part(name, stddev=0.01)
 
 
-def test_a_world_names_the_missing_deviation_by_the_class_of_the_error(
+def test_missing_deviation_of_a_part_is_detected_by_error_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kind, message in ((MissingDeviationError, "requires the standard deviation"), (SensorError, "is not a part")):
@@ -109,7 +109,7 @@ def test_a_world_names_the_missing_deviation_by_the_class_of_the_error(
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
+def test_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
     """Its covariance would be 0, infinite weight in a filter. The caller's deviation replaces that of the part."""
     refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.load_part(name).missing_values]
     assert refused == ["a50"]
@@ -128,12 +128,12 @@ def test_a_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> N
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
+def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     """In the data sheet and in the description of a world, each value that a DVL requires is set or listed."""
     figures, sheet = catalogue.load_part(name).entries, Dvl.from_part(name, stddev=0.01)
-    given = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
-    if "beam.altitude" in given:
-        given.add("beam.range")
+    declared_figures = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
+    if "beam.altitude" in declared_figures:
+        declared_figures.add("beam.range")
     wanted = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
     track = ("noise_rms", "long_term_scale", "long_term_offset", "maximum_velocity")
     wanted |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
@@ -142,7 +142,7 @@ def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
         "growth of the noise with speed",
         "strength of the echo",
     }
-    assert listed == wanted - given
+    assert listed == wanted - declared_figures
     assert set(sheet.missing_values) == set(catalogue.load_part(name).missing_values) - {"bottom_track.noise_rms"}
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
     spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")
@@ -155,7 +155,7 @@ def test_a_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
-def test_the_maximum_velocity_of_a_part_acts() -> None:
+def test_maximum_velocity_of_a_part_limits_the_output() -> None:
     """Above 3.75 m/s, in any direction, the A50 has no echo and no velocity, instead of a wrong one."""
     time, sheet = np.arange(6.0), Dvl.from_part("a50", stddev=0.01)
     velocity = np.array([[3.7, 0, 0], [3.8, 0, 0], [-3.0, 2.5, 0], [2.6, 2.6, 0], [1.0, 0, 3.7], [0.0, -3.7, 0]])
@@ -192,7 +192,7 @@ def test_file_values_override_the_part(tmp_path: Path) -> None:
     assert found.layer == WaterMassLayer(2.0, 5.0)
 
 
-def test_a_part_that_does_not_go_with_the_file_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_part_that_contradicts_the_file_is_an_error_with_line(tmp_path: Path) -> None:
     """The A50's layer ends at 4.5 m along the axis, beyond what beams of 3 m reach; the file's range is shorter."""
     noise = '<bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track>'
     with pytest.raises(SdfError, match=r"w.sdf:4 .*a50; does not fit the other values of the sensor: far boundary"):
@@ -209,7 +209,7 @@ FILES = {
 
 @pytest.mark.requirement("IMU-3")
 @pytest.mark.parametrize("name", FILES)
-def test_figures_are_those_of_the_files_that_are_cited(shared_data: Path, name: str) -> None:
+def test_values_equal_the_cited_files(shared_data: Path, name: str) -> None:
     """DAVE's SDF models repeat the figures of its xacros, element by element."""
     text = (shared_data / "dave" / FILES[name]).read_text(encoding="utf-8")
     figures = catalogue.load_part(name).entries

@@ -45,14 +45,14 @@ class Drifting:
         return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
 
 
-def read(spec: Dvl, motion: Drifting, around: Environment, mounting: Pose = Pose()) -> Reading:
+def read_dvl(spec: Dvl, motion: Drifting, around: Environment, mounting: Pose = Pose()) -> Reading:
     """Return the reading of a DVL that is mounted on the link which goes so."""
     model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "auv", "auv::hull", 10.0, mounting)
     return ns.simulate(World("w", (model,), (eye,), environment=around), 0.3, seed=4)["dvl"]
 
 
-def bed(slope: float = 0.0, **more: Any) -> Environment:
+def make_bed(slope: float = 0.0, **more: Any) -> Environment:
     """Return a bottom through the origin that rises by `slope` towards x."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(**{"scene": Scene((Body("bed", Plane(), pose),)), **more})
@@ -71,14 +71,14 @@ def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: 
     arm = rotate(turned, mounting.position)
     x, z = place[0] + arm[0], place[2] + arm[2]
     spec = Dvl(FRD if mounting.rotation == OVER else FLU, maximum_range=1e4, propagation=False)
-    reading = read(spec, Drifting(place, turned, (0.5, 0.2, 0.0)), bed(slope), mounting)
+    reading = read_dvl(spec, Drifting(place, turned, (0.5, 0.2, 0.0)), make_bed(slope), mounting)
     assert reading["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
     assert reading.ideal["altitude"] == pytest.approx(np.full(3, z - slope * x), rel=1e-11, abs=0.0)
     assert reading["beam_valid"].all()
 
 
 @pytest.mark.requirement("GAP-5", "GAP-6")
-def test_altitude_of_beams_of_different_angles_and_places() -> None:
+def test_altitude_of_beams_with_different_angles_and_positions() -> None:
     """Five beams, each with an angle and a transducer of its own: still the distance of the sensor's origin."""
     angles, places = (15.0, 20.0, 25.0, 30.0, 35.0), [(0.2 * i, -0.1 * i, 0.05 * i) for i in range(5)]
     single = [
@@ -87,16 +87,18 @@ def test_altitude_of_beams_of_different_angles_and_places() -> None:
     ]
     beams = Beams(tuple(replace(one.beams[0], position=at) for one, at in zip(single, places, strict=True)))
     turned = from_rpy(0.1, -0.2, 0.7)
-    reading = read(Dvl(beams, propagation=False), Drifting((2.0, 1.0, 15.0), turned, (1.0, 0.0, 0.0)), bed(0.3))
+    reading = read_dvl(
+        Dvl(beams, propagation=False), Drifting((2.0, 1.0, 15.0), turned, (1.0, 0.0, 0.0)), make_bed(0.3)
+    )
     assert reading["altitude"][0] == pytest.approx(15.0 - 0.6, rel=1e-11, abs=0.0)
     assert len(set(reading["beam_range"][0].tolist())) == 5
 
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("height", [0.4, 100.0])
-def test_out_of_range_is_no_altitude(height: float) -> None:
+def test_altitude_out_of_range_is_invalid(height: float) -> None:
     spec = Dvl(minimum_range=0.5, maximum_range=90.0, propagation=False)
-    reading = read(spec, Drifting((0.0, 0.0, height), (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), bed())
+    reading = read_dvl(spec, Drifting((0.0, 0.0, height), (1.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), make_bed())
     assert np.isnan(reading["altitude"]).all()
     assert np.isnan(reading["beam_range"]).all()
     assert not reading.valid.any()
@@ -119,15 +121,15 @@ def test_out_of_range_is_no_altitude(height: float) -> None:
     ],
     ids=["flu", "turned", "flu-told-in-frd", "frd", "frd-told-in-flu"],
 )
-def test_forward_is_the_course_that_the_compass_shows(
+def test_forward_motion_has_the_compass_course(
     compass: float, heading: float, beams: Beams, mounting: Quaternion, reference: Quaternion
 ) -> None:
     """A pitched vehicle whose bow points to `compass` (deg) goes ahead at 2 m/s and rises: in any frame, any world."""
     yaw = math.radians(90.0 - compass - heading)
     velocity = (2.0 * math.cos(yaw), 2.0 * math.sin(yaw), 0.3)
-    around = bed(origin=Origin(0.5, 0.2, 0.0, math.radians(heading)))
+    around = make_bed(origin=Origin(0.5, 0.2, 0.0, math.radians(heading)))
     spec = Dvl(beams, propagation=False, reference=reference)
-    reading = read(
+    reading = read_dvl(
         spec, Drifting((0.0, 0.0, 20.0), from_rpy(0.0, -0.1, yaw), velocity), around, Pose((0.0, 0.0, 0.0), mounting)
     )
     for course in (*reading["course"].tolist(), *reading.ideal["course"].tolist()):
@@ -142,13 +144,13 @@ def test_forward_is_the_course_that_the_compass_shows(
 
 
 @pytest.mark.requirement("GAP-7")
-def test_course_and_speed_sideways_and_at_rest() -> None:
+def test_course_and_speed_of_leeway_and_at_rest() -> None:
     """Leeway to the right of a bow that points north is a course of east; at rest the speed is 0."""
     north = from_rpy(0.0, 0.0, math.pi / 2.0)
-    reading = read(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.7, 0.0, 0.0)), bed())
+    reading = read_dvl(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.7, 0.0, 0.0)), make_bed())
     assert reading["velocity"][0] == pytest.approx([0.0, -0.7, 0.0], abs=1e-12)
     assert reading["course"][0] == pytest.approx(math.pi / 2.0, abs=1e-12)
-    still = read(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.0, 0.0, 0.0)), bed())
+    still = read_dvl(Dvl(propagation=False), Drifting((0.0, 0.0, 9.0), north, (0.0, 0.0, 0.0)), make_bed())
     assert still["speed"].tolist() == [0.0] * 3
     assert still["course"].tolist() == [0.0] * 3
 
@@ -170,8 +172,8 @@ def test_velocity_and_covariance_in_another_frame() -> None:
         strength=EchoStrength(60.0, 0.3, threshold=-200.0),
     )
     motion = Drifting((0.0, 0.0, 20.0), from_rpy(0.1, 0.2, 0.3), (1.0, -0.5, 0.2))
-    around = bed(0.5, water=Water(surface=100.0), current=UniformField((0.2, 0.1, 0.0)))
-    own, told = read(plain, motion, around), read(replace(plain, reference=turn), motion, around)
+    around = make_bed(0.5, water=Water(surface=100.0), current=UniformField((0.2, 0.1, 0.0)))
+    own, told = read_dvl(plain, motion, around), read_dvl(replace(plain, reference=turn), motion, around)
     assert abs(own["velocity_covariance"][0, 0, 1]) > 1e-6
     for name in ("velocity", "water_velocity"):
         assert np.allclose(told[name], own[name] @ matrix.T, rtol=1e-12, atol=1e-15)

@@ -59,7 +59,7 @@ class Flying:
         return MotionBlock(position, rotation, *moving)
 
 
-def bed(slope: float = 0.0) -> Environment:
+def make_bed(slope: float = 0.0) -> Environment:
     """Return a bottom through the origin, in water where sound goes 1500 m/s."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=SEA)
@@ -69,12 +69,14 @@ def sheet(**more: Any) -> Dvl:
     return Dvl(**{"beams": make_janus_beams(math.radians(30.0), [math.radians(a) for a in PLUS]), **more})
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int, rate: float) -> tuple[FloatArray, Measurement]:
+def measure_pings(
+    spec: Dvl, motion: Any, around: Environment, count: int, rate: float
+) -> tuple[FloatArray, Measurement]:
     """Return the ticks' instants, and what is told at them."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return ticks.time, told
+    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return ticks.time, measured
 
 
 def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
@@ -89,30 +91,30 @@ def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
 @pytest.mark.requirement("GAP-2", "GAP-9")
 @pytest.mark.parametrize("height", [3.0, 20.0, 47.0, 80.0])
 @pytest.mark.parametrize("processing", [0.0, 0.013])
-def test_the_rate_of_pings_falls_with_altitude(height: float, processing: float) -> None:
+def test_ping_rate_decreases_with_altitude(height: float, processing: float) -> None:
     """A ping each 2 r / c + processing, at the next tick of 100 Hz."""
     spec = sheet(maximum_range=150.0, processing_time=processing)
-    time, told = pings(spec, Flying((0.0, 0.0, height)), bed(), 400, 100.0)
+    time, reading = measure_pings(spec, Flying((0.0, 0.0, height)), make_bed(), 400, 100.0)
     awaited = 2.0 * height * SLANT / 1500.0 + processing
-    assert told.emitted is not None
-    assert told.valid is not None
-    assert told.emitted.tolist() == told_at(time, lambda _: awaited)
-    steps = np.diff(np.flatnonzero(told.emitted))
+    assert reading.emitted is not None
+    assert reading.valid is not None
+    assert reading.emitted.tolist() == told_at(time, lambda _: awaited)
+    steps = np.diff(np.flatnonzero(reading.emitted))
     assert set(steps.tolist()) == {math.ceil(awaited * 100.0)}
-    assert np.array_equal(told.valid, told.emitted)
-    for name, values in told.arrays.items():
-        rows = values.reshape(400, -1)[~told.emitted]
+    assert np.array_equal(reading.valid, reading.emitted)
+    for name, values in reading.arrays.items():
+        rows = values.reshape(400, -1)[~reading.emitted]
         assert name == "sound_speed" or np.isnan(rows).all()
     about = time - processing - height * SLANT / 1500.0
-    assert told.arrays["time_of_validity"][told.emitted] == pytest.approx(about[told.emitted], abs=1e-12)
+    assert reading.arrays["time_of_validity"][reading.emitted] == pytest.approx(about[reading.emitted], abs=1e-12)
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_rates_on_a_climb_from_a_slope() -> None:
+def test_ping_rate_during_a_climb_from_a_slope() -> None:
     """Ranges are those when all is back, a processing time before the tick: the farthest waits, the mean is told of."""
     spec, normal = sheet(maximum_range=400.0, processing_time=0.02), np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
     motion = Flying((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
-    time, told = pings(spec, motion, bed(0.3), 800, 50.0)
+    time, reading = measure_pings(spec, motion, make_bed(0.3), 800, 50.0)
     tilt, around = math.radians(30.0), np.radians(PLUS)
     axes = np.column_stack(
         [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
@@ -124,28 +126,28 @@ def test_rates_on_a_climb_from_a_slope() -> None:
     def awaited(t: float) -> float:
         return 2.0 * float(ranges(max(t - 0.02, 0.0)).max()) / 1500.0 + 0.02
 
-    assert told.emitted is not None
-    assert told.emitted.tolist() == told_at(time, awaited)
-    assert 5 < told.emitted.sum() < 700
-    for k in np.flatnonzero(told.emitted).tolist():
+    assert reading.emitted is not None
+    assert reading.emitted.tolist() == told_at(time, awaited)
+    assert 5 < reading.emitted.sum() < 700
+    for k in np.flatnonzero(reading.emitted).tolist():
         heard = ranges(time[k] - 0.02)
         about = time[k] - 0.02 - (2.0 * heard.max() - heard.mean()) / 1500.0
-        assert told.arrays["time_of_validity"][k] == pytest.approx(about, abs=1e-12)
-        assert told.arrays["beam_range"][k] == pytest.approx(ranges(about), rel=1e-12, abs=0.0)
+        assert reading.arrays["time_of_validity"][k] == pytest.approx(about, abs=1e-12)
+        assert reading.arrays["beam_range"][k] == pytest.approx(ranges(about), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-9")
-def test_without_bottom_the_longest_echo_is_awaited() -> None:
+def test_ping_without_bottom_waits_for_the_longest_echo() -> None:
     spec, nothing = sheet(maximum_range=75.0), Environment(water=SEA)
-    time, told = pings(spec, Flying(), nothing, 100, 40.0)
-    assert told.emitted is not None
-    assert told.emitted.tolist() == told_at(time, lambda _: 0.1)
-    assert told.valid is not None
-    assert not told.valid.any()
-    assert np.all(told.arrays["velocity_mode"][told.emitted] == 0.0)
-    assert np.all(told.arrays["num_good_beams"][told.emitted] == 0.0)
-    assert np.isnan(told.arrays["velocity"]).all()
-    assert told.arrays["time_of_validity"][told.emitted] == pytest.approx(time[told.emitted] - 0.05, abs=1e-12)
+    time, reading = measure_pings(spec, Flying(), nothing, 100, 40.0)
+    assert reading.emitted is not None
+    assert reading.emitted.tolist() == told_at(time, lambda _: 0.1)
+    assert reading.valid is not None
+    assert not reading.valid.any()
+    assert np.all(reading.arrays["velocity_mode"][reading.emitted] == 0.0)
+    assert np.all(reading.arrays["num_good_beams"][reading.emitted] == 0.0)
+    assert np.isnan(reading.arrays["velocity"]).all()
+    assert reading.arrays["time_of_validity"][reading.emitted] == pytest.approx(time[reading.emitted] - 0.05, abs=1e-12)
 
 
 STILL = {"bottom_mode": TrackMode.NEVER, "water_mode": TrackMode.ALWAYS, "layer": WaterMassLayer(5.0, 25.0)}
@@ -163,55 +165,55 @@ def test_water_time_of_validity_is_in_the_layer(more: dict[str, Any], waits: flo
     """No bottom: out goes the ping 2 r / c before, and 15 m down, in the middle of the layer, is where it is about."""
     spec, nothing = sheet(maximum_range=400.0, **more), Environment(water=SEA)
     motion = Flying((0.0, 0.0, 60.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
-    time, told = pings(spec, motion, nothing, 100, 40.0)
-    assert told.emitted is not None
-    assert told.emitted.tolist() == told_at(time, lambda _: 2.0 * waits / 1500.0)
-    rows = np.flatnonzero(told.emitted)
+    time, reading = measure_pings(spec, motion, nothing, 100, 40.0)
+    assert reading.emitted is not None
+    assert reading.emitted.tolist() == told_at(time, lambda _: 2.0 * waits / 1500.0)
+    rows = np.flatnonzero(reading.emitted)
     assert rows.size > 3
     about = time[rows] - 2.0 * waits / 1500.0 + 15.0 * SLANT / 1500.0
-    assert told.arrays["time_of_validity"][rows] == pytest.approx(about, abs=1e-12)
-    assert told.arrays["water_time_of_validity"][rows] == pytest.approx(about, abs=1e-12)
-    assert np.all(told.arrays["velocity_mode"][rows] == mode)
-    assert told.arrays["velocity"][rows] == pytest.approx(motion.at(about).velocity_w, abs=1e-9)
-    assert np.all(told.arrays["water_far"][rows] == 25.0)
+    assert reading.arrays["time_of_validity"][rows] == pytest.approx(about, abs=1e-12)
+    assert reading.arrays["water_time_of_validity"][rows] == pytest.approx(about, abs=1e-12)
+    assert np.all(reading.arrays["velocity_mode"][rows] == mode)
+    assert reading.arrays["velocity"][rows] == pytest.approx(motion.at(about).velocity_w, abs=1e-9)
+    assert np.all(reading.arrays["water_far"][rows] == 25.0)
 
 
 @pytest.mark.requirement("GAP-1", "GAP-9")
-def test_both_echoes_of_a_ping_have_each_its_instant() -> None:
+def test_both_echoes_of_a_ping_have_separate_times() -> None:
     """Bed 20 m down, layer to 16 m by the 80 % rule: 20 / cos and 10.5 / cos of sound after the ping went out."""
     spec = sheet(**STILL | {"bottom_mode": TrackMode.ALWAYS})
     motion = Flying((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
-    time, told = pings(spec, motion, bed(), 100, 40.0)
-    assert told.emitted is not None
-    rows = np.flatnonzero(told.emitted)
+    time, reading = measure_pings(spec, motion, make_bed(), 100, 40.0)
+    assert reading.emitted is not None
+    rows = np.flatnonzero(reading.emitted)
     sent = time[rows] - 2.0 * 20.0 * SLANT / 1500.0
     for names, depth in (
         (("velocity", "time_of_validity"), 20.0),
         (("water_velocity", "water_time_of_validity"), 10.5),
     ):
         about = sent + depth * SLANT / 1500.0
-        assert told.arrays[names[1]][rows] == pytest.approx(about, abs=1e-12)
-        assert told.arrays[names[0]][rows] == pytest.approx(motion.at(about).velocity_w, abs=1e-9)
-    assert told.arrays["water_far"][rows] == pytest.approx(16.0, rel=1e-12, abs=0.0)
+        assert reading.arrays[names[1]][rows] == pytest.approx(about, abs=1e-12)
+        assert reading.arrays[names[0]][rows] == pytest.approx(motion.at(about).velocity_w, abs=1e-9)
+    assert reading.arrays["water_far"][rows] == pytest.approx(16.0, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-2")
-def test_a_beam_that_drops_out_hears_neither_bottom_nor_water() -> None:
+def test_beam_dropout_loses_bottom_and_water() -> None:
     spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, dropout_probability=1.0)
-    _, told = pings(spec, Flying(), bed(), 20, 4.0)
-    assert told.emitted is not None
-    assert np.all(told.arrays["velocity_mode"][told.emitted] == 0.0)
-    assert np.isnan(told.arrays["water_beam_velocity"]).all()
+    _, reading = measure_pings(spec, Flying(), make_bed(), 20, 4.0)
+    assert reading.emitted is not None
+    assert np.all(reading.arrays["velocity_mode"][reading.emitted] == 0.0)
+    assert np.isnan(reading.arrays["water_beam_velocity"]).all()
 
 
 @pytest.mark.requirement("NOI-6", "GAP-1")
-def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
+def test_bottom_loss_fault_keeps_the_water_track() -> None:
     """From 1 to 2 s of a run nothing comes back from the bottom; what is true of it is true."""
     spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, propagation=False)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 1.0, 2.0),))
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", 5.0, topic="/dvl", faults=lost)
-    run = ns.simulate(World("sea", (model,), (mounted,), environment=bed()), 3.0)["auv::base::dvl"]
+    run = ns.simulate(World("sea", (model,), (mounted,), environment=make_bed()), 3.0)["auv::base::dvl"]
     struck = (run.time >= 1.0) & (run.time < 2.0)
     assert np.array_equal(run["velocity_mode"], np.where(struck, 2.0, 1.0))
     assert np.array_equal(np.isnan(run["beam_range"]).all(axis=1), struck)
@@ -221,22 +223,22 @@ def test_a_bottom_lost_on_purpose_leaves_the_water() -> None:
 
 
 @pytest.mark.requirement("GAP-9", "DVW-3")
-def test_the_velocity_is_that_at_the_time_of_validity() -> None:
+def test_velocity_is_that_at_the_time_of_validity() -> None:
     """It accelerates and turns: what is told is of the echo's instant in the sensor's axes of then, to 1 nm/s."""
     motion = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
     spec = sheet(processing_time=0.03)
-    time, told = pings(spec, motion, bed(), 200, 20.0)
-    assert told.emitted is not None
-    emitted = np.flatnonzero(told.emitted).tolist()
+    time, reading = measure_pings(spec, motion, make_bed(), 200, 20.0)
+    assert reading.emitted is not None
+    emitted = np.flatnonzero(reading.emitted).tolist()
     assert len(emitted) > 50
     for k in emitted:
         about = time[k] - 0.03 - 60.0 * SLANT / 1500.0
         w, x, y, z = from_rpy(0.0, 0.0, 0.5 * about)
         true = rotate((w, -x, -y, -z), (0.5 + 0.8 * about, -0.4 * about, 0.0))
-        assert told.arrays["velocity"][k] == pytest.approx(true, abs=1e-9)
+        assert reading.arrays["velocity"][k] == pytest.approx(true, abs=1e-9)
         course = math.atan2(0.5 + 0.8 * about, -0.4 * about)
-        assert told.arrays["course"][k] == pytest.approx(course, abs=1e-9)
-    late = pings(replace(spec, propagation=False), motion, bed(), 200, 20.0)[1]
+        assert reading.arrays["course"][k] == pytest.approx(course, abs=1e-9)
+    late = measure_pings(replace(spec, propagation=False), motion, make_bed(), 200, 20.0)[1]
     assert late.emitted is not None
     assert late.emitted.all()
     assert np.array_equal(late.arrays["time_of_validity"], time)
@@ -246,7 +248,7 @@ def test_the_velocity_is_that_at_the_time_of_validity() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_runs_and_steps_of_pings_that_wait() -> None:
+def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
     """The same through `simulate` and live, step by step: truth is that of the echo, ticks without a ping say so."""
     motion, spec = (
         Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
@@ -254,19 +256,19 @@ def test_runs_and_steps_of_pings_that_wait() -> None:
     )
     model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "auv", "auv::hull", 20.0)
-    world = World("w", (model,), (eye,), environment=bed(), max_step_size=0.01)
-    whole = ns.simulate(world, 4.0, seed=2)["dvl"]
-    assert 10 < whole.emitted.sum() < 79
-    about = whole["time_of_validity"][whole.emitted]
+    world = World("w", (model,), (eye,), environment=make_bed(), max_step_size=0.01)
+    complete = ns.simulate(world, 4.0, seed=2)["dvl"]
+    assert 10 < complete.emitted.sum() < 79
+    about = complete["time_of_validity"][complete.emitted]
     expected = np.outer(about, [0.8, -0.4, 0.0]) + [0.5, 0.0, 0.3]
-    assert np.allclose(whole.ideal["velocity"][whole.emitted], expected, rtol=0.0, atol=1e-9)
-    parts: dict[str, list[AnyArray]] = {name: [] for name in whole}
+    assert np.allclose(complete.ideal["velocity"][complete.emitted], expected, rtol=0.0, atol=1e-9)
+    parts: dict[str, list[AnyArray]] = {name: [] for name in complete}
     sim = ns.live(world, seed=2)
     for _ in range(400):
         for reading in sim.step().readings.values():
-            for name in whole:
+            for name in complete:
                 parts[name].append(reading[name])
-    for name, values in whole.items():
+    for name, values in complete.items():
         assert np.concatenate(parts[name])[:80].tobytes() == values.tobytes()
 
 
@@ -281,10 +283,10 @@ def trench() -> Environment:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize("again", [0.0, 0.36, 1.0])
-def test_a_beam_that_lost_the_bottom_takes_its_time(again: float) -> None:
+def test_lost_beam_needs_the_reacquisition_time(again: float) -> None:
     """At 5 m/s over a trench: each beam is lost while it looks into it, and `again` longer, from its last lost ping."""
     spec, height = sheet(propagation=False, reacquisition_time=again), 10.0
-    time, told = pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
+    time, reading = measure_pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
     reach = height * math.tan(math.radians(30.0))
     for k, offset in enumerate((reach, 0.0, -reach, 0.0)):
         x = 5.0 * time + offset
@@ -293,19 +295,19 @@ def test_a_beam_that_lost_the_bottom_takes_its_time(again: float) -> None:
         for t, into in zip(time.tolist(), lost.tolist(), strict=True):
             gone = t if into else gone
             expected.append(not into and t >= gone + again - 1e-9)
-        assert (told.arrays["beam_valid"][:, k] == 1.0).tolist() == expected
+        assert (reading.arrays["beam_valid"][:, k] == 1.0).tolist() == expected
         assert 200 < sum(expected) < 510
-    assert np.array_equal(told.valid, told.arrays["num_good_beams"] >= 3.0)
+    assert np.array_equal(reading.valid, reading.arrays["num_good_beams"] >= 3.0)
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-9")
-def test_dropouts_count_as_losses() -> None:
+def test_dropouts_start_the_reacquisition_time() -> None:
     """Lock is back where no dropout was in the time of re-acquisition: a share (1 - p)^(m + 1) of the pings."""
     count, p, ticks = 4_000 if INTERPRETED else 40_000, 0.02, 7
     spec = sheet(propagation=False, dropout_probability=p, reacquisition_time=(ticks - 0.5) / 100.0)
-    _, told = pings(spec, Flying(), bed(), count, 100.0)
-    valid, q = told.arrays["beam_valid"], (1.0 - p) ** ticks
+    _, reading = measure_pings(spec, Flying(), make_bed(), count, 100.0)
+    valid, q = reading.arrays["beam_valid"], (1.0 - p) ** ticks
     # Pings nearer than `ticks` share draws: their covariances q^2 ((1 - p)^-(ticks - j) - 1) add to the variance.
     spread = q * (1.0 - q) + 2.0 * sum((1.0 - p) ** (ticks + j) - q * q for j in range(1, ticks))
     off = (valid.mean(axis=0) - q) / math.sqrt(spread / count)
@@ -334,7 +336,7 @@ class Wandering:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
-def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
+def test_long_term_velocity_covariance_matches_its_errors() -> None:
     """A thousand serial numbers on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
     runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
     spec = sheet(
@@ -348,12 +350,12 @@ def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
     sums, single = dict.fromkeys(shown, 0.0), 0.0
     for run in range(runs):
         source = Draws(spec.processes(), 6, (run, "dvl"))
-        ideal = spec.ideal(Wandering(walks[run], rate), bed(), ticks)
-        _, told = spec.measure(spec.init(source.initial), ticks, ideal, source.take(count))
-        error = told.arrays["long_term_velocity"] - walks[run]
+        ideal = spec.ideal(Wandering(walks[run], rate), make_bed(), ticks)
+        _, measured = spec.measure(spec.init(source.initial), ticks, ideal, source.take(count))
+        error = measured.arrays["long_term_velocity"] - walks[run]
         for k in shown:
-            sums[k] += float(error[k] @ np.linalg.solve(told.arrays["long_term_covariance"][k], error[k]))
-        single += float(((told.arrays["velocity"][-1] - walks[run, -1]) ** 2).sum() - (error[-1] ** 2).sum())
+            sums[k] += float(error[k] @ np.linalg.solve(measured.arrays["long_term_covariance"][k], error[k]))
+        single += float(((measured.arrays["velocity"][-1] - walks[run, -1]) ** 2).sum() - (error[-1] ** 2).sum())
     for k in shown:
         alarm = 0.5 * FALSE_ALARM / len(shown)
         assert chi2.ppf(alarm, 3 * runs) < sums[k] < chi2.isf(alarm, 3 * runs)
@@ -362,23 +364,26 @@ def test_the_long_term_velocity_is_as_sure_as_it_says() -> None:
 
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.requirement("GAP-2")
-def test_a_caller_may_step_more_finely_than_sound_goes_there_and_back() -> None:
+def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
     velocity, rate, told = (1.2, -0.4, 0.1), 5.0, []
     spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
     model = Model("auv", (Link("auv::base"),), "auv::base")
     for step in (0.2, 0.004):
-        world = World("sea", (model,), (mounted,), environment=bed(), max_step_size=step)
+        world = World("sea", (model,), (mounted,), environment=make_bed(), max_step_size=step)
         at = [
             (n * step, tuple(p + n * step * v for p, v in zip((3.0, 2.0, 30.0), velocity, strict=True)))
             for n in range(round(4.0 / step) + 1)
         ]
         states = [ns.State(Pose((x, y, z)), velocity) for _, (x, y, z) in at]
         sim = ns.live(world, seed=4, driven={"auv": states[0]})
-        found = [one for state in states for one in sim.step({"auv": state}).readings.values()]
-        assert [bool(one.emitted[0]) for one in found] == [False] + [True] * 20  # no ping is back at 0
+        found = [reading for state in states for reading in sim.step({"auv": state}).readings.values()]
+        assert [bool(reading.emitted[0]) for reading in found] == [False] + [True] * 20  # no ping is back at 0
         told.append(
-            [(one.time[0], one["time_of_validity"][0], *one["velocity"][0], one["altitude"][0]) for one in found[1:]]
+            [
+                (reading.time[0], reading["time_of_validity"][0], *reading["velocity"][0], reading["altitude"][0])
+                for reading in found[1:]
+            ]
         )
     assert np.array(told[0]) == pytest.approx(np.array(told[1]), rel=1e-12, abs=1e-12)
     time, about, *_, altitude = np.array(told[1]).T

@@ -49,7 +49,7 @@ class Drifting:
         return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
 
 
-def sea(
+def make_sea(
     *, bottom: bool = True, surface: float = 100.0, current: VectorField | None = None, sound: float = 1500.0
 ) -> Environment:
     """Return water up to a height, with a bed at 0 or none."""
@@ -61,11 +61,11 @@ def sheet(**more: Any) -> Dvl:
     return Dvl(**{"propagation": False, "layer": LAYER, "water_mode": TrackMode.ALWAYS, **more})
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
+def measure_pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 10.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return told
+    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return measured
 
 
 def axes_in(rotation: Quaternion) -> AnyArray:
@@ -85,10 +85,10 @@ def inverse(q: Quaternion, vector: Any) -> AnyArray:
 # which of the two
 
 BOTH, ONLY_BOTTOM, ONLY_WATER, NEITHER = (
-    (20.0, sea(current=UniformField(FLOW))),
-    (3.0, sea(current=UniformField(FLOW))),  # 80 % of 3 m leave 0.4 m of a layer that begins at 2
-    (20.0, sea(bottom=False, current=UniformField(FLOW))),
-    (20.0, sea(bottom=False, surface=10.0, current=UniformField(FLOW))),
+    (20.0, make_sea(current=UniformField(FLOW))),
+    (3.0, make_sea(current=UniformField(FLOW))),  # 80 % of 3 m leave 0.4 m of a layer that begins at 2
+    (20.0, make_sea(bottom=False, current=UniformField(FLOW))),
+    (20.0, make_sea(bottom=False, surface=10.0, current=UniformField(FLOW))),
 )
 
 TABLE = {
@@ -109,7 +109,7 @@ TABLE = {
 
 @pytest.mark.requirement("GAP-1", "WTR-1", "WTR-2")
 @pytest.mark.parametrize(("modes", "expected"), TABLE.items(), ids=["-".join(modes) for modes in TABLE])
-def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
+def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
     bottom_mode, water_mode = (TrackMode(mode) for mode in modes)
     fine, coarse = DopplerTrack(reported_stddev=0.01), DopplerTrack(reported_stddev=0.02)
     cases = (
@@ -120,8 +120,8 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
     through, unit = np.array(V) - FLOW, np.diag([2.0, 2.0, 1.0 / 3.0])
     for letter, (bottom, water, (height, around)) in zip(expected, cases, strict=True):
         spec = sheet(bottom=bottom, water=water, bottom_mode=bottom_mode, water_mode=water_mode)
-        told = pings(spec, Drifting((0.0, 0.0, height)), around)
-        arrays = {name: values[0] for name, values in told.arrays.items()}
+        reading = measure_pings(spec, Drifting((0.0, 0.0, height)), around)
+        arrays = {name: values[0] for name, values in reading.arrays.items()}
         assert arrays["velocity_mode"] == {"B": 1.0, "W": 2.0, "-": 0.0}[letter]
         true = {"B": np.array(V), "W": through, "-": np.full(3, math.nan)}[letter]
         assert arrays["velocity"] == pytest.approx(true, rel=1e-12, nan_ok=True, abs=0.0)
@@ -131,23 +131,23 @@ def test_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
             assert arrays["num_good_beams"] == 4.0
         assert np.isfinite(arrays["course"]) == (letter == "B")
         assert np.isfinite(arrays["speed"]) == (letter == "B")
-        heard = around.scene.bodies and height > 0.0
-        assert np.isfinite(arrays["altitude"]) == bool(heard)
+        has_bottom = around.scene.bodies and height > 0.0
+        assert np.isfinite(arrays["altitude"]) == bool(has_bottom)
         wet = height == 20.0 and around.water.surface == 100.0 and water_mode is not TrackMode.NEVER
-        shown = letter == "W" or (wet and water_mode is TrackMode.ALWAYS)
+        has_water = letter == "W" or (wet and water_mode is TrackMode.ALWAYS)
         assert arrays["water_velocity"] == pytest.approx(
-            through if shown else np.full(3, math.nan), rel=1e-12, nan_ok=True, abs=0.0
+            through if has_water else np.full(3, math.nan), rel=1e-12, nan_ok=True, abs=0.0
         )
-        assert np.isfinite(arrays["water_velocity_covariance"]).all() == shown
-        assert told.valid is not None
-        assert bool(told.valid[0]) == (letter != "-")
+        assert np.isfinite(arrays["water_velocity_covariance"]).all() == has_water
+        assert reading.valid is not None
+        assert bool(reading.valid[0]) == (letter != "-")
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
-def test_beams_of_a_velocity_through_water_are_those_of_the_water() -> None:
+def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
     """Where no bottom is met each beam hears the layer, with its deviation; nothing is known of the bottom."""
     spec = sheet(water=DopplerTrack(reported_stddev=0.02))
-    arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(bottom=False, current=UniformField(FLOW))).arrays
+    arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0)), make_sea(bottom=False, current=UniformField(FLOW))).arrays
     own = axes_in((1.0, 0.0, 0.0, 0.0)) @ (np.array(V) - FLOW)
     assert arrays["water_beam_velocity"][0] == pytest.approx(own, rel=1e-12, abs=0.0)
     assert arrays["water_beam_deviation"][0] == pytest.approx(np.full(4, 0.02), rel=1e-12, abs=0.0)
@@ -161,21 +161,21 @@ def test_beams_of_a_velocity_through_water_are_those_of_the_water() -> None:
 
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
-def test_a_uniform_current(rpy: Vector) -> None:
+def test_water_track_in_a_uniform_current(rpy: Vector) -> None:
     """R^T (v - current), whatever the attitude; without a current the water stands still."""
     turned = from_rpy(*rpy)
     motion = Drifting((0.0, 0.0, 20.0), rotation=turned)
-    arrays = pings(sheet(), motion, sea(current=UniformField(FLOW))).arrays
+    arrays = measure_pings(sheet(), motion, make_sea(current=UniformField(FLOW))).arrays
     assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, np.array(V) - FLOW), rel=1e-12, abs=0.0)
     assert arrays["velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
-    still = pings(sheet(), motion, sea()).arrays
+    still = measure_pings(sheet(), motion, make_sea()).arrays
     assert still["water_velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 @pytest.mark.parametrize("height", [40.0, 9.0])
-def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
+def test_water_track_in_a_sheared_current(rpy: Vector, height: float) -> None:
     """A triangle's weights about the middle of the layer: each beam hears the current there, where shear is uniform.
 
     Near the bottom the layer ends at 80 % of the way to it, along the instrument's axis in the shallowest beam.
@@ -191,18 +191,20 @@ def test_a_current_that_grows_with_depth(rpy: Vector, height: float) -> None:
     flow = (50.0 - middle)[:, None] * shear
     beams = (axes * (np.array(V) - flow)).sum(axis=1)
     solved = np.linalg.lstsq(axes, beams, rcond=None)[0]
-    arrays = pings(sheet(), Drifting((0.0, 0.0, height), rotation=turned), sea(surface=50.0, current=current)).arrays
+    arrays = measure_pings(
+        sheet(), Drifting((0.0, 0.0, height), rotation=turned), make_sea(surface=50.0, current=current)
+    ).arrays
     assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, solved), rel=1e-10, abs=0.0)
     if not any(rpy):
         assert solved == pytest.approx(np.array(V) - flow[0], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-2", "WTR-1", "GAP-1")
-def test_the_water_has_its_own_noise() -> None:
+def test_water_track_has_separate_noise() -> None:
     """Per beam: sigma^2 diag(2, 2, 1/3) of each track, and nothing that both share (false alarms 1e-6)."""
     count, unit = 500 if INTERPRETED else 10_000, np.diag([2.0, 2.0, 1.0 / 3.0])
     spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.03)))
-    arrays = pings(spec, Drifting((0.0, 0.0, 20.0)), sea(current=UniformField(FLOW)), count).arrays
+    arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW)), count).arrays
     assert np.allclose(arrays["water_velocity_covariance"], 9e-4 * unit, rtol=1e-9, atol=1e-16)
     off = np.column_stack([arrays["velocity"] - V, arrays["water_velocity"] - (np.array(V) - FLOW)])
     white = off / np.sqrt(np.concatenate([1e-4 * np.diag(unit), 9e-4 * np.diag(unit)]))
@@ -219,7 +221,7 @@ def test_the_water_has_its_own_noise() -> None:
 def test_drifting_vehicle_has_no_water_velocity() -> None:
     """Shares of a velocity through the water are shares of that: misalignment, scale, speed, the speed of sound."""
     around, motion = (
-        sea(current=UniformField(FLOW), sound=1450.0),
+        make_sea(current=UniformField(FLOW), sound=1450.0),
         Drifting((0.0, 0.0, 20.0), FLOW, from_rpy(0.1, 0.2, 0.3)),
     )
     spec = sheet(
@@ -228,17 +230,19 @@ def test_drifting_vehicle_has_no_water_velocity() -> None:
         transducer=Transducer.PHASED_ARRAY,
         water=DopplerTrack(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
     )
-    told = pings(spec, motion, around, 200).arrays
-    quiet = told["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
-    assert np.allclose(told["water_velocity_covariance"], 4e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rtol=1e-6, atol=1e-12)
+    reading = measure_pings(spec, motion, around, 200).arrays
+    quiet = reading["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
+    assert np.allclose(
+        reading["water_velocity_covariance"], 4e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rtol=1e-6, atol=1e-12
+    )
     assert float((quiet**2).sum()) < chi2.isf(FALSE_ALARM, 600)
 
 
 @pytest.mark.requirement("WTR-2", "GAP-9")
-def test_misalignment_turns_the_velocity_through_the_water() -> None:
+def test_misalignment_rotates_the_water_velocity() -> None:
     yaw, through = 0.02, np.array(V) - FLOW
-    arrays = pings(
-        sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), sea(current=UniformField(FLOW))
+    arrays = measure_pings(
+        sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW))
     ).arrays
     x, y, z = through.tolist()
     turned = [math.cos(yaw) * x - math.sin(yaw) * y, math.sin(yaw) * x + math.cos(yaw) * y, z]
@@ -260,12 +264,12 @@ def dive() -> World:
         "w",
         (model,),
         (MountedSensor("dvl", spec, "auv", "auv::hull", 8.0, topic="/dvl"),),
-        environment=sea(current=chance),
+        environment=make_sea(current=chance),
     )
 
 
 @pytest.mark.requirement("WTR-2", "GAP-1", "CUR-1")
-def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
+def test_random_current_differs_between_runs(tmp_path: Path) -> None:
     """Truth has an axis of runs; row i is the single run i, to the last bit, in memory and from files."""
     world = dive()
     many = ns.simulate(world, 3.0, seed=7, runs=3)
@@ -273,9 +277,9 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
     assert reading.ideal_in_runs
     truth = reading.ideal["water_velocity"]
     assert truth.shape == (3, 24, 3)
-    said = reading.emitted
-    assert np.isfinite(truth[said]).all()
-    assert not np.any(truth[0][said[0]] == truth[1][said[1]], axis=0)[:2].any()
+    emitted = reading.emitted
+    assert np.isfinite(truth[emitted]).all()
+    assert not np.any(truth[0][emitted[0]] == truth[1][emitted[1]], axis=0)[:2].any()
     for i in range(3):
         alone = ns.simulate(world, 3.0, seed=7, runs=[i])["dvl"]
         for name, values in reading.items():
@@ -284,21 +288,21 @@ def test_a_current_by_chance_is_another_in_each_run(tmp_path: Path) -> None:
             assert values[i].tobytes() == alone.ideal[name][0].tobytes()
     single = ns.simulate(world, 3.0, seed=7)["dvl"]
     assert single["water_velocity"].tobytes() == reading["water_velocity"][0].tobytes()
-    off = (reading["water_velocity"] - truth)[said] / (0.02 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
+    off = (reading["water_velocity"] - truth)[emitted] / (0.02 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
     assert chi2.ppf(FALSE_ALARM, off.size) < (off**2).sum() < chi2.isf(FALSE_ALARM, off.size)
     for suffix in (".npz", ".parquet"):
         many.save(tmp_path / f"dive{suffix}")
-        kept = ns.open(tmp_path / f"dive{suffix}").readings["dvl"]
-        assert kept.ideal_in_runs
+        loaded = ns.open(tmp_path / f"dive{suffix}").readings["dvl"]
+        assert loaded.ideal_in_runs
         for name, values in reading.items():
-            assert np.array_equal(kept[name], values, equal_nan=True)
+            assert np.array_equal(loaded[name], values, equal_nan=True)
         for name, values in reading.ideal.items():
-            assert np.array_equal(kept.ideal[name], values, equal_nan=True)
-        assert np.array_equal(kept.emitted, reading.emitted)
+            assert np.array_equal(loaded.ideal[name], values, equal_nan=True)
+        assert np.array_equal(loaded.emitted, reading.emitted)
 
 
 @pytest.mark.requirement("GAP-1")
-def test_without_water_track_a_current_by_chance_is_not_felt() -> None:
+def test_random_current_has_no_effect_without_water_track() -> None:
     world = dive()
     dry = replace(world, sensors=(replace(world.sensors[0], spec=Dvl()),))
     assert not ns.simulate(dry, 1.0, runs=2)["dvl"].ideal_in_runs

@@ -35,7 +35,7 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
     return World("sea", (model,), (mounted,), environment=Environment(scene=Scene((bed,)), water=Water()))
 
 
-def both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
+def measure_both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
     """What is told with and without a fault from 1 s to 2 s, and the rows that it is on."""
     fault = ScheduledFault(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
@@ -54,34 +54,34 @@ def test_depth_is_computed_from_the_measured_pressure(kind: str, gauge: bool) ->
     """Of 0.1 bar in fresh water a metre, by the formula that is assumed; in a known water by its density there."""
     assumed, noise = ConstantDensity(1000.0, 10.0), Noise(stddev=50.0)
     for sheet in (Depth(noise, assumed, gauge=gauge), Depth(noise, Unesco(0.7), gauge=gauge)):
-        sound, faulty, rows = both(sheet, kind, "pressure", 1e4)
+        sound, faulty, rows = measure_both(sheet, kind, "pressure", 1e4)
         assert np.array_equal(faulty["pressure"][rows], sound["pressure"][rows] + 1e4)
         above = faulty["pressure"] - (0.0 if gauge else STANDARD_PRESSURE)
         assert sheet.assumed is not None
         assert faulty["depth"] == pytest.approx(sheet.assumed.depth(above), abs=1e-9)
         if sheet.assumed is assumed:
             assert faulty["depth"][rows] - sound["depth"][rows] == pytest.approx(1.0, abs=1e-9)
-    sound, faulty, rows = both(Depth(noise, None, gauge=gauge), kind, "pressure", 1e4)
+    sound, faulty, rows = measure_both(Depth(noise, None, gauge=gauge), kind, "pressure", 1e4)
     weight = Water().pressure_gradient_at(np.array([-HEIGHT]))[0]
     assert faulty["depth"][rows] - sound["depth"][rows] == pytest.approx(1e4 / weight, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_depth_that_is_off_leaves_the_pressure() -> None:
-    sound, faulty, rows = both(Depth(Noise(stddev=50.0)), "bias", "depth", 3.0)
+def test_depth_fault_does_not_change_the_pressure() -> None:
+    sound, faulty, rows = measure_both(Depth(Noise(stddev=50.0)), "bias", "depth", 3.0)
     assert np.array_equal(faulty["pressure"], sound["pressure"])
     assert np.array_equal(faulty["depth"][rows], sound["depth"][rows] + 3.0)
 
 
 @pytest.mark.requirement("NOI-6", "ALT-1")
 @pytest.mark.parametrize("reference", [0.0, -5.0, ZeroReference(0.7)])
-def test_a_height_is_relative_to_the_reported_reference(reference: float | ZeroReference) -> None:
+def test_height_is_relative_to_the_reported_reference(reference: float | ZeroReference) -> None:
     """Height and reference still add up to the sensor's own place; a height that is off leaves its reference."""
     sheet = Altimeter(Noise(stddev=0.1), Noise(stddev=0.1), reference)
-    sound, faulty, rows = both(sheet, "bias", "vertical_reference", 2.0)
+    sound, faulty, rows = measure_both(sheet, "bias", "vertical_reference", 2.0)
     for name, moved in (("vertical_reference", 2.0), ("vertical_position", -2.0), ("vertical_velocity", 0.0)):
         assert faulty[name][rows] == pytest.approx(sound[name][rows] + moved, abs=1e-12)
-    sound, faulty, rows = both(sheet, "bias", "vertical_position", 2.0)
+    sound, faulty, rows = measure_both(sheet, "bias", "vertical_position", 2.0)
     assert np.array_equal(faulty["vertical_position"][rows], sound["vertical_position"][rows] + 2.0)
     assert np.array_equal(faulty["vertical_reference"], sound["vertical_reference"])
 
@@ -91,7 +91,7 @@ def test_a_height_is_relative_to_the_reported_reference(reference: float | ZeroR
 def test_biased_range_stays_within_limits(value: float, side: float) -> None:
     """Of 30 m, between limits of 2 m and 50 m; what is put beyond them is no return, and says so."""
     sheet = Range(Noise(stddev=0.01), 2.0, 50.0)
-    sound, faulty, rows = both(sheet, "bias", "range", value)
+    sound, faulty, rows = measure_both(sheet, "bias", "range", value)
     assert np.array_equal(faulty["out_of_range"], np.where(rows, side, 0.0))
     assert np.array_equal(faulty.valid, ~rows | (side == 0.0))
     if side:
@@ -102,7 +102,7 @@ def test_biased_range_stays_within_limits(value: float, side: float) -> None:
 
 @pytest.mark.requirement("NOI-6", "ALT-8")
 def test_fault_creates_no_echo() -> None:
-    sound, faulty, rows = both(Range(Noise(stddev=0.01), 2.0, 20.0), "bias", "range", -15.0)
+    sound, faulty, rows = measure_both(Range(Noise(stddev=0.01), 2.0, 20.0), "bias", "range", -15.0)
     assert set(sound["out_of_range"]) == {1.0}
     assert np.isnan(faulty["range"][rows]).all()
     assert np.array_equal(faulty["out_of_range"], sound["out_of_range"])

@@ -51,7 +51,7 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
     return World("sea", (model,), (mounted,), environment=around)
 
 
-def both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
+def measure_both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
     """Return what is told with and without faults, and the rows that tell something while these act."""
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), planned))
     assert np.array_equal(sound.emitted, faulty.emitted)
@@ -63,7 +63,7 @@ def both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
     return sound, faulty, inside & sound.emitted
 
 
-def solved(axes: FloatArray, along: FloatArray) -> FloatArray:
+def solve(axes: FloatArray, along: FloatArray) -> FloatArray:
     """Return the velocities that least squares makes of beams."""
     return np.asarray(np.linalg.lstsq(axes, along.T, rcond=None)[0].T)
 
@@ -79,14 +79,14 @@ def error_velocity(axes: FloatArray, along: FloatArray) -> FloatArray:
 @pytest.mark.parametrize(
     ("array", "velocity"), [("beam_velocity", "velocity"), ("water_beam_velocity", "water_velocity")]
 )
-def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocity: str) -> None:
-    sound, faulty, rows = both(DVL, ScheduledFault("bias", START, END, array, (0.0, OFF, 0.0, 0.0)))
+def test_beam_velocity_fault_changes_every_derived_array(array: str, velocity: str) -> None:
+    sound, faulty, rows = measure_both(DVL, ScheduledFault("bias", START, END, array, (0.0, OFF, 0.0, 0.0)))
     assert rows.sum() >= 5
     assert faulty[array][rows] - sound[array][rows] == pytest.approx(
         np.tile((0, OFF, 0, 0), (rows.sum(), 1)), abs=1e-14
     )
     axes = DVL.beams.axes
-    assert faulty[velocity][rows] == pytest.approx(solved(axes, faulty[array][rows]), abs=1e-12)
+    assert faulty[velocity][rows] == pytest.approx(solve(axes, faulty[array][rows]), abs=1e-12)
     assert np.abs(faulty[velocity][rows] - sound[velocity][rows]).min() > 0.01
     if array == "beam_velocity":
         wanted = error_velocity(axes, faulty[array][rows])
@@ -99,12 +99,12 @@ def test_a_velocity_of_one_beam_is_in_all_that_is_made_of_it(array: str, velocit
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_range_is_in_the_altitude_and_beyond_its_limit_the_beam_is_lost() -> None:
+def test_range_fault_changes_the_altitude_and_limits_lose_the_beam() -> None:
     level = replace(DVL, range=Noise())  # unequal ranges tilt what is taken for the bottom
-    sound, faulty, rows = both(level, ScheduledFault("bias", START, END, "beam_range", (OFF,)))
+    sound, faulty, rows = measure_both(level, ScheduledFault("bias", START, END, "beam_range", (OFF,)))
     lower = OFF * math.cos(math.radians(30.0))
     assert faulty["altitude"][rows] - sound["altitude"][rows] == pytest.approx(lower, abs=1e-12)
-    _, lost, rows = both(DVL, ScheduledFault("bias", START, END, "beam_range", (0.0, 0.0, 0.0, 100.0)))
+    _, lost, rows = measure_both(DVL, ScheduledFault("bias", START, END, "beam_range", (0.0, 0.0, 0.0, 100.0)))
     assert lost["beam_valid"][rows].tolist() == [[1.0, 1.0, 1.0, 0.0]] * int(rows.sum())
     assert set(lost["num_good_beams"][rows]) == {3.0}
     assert np.isnan(lost["error_velocity"][rows]).all()
@@ -112,9 +112,9 @@ def test_a_range_is_in_the_altitude_and_beyond_its_limit_the_beam_is_lost() -> N
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_wild_beam_is_rejected_by_the_error_velocity() -> None:
+def test_faulty_beam_is_rejected_by_the_error_velocity() -> None:
     strict = Dvl(error_velocity_limit=0.5)
-    _, faulty, rows = both(strict, ScheduledFault("bias", START, END, "beam_velocity", (2.0, 0.0, 0.0, 0.0)))
+    _, faulty, rows = measure_both(strict, ScheduledFault("bias", START, END, "beam_velocity", (2.0, 0.0, 0.0, 0.0)))
     assert not faulty.valid[rows].any()
     assert set(faulty["velocity_mode"][rows]) == {0.0}
 
@@ -122,7 +122,7 @@ def test_a_wild_beam_is_rejected_by_the_error_velocity() -> None:
 @pytest.mark.requirement("NOI-6")
 def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
     """Of a DVL between pings too: the next that is told, and it alone."""
-    sound, faulty, _ = both(DVL, ScheduledFault("spike", 1.01, END, "beam_velocity", (OFF,)))
+    sound, faulty, _ = measure_both(DVL, ScheduledFault("spike", 1.01, END, "beam_velocity", (OFF,)))
     struck = np.flatnonzero(np.abs(faulty["beam_velocity"] - sound["beam_velocity"]).max(axis=1) > 0.5 * OFF)
     assert struck.tolist() == [int(np.flatnonzero(sound.emitted & (sound.time >= 1.01))[0])]
     off = faulty["velocity"] - sound["velocity"]
@@ -133,15 +133,15 @@ def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
 
 @pytest.mark.requirement("NOI-6", "GAP-8")
 @pytest.mark.parametrize("array", ["beam_velocity", "bottom_beam_velocity", "bottom_range"])
-def test_a_beam_of_a_profiler(array: str) -> None:
+def test_adcp_beam_fault_changes_the_profile(array: str) -> None:
     """In still water: what the profile says of it is the motion that is taken out, wrong by either beam."""
-    sound, faulty, rows = both(ADCP, ScheduledFault("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
+    sound, faulty, rows = measure_both(ADCP, ScheduledFault("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
     moved = faulty[array][rows] - sound[array][rows]
     good = np.isfinite(moved[..., 0])
     assert good.any()
     assert moved[good][:, 0] == pytest.approx(OFF, abs=1e-12)
     assert not np.abs(moved[good][:, 1:]).max()
-    off = solved(ADCP.beams.axes, np.array([[OFF, 0.0, 0.0, 0.0]]))[0]
+    off = solve(ADCP.beams.axes, np.array([[OFF, 0.0, 0.0, 0.0]]))[0]
     sign = {"beam_velocity": -1.0, "bottom_beam_velocity": 1.0, "bottom_range": 0.0}[array]
     change = (faulty["velocity"] - sound["velocity"])[rows]
     turn = np.linalg.norm(change, axis=-1)
@@ -154,43 +154,45 @@ def test_a_beam_of_a_profiler(array: str) -> None:
         assert error[np.isfinite(error)] == pytest.approx(wanted, abs=1e-12)
 
 
-def sent(path: Path, *planned: ScheduledFault, spec: Any = DVL) -> bytes:
+def encode(path: Path, *planned: ScheduledFault, spec: Any = DVL) -> bytes:
     ns.record(world(spec, *planned), path, duration=3.0, seed=4, epoch=1767225600)
     return path.read_bytes()
 
 
 @pytest.mark.requirement("NOI-6", "REC-1:devices")
-def test_every_format_says_the_same_of_it(tmp_path: Path) -> None:
+def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
     """PD0 of beams, turned by RDI's rule, is PD0 of the earth; ranges are in the altitude of every format."""
     velocity = ScheduledFault("bias", START, END, "beam_velocity", (OFF, 0.0, 0.0, 0.0))
-    told = {
-        frame: pd0.decode(sent(tmp_path / f"a.{frame}.pd0", velocity)).blocks[0].arrays["bottom_velocity"]
+    decoded = {
+        frame: pd0.decode(encode(tmp_path / f"a.{frame}.pd0", velocity)).blocks[0].arrays["bottom_velocity"]
         for frame in ("beam", "instrument", "earth")
     }
-    one, two, three, four = told["beam"].T
+    one, two, three, four = decoded["beam"].T
     a, b = 0.5 / math.sin(math.radians(30.0)), 0.25 / math.cos(math.radians(30.0))
     error = (one + two - three - four) * a / math.sqrt(2.0)
     wanted = np.stack((a * (one - two), a * (four - three), b * (one + two + three + four), error), axis=1)
-    assert told["instrument"] == pytest.approx(wanted, abs=4e-3)
-    assert told["earth"][:, 3] == pytest.approx(error, abs=4e-3)
+    assert decoded["instrument"] == pytest.approx(wanted, abs=4e-3)
+    assert decoded["earth"][:, 3] == pytest.approx(error, abs=4e-3)
     # The vehicle's own velocity is the same length in all axes.
-    assert np.linalg.norm(told["earth"][:, :3], axis=1) == pytest.approx(
+    assert np.linalg.norm(decoded["earth"][:, :3], axis=1) == pytest.approx(
         np.linalg.norm(wanted[:, :3], axis=1), abs=4e-3
     )
     assert np.abs(error).max() > 0.5 * OFF
 
     farther = 10.0 * OFF
     higher = farther * math.cos(math.radians(30.0))
-    given = ((), (ScheduledFault("bias", 0.0, math.inf, "beam_range", (farther,)),))
+    schedules = ((), (ScheduledFault("bias", 0.0, math.inf, "beam_range", (farther,)),))
     level = replace(DVL, range=Noise())
-    slants = [pd0.decode(sent(tmp_path / "b.pd0", *one, spec=level)).blocks[0].arrays["bottom_range"] for one in given]
+    slants = [
+        pd0.decode(encode(tmp_path / "b.pd0", *one, spec=level)).blocks[0].arrays["bottom_range"] for one in schedules
+    ]
     assert slants[1] - slants[0] == pytest.approx(higher, abs=0.011)
-    lines = [waterlinked.decode(sent(tmp_path / "b.wl.json", *one, spec=level))[0] for one in given]
+    lines = [waterlinked.decode(encode(tmp_path / "b.wl.json", *one, spec=level))[0] for one in schedules]
     assert lines[1]["altitude"] - lines[0]["altitude"] == pytest.approx(higher, abs=1e-9)
     assert lines[1]["transducer_distance"] - lines[0]["transducer_distance"] == pytest.approx(farther, abs=1e-9)
-    ways = [pd6.decode(sent(tmp_path / "b.pd6", *one, spec=level))[0]["bottom_range"] for one in given]
+    ways = [pd6.decode(encode(tmp_path / "b.pd6", *one, spec=level))[0]["bottom_range"] for one in schedules]
     assert ways[1] - ways[0] == pytest.approx(higher, abs=0.011)
-    depths = [nmea.decode(sent(tmp_path / "b.nmea", *one, spec=level))[0]["altitude"] for one in given]
+    depths = [nmea.decode(encode(tmp_path / "b.nmea", *one, spec=level))[0]["altitude"] for one in schedules]
     assert depths[1] - depths[0] == pytest.approx(higher, abs=0.11)
 
 
@@ -208,7 +210,7 @@ TOLD = ("beam.pd0", "instrument.pd0", "ship.pd0", "earth.pd0", "pd6", "wl.json",
         ("error_velocity", (OFF,), TOLD),
     ],
 )
-def test_which_formats_a_bias_reaches(
+def test_bias_fault_reaches_the_documented_formats(
     tmp_path: Path, array: str, value: tuple[float, ...], without: tuple[str, ...]
 ) -> None:
     """What is heard is in all of them; of the rest some make their own, as `docs/worlds.md` says."""

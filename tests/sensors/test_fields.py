@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 MAY_BE_A_NUMBER = {(Altimeter, "reference")}
 
-SHEETS = {type(one): one for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for one in parts(start)}
+SHEETS = {type(part): part for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for part in parts(start)}
 
 
 @pytest.mark.requirement("DOO-1")
@@ -106,7 +106,7 @@ def test_invalid_field_value_is_a_navsense_error(sheet: Any) -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_all_sheets_are_looked_at() -> None:
+def test_every_spec_class_is_checked() -> None:
     """Every class of a sheet that `ns.sensors` has is among them, and None where it may not be is refused too."""
     import navsense.sensors as public
 
@@ -124,7 +124,7 @@ def test_all_sheets_are_looked_at() -> None:
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: WaterMassLayer("1", 2.0), "near of the water layer: '1'; must be a number; write it without quotes"),
         (
@@ -154,26 +154,26 @@ def test_all_sheets_are_looked_at() -> None:
         (lambda: DopplerTrack(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
     ],
 )
-def test_error_has_problem_and_remedy(make: Any, said: str) -> None:
+def test_error_has_problem_and_remedy(make: Any, message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
-    assert f"{caught.value}$".startswith(said)  # "$" is the end of the message
+    assert f"{caught.value}$".startswith(message)  # "$" is the end of the message
 
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=lambda sheet: type(sheet).__name__)
-def test_a_whole_number_is_whole_and_finite_and_no_number_is_past_a_double(sheet: Any) -> None:
+def test_integers_are_finite_and_numbers_fit_a_double(sheet: Any) -> None:
     """Ten to the 400th is a number of Python's alone, ten to the 5000th is not even printed."""
     for field in fields(sheet):
         value = getattr(sheet, field.name)
-        whole = "int" in str(field.type)
+        is_integer = "int" in str(field.type)
         if kind(value) == "number" and not isinstance(value, np.generic):
             wrong: tuple[Any, ...] = (
                 10**400,
                 -(10**400),
-                *((1.5, math.nan, math.inf, np.float32(2.5)) if whole else ()),
+                *((1.5, math.nan, math.inf, np.float32(2.5)) if is_integer else ()),
             )
-        elif whole:
+        elif is_integer:
             wrong = ((1.5,), (1, math.nan), (10**400,))
         elif kind(value) == "numbers":
             wrong = ((10**400,) * len(value),)
@@ -186,7 +186,7 @@ def test_a_whole_number_is_whole_and_finite_and_no_number_is_past_a_double(sheet
 
 
 @pytest.mark.requirement("DOO-1")
-def test_a_whole_number_may_be_written_as_any_number() -> None:
+def test_integer_fields_accept_any_integral_number() -> None:
     assert Cone(0.1, rings=2.0) == Cone(0.1, rings=np.int64(2)) == Cone(0.1, rings=2)  # type: ignore[arg-type]
     assert DvlMessageOptions(beam_ids=(1.0, 2)) == DvlMessageOptions(beam_ids=(1, 2))  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"beam_ids .*: \(1.5,\); must be a tuple, each a whole number"):
@@ -224,7 +224,7 @@ def test_remedy_names_an_existing_option() -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_numbers_of_every_kind_and_lists_are_taken() -> None:
+def test_numbers_of_every_type_and_lists_are_accepted() -> None:
     """Whole ones, NumPy's, rows in a list: a sheet is the same, and can be a key."""
     assert Noise(stddev=1) == Noise(stddev=np.float64(1.0)) == Noise(stddev=np.int64(1))
     assert Cone(0.1, axis=[1.0, 0.0, 0.0]) == Cone(0.1)

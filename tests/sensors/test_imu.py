@@ -45,7 +45,7 @@ class Spinning:
 
 @pytest.mark.requirement("IMU-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.0, 3.14, 0.0), (math.pi / 2, 0.0, math.pi), (0.3, -0.4, 1.0)])
-def test_at_rest_it_reads_gravity_upwards(rpy: Vector) -> None:
+def test_imu_at_rest_measures_gravity_upwards(rpy: Vector) -> None:
     ideal = Imu().ideal(Stationary(Pose(rotation=from_rpy(*rpy))), G5, TICKS)
     expected = Rotation.from_euler("xyz", rpy).inv().apply([0.0, 0.0, 5.0])
     assert np.allclose(ideal["linear_acceleration"], expected, atol=1e-14, rtol=0.0)
@@ -54,7 +54,7 @@ def test_at_rest_it_reads_gravity_upwards(rpy: Vector) -> None:
 
 
 @pytest.mark.requirement("IMU-1")
-def test_in_free_fall_it_reads_nothing() -> None:
+def test_imu_in_free_fall_measures_zero() -> None:
     class Falling:
         end = math.inf
 
@@ -67,7 +67,7 @@ def test_in_free_fall_it_reads_nothing() -> None:
 
 @pytest.mark.requirement("IMU-2")
 @pytest.mark.parametrize("radius", [0.0, 0.25, 3.0])
-def test_off_the_origin_it_feels_centripetal_and_tangential_acceleration(radius: float) -> None:
+def test_lever_arm_adds_centripetal_and_tangential_acceleration(radius: float) -> None:
     """A turntable: -omega^2 r along the arm, alpha r across it, 5 upwards."""
     omega, alpha = 3.0, 0.7
     ideal = Imu().ideal(attach(Spinning(omega, alpha), Pose((radius, 0.0, 0.0))), G5, TICKS)
@@ -88,7 +88,7 @@ def test_rotated_mounting_rotates_the_reading() -> None:
 
 
 @pytest.mark.requirement("IMU-1")
-def test_integrated_readings_give_the_motion_back() -> None:
+def test_integrated_readings_reproduce_the_motion() -> None:
     """Dead reckoning by SciPy from the ideal readings: the whole model, gravity and frames included."""
     rate, count = 2000.0, 4000
     ticks = Ticks(np.arange(count), rate)
@@ -115,14 +115,14 @@ def test_integrated_readings_give_the_motion_back() -> None:
 
 
 @pytest.mark.requirement("IMU-1")
-def test_the_orientation_is_relative_to_its_reference() -> None:
+def test_orientation_is_relative_to_its_reference() -> None:
     """gz-sensors: q = q_ref^-1 q_world; with a reference yaw of 1.57 an unturned sensor reads yaw -1.57."""
     ideal = Imu(reference=from_rpy(0.0, 0.0, 1.57)).ideal(Stationary(Pose()), G5, TICKS)
     assert np.allclose(ideal["orientation"], from_rpy(0.0, 0.0, -1.57), atol=1e-15, rtol=0.0)
 
 
 @pytest.mark.requirement("IMU-1")
-def test_without_a_reference_the_sensor_starts_level() -> None:
+def test_sensor_without_reference_starts_level() -> None:
     ideal = Imu().ideal(example_motion(), G5, TICKS)["orientation"]
     assert np.allclose(ideal[0], [1.0, 0.0, 0.0, 0.0], atol=1e-15, rtol=0.0)
     world = example_motion().at(TICKS.time).rotation_wb
@@ -134,7 +134,7 @@ def test_without_a_reference_the_sensor_starts_level() -> None:
 
 
 @pytest.mark.requirement("IMU-1")
-def test_each_axis_has_its_own_noise() -> None:
+def test_every_axis_has_separate_noise() -> None:
     sheet = Imu.example_spec()
     assert len({process.channel for process in sheet.processes()}) == 6
     names = [(process.channel, process.name) for process in sheet.processes()]

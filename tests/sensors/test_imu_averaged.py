@@ -33,7 +33,7 @@ ON_EARTH = Environment(gravity=NormalGravity(ZURICH), origin=ZURICH)
 ARM = Pose((0.4, -0.3, 0.2), from_rpy(0.5, 0.1, -0.7))
 
 
-def violent() -> Motion:
+def make_violent_motion() -> Motion:
     """Return metres and up to 100 degrees within 0.15 s, again and again, off the turning point."""
     draw = np.random.default_rng(8)
     attitude, poses = Rotation.identity(), []
@@ -46,26 +46,26 @@ def violent() -> Motion:
     return attach(waypoints([0.15 * k for k in range(12)], poses), ARM)
 
 
-def turned(quaternions: FloatArray) -> Rotation:
+def make_rotation(quaternions: FloatArray) -> Rotation:
     return Rotation.from_quat(quaternions, scalar_first=True)
 
 
 @pytest.mark.requirement("IMU-4", "IMU-2")
-def test_sums_of_readings_are_the_motion() -> None:
+def test_sums_of_readings_reproduce_the_motion() -> None:
     """Attitude and velocity after each of 330 intervals, turning by up to 5 degrees in one, from the readings alone."""
     ticks = Ticks(np.arange(331), RATE)
-    truth = violent().at(ticks.time)
-    averaged = Imu(averaged=True).ideal(violent(), Environment(), ticks)
-    instant = Imu().ideal(violent(), Environment(), ticks)
+    truth = make_violent_motion().at(ticks.time)
+    averaged = Imu(averaged=True).ideal(make_violent_motion(), Environment(), ticks)
+    instant = Imu().ideal(make_violent_motion(), Environment(), ticks)
     assert np.abs(averaged["angular_velocity"]).max() > 13.0
     off = {}
     for name, ideal in (("averaged", averaged), ("instant", instant)):
-        attitude, velocity = turned(truth.rotation_wb[0]), truth.velocity_w[0].copy()
+        attitude, velocity = make_rotation(truth.rotation_wb[0]), truth.velocity_w[0].copy()
         off[name] = 0.0
         for k in range(1, len(ticks)):
             velocity = velocity + (attitude.apply(ideal["linear_acceleration"][k]) + [0.0, 0.0, -9.8]) / RATE
             attitude = attitude * Rotation.from_rotvec(ideal["angular_velocity"][k] / RATE)
-            apart = (attitude.inv() * turned(truth.rotation_wb[k])).magnitude()
+            apart = (attitude.inv() * make_rotation(truth.rotation_wb[k])).magnitude()
             off[name] = max(off[name], apart, np.abs(velocity - truth.velocity_w[k]).max())
     assert off["averaged"] < 1e-9
     assert off["instant"] > 1e-2  # what an instantaneous reading would do
@@ -75,14 +75,14 @@ def test_sums_of_readings_are_the_motion() -> None:
 @pytest.mark.parametrize("earth", [False, True])
 def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
     """Adaptive quadrature over the instantaneous readings, turned by the frame's own attitude in inertial space."""
-    sheet, motion = Imu(earth_rotation=earth), violent()
+    sheet, motion = Imu(earth_rotation=earth), make_violent_motion()
     spin = np.array(rate_on_earth(ZURICH)) if earth else np.zeros(3)
     averaged = replace(sheet, averaged=True).ideal(motion, ON_EARTH, Ticks(np.arange(200), RATE))
 
     def felt(t: float, start: float) -> FloatArray:
         one = Ticks(np.array([1], dtype=np.int64), 1.0 / t)
-        ideal, now = sheet.ideal(motion, ON_EARTH, one), turned(motion.at(np.array([t])).rotation_wb[0])
-        then = turned(motion.at(np.array([start])).rotation_wb[0])
+        ideal, now = sheet.ideal(motion, ON_EARTH, one), make_rotation(motion.at(np.array([t])).rotation_wb[0])
+        then = make_rotation(motion.at(np.array([start])).rotation_wb[0])
         inertial = Rotation.from_rotvec(spin * (t - start))
         return (then.inv() * inertial * now).apply(ideal["linear_acceleration"][0])
 
@@ -93,7 +93,7 @@ def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
             assert error * RATE < 1e-10
             assert abs(averaged["linear_acceleration"][k, axis] - mean * RATE) < 1e-9
         truth = motion.at(np.array([start, end])).rotation_wb
-        turn = turned(truth[0]).inv() * Rotation.from_rotvec(spin / RATE) * turned(truth[1])
+        turn = make_rotation(truth[0]).inv() * Rotation.from_rotvec(spin / RATE) * make_rotation(truth[1])
         assert np.allclose(averaged["angular_velocity"][k] / RATE, turn.as_rotvec(), rtol=0.0, atol=1e-14)
 
 
@@ -131,7 +131,7 @@ class Sliding:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_gravity_that_changes_is_integrated() -> None:
+def test_varying_gravity_is_integrated() -> None:
     """A long interval: the closed integrals of cubics in time."""
     found = Imu(averaged=True).ideal(Sliding(), Environment(gravity=Slope()), Ticks(np.arange(4), 2.0))
 
@@ -165,22 +165,22 @@ class Spinning:
 @pytest.mark.parametrize(
     ("turn", "read"), [(0.3, 0.3), (3.1, 3.1), (-3.1, -3.1), (3.5, 3.5 - 2.0 * math.pi), (1e-9, 1e-9)]
 )
-def test_a_turn_of_half_a_circle_is_the_most_that_an_interval_can_hold(turn: float, read: float) -> None:
+def test_rotation_per_interval_is_unique_up_to_half_a_turn(turn: float, read: float) -> None:
     found = Imu(averaged=True).ideal(Spinning(turn * 10.0), Environment(), Ticks(np.arange(8), 10.0))
     assert np.allclose(found["angular_velocity"][1:, 2], read * 10.0, rtol=1e-9, atol=0.0)
 
 
 @pytest.mark.requirement("IMU-4")
-def test_at_rest_it_reads_gravity_to_the_last_bit() -> None:
+def test_imu_at_rest_measures_gravity_bitwise() -> None:
     found = Imu(averaged=True).ideal(Stationary(Pose()), Environment(), Ticks(np.arange(5), 1000.0))
     assert not found["angular_velocity"].any()
     assert found["linear_acceleration"].tolist() == [[0.0, 0.0, 9.8]] * 5
 
 
 @pytest.mark.requirement("IMU-4")
-def test_no_interval_ends_with_the_first_tick() -> None:
+def test_first_tick_is_not_published() -> None:
     ticks, sheet = Ticks(np.arange(3), RATE), Imu(averaged=True)
-    ideal, instant = (each.ideal(violent(), Environment(), ticks) for each in (sheet, Imu()))
+    ideal, instant = (each.ideal(make_violent_motion(), Environment(), ticks) for each in (sheet, Imu()))
     for name in ("angular_velocity", "linear_acceleration"):
         assert np.array_equal(ideal[name][0], instant[name][0])
         assert not np.array_equal(ideal[name][1], instant[name][1])
@@ -192,13 +192,13 @@ def test_no_interval_ends_with_the_first_tick() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_rows_do_not_depend_on_other_rows() -> None:
     sheet = Imu(averaged=True, earth_rotation=True)
-    whole = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(100), RATE))
+    complete = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(100), RATE))
     for rows in ([0], [57], [3, 9, 10], [0, 2, 3, 99]):
-        some = sheet.ideal(violent(), ON_EARTH, Ticks(np.array(rows, dtype=np.int64), RATE))
+        some = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.array(rows, dtype=np.int64), RATE))
         for name in ("angular_velocity", "linear_acceleration", "orientation"):
-            assert some[name].tobytes() == whole[name][rows].tobytes()
-    coarse = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(20), RATE / 5.0))
-    wide = sheet.ideal(violent(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, spacing=5))
+            assert some[name].tobytes() == complete[name][rows].tobytes()
+    coarse = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(20), RATE / 5.0))
+    wide = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, spacing=5))
     assert np.allclose(wide["linear_acceleration"], coarse["linear_acceleration"], rtol=0.0, atol=1e-12)
 
 
@@ -210,7 +210,7 @@ def driven_world(rate: float) -> World:
 
 @pytest.mark.requirement("IMU-4", "LIV-1")
 @pytest.mark.parametrize("rate", [10.0, 30.0, 100.0, 250.0])
-def test_a_caller_in_the_loop_gets_its_own_motion_back(rate: float) -> None:
+def test_closed_loop_readings_reproduce_the_motion(rate: float) -> None:
     """The robot is driven; it has forgotten where the interval began, whatever the steps, and the sensor has not."""
 
     def state(t: float) -> State:
@@ -257,7 +257,7 @@ def test_unpublished_rows_are_not_written() -> None:
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("latitude", [-90.0, -33.0, 0.0, 47.0, 90.0])
-def test_at_rest_the_earth_turns_about_the_polar_axis(latitude: float, averaged: bool) -> None:
+def test_earth_rotation_at_rest_is_about_the_polar_axis(latitude: float, averaged: bool) -> None:
     """Along north and up, Omega cos and Omega sin of the latitude; gravity stays as it is."""
     here = Origin(math.radians(latitude), 0.3)
     sheet = Imu(averaged=averaged, earth_rotation=True)
@@ -270,7 +270,7 @@ def test_at_rest_the_earth_turns_about_the_polar_axis(latitude: float, averaged:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_eastward_at_the_equator_things_weigh_less() -> None:
+def test_eastward_motion_at_the_equator_reduces_specific_force() -> None:
     """Eoetvoes: 2 Omega v upwards, with v = 100 m/s 1.458423e-2 m/s^2."""
 
     class East:
@@ -286,7 +286,7 @@ def test_eastward_at_the_equator_things_weigh_less() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_the_force_is_that_of_newton_among_the_stars() -> None:
+def test_specific_force_equals_newton_in_inertial_space() -> None:
     """A curve in the world as seen from inertial space, differentiated twice there; gravitation is gravity without
     its centrifugal part. No Coriolis term is written down here.
     """
@@ -309,14 +309,14 @@ def test_the_force_is_that_of_newton_among_the_stars() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_the_earth_needs_a_place_on_it() -> None:
+def test_earth_rotation_needs_coordinates() -> None:
     with pytest.raises(SensorError, match="earth_rotation: True; the world has no place on") as caught:
         Imu(earth_rotation=True).ideal(Stationary(Pose()), Environment(), Ticks(np.arange(3), 100.0))
     assert "Origin" in caught.value.remedy
 
 
 @pytest.mark.requirement("IMU-4", "NOI-6")
-def test_without_the_earth_every_rotation_leaves_the_readings() -> None:
+def test_readings_without_earth_rotation_are_rotation_invariant() -> None:
     """With it the rotations about the vertical do, which the laws hold by the witness."""
     assert Imu.example_spec().group == "vertical"
     for averaged in (False, True):
@@ -327,11 +327,11 @@ def test_without_the_earth_every_rotation_leaves_the_readings() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_uniform_gravity_and_its_sum_agree() -> None:
+def test_uniform_gravity_and_field_sum_agree() -> None:
     from navsense.environment.base import FieldSum
 
     ticks = Ticks(np.arange(50), RATE)
     halves = FieldSum((UniformField((0.0, 1.0, -5.0)), UniformField((0.0, -1.0, -4.8))))
-    one = Imu(averaged=True).ideal(violent(), Environment(), ticks)["linear_acceleration"]
-    two = Imu(averaged=True).ideal(violent(), Environment(gravity=halves), ticks)["linear_acceleration"]
+    one = Imu(averaged=True).ideal(make_violent_motion(), Environment(), ticks)["linear_acceleration"]
+    two = Imu(averaged=True).ideal(make_violent_motion(), Environment(gravity=halves), ticks)["linear_acceleration"]
     assert np.allclose(one, two, rtol=0.0, atol=1e-12)

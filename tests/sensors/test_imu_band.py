@@ -31,7 +31,7 @@ def filtered(bandwidth: float, index: FloatArray, rate: float, values: FloatArra
     return rows[0]
 
 
-def felt(sheet: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = None) -> dict[str, FloatArray]:
+def read_forces(sheet: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = None) -> dict[str, FloatArray]:
     """Return the readings of a sheet without noise of given forces and rates (n, 3)."""
     sheet = replace(sheet, orientation=False)
     ideal = {"linear_acceleration": force, "angular_velocity": np.zeros(force.shape) if rate is None else rate}
@@ -41,7 +41,7 @@ def felt(sheet: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = 
 
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("bandwidth", [0.02, 3.0, 47.0, 100.0, 900.0])
-def test_it_is_the_butterworth_filter_of_a_straight_line_between_samples(bandwidth: float) -> None:
+def test_output_equals_butterworth_filter_of_linear_interpolation(bandwidth: float) -> None:
     """`scipy.signal.lsim` integrates the transfer function exactly for such an input, from rest at its first value."""
     rate, omega = 200.0, 2.0 * math.pi * bandwidth
     values = np.random.default_rng(5).normal(0.0, 1.0, 500)
@@ -52,7 +52,7 @@ def test_it_is_the_butterworth_filter_of_a_straight_line_between_samples(bandwid
 
 
 @pytest.mark.requirement("IMU-4")
-def test_uneven_samples_of_a_line_change_nothing() -> None:
+def test_additional_samples_on_a_line_change_nothing() -> None:
     """A polygon sampled at its corners, and at any further instants between them: the same at the corners."""
     draw = np.random.default_rng(6)
     corners = np.arange(0, 4000, 100)
@@ -67,11 +67,11 @@ def test_uneven_samples_of_a_line_change_nothing() -> None:
 @pytest.mark.parametrize(
     "frequency", [10.0, *(pytest.param(other, marks=pytest.mark.compiled) for other in (1.0, 20.0, 60.0, 200.0))]
 )
-def test_a_sine_comes_through_with_the_gain_and_phase_of_the_filter(frequency: float) -> None:
+def test_sine_has_the_gain_and_phase_of_the_filter(frequency: float) -> None:
     """At 100 kHz; a polygon through a sine is off by (omega h)^2 / 8 at most, and the start has died out by 0.3 s."""
     bandwidth, rate, count = 20.0, 1e5, 60000
     time, omega = np.arange(count) / rate, 2.0 * math.pi * frequency
-    found = felt(
+    found = read_forces(
         Imu(bandwidth=bandwidth),
         Ticks(np.arange(count), rate),
         np.stack([np.sin(omega * time), np.zeros(count), np.cos(omega * time)], axis=1),
@@ -87,7 +87,7 @@ def test_a_sine_comes_through_with_the_gain_and_phase_of_the_filter(frequency: f
 
 
 @pytest.mark.requirement("IMU-4")
-def test_a_step_overshoots_by_four_percent() -> None:
+def test_step_response_overshoots_by_four_percent() -> None:
     """The overshoot of a Butterworth filter of second order is exp(-pi), at t = pi / a."""
     rate, bandwidth = 1e5, 5.0
     values = np.concatenate(([0.0], np.ones(60000)))
@@ -103,12 +103,12 @@ def test_constant_input_is_unchanged() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_fast_filter_changes_nothing() -> None:
+def test_filter_far_above_the_rate_changes_nothing() -> None:
     values = np.random.default_rng(7).normal(0.0, 1.0, 100)
     lag = 1.0 / (compute_stiffness(1e9) / 1000.0)
     assert np.allclose(filtered(1e9, np.arange(100), 1000.0, values), values, rtol=0.0, atol=6.0 * lag)
     force = np.stack([values, values, values], axis=1)
-    through = felt(Imu(), Ticks(np.arange(100), 1000.0), force)["linear_acceleration"]
+    through = read_forces(Imu(), Ticks(np.arange(100), 1000.0), force)["linear_acceleration"]
     assert np.array_equal(through, force)
 
 
@@ -127,13 +127,13 @@ def exactly(tau: float) -> list[float]:
 
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("tau", [1e-9, 1e-4, 0.1, 0.4999999, 0.5, 0.5000001, 1.0, 3.0, 20.0])
-def test_coefficients_on_both_sides_of_the_switch(tau: float) -> None:
+def test_coefficients_are_exact_on_both_sides_of_the_series_switch(tau: float) -> None:
     """Of the series below 0.5 and the closed forms from there on, to the last digits."""
     assert np.allclose(compute_coefficients(tau), exactly(tau), rtol=5e-15, atol=1e-16)
 
 
 @pytest.mark.requirement("IMU-4")
-def test_after_a_gap_in_the_numbers_it_begins_again() -> None:
+def test_filter_restarts_after_invalid_values() -> None:
     values = np.array([1.0, 2.0, math.nan, 5.0, 5.0])
     out = filtered(3.0, np.arange(5), 100.0, values)
     assert out[0] == 1.0
@@ -143,7 +143,7 @@ def test_after_a_gap_in_the_numbers_it_begins_again() -> None:
 
 
 @pytest.mark.requirement("IMU-4", "NOI-3")
-def test_the_white_noise_of_the_sheet_is_that_of_the_output() -> None:
+def test_white_noise_is_added_after_the_filter() -> None:
     """The band limit stands before the noise: declared deviation, neighbours independent. False alarms: 1e-6 each."""
     noise, count = Noise(stddev=0.02), 20000
     sheet = Imu(linear_acceleration_x=noise, bandwidth=1.0)
@@ -157,10 +157,10 @@ LINE = Vibration(133.0, (1.0, 2.0, 3.0), (0.1, 0.2, 0.3), phase=0.4)
 
 
 @pytest.mark.requirement("IMU-4")
-def test_a_line_above_half_the_rate_shows_at_its_alias() -> None:
+def test_vibration_above_the_nyquist_frequency_is_aliased() -> None:
     """133 Hz at 100 Hz is 33 Hz: the largest of the spectrum's lines, and the very same numbers."""
     ticks, nothing = Ticks(np.arange(1000), 100.0), np.zeros((1000, 3))
-    found = felt(Imu(vibration=(LINE,)), ticks, nothing)
+    found = read_forces(Imu(vibration=(LINE,)), ticks, nothing)
     alias = np.sin(2.0 * math.pi * 33.0 * np.arange(1000) / 100.0 + 0.4)
     assert np.allclose(found["linear_acceleration"], alias[:, None] * [1.0, 2.0, 3.0], rtol=0.0, atol=1e-11)
     assert np.allclose(found["angular_velocity"], alias[:, None] * [0.1, 0.2, 0.3], rtol=0.0, atol=1e-11)
@@ -170,7 +170,7 @@ def test_a_line_above_half_the_rate_shows_at_its_alias() -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_an_averaged_reading_holds_the_mean_of_a_line() -> None:
+def test_averaged_reading_has_the_mean_of_a_vibration() -> None:
     ticks, sheet = Ticks(np.arange(40), 100.0), Imu(vibration=(LINE,), averaged=True)
     ideal = sheet.ideal(Stationary(Pose()), Environment(), ticks)
     _, measured = sheet.measure(sheet.init(NOTHING), ticks, ideal, np.empty((0, 40)))
@@ -187,28 +187,28 @@ def test_an_averaged_reading_holds_the_mean_of_a_line() -> None:
 
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("frequency", [10.0, 47.0, 133.0, 950.0])
-def test_a_band_limit_acts_on_a_line_before_it_is_sampled(frequency: float) -> None:
+def test_band_limit_filters_a_vibration_before_sampling(frequency: float) -> None:
     """Gain and phase at the line's own frequency, not at the alias that the samples show."""
     sheet = Imu(vibration=(replace(LINE, frequency=frequency),), bandwidth=47.0)
     ticks = Ticks(np.arange(200), 100.0)
-    found = felt(sheet, ticks, np.zeros((200, 3)))["linear_acceleration"][:, 0]
+    found = read_forces(sheet, ticks, np.zeros((200, 3)))["linear_acceleration"][:, 0]
     answer = 1.0 / (1.0 - (frequency / 47.0) ** 2 + 1j * math.sqrt(2.0) * frequency / 47.0)
     expected = np.imag(answer * np.exp(1j * (2.0 * math.pi * frequency * ticks.time + 0.4)))
     assert np.allclose(found, expected, rtol=0.0, atol=1e-11)
 
 
 @pytest.mark.requirement("IMU-4")
-def test_lines_add_up_and_keep_their_phase_for_days() -> None:
+def test_vibrations_add_and_keep_their_phase_for_days() -> None:
     other = Vibration(17.25, (0.5, 0.0, 0.0))
     ticks = Ticks(np.arange(10**8, 10**8 + 50, dtype=np.int64), 400.0)
-    both = felt(Imu(vibration=(LINE, other)), ticks, np.zeros((50, 3)))["linear_acceleration"][:, 0]
+    both = read_forces(Imu(vibration=(LINE, other)), ticks, np.zeros((50, 3)))["linear_acceleration"][:, 0]
     cycles = [(133 * int(k) % 400) / 400.0 for k in ticks.index], [(69 * int(k) % 1600) / 1600.0 for k in ticks.index]
     expected = np.sin(2.0 * math.pi * np.array(cycles[0]) + 0.4) + 0.5 * np.sin(2.0 * math.pi * np.array(cycles[1]))
     assert np.allclose(both, expected, rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.requirement("IMU-4", "DOO-1")
-def test_on_own_arrays_a_line_starts_with_the_first_row_and_truth_stays() -> None:
+def test_vibration_in_apply_starts_with_the_first_row() -> None:
     time = 5.0 + np.array([0.0, 0.001, 0.0035, 0.02])
     still = np.zeros((4, 3))
     reading = Imu(vibration=(LINE,)).apply(time, still, still, seed=1)

@@ -29,7 +29,7 @@ PULL = tuple(1e-3 * k for k in range(1, 10))
 
 
 @pytest.mark.requirement("NOI-6:misalignment", "IMU-1")
-def test_a_misalignment_is_the_matrix_of_its_six_angles() -> None:
+def test_misalignment_matrix_has_six_angles() -> None:
     gyro = Imu(angular_velocity_misalignment=ANGLES).apply(TIME, OMEGA, FORCE, seed=1)
     assert np.allclose(gyro["angular_velocity"], OMEGA @ (np.eye(3) + LEAK).T, rtol=0.0, atol=1e-15)
     assert np.array_equal(gyro["linear_acceleration"], FORCE)
@@ -39,7 +39,7 @@ def test_a_misalignment_is_the_matrix_of_its_six_angles() -> None:
 
 
 @pytest.mark.requirement("NOI-6:misalignment")
-def test_a_triad_that_is_turned_by_a_small_angle_is_misaligned_by_it() -> None:
+def test_small_rotation_of_a_triad_equals_misalignment() -> None:
     """Antisymmetric angles are a rotation of the triad, to the square of the angle; level, it then reads sin(angle)."""
     x, y, z = 2e-4, -3e-4, 1e-4
     sheet = Imu(linear_acceleration_misalignment=(z, -y, -z, x, y, -x))
@@ -54,7 +54,7 @@ def test_a_triad_that_is_turned_by_a_small_angle_is_misaligned_by_it() -> None:
 
 
 @pytest.mark.requirement("NOI-6:g_sensitivity")
-def test_specific_force_shows_in_the_angular_velocity() -> None:
+def test_g_sensitivity_changes_the_angular_velocity() -> None:
     """On a level table a gyroscope of 0.1 deg/s/g along its own axis is off by just that."""
     reading = Imu(g_sensitivity=PULL).apply(TIME, OMEGA, FORCE, seed=1)
     expected = OMEGA + FORCE @ np.array(PULL).reshape(3, 3).T
@@ -67,7 +67,7 @@ def test_specific_force_shows_in_the_angular_velocity() -> None:
 
 
 @pytest.mark.requirement("NOI-6:misalignment", "NOI-6:g_sensitivity")
-def test_leaks_come_before_the_gain_of_a_channel_and_its_noise() -> None:
+def test_cross_axis_errors_act_before_scale_factor_and_noise() -> None:
     noise = Noise(scale_factor=0.5, mean=0.25, precision=0.125)
     sheet = Imu(*(noise,) * 6, angular_velocity_misalignment=ANGLES, g_sensitivity=PULL)
     reading = sheet.apply(TIME, OMEGA, FORCE, seed=1)["angular_velocity"]
@@ -77,7 +77,7 @@ def test_leaks_come_before_the_gain_of_a_channel_and_its_noise() -> None:
 
 
 @pytest.mark.requirement("NOI-6:misalignment")
-def test_a_missing_number_in_one_triad_does_not_reach_the_other() -> None:
+def test_nan_in_one_triad_does_not_affect_the_other() -> None:
     force = FORCE.copy()
     force[7] = math.nan
     sheet = Imu(linear_acceleration_misalignment=ANGLES, angular_velocity_misalignment=ANGLES)
@@ -117,7 +117,7 @@ def channel_names() -> list[str]:
         ("g_sensitivity", ("a",) * 9, "must be 9 finite numbers"),
     ],
 )
-def test_numbers_that_are_no_leaks_are_refused(field: str, value: object, message: str) -> None:
+def test_invalid_cross_axis_errors_are_an_error(field: str, value: object, message: str) -> None:
     with pytest.raises(SensorError, match=message):
         Imu(**{field: value})
 
@@ -133,7 +133,7 @@ def test_arrays_of_the_user_are_unchanged(field: str) -> None:
 
 
 @pytest.mark.requirement("IMU-4")
-def test_which_gyroscopes_tell_the_earths_rate() -> None:
+def test_earth_rate_resolution_of_gyroscopes() -> None:
     """15.04 deg/h, against everything that is wrong with a sheet's best axis over 100 s."""
     hour = math.radians(1.0) / 3600.0
     assert not resolves_earth_rate(Imu(), 100.0)  # a perfect instrument, of no grade
@@ -159,5 +159,5 @@ def test_which_gyroscopes_tell_the_earths_rate() -> None:
 @pytest.mark.parametrize(
     ("part", "tells"), [("HG9900", True), ("STIM300", True), ("MPU-6000", False), ("BMI088", False)]
 )
-def test_which_parts_tell_the_earths_rate(part: str, tells: bool) -> None:
+def test_earth_rate_resolution_of_parts(part: str, tells: bool) -> None:
     assert resolves_earth_rate(Imu.from_part(part), 100.0) is tells

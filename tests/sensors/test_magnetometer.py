@@ -22,30 +22,30 @@ from navsense.testing import example_motion
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 
 
-def read(field: Vector, rpy: Vector) -> FloatArray:
+def read_field(field: Vector, rpy: Vector) -> FloatArray:
     environment = Environment(magnetic_field=UniformField(field))
     return Magnetometer().ideal(Stationary(Pose((1.0, 2.0, 3.0), from_rpy(*rpy))), environment, ONE)["field"][0]
 
 
 @pytest.mark.requirement("MAG-6", "MAG-1")
-def test_aligned_with_the_origin_it_reads_the_global_field() -> None:
-    assert np.array_equal(read((1.0, 2.0, -4.0), (0.0, 0.0, 0.0)), [1.0, 2.0, -4.0])
+def test_aligned_magnetometer_measures_the_world_field() -> None:
+    assert np.array_equal(read_field((1.0, 2.0, -4.0), (0.0, 0.0, 0.0)), [1.0, 2.0, -4.0])
 
 
 @pytest.mark.requirement("MAG-6", "MAG-1")
-def test_turned_a_quarter_about_z_it_reads_the_field_in_the_body_frame() -> None:
-    assert np.allclose(read((1.0, 2.0, -4.0), (0.0, 0.0, math.pi / 2)), [2.0, -1.0, -4.0], atol=1e-15, rtol=0.0)
+def test_rotated_magnetometer_measures_the_field_in_the_body_frame() -> None:
+    assert np.allclose(read_field((1.0, 2.0, -4.0), (0.0, 0.0, math.pi / 2)), [2.0, -1.0, -4.0], atol=1e-15, rtol=0.0)
 
 
 @pytest.mark.requirement("MAG-1")
-def test_the_figures_of_gazebos_library() -> None:
+def test_readings_equal_the_gazebo_library() -> None:
     """gz-sensors (main), field (1, 2, -4), rpy (0, 3.14, 1.57), measured on the library."""
     expected = [-1.994422543354379, -0.9984070295103683, 4.0031815000052315]
-    assert np.allclose(read((1.0, 2.0, -4.0), (0.0, 3.14, 1.57)), expected, rtol=0.0, atol=1e-14)
+    assert np.allclose(read_field((1.0, 2.0, -4.0), (0.0, 3.14, 1.57)), expected, rtol=0.0, atol=1e-14)
 
 
 @pytest.mark.requirement("MAG-1")
-def test_a_moving_sensor_against_scipy() -> None:
+def test_moving_sensor_equals_scipy_rotations() -> None:
     ticks = Ticks(np.arange(500), 100.0)
     ours = Magnetometer().ideal(example_motion(), Environment(), ticks)["field"]
     quaternions = example_motion().at(ticks.time).rotation_wb
@@ -54,7 +54,7 @@ def test_a_moving_sensor_against_scipy() -> None:
 
 
 @pytest.mark.requirement("MAG-2")
-def test_each_axis_has_its_own_noise_after_the_rotation() -> None:
+def test_every_axis_has_separate_noise_after_the_rotation() -> None:
     count = 4000
     sheet = Magnetometer(Noise(stddev=1e-7), Noise(), Noise(mean=3e-7))
     field = np.tile([1e-5, 2e-5, -4e-5], (count, 1))
@@ -66,7 +66,7 @@ def test_each_axis_has_its_own_noise_after_the_rotation() -> None:
 
 
 @pytest.mark.requirement("MAG-2", "NOI-2")
-def test_axes_with_one_sheet_draw_apart() -> None:
+def test_axes_with_equal_noise_have_independent_draws() -> None:
     noise = Noise(stddev=1e-7)
     field = np.zeros((5000, 3))
     off = Magnetometer(noise, noise, noise).apply(np.arange(5000) / 100.0, field, seed=1)["field"]
@@ -74,7 +74,7 @@ def test_axes_with_one_sheet_draw_apart() -> None:
 
 
 @pytest.mark.requirement("MAG-4")
-def test_the_world_supplies_the_field() -> None:
+def test_world_supplies_the_field() -> None:
     assert Environment().magnetic_field.at(np.zeros((1, 3)), np.zeros(1)).tolist() == [
         [5.5645e-6, 22.8758e-6, -42.3884e-6]
     ]
@@ -98,7 +98,7 @@ def test_hard_iron_is_added_and_soft_iron_multiplies() -> None:
 
 
 @pytest.mark.requirement("MAG-7:iron")
-def test_turned_every_way_it_sees_an_ellipsoid_about_the_hard_iron() -> None:
+def test_readings_lie_on_an_ellipsoid_about_the_hard_iron() -> None:
     """The inverse soft iron takes it back to a sphere as large as the world's field: what calibration relies on."""
     ticks = Ticks(np.arange(300), 100.0)
     sheet = Magnetometer(hard_iron=HARD, soft_iron=SOFT)
@@ -111,7 +111,7 @@ def test_turned_every_way_it_sees_an_ellipsoid_about_the_hard_iron() -> None:
 
 
 @pytest.mark.requirement("MAG-7:motor_current")
-def test_the_current_of_the_motors_shows_in_the_field() -> None:
+def test_motor_current_changes_the_field() -> None:
     """T/A times the world's signal in amperes, at each sample's own instant; soft iron does not turn it."""
     current = Signal((0.0, 2.0), (1.0, 9.0))
     world = Environment(signals={"motor_current": current})
@@ -128,7 +128,7 @@ def test_the_current_of_the_motors_shows_in_the_field() -> None:
 
 
 @pytest.mark.requirement("MAG-7:motor_current")
-def test_a_current_that_is_needed_has_to_be_there() -> None:
+def test_missing_motor_current_signal_is_an_error() -> None:
     sheet = Magnetometer(motor_current=MOTOR)
     with pytest.raises(FieldError, match="signal: motor_current"):
         sheet.ideal(Stationary(Pose()), Environment(), ONE)
@@ -142,7 +142,7 @@ def test_a_current_that_is_needed_has_to_be_there() -> None:
 
 
 @pytest.mark.requirement("MAG-7:iron", "MAG-2")
-def test_iron_comes_before_the_gain_of_a_channel_and_its_noise() -> None:
+def test_iron_acts_before_scale_factor_and_noise() -> None:
     noise = Noise(scale_factor=0.5, mean=1e-6)
     reading = Magnetometer(noise, noise, noise, hard_iron=HARD, soft_iron=SOFT).apply(TIME, FIELD, seed=1)["field"]
     inner = FIELD @ np.array(SOFT).reshape(3, 3).T + HARD
@@ -150,7 +150,7 @@ def test_iron_comes_before_the_gain_of_a_channel_and_its_noise() -> None:
 
 
 @pytest.mark.requirement("MAG-7")
-def test_a_sheet_without_errors_has_no_iron() -> None:
+def test_neutral_spec_has_no_iron() -> None:
     assert Magnetometer.example_spec().without_errors() == Magnetometer()
 
 
@@ -164,6 +164,6 @@ def test_a_sheet_without_errors_has_no_iron() -> None:
         ("motor_current", 1e-6, "motor_current: .* must be 3 finite numbers"),
     ],
 )
-def test_numbers_that_are_no_iron_are_refused(field: str, value: object, message: str) -> None:
+def test_invalid_iron_is_an_error(field: str, value: object, message: str) -> None:
     with pytest.raises(SensorError, match=message):
         Magnetometer(**{field: value})

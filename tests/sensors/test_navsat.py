@@ -36,7 +36,7 @@ def degrees(origin: Origin) -> tuple[float, float, float]:
     return math.degrees(origin.latitude), math.degrees(origin.longitude), origin.elevation
 
 
-def turned(vectors: FloatArray, heading: float) -> FloatArray:
+def rotate_to_enu(vectors: FloatArray, heading: float) -> FloatArray:
     """Return world vectors along east, north, up: the world's x axis points `heading` from east towards north."""
     c, s = math.cos(heading), math.sin(heading)
     return vectors @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
@@ -56,25 +56,25 @@ def apply_at(sheet: NavSat, latitude: float, count: int, longitude: float = 3.0,
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize("heading", [0.0, math.radians(30.0), -2.5])
 @pytest.mark.parametrize("latitude", [-22.9, 0.0, 47.4, 89.9999, -90.0])
-def test_places_and_velocities_of_a_moving_antenna(latitude: float, heading: float) -> None:
+def test_position_and_velocity_of_a_moving_antenna(latitude: float, heading: float) -> None:
     origin = Origin(math.radians(latitude), math.radians(179.9999), 400.0, heading)
     ticks = Ticks(np.arange(200, dtype=np.int64), 50.0)
     ours = NavSat().ideal(example_motion(), Environment(origin=origin), ticks)
     truth = example_motion().at(ticks.time)
-    lat, lon, alt = pymap3d.enu2geodetic(*turned(truth.position_w, heading).T, *degrees(origin))
+    lat, lon, alt = pymap3d.enu2geodetic(*rotate_to_enu(truth.position_w, heading).T, *degrees(origin))
     assert np.allclose(ours["latitude"], np.radians(lat), rtol=0.0, atol=1e-14)
     apart = np.remainder(ours["longitude"] - np.radians(lon) + math.pi, 2.0 * math.pi) - math.pi
     # Beside a pole a longitude is as far off as its metres (2e-9, what ECEF doubles hold) are from the axis.
     assert (np.abs(apart) * 6.4e6 * np.maximum(np.cos(np.radians(lat)), 1e-13) < 2e-8).all()
     assert np.allclose(ours["altitude"], alt, rtol=0.0, atol=5e-9)
-    ecef = pymap3d.enu2uvw(*turned(truth.velocity_w, heading).T, *degrees(origin)[:2])
+    ecef = pymap3d.enu2uvw(*rotate_to_enu(truth.velocity_w, heading).T, *degrees(origin)[:2])
     there = np.stack(pymap3d.ecef2enuv(*ecef, np.degrees(ours["latitude"]), np.degrees(ours["longitude"])), axis=-1)
     assert np.allclose(ours["velocity"], there, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize(("heading", "velocity"), [(0.0, (1.0, 2.0, 3.0)), (math.pi / 2.0, (-2.0, 1.0, 3.0))])
-def test_gazebos_unit_case_and_the_same_with_a_heading(heading: float, velocity: tuple[float, ...]) -> None:
+def test_gazebo_unit_test_with_and_without_heading(heading: float, velocity: tuple[float, ...]) -> None:
     """gz-sensors: at 40 N 0 E 120 m with velocity (1, 2, 3) it says so. Turned by 90 degrees, world x is north."""
     origin = Origin(math.radians(40.0), 0.0, 120.0, heading)
     still = Stationary(Pose())
@@ -93,7 +93,7 @@ def test_gazebos_unit_case_and_the_same_with_a_heading(heading: float, velocity:
 
 
 @pytest.mark.requirement("NAV-1")
-def test_the_velocity_is_the_slope_of_the_place() -> None:
+def test_velocity_is_the_derivative_of_the_position() -> None:
     """Metres a radian from pymap3d's radii of curvature, at the antenna's own point, off the link's origin."""
     world = example_world(("gps", NavSat()))
     run = ns.simulate(replace(world, sensors=(replace(world.sensors[0], rate=2000.0),)), 1.0)[NAME]
@@ -109,7 +109,7 @@ def test_the_velocity_is_the_slope_of_the_place() -> None:
 
 @pytest.mark.requirement("NAV-1", "NOI-2")
 @pytest.mark.parametrize("latitude", [0.0, -47.0, 89.0, 89.99999, 90.0])
-def test_noise_is_in_metres_and_each_axis_draws_for_itself(latitude: float) -> None:
+def test_noise_is_in_metres_and_independent_per_axis(latitude: float) -> None:
     """Gazebo adds the metres to degrees; here a metre is a metre at any latitude, the pole included."""
     count = 10_000
     sheet = NavSat(Noise(stddev=1.5), Noise(stddev=4.0), Noise(stddev=0.1), Noise(stddev=0.3))
@@ -130,7 +130,7 @@ def test_noise_is_in_metres_and_each_axis_draws_for_itself(latitude: float) -> N
     st.floats(-50.0, 50.0),
     st.floats(-50.0, 50.0),
 )
-def test_a_constant_error_displaces_by_its_metres(lat: float, lon: float, alt: float, first: float, up: float) -> None:
+def test_constant_error_displaces_by_its_metres(lat: float, lon: float, alt: float, first: float, up: float) -> None:
     sheet = NavSat(Noise(mean=first), Noise(mean=up))
     reading = sheet.apply([0.0], [lat], [lon], [alt], np.zeros((1, 3)), seed=1)
     # The altitude is kept, so the place reached lies below the tangent plane by (50^2 + 50^2) / 2a = 4e-4 m.
@@ -140,7 +140,7 @@ def test_a_constant_error_displaces_by_its_metres(lat: float, lon: float, alt: f
 
 
 @pytest.mark.requirement("NAV-1")
-def test_over_the_pole_and_the_date_line() -> None:
+def test_noise_across_the_pole_and_the_date_line() -> None:
     sheet = NavSat(Noise(mean=100.0))
     over = apply_at(sheet, math.degrees(math.pi / 2.0 - 20.0 / 6.4e6), 1)
     assert over["latitude"][0] < math.pi / 2.0 - 100.0 / 6.4e6
@@ -150,7 +150,7 @@ def test_over_the_pole_and_the_date_line() -> None:
 
 
 @pytest.mark.requirement("NAV-1")
-def test_rounding_and_limits_act_on_metres_from_the_worlds_origin() -> None:
+def test_quantisation_and_limits_are_in_metres_from_the_world_origin() -> None:
     """The first row is the origin; the others lie 0.3 m east and 0.1 m north of it."""
     sheet = NavSat(Noise(stddev=2.0, precision=0.5, minimum=-3.0, maximum=3.0), Noise(precision=10.0))
     origin = [math.radians(47.0), 3.0, 500.0]
@@ -167,7 +167,7 @@ def test_rounding_and_limits_act_on_metres_from_the_worlds_origin() -> None:
 
 
 @pytest.mark.requirement("NAV-1", "TRU-1")
-def test_hidden_errors_are_metres() -> None:
+def test_biases_are_in_metres() -> None:
     horizontal = Noise(bias_stddev=5.0, dynamic_bias_stddev=0.2, dynamic_bias_correlation_time=30.0)
     sheet = NavSat(horizontal, Noise(bias_mean=-7.0), Noise(bias_mean=0.5), Noise(bias_mean=-0.25))
     run = ns.simulate(example_world(("gps", sheet)), 2.0, seed=9, runs=2)[NAME]
@@ -184,7 +184,7 @@ def test_hidden_errors_are_metres() -> None:
 
 
 @pytest.mark.requirement("NAV-1")
-def test_a_world_without_a_place_is_refused_by_its_name() -> None:
+def test_world_without_coordinates_is_an_error_with_sensor_name() -> None:
     with pytest.raises(SensorError, match=r"no place on earth.*<spherical_coordinates>"):
         NavSat().ideal(Stationary(Pose()), Environment(), ONE)
 
@@ -200,20 +200,20 @@ def test_a_world_without_a_place_is_refused_by_its_name() -> None:
         ((0.0, 0.0, 2e6), r"altitude of row 1 \(m\): 2000000.0; must be from"),
     ],
 )
-def test_degrees_are_noticed(row: tuple[float, float, float], message: str) -> None:
+def test_positions_in_degrees_are_an_error(row: tuple[float, float, float], message: str) -> None:
     lat, lon, alt = (np.array([0.0, part]) for part in row)
     with pytest.raises(SensorError, match=message):
         NavSat().apply([0.0, 1.0], lat, lon, alt, np.zeros((2, 3)), seed=1)
 
 
-def test_a_first_row_above_every_world_is_refused() -> None:
+def test_first_row_at_an_impossible_altitude_is_an_error() -> None:
     rows = np.zeros(2)
     with pytest.raises(SensorError, match=r"altitude of row 0 \(m\): 2000000.0"):
         NavSat().apply([0.0, 1.0], rows, rows, np.array([2e6, 0.0]), np.zeros((2, 3)), seed=1)
 
 
 @pytest.mark.requirement("NAV-1", "DOO-1")
-def test_without_errors_own_places_stay_as_they_are() -> None:
+def test_apply_without_errors_keeps_positions_unchanged() -> None:
     rng = np.random.default_rng(3)
     lat, lon, alt = (rng.uniform(-limit, limit, 50) for limit in (math.pi / 2, math.pi, 1000.0))
     velocity = rng.standard_normal((50, 3))

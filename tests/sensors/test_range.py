@@ -35,7 +35,7 @@ BED = Environment(scene=Scene((Body("bed", Plane()),)))
 DOWN = math.radians(90.0)
 
 
-def read(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
+def read_range(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
     """Return range and side of a sensor without noise that stands at a pose."""
     ideal = sheet.ideal(Stationary(pose), surroundings, ONE)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
@@ -47,10 +47,10 @@ def read(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[flo
 @pytest.mark.requirement("DVU-2", "ALT-8")
 @pytest.mark.parametrize("tilt", [0.0, 0.05, 0.2, 0.7, 1.2])
 @pytest.mark.parametrize("width", [0.0, 0.1, 0.3])
-def test_a_cone_over_level_ground(tilt: float, width: float) -> None:
+def test_cone_over_level_ground(tilt: float, width: float) -> None:
     """Ground h below, tilt a, full width w: the nearest point of the beam is h / cos(max(a - w / 2, 0)) away."""
     beam = Cone(width, rings=4 if width else 0)
-    distance, side = read(Range(beam=beam), Pose((3.0, 4.0, 12.0), from_rpy(0.0, DOWN - tilt, 0.3)))
+    distance, side = read_range(Range(beam=beam), Pose((3.0, 4.0, 12.0), from_rpy(0.0, DOWN - tilt, 0.3)))
     rings = [(width / 2.0 * k / 4, math.pi * n / (3 * k)) for k in range(1, 5) for n in range(6 * k)]
     falls = [
         math.cos(tilt) * math.cos(off) - math.sin(tilt) * math.sin(off) * math.sin(a) for off, a in [(0.0, 0.0), *rings]
@@ -62,7 +62,7 @@ def test_a_cone_over_level_ground(tilt: float, width: float) -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
+def test_fan_rays_equal_gazebo() -> None:
     """Each ray by itself: Gazebo turns x by the quaternion of (0, -v, h); a single sample lies along the axis."""
     fan = Fan(3, -0.03, 0.05, 4, -0.02, 0.04)
     rays = fan.make_rays()
@@ -76,11 +76,11 @@ def test_the_rays_of_a_fan_as_gazebo_lays_them() -> None:
     assert fan.width == pytest.approx(0.08, rel=1e-12, abs=0.0)
     pose = Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0))
     steepest = max(-rotate(pose.rotation, (ray[0], ray[1], ray[2]))[2] for ray in rays.tolist())
-    assert read(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13, abs=0.0)
+    assert read_range(Range(beam=fan), pose)[0] == pytest.approx(5.0 / steepest, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("ALT-8")
-def test_the_rays_of_a_cone() -> None:
+def test_cone_rays() -> None:
     cone = Cone(0.5, rings=3, axis=(0.0, -2.0, 0.0))
     rays = cone.make_rays()
     assert rays.shape == (1 + 6 + 12 + 18, 3)
@@ -91,20 +91,20 @@ def test_the_rays_of_a_cone() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8")
-def test_limits() -> None:
+def test_range_limits() -> None:
     sheet = Range(minimum_range=2.0, maximum_range=8.0, beam=Cone(0.0, 0))
     down = from_rpy(0.0, DOWN, 0.0)
     heights = {1.999: -1.0, 2.0: 0.0, 5.0: 0.0, 8.0: 0.0, 8.001: 1.0}
     for height, side in heights.items():
-        distance, found = read(sheet, Pose((0.0, 0.0, height), down))
+        distance, found = read_range(sheet, Pose((0.0, 0.0, height), down))
         assert found == side
         assert math.isnan(distance) if side else distance == pytest.approx(height, rel=1e-15, abs=0.0)
-    assert read(sheet, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
-    assert read(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # along the ground for ever
+    assert read_range(sheet, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
+    assert read_range(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # along the ground for ever
 
 
 @pytest.mark.requirement("DVU-2")
-def test_an_error_that_leaves_the_limits_is_no_range() -> None:
+def test_error_beyond_the_limits_gives_no_range() -> None:
     sheet = Range(Noise(stddev=0.5), 0.0, 8.0)
     reading = sheet.apply(np.arange(1000.0), np.full(1000, 7.9), seed=3)
     outside = reading[OUT_OF_RANGE] == 1.0
@@ -118,7 +118,7 @@ def test_an_error_that_leaves_the_limits_is_no_range() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_noise_and_resolution() -> None:
+def test_range_noise_and_resolution() -> None:
     """White noise of the declared deviation (false alarms 1e-6), rounded to the resolution."""
     count, sheet = 40_000, Range(Noise(stddev=0.02, precision=0.001), 0.5, 81.0)
     reading = sheet.apply(np.arange(count) / 7.0, np.full(count, 30.0), seed=8)
@@ -139,17 +139,19 @@ def harmonic(water: Water, top: float, foot: float) -> float:
 
 @pytest.mark.requirement("ALT-8")
 @pytest.mark.parametrize("tilt", [0.0, 0.8])
-def test_the_speed_of_sound_that_is_assumed(tilt: float) -> None:
+def test_assumed_speed_of_sound_scales_the_range(tilt: float) -> None:
     water = Water(surface=3.0, depths=(0.0, 400.0), temperatures=(295.0, 278.0), salinities=(34.0, 35.0))
     bed = Environment(scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -500.0))),)), water=water)
     pose = Pose((0.0, 0.0, -20.0), from_rpy(0.0, DOWN - tilt, 0.0))
     true = 480.0 / math.cos(tilt)
-    distance, _ = read(Range(sound=Sound(1500.0)), pose, bed)
+    distance, _ = read_range(Range(sound=Sound(1500.0)), pose, bed)
     assert distance == pytest.approx(true * 1500.0 / harmonic(water, 23.0, 503.0), rel=2e-6, abs=0.0)
-    assert read(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14, abs=0.0)
+    assert read_range(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14, abs=0.0)
     same = replace(bed, water=Water(sound_speed=1450.0))
-    assert read(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(true * 1500.0 / 1450.0, rel=1e-14, abs=0.0)
-    assert read(Range(sound=Sound(1500.0)), pose, replace(bed, water=None))[0] == pytest.approx(
+    assert read_range(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(
+        true * 1500.0 / 1450.0, rel=1e-14, abs=0.0
+    )
+    assert read_range(Range(sound=Sound(1500.0)), pose, replace(bed, water=None))[0] == pytest.approx(
         true, rel=1e-14, abs=0.0
     )
 
@@ -160,11 +162,11 @@ def test_sonar_has_no_echo_across_the_surface() -> None:
     sea = Environment(scene=scene, water=Water(surface=1.0))
     up, down = from_rpy(0.0, -DOWN, 0.0), from_rpy(0.0, DOWN, 0.0)
     acoustic, light = Range(sound=Sound(1500.0)), Range()
-    assert read(acoustic, Pose((0.0, 0.0, 2.0), down), sea)[1] == 1.0
-    assert read(acoustic, Pose((0.0, 0.0, 0.0), up), sea)[1] == 1.0
-    assert read(acoustic, Pose((0.0, 0.0, 0.0), down), sea)[1] == 0.0
-    assert read(light, Pose((0.0, 0.0, 2.0), down), sea) == (12.0, 0.0)
-    assert read(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5, rel=1e-12, abs=0.0)
+    assert read_range(acoustic, Pose((0.0, 0.0, 2.0), down), sea)[1] == 1.0
+    assert read_range(acoustic, Pose((0.0, 0.0, 0.0), up), sea)[1] == 1.0
+    assert read_range(acoustic, Pose((0.0, 0.0, 0.0), down), sea)[1] == 0.0
+    assert read_range(light, Pose((0.0, 0.0, 2.0), down), sea) == (12.0, 0.0)
+    assert read_range(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5, rel=1e-12, abs=0.0)
 
 
 # worlds: bodies that move, one's own hull, files
@@ -193,7 +195,7 @@ def expected(time: Any) -> Any:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_motion_given_at_run_time_moves_the_bodies() -> None:
+def test_motion_argument_moves_the_bodies() -> None:
     still = ns.simulate(world(BALL), 1.0, seed=1)["robot::hull::eye"]
     assert np.all(still["range"] == 9.0)
     moved = ns.simulate(world(BALL), 8.0, seed=1, motion={"buoy": APPROACH})["robot::hull::eye"]
@@ -208,7 +210,7 @@ def test_a_motion_given_at_run_time_moves_the_bodies() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "LIV-1")
-def test_a_driven_model_is_met_where_it_was_driven() -> None:
+def test_ray_hits_a_driven_model_at_its_driven_pose() -> None:
     found = []
     with ns.live(world(BALL, rate=20.0), seed=1, driven=["buoy"]) as sim:
         for k in range(40):
@@ -218,7 +220,7 @@ def test_a_driven_model_is_met_where_it_was_driven() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "LIV-1")
-def test_a_driven_link_carries_its_surfaces() -> None:
+def test_driven_link_moves_its_surfaces() -> None:
     """The mast is driven separately; the ball stays on the buoy's hull, farther away."""
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)))
     with ns.live(world(BALL, mast, rate=20.0), seed=1, driven=["mast"]) as sim:
@@ -231,7 +233,7 @@ def test_a_driven_link_carries_its_surfaces() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
+def test_non_canonical_link_moves_its_surfaces() -> None:
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)), Pose((2.0, 0.0, -1.0)))
     turned = Stationary(Pose((10.0, 0.0, 2.0), from_rpy(0.0, 0.0, math.pi / 2)))  # the box then stands off to the side
     assert ns.simulate(world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(
@@ -242,14 +244,14 @@ def test_a_link_off_the_canonical_one_carries_its_surfaces() -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
+def test_own_hull_is_ignored_by_default() -> None:
     hull = Solid("robot::hull::skin", "robot::hull", Sphere(0.5))
     name = "robot::hull::eye"
     assert ns.simulate(world(hull, BALL), 0.1, seed=1)[name]["range"][0] == 9.0
     assert ns.simulate(world(hull, BALL, sheet=Range(own_hull=True)), 0.1, seed=1)[name]["range"][0] == 0.5
 
 
-def stored(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
+def make_lazy_shape(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
     def read_it() -> Shape:
         asked.append("read")
         return make()
@@ -262,9 +264,9 @@ def broken() -> Shape:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_files_are_read_when_rays_may_meet_them_and_before_the_first_sample() -> None:
+def test_surface_files_are_read_before_the_first_sample_if_reachable() -> None:
     asked: list[str] = []
-    ball = replace(BALL, shape=stored(partial(Sphere, 1.0), asked))
+    ball = replace(BALL, shape=make_lazy_shape(partial(Sphere, 1.0), asked))
     bare = world(ball)
     ns.simulate(replace(bare, sensors=()), 0.1, seed=1)
     assert asked == []
@@ -279,16 +281,16 @@ def test_files_are_read_when_rays_may_meet_them_and_before_the_first_sample() ->
 
 
 @pytest.mark.requirement("DVU-2")
-def test_many_rays_are_cast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rays_are_cast_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """More rays than are cast at once: a row is the same in parts, whole and alone."""
     sheet = Range(beam=Fan(8, -0.3, 0.3, 8, -0.3, 0.3))
     path = [Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0)), Pose((3.0, 0.0, 9.0), from_rpy(0.1, 1.2, 0.0))]
     motion, ticks = waypoints((0.0, 4.0), path), Ticks(np.arange(7, dtype=np.int64), 2.0)
-    whole = sheet.ideal(motion, BED, ticks)["range"].tolist()
+    complete = sheet.ideal(motion, BED, ticks)["range"].tolist()
     monkeypatch.setattr("navsense.sensors.range._BATCH_SIZE", 150)
-    assert sheet.ideal(motion, BED, ticks)["range"].tolist() == whole
+    assert sheet.ideal(motion, BED, ticks)["range"].tolist() == complete
     alone = [sheet.ideal(motion, BED, replace(ticks, index=ticks.index[k : k + 1]))["range"][0] for k in range(7)]
-    assert alone == whole
+    assert alone == complete
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8")
@@ -309,7 +311,7 @@ def test_many_rays_are_cast_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: Sound(0.0), "assumed speed of sound (m/s): 0.0"),
     ],
 )
-def test_impossible_range_sensors_are_errors(make: Callable[[], Any], message: str) -> None:
+def test_impossible_range_sensors_are_an_error(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)

@@ -58,13 +58,13 @@ def test_ranges_below_and_above_the_limits(dialect: MessageDialect, classic: boo
         ({"strength": EchoStrength(-200.0)}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
     ],
 )
-def test_errors_and_losses(change: dict[str, Any], expected: list[float]) -> None:
+def test_range_errors_and_losses(change: dict[str, Any], expected: list[float]) -> None:
     """A true range out of the limits sets the validity, unless the beam drops out. The reported range comes next."""
     assert validity(replace(SHEET, **change), RANGES[:1]).tolist() == [expected]
 
 
 @pytest.mark.requirement("DVW-8")
-def test_a_beam_without_lock_has_no_usable_echo() -> None:
+def test_beam_without_lock_has_no_valid_echo() -> None:
     """After a bottom beyond the maximum the lock is back 6 s later: the next ping, 4 s later, has none."""
     sheet = replace(SHEET, reacquisition_time=6.0)
     found = validity(sheet, [[20.0] * 4, [95.0, 20.0, 20.0, 20.0], [20.0] * 4, [20.0] * 4])
@@ -74,7 +74,7 @@ def test_a_beam_without_lock_has_no_usable_echo() -> None:
 
 @pytest.mark.requirement("DVW-8", "GAP-4")
 @pytest.mark.parametrize("spread", [0.0, 0.5])
-def test_a_valid_range_is_one_of_a_valid_beam(spread: float) -> None:
+def test_valid_range_belongs_to_a_valid_beam(spread: float) -> None:
     rng = np.random.default_rng(4)
     noisy = replace(SHEET, range=Noise(stddev=spread), dropout_probability=0.2, bottom=DopplerTrack(Noise(stddev=0.01)))
     ranges = rng.uniform(0.0, 110.0, size=(400, 4))
@@ -105,7 +105,7 @@ PAST = Stationary(Pose((400.0, 0.0, 10.0)))
 """Past the end of the shelf, over no bottom at all."""
 
 
-def dived(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World, ns.Run]:
+def run_dive(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World, ns.Run]:
     text = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <model name="auv"><link name="base">{PLUGIN}</link></model>{BED}</world></sdf>"""
     world = load(text, fidelity=fidelity)
@@ -126,14 +126,16 @@ def load(tmp_path: Path) -> Callable[..., World]:
 @pytest.mark.compiled
 @pytest.mark.requirement("DVW-5", "DVW-8")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_all_four_occur_in_messages_and_recordings(load: Callable[..., World], tmp_path: Path, fidelity: str) -> None:
+def test_all_four_range_states_are_in_messages_and_recordings(
+    load: Callable[..., World], tmp_path: Path, fidelity: str
+) -> None:
     """Above the maximum at first, below the minimum at last, and no echo where lock is lost on purpose."""
-    _, run = dived(load, fidelity, DIVE)
+    _, run = run_dive(load, fidelity, DIVE)
     reading = run["auv::base::dvl"]
-    told = np.isfinite(reading["range_validity"]).all(axis=1)
-    found = reading["range_validity"][told]
-    slant = (50.0 - 2.0 * reading["time_of_validity"][told]) / math.cos(math.radians(30.0))
-    ticks = reading.time[told]
+    published = np.isfinite(reading["range_validity"]).all(axis=1)
+    found = reading["range_validity"][published]
+    slant = (50.0 - 2.0 * reading["time_of_validity"][published]) / math.cos(math.radians(30.0))
+    ticks = reading.time[published]
     lost = (ticks >= 12.0) & (ticks < 13.0)
     wanted = np.where(lost, NO_ECHO, np.where(slant > 30.0, HIGH, np.where(slant < 2.0, LOW, VALID)))
     assert set(wanted.tolist()) == {NO_ECHO, LOW, HIGH, VALID}
@@ -143,29 +145,29 @@ def test_all_four_occur_in_messages_and_recordings(load: Callable[..., World], t
         back = ns.open(tmp_path / name.removesuffix(".db3"))["auv::base::dvl"]["range_validity"]
         assert np.array_equal(back[np.isfinite(back).all(axis=1)], found)
     with AnyReader([tmp_path / "a.mcap"]) as reader:
-        (line,) = (one for one in reader.connections if one.topic == "/dvl/ranges")
+        (line,) = (connection for connection in reader.connections if connection.topic == "/dvl/ranges")
         decoded: list[Any] = [reader.deserialize(raw, line.msgtype) for _, _, raw in reader.messages([line])]
     assert [[one.range_validity for one in each.ranges] for each in decoded] == found.tolist()  # type: ignore[attr-defined]
 
 
 @pytest.mark.requirement("DVW-8")
-def test_the_message_of_the_ranges_is_read_back_by_itself(load: Callable[..., World]) -> None:
+def test_ranges_message_is_read_back_alone(load: Callable[..., World]) -> None:
     """As in recordings of other programs, which have no message of all arrays."""
-    world, run = dived(load, "physical", DIVE)
+    world, run = run_dive(load, "physical", DIVE)
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
-    told = np.isfinite(reading["range_validity"]).all(axis=1)
+    published = np.isfinite(reading["range_validity"]).all(axis=1)
     message = messages.make_encoder(sensor, "reading", "//dvl/ranges")
-    rows = np.zeros(int(told.sum()), dtype=message.layout.dtype())
-    message.fill(rows, reading.stamp[told], {name: array[told] for name, array in reading.arrays.items()})
+    rows = np.zeros(int(published.sum()), dtype=message.layout.dtype())
+    message.fill(rows, reading.stamp[published], {name: array[published] for name, array in reading.arrays.items()})
     back = messages.extract_arrays(sensor, rows, "reading", "//dvl/ranges")
     assert back.keys() == {"range_validity"}
-    assert np.array_equal(back["range_validity"], reading["range_validity"][told])
+    assert np.array_equal(back["range_validity"], reading["range_validity"][published])
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("DVW-8")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
-def test_without_a_bottom_there_is_no_echo(load: Callable[..., World], fidelity: str) -> None:
-    found = dived(load, fidelity, PAST)[1]["auv::base::dvl"]["range_validity"]
+def test_beam_without_bottom_has_no_echo(load: Callable[..., World], fidelity: str) -> None:
+    found = run_dive(load, fidelity, PAST)[1]["auv::base::dvl"]["range_validity"]
     assert (found[np.isfinite(found)] == NO_ECHO).all()
     assert np.isfinite(found).sum() > 100

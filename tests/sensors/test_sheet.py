@@ -24,7 +24,7 @@ KINDS: dict[str, type[Imu | Magnetometer | AirPressure | Depth | Dvl]] = {
 
 
 @pytest.mark.requirement("IMU-3", "NOI-6")
-def test_a_density_per_root_hertz_is_one_sided_and_a_random_walk_is_not() -> None:
+def test_density_per_root_hertz_is_one_sided_and_random_walk_two_sided() -> None:
     """ADIS16460 prints both of its gyroscope: 0.004 deg/s/sqrt(Hz), 0.17 deg/sqrt(h); they are one figure."""
     from_density = make_noise(catalogue.load_part("icm-42688-p"), "angular_velocity")[0].noise_density
     assert math.isclose(from_density, math.radians(0.0028) / math.sqrt(2.0), rel_tol=1e-12)
@@ -33,7 +33,7 @@ def test_a_density_per_root_hertz_is_one_sided_and_a_random_walk_is_not() -> Non
 
 
 @pytest.mark.requirement("NOI-6")
-def test_a_limit_is_three_deviations_and_a_typical_value_one() -> None:
+def test_maximum_is_three_deviations_and_typical_value_is_one() -> None:
     noise = make_noise(catalogue.load_part("bmi088"), "angular_velocity")[0]
     assert math.isclose(noise.bias_stddev, math.radians(1.0))
     assert math.isclose(noise.scale_factor_stddev, 0.01)
@@ -46,10 +46,10 @@ def test_a_limit_is_three_deviations_and_a_typical_value_one() -> None:
 
 @pytest.mark.requirement("IMU-3", "DOO-1")
 @pytest.mark.parametrize("name", catalogue.list_parts())
-def test_every_part_is_a_sensor_that_can_be_applied(name: str) -> None:
+def test_every_part_can_be_applied(name: str) -> None:
     part = catalogue.load_part(name)
-    given = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing_values else {}
-    sheet = KINDS[part.sensor].from_part(name, **given)
+    arguments = {"stddev": 0.01} if "bottom_track.noise_rms" in part.missing_values else {}
+    sheet = KINDS[part.sensor].from_part(name, **arguments)
     time = np.arange(200) / 100.0
     if isinstance(sheet, Imu):
         reading = sheet.apply(time, np.zeros((200, 3)), np.tile([0.0, 0.0, 9.8], (200, 1)), seed=7)
@@ -69,7 +69,7 @@ def test_every_part_is_a_sensor_that_can_be_applied(name: str) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("IMU-3", "NOI-6")
-def test_the_allan_deviation_of_a_part_is_that_of_its_sheet() -> None:
+def test_allan_deviation_of_a_part_equals_its_datasheet() -> None:
     """STIM300, its gyroscope: 0.15 deg/sqrt(h) at short times, read by allantools, averaged over serial numbers."""
     rate, seconds, serials = 50.0, 400.0, 30
     time = np.arange(int(rate * seconds)) / rate
@@ -100,7 +100,7 @@ def test_part_of_another_sensor_type_is_an_error() -> None:
 
 
 @pytest.mark.requirement("DOO-1")
-def test_a_sheet_that_is_kalibrs_comes_out_as_it_went_in() -> None:
+def test_kalibr_parameters_round_trip() -> None:
     """EuRoC's imu0: 1.6968e-04, 1.9393e-05, 2.0e-3, 3.0e-3 in its kalibr_imu_chain.yaml."""
     written = dict(row.split(": ") for row in format_kalibr(Imu.from_part("euroc"), 200.0, "/imu0").splitlines()[1:])
     assert math.isclose(float(written["gyroscope_noise_density"]), 1.6968e-4)

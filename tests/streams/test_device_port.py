@@ -67,7 +67,7 @@ def run(monkeypatch: pytest.MonkeyPatch, world: Path, *outputs: str) -> int:
 
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")
-def test_log_names_the_port_that_the_system_assigned(
+def test_log_names_the_assigned_port(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The lines are plain and in order. Only the file is listed as written."""
@@ -193,7 +193,7 @@ def test_error_shows_an_invalid_url_unchanged(
     assert re.fullmatch(f"error: {why}.*\n", err)
 
 
-def test_a_port_in_use_is_a_one_line_error(
+def test_port_in_use_is_a_one_line_error(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -221,7 +221,7 @@ def test_invalid_hosts_and_ports_are_rejected(
     assert re.search(f"^error: {re.escape(given)} {why}", capsys.readouterr().err)
 
 
-def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
+def test_folder_name_with_a_colon_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "dive:2").mkdir()
     path = tmp_path / "dive:2" / "run.mcap"
     assert recordings.find_output_format(path).open_writer is McapWriter
@@ -229,7 +229,7 @@ def test_a_folder_with_a_colon_is_a_folder(tmp_path: Path) -> None:
         check_output(path.with_suffix(".xyz"))
 
 
-def test_warnings_in_python_stay_warnings(world: Path) -> None:
+def test_python_warnings_are_not_printed_as_log_lines(world: Path) -> None:
     with pytest.warns(
         RuntimeWarning, match=r"pd0\+tcp://127\.0\.0\.1:\d+\?wait=0\.01: no client connected within 0\.01 s"
     ):
@@ -257,7 +257,7 @@ def test_all_outputs_are_checked_before_the_first_port_listens(
         ("dive.dvl.beam.wl.json", "coordinate frame: beam; Water Linked JSON has one frame"),
     ],
 )
-def test_the_last_word_of_a_file_name_is_the_coordinate_frame(
+def test_last_part_of_a_file_name_is_the_coordinate_frame(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, problem: str
 ) -> None:
     assert run(monkeypatch, world, str(world.with_name(name))) == 2

@@ -214,7 +214,7 @@ def threads() -> Iterator[None]:
 
 
 def test_every_stream_has_a_subscriber() -> None:
-    assert {one.scheme for one in streams.STREAMS} < set(SUBSCRIBERS)
+    assert {stream.scheme for stream in streams.STREAMS} < set(SUBSCRIBERS)
 
 
 def test_subscribers_receive_every_sample(stream: Stream, run: Run) -> None:
@@ -299,7 +299,7 @@ def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
             assert server._listener.getsockname()[0] == "127.0.0.1"
 
 
-def test_a_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, run: Run) -> None:
+def test_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, run: Run) -> None:
     for end in ("close", "abort"):
         publisher = streams.open_publisher(make_url(stream), build_header(run.session))
         getattr(publisher, end)()
@@ -336,7 +336,7 @@ def test_check_opens_no_connection(stream: Stream, world: ns.World) -> None:
         ("{}://127.0.0.1:5000?sensor=nobody", "sensor: nobody; must be one of auv::base::dvl"),
     ],
 )
-def test_an_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.World, url: str, problem: str) -> None:
+def test_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.World, url: str, problem: str) -> None:
     url = url.format(stream.scheme)
     with pytest.raises(RecordingError) as error:
         ns.record(world, url, 0.1)
@@ -344,20 +344,20 @@ def test_an_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.Worl
     assert problem in str(error.value)
 
 
-def test_a_world_without_a_fitting_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
+def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
     """The error comes before a connection is opened."""
     empty = dataclasses.replace(world, sensors=())
     with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):
         streams.open_publisher(make_url(stream), RecordingHeader(empty))
 
 
-def test_an_output_that_is_given_twice_is_an_error(stream: Stream, world: ns.World) -> None:
+def test_duplicate_output_is_an_error(stream: Stream, world: ns.World) -> None:
     url = f"{stream.scheme}://127.0.0.1:5000"
     with pytest.raises(ns.NavsenseError, match="must be different files, folders and URLs"):
         ns.record(world, [url, url], 0.1)
 
 
-def test_a_stream_of_another_package_is_found_by_its_scheme(world: ns.World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_of_another_package_is_found_by_its_scheme(world: ns.World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     entries = [SimpleNamespace(name="json+udp", load=lambda: JSON_UDP, dist=None, value="json_udp:STREAM")]
     monkeypatch.setattr(stream_module, "entry_points", lambda group, name: entries if name == "json+udp" else [])
@@ -369,9 +369,7 @@ def test_a_stream_of_another_package_is_found_by_its_scheme(world: ns.World, mon
     assert 40 < len(subscriber.received.splitlines()) == emitted.sum()
 
 
-def test_a_package_without_its_stream_is_an_error_that_names_it(
-    world: ns.World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_package_without_its_stream_is_an_error_that_names_it(world: ns.World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     package = SimpleNamespace(name="broken")
     entries = [SimpleNamespace(name="x+y", load=lambda: 3, dist=package, value="broken:STREAM")]
@@ -380,12 +378,12 @@ def test_a_package_without_its_stream_is_an_error_that_names_it(
         ns.record(world, "x+y://:1", 0.1)
 
 
-def test_an_unknown_scheme_is_an_error_that_lists_the_schemes(world: ns.World) -> None:
+def test_unknown_scheme_is_an_error_that_lists_the_schemes(world: ns.World) -> None:
     with pytest.raises(RecordingError, match=r"^gopher://a:1 scheme of the URL: gopher; must be one of pd0\+tcp, "):
         ns.record(world, "gopher://a:1", 0.1)
 
 
-def test_the_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE)])
     runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -51,8 +51,8 @@ def _bare(spec: Adcp, **given: object) -> Adcp:
     plain: dict[str, object] = {"propagation": False, "minimum_range": 0.0, "maximum_range": FARTHEST, "classic": False}
     plain |= {"bin_mapping": BinMapping.NONE, "coordinates": CoordinateSystem.INSTRUMENT, "motion_compensated": False}
     plain |= {"transducer": Transducer.PISTON, "min_beams": 3}
-    made: Adcp = replace(spec.without_errors(), **(plain | given))  # type: ignore[arg-type]
-    return made
+    bare: Adcp = replace(spec.without_errors(), **(plain | given))  # type: ignore[arg-type]
+    return bare
 
 
 def _given(sheet: Adcp, count: int, along: AnyArray | float, bottom: float) -> dict[str, AnyArray]:
@@ -60,10 +60,10 @@ def _given(sheet: Adcp, count: int, along: AnyArray | float, bottom: float) -> d
     k, m, p, b = len(sheet.beams.beams), int(sheet.cells.count), int(sheet.pings), int(sheet.bottom_pings)
     level = np.zeros((count, max(p, b), 4))
     level[:, :, 0] = 1.0
-    heard = np.ascontiguousarray(np.broadcast_to(along, (count, p, m, k)))
+    valid = np.ascontiguousarray(np.broadcast_to(along, (count, p, m, k)))
     return {
-        "true_beam_velocity": heard,
-        "true_axial_velocity": heard,
+        "true_beam_velocity": valid,
+        "true_axial_velocity": valid,
         "attitude": np.ascontiguousarray(level[:, :p]),
         "output_rotation": np.ascontiguousarray(level[:, :p]),
         "true_bottom_range": np.full((count, b, k), RANGE),
@@ -139,16 +139,16 @@ def ranging(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         yield "bottom_range", _deviation("range_stddev", sheet.range_stddev, samples, "m")
 
 
-def _strength(given: EchoStrength, r: float) -> float:
-    return given.level - 20.0 * math.log10(r) - 2.0 * given.absorption * r
+def _strength(echo: EchoStrength, r: float) -> float:
+    return echo.level - 20.0 * math.log10(r) - 2.0 * echo.absorption * r
 
 
-def _where(given: EchoStrength, strength: float) -> float:
+def _where(echo: EchoStrength, strength: float) -> float:
     """Return the range (m) at which the echo has a strength (dB)."""
     low, high = 1e-6, FARTHEST
     for _ in range(200):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if _strength(given, middle) > strength else (low, middle)
+        low, high = (middle, high) if _strength(echo, middle) > strength else (low, middle)
     return low
 
 
@@ -157,29 +157,29 @@ def backscatter(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     sheet = moved.sheet
     if not isinstance(sheet, Adcp) or sheet.backscatter is None:
         return
-    given, arrays, k = sheet.backscatter, _ping(sheet, ("backscatter", 0), ROWS), 0
+    echo, arrays, k = sheet.backscatter, _ping(sheet, ("backscatter", 0), ROWS), 0
     slant = sheet.cells.distances / sheet.beams.janus_cosines[k]
     power = 10.0 ** (arrays["echo"][0, :, k] / 10.0) - 1.0
     strength = 10.0 * np.log10(power) + 20.0 * np.log10(slant)
     absorption = float(strength[0] - strength[1]) / (2.0 * float(slant[1] - slant[0]))
     level = float(strength[0]) + 2.0 * absorption * float(slant[0])
     rho = float(arrays["correlation"][0, 0, k] * (1.0 + 1.0 / power[0]))
-    figures = (("level", given.level, level, "dB"), ("absorption", given.absorption, absorption, "dB/m"))
-    for name, declared, found, unit in (*figures, ("correlation", given.correlation, rho, "1")):
-        error = CLOSE * max(abs(declared), abs(given.level) if name == "absorption" else 0.0)
+    figures = (("level", echo.level, level, "dB"), ("absorption", echo.absorption, absorption, "dB/m"))
+    for name, declared, found, unit in (*figures, ("correlation", echo.correlation, rho, "1")):
+        error = CLOSE * max(abs(declared), abs(echo.level) if name == "absorption" else 0.0)
         yield "echo", Estimate(f"backscatter {name}", declared, found, error, unit=unit)
     pings = ROWS * int(sheet.pings)
     share = arrays["beam_percent_good"][:, :, k].mean(axis=0)
     logit = np.log(share / (1.0 - share))
     error = 1.0 / np.sqrt(pings * share * (1.0 - share))
-    near, far = (_strength(given, float(r)) for r in slant)
+    near, far = (_strength(echo, float(r)) for r in slant)
     between = float(logit[0] - logit[1])
     slope = (near - far) / between
     off = math.hypot(*error.tolist()) * slope / between
-    yield "beam_percent_good", Estimate("backscatter slope", given.slope, slope, off, unit="dB")
-    threshold = 0.5 * (near + far) - 0.5 * given.slope * float(logit[0] + logit[1])
-    off = 0.5 * given.slope * math.hypot(*error.tolist())
-    yield "beam_percent_good", Estimate("backscatter threshold", given.threshold, threshold, off, unit="dB")
+    yield "beam_percent_good", Estimate("backscatter slope", echo.slope, slope, off, unit="dB")
+    threshold = 0.5 * (near + far) - 0.5 * echo.slope * float(logit[0] + logit[1])
+    off = 0.5 * echo.slope * math.hypot(*error.tolist())
+    yield "beam_percent_good", Estimate("backscatter threshold", echo.threshold, threshold, off, unit="dB")
 
 
 def limits(moved: Moved) -> Iterator[tuple[str, Estimate]]:
@@ -216,7 +216,7 @@ def _accurate(spec: Sensor) -> Sequence[Sensor]:
     """Return sheets with the errors of either velocity alone."""
     if not isinstance(spec, Adcp):
         return ()
-    names = [name for name, one in (("profile", spec.profile), ("bottom", spec.bottom)) if one != Accuracy()]
+    names = [name for name, value in (("profile", spec.profile), ("bottom", spec.bottom)) if value != Accuracy()]
     bottom = max(int(spec.bottom_pings), 1)
     return [_bare(spec, bottom_pings=bottom, **{name: getattr(spec, name)}) for name in names]
 
@@ -234,13 +234,11 @@ def _faint(spec: Sensor) -> Sequence[Sensor]:
     """Return a sheet with the water's echo alone, and two cells: a slope nearer than its threshold, and one farther."""
     if not isinstance(spec, Adcp) or spec.backscatter is None:
         return ()
-    given = spec.backscatter
-    near, far = (
-        spec.beams.janus_cosines[0] * _where(given, given.threshold + side * given.slope) for side in (1.0, -1.0)
-    )
+    echo = spec.backscatter
+    near, far = (spec.beams.janus_cosines[0] * _where(echo, echo.threshold + side * echo.slope) for side in (1.0, -1.0))
     size = far - near
     cells = DepthCells(2, size, max(near - 0.5 * size, 0.0), 0.0, 0.0, 1)
-    return [_bare(spec, cells=cells, pings=50, backscatter=given)]
+    return [_bare(spec, cells=cells, pings=50, backscatter=echo)]
 
 
 def _limit_specs(spec: Sensor) -> Sequence[Sensor]:

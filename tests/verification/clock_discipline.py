@@ -157,12 +157,12 @@ def loop(stamped: Stamped) -> Iterator[Estimate]:
     sheet, samples = stamped.discipline, samples_of(stamped.discipline, stamped.rate)
     if samples < LEAST_SAMPLES:
         return
-    start, one, two = float(stamped.error[0, 0]), _slope(stamped, 1), _slope(stamped, 2)
+    start, first, two = float(stamped.error[0, 0]), _slope(stamped, 1), _slope(stamped, 2)
     share = 8.0 * samples * stamped.rounding / abs(start)
     turn = samples + 1
-    interval = float(stamped.time[turn]) - (float(stamped.error[0, turn]) - start) / one
+    interval = float(stamped.time[turn]) - (float(stamped.error[0, turn]) - start) / first
     yield Estimate("interval", sheet.interval, interval, share * sheet.interval, unit="s")
-    both = -one * sheet.interval / start
+    both = -first * sheet.interval / start
     second = float(stamped.error[0, 2 * samples])
     integral = -(two * sheet.interval + both * second) / start
     yield Estimate("proportional", sheet.proportional, both - integral, share, unit="1")

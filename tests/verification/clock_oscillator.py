@@ -105,8 +105,8 @@ def serials(stamped: Stamped) -> Iterator[Estimate]:
     found = drawn(
         ("frequency_stddev", "ageing_stddev"), (sheet.frequency_stddev, sheet.ageing_stddev), (frequency, ageing)
     )
-    for one, unit in zip(found, ("1", "1 / s"), strict=False):
-        yield replace(one, unit=unit)
+    for estimate, unit in zip(found, ("1", "1 / s"), strict=False):
+        yield replace(estimate, unit=unit)
 
 
 def coefficient(name: str, unit: str, declared: float, variances: tuple[float, float, float]) -> Estimate:
@@ -186,11 +186,11 @@ def moving(clock: Clock) -> Clock | None:
     if noise.stddev < noise.precision:
         return None
     names = ("stddev", "dynamic_bias_stddev", "dynamic_bias_correlation_time", "precision")
-    kept = ("white_frequency", "flicker_frequency", "random_walk_frequency")
+    active = ("white_frequency", "flicker_frequency", "random_walk_frequency")
     left = Clock(
         clock.name,
         replace(NEUTRAL, **{name: getattr(noise, name) for name in names}),
-        Oscillator(**{name: getattr(sheet, name) for name in kept}),
+        Oscillator(**{name: getattr(sheet, name) for name in active}),
     )
     return None if left == Clock(clock.name, oscillator=_NEUTRAL) else left
 

@@ -85,12 +85,12 @@ def only(*names: str, beside: tuple[str, ...] = (), jitter: bool = False) -> Cal
 
     def alone(clock: Clock) -> Clock | None:
         noise = clock.noise
-        given = {name: getattr(noise, name) for name in (*names, *beside)}
-        if all(given[name] == getattr(NEUTRAL, name) for name in names):
+        values = {name: getattr(noise, name) for name in (*names, *beside)}
+        if all(values[name] == getattr(NEUTRAL, name) for name in names):
             return None
         if jitter:
-            given["stddev"] = STRONG * max(abs(given[name]) for name in names if math.isfinite(given[name]))
-        return Clock(clock.name, replace(NEUTRAL, **given))
+            values["stddev"] = STRONG * max(abs(values[name]) for name in names if math.isfinite(values[name]))
+        return Clock(clock.name, replace(NEUTRAL, **values))
 
     return alone
 
@@ -104,10 +104,10 @@ def of_noise(measure: Measure) -> Callable[[Stamped], Iterator[Estimate]]:
     return found
 
 
-def _trial(stamped: Stamped, given: FloatArray, largest: float) -> Trial:
+def _trial(stamped: Stamped, errors: FloatArray, largest: float) -> Trial:
     """Return a clock's errors beside what is `given` (n,) s, numbers of up to `largest` (s)."""
     channel = (CARRIER.spec, SHOWN, 0, stamped.clock.noise, stamped.rate, stamped.time)
-    return Trial(*channel, stamped.error, given, np.zeros(stamped.time.size), DIGITS * largest)
+    return Trial(*channel, stamped.error, errors, np.zeros(stamped.time.size), DIGITS * largest)
 
 
 def precision(stamped: Stamped) -> Iterator[Estimate]:
@@ -150,5 +150,5 @@ def table(
     for rate in map(check_rate, rates):
         for line in lines:
             found = line.estimates(clock, rate, check_seed(seed), effort)
-            rows += [Row("clocks", line.part, one.unit_in("s"), rate, one) for one in found]
+            rows += [Row("clocks", line.part, estimate.unit_in("s"), rate, estimate) for estimate in found]
     return rows

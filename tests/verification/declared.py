@@ -108,7 +108,7 @@ class Channel:
         size = DIGITS * float(np.abs(self.of(arrays)).max())
         if self.key == self.output:
             return size
-        here, there = ({name: array[:1] for name, array in given.items()} for given in (arrays, ideal))
+        here, there = ({name: array[:1] for name, array in source.items()} for source in (arrays, ideal))
         moved = {**here, self.output: here[self.output] + SMALL}
         away = self.error(spec, moved, there) - self.error(spec, here, there)
         return abs(float(away[0])) / SMALL * max(size, DIGITS)
@@ -198,16 +198,18 @@ class _StillTerm:
         time = np.arange(self.count) / self.rate
         warmth = make_environment(self.count, self.rate).signal(TEMPERATURE, time)
         for channel in acting:
-            given = stimuli.get(channel.name, np.zeros(self.count))
-            rounding = digits[channel.name] + DIGITS * float(np.abs(given).max())
+            stimulus = stimuli.get(channel.name, np.zeros(self.count))
+            rounding = digits[channel.name] + DIGITS * float(np.abs(stimulus).max())
             error = errors.pop(channel.name)
             place = (self.sheet, channel.output, channel.axis, channel.noise)
-            yield channel, Trial(*place, self.rate, time, error, given, warmth, rounding)
+            yield channel, Trial(*place, self.rate, time, error, stimulus, warmth, rounding)
 
     def _make_stimuli(self, acting: Sequence[Channel]) -> dict[str, FloatArray]:
         """Return the ideal values (n,) that channels are given, by name."""
-        given = self.term.stimulus
-        return {channel.name: given(channel.noise, channel.axis, self.count) for channel in acting} if given else {}
+        stimulus = self.term.stimulus
+        return (
+            {channel.name: stimulus(channel.noise, channel.axis, self.count) for channel in acting} if stimulus else {}
+        )
 
     def _readings(
         self, run: int, stimuli: Mapping[str, FloatArray]
@@ -232,13 +234,13 @@ class _StillTerm:
         """Return the ideal values with those of the stimulated channels in place of the still sensor's."""
         if not stimuli:
             return ideal
-        given = {name: np.array(array, copy=True) for name, array in ideal.items()}
+        replaced = {name: np.array(array, copy=True) for name, array in ideal.items()}
         for channel in channels(self.spec):
             if channel.name in stimuli:
-                array = given[channel.key]
+                array = replaced[channel.key]
                 part = stimuli[channel.name][first : first + array.shape[0]]
                 (array[:, channel.axis] if array.ndim > 1 else array)[...] = part
-        return given
+        return replaced
 
 
 def _measure_moving(spec: Sensor, term: MovedTerm, rate: float, seed: int) -> Iterator[Row]:

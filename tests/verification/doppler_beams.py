@@ -101,11 +101,11 @@ class Boundless(Dvl):
 def remove_limits(spec: Dvl) -> Boundless:
     """Return a sheet with the same errors whose beams, of one ray each, hear all; the water is tracked where it was."""
     beams = Beams(tuple(Beam(_narrow(beam), beam.rotation, beam.position) for beam in spec.beams.beams))
-    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    given |= {"beams": beams, "minimum_range": 0.0, "maximum_range": FARTHEST, "min_incidence_cosine": 0.0}
-    given |= {"bottom_mode": TrackMode.ALWAYS, "reference": IDENTITY_ROTATION, "classic": False, "own_hull": False}
-    given["water_mode"] = TrackMode.ALWAYS if spec.uses_current else TrackMode.NEVER
-    return Boundless(**given)
+    values = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    values |= {"beams": beams, "minimum_range": 0.0, "maximum_range": FARTHEST, "min_incidence_cosine": 0.0}
+    values |= {"bottom_mode": TrackMode.ALWAYS, "reference": IDENTITY_ROTATION, "classic": False, "own_hull": False}
+    values["water_mode"] = TrackMode.ALWAYS if spec.uses_current else TrackMode.NEVER
+    return Boundless(**values)
 
 
 def _narrow(beam: Beam) -> Cone:
@@ -142,7 +142,7 @@ def _tracking(side: str, *names: str) -> Callable[[Sensor], Sequence[Sensor]]:
     return prepared
 
 
-def _ping(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) -> Mapping[str, AnyArray]:
+def _ping(moved: Moved, key: str, rate: float, count: int, **inputs: AnyArray) -> Mapping[str, AnyArray]:
     """Return what the instrument tells `count` times at a rate (Hz) as it stands, of ideal values that are `given`."""
     sheet = moved.sheet
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
@@ -150,7 +150,7 @@ def _ping(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     ideal |= {
         **dict.fromkeys(("time_of_validity", "bottom_time_of_validity", "layer_time_of_validity"), ticks.time),
-        **given,
+        **inputs,
     }
     _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(count))
     return measured.arrays
@@ -158,11 +158,11 @@ def _ping(moved: Moved, key: str, rate: float, count: int, **given: AnyArray) ->
 
 def _moving(sheet: Dvl, velocity: FloatArray) -> dict[str, AnyArray]:
     """Return the ideal values of velocities (n, 3) m/s over the bottom and through still water."""
-    told = velocity @ sheet.beams.axes.T
+    beam_velocity = velocity @ sheet.beams.axes.T
     return {
         "sensor_velocity": np.ascontiguousarray(velocity),
-        "true_beam_velocity": told,
-        "true_water_beam_velocity": told,
+        "true_beam_velocity": beam_velocity,
+        "true_water_beam_velocity": beam_velocity,
     }
 
 
@@ -180,8 +180,8 @@ def _growing(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
         if not isinstance(sheet, Dvl):
             return
         track = getattr(sheet, side)
-        given = _moving(sheet, np.tile([0.6 * SPEED, 0.0, -0.8 * SPEED], (PINGS, 1)))
-        off = (_ping(moved, f"{side} speed", moved.rate, PINGS, **given)[array] - given["true_beam_velocity"]).ravel()
+        inputs = _moving(sheet, np.tile([0.6 * SPEED, 0.0, -0.8 * SPEED], (PINGS, 1)))
+        off = (_ping(moved, f"{side} speed", moved.rate, PINGS, **inputs)[array] - inputs["true_beam_velocity"]).ravel()
         share = math.sqrt(moved.rate / track.reference_rate) if track.reference_rate else 1.0
         yield array, _spread(f"{side} per_speed", track.per_speed, off / (SPEED * share), "1")
         if track.reference_rate:
@@ -213,9 +213,9 @@ def _fastest(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
             return
         declared = float(getattr(sheet, side).maximum_velocity)
         steps = np.arange(1, 1001) / 500.0 * declared
-        given = _moving(sheet, np.outer(steps, (0.6, 0.0, -0.8)))
-        told = _ping(moved, f"{side} fastest", moved.rate, steps.size, **given)
-        lost = int(np.argmax(np.isnan(told[array][:, 0])))
+        inputs = _moving(sheet, np.outer(steps, (0.6, 0.0, -0.8)))
+        reading = _ping(moved, f"{side} fastest", moved.rate, steps.size, **inputs)
+        lost = int(np.argmax(np.isnan(reading[array][:, 0])))
         found, half = 0.5 * (steps[lost] + steps[lost - 1]), 0.5 * (steps[1] - steps[0])
         yield array, Estimate(f"{side} maximum_velocity", declared, float(found), float(half), unit="m/s")
 
@@ -240,15 +240,15 @@ def sound(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(sheet, Dvl) or sheet.sound.speed is None:
         return
     axis = sheet.beams.axes.mean(axis=0)
-    given = _moving(sheet, axis[None, :])
-    told, declared = _ping(moved, "sound", moved.rate, 1, **given)["velocity"][0], sheet.sound.speed
-    found = float(moved.ideal["sound_speed"][0]) * float(axis @ told) / float(axis @ axis)
+    inputs = _moving(sheet, axis[None, :])
+    measured, declared = _ping(moved, "sound", moved.rate, 1, **inputs)["velocity"][0], sheet.sound.speed
+    found = float(moved.ideal["sound_speed"][0]) * float(axis @ measured) / float(axis @ axis)
     yield "velocity", Estimate("sound speed", declared, found, 10.0 * DIGITS * declared, unit="m/s")
 
 
-def _rotation(told: AnyArray) -> list[float]:
+def _rotation(velocity: AnyArray) -> list[float]:
     """Return the rotation vector (rad) of a matrix whose rows (3, 3) are told of unit vectors."""
-    turn = told.T
+    turn = velocity.T
     parts = np.array((turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]))
     sine = 0.5 * float(np.linalg.norm(parts))
     angle = math.atan2(sine, 0.5 * (float(np.trace(turn)) - 1.0))
@@ -259,8 +259,8 @@ def misalignment(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     """Yield the rotation of how the instrument is mounted."""
     if not isinstance(moved.sheet, Dvl):
         return
-    told = _ping(moved, "mounting", moved.rate, 3, **_moving(moved.sheet, np.eye(3)))["velocity"]
-    for axis, declared, found in zip("xyz", moved.sheet.misalignment, _rotation(told), strict=True):
+    velocity = _ping(moved, "mounting", moved.rate, 3, **_moving(moved.sheet, np.eye(3)))["velocity"]
+    for axis, declared, found in zip("xyz", moved.sheet.misalignment, _rotation(velocity), strict=True):
         yield "velocity", Estimate(f"misalignment {axis}", declared, found, 10.0 * DIGITS, unit="rad")
 
 
@@ -268,9 +268,9 @@ def misalignments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     """Yield the deviation of that rotation among serial numbers."""
     if not isinstance(moved.sheet, Dvl):
         return
-    given = _moving(moved.sheet, np.eye(3))
+    inputs = _moving(moved.sheet, np.eye(3))
     turns = [
-        _rotation(_ping(moved, f"mounting {serial}", moved.rate, 3, **given)["velocity"]) for serial in range(SERIALS)
+        _rotation(_ping(moved, f"mounting {serial}", moved.rate, 3, **inputs)["velocity"]) for serial in range(SERIALS)
     ]
     declared = moved.sheet.misalignment_stddev
     yield "velocity", _spread("misalignment_stddev", declared, np.array(turns), "rad")
@@ -286,8 +286,8 @@ def rejection(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     free = replace(moved, sheet=replace(sheet, error_velocity_limit=math.inf))
     unit = abs(float(_ping(free, "rejection", moved.rate, 1, true_beam_velocity=left[None, :])["error_velocity"][0]))
     steps = np.arange(1001) / 500.0 * limit
-    told = _ping(moved, "rejection", moved.rate, steps.size, true_beam_velocity=steps[:, None] / unit * left)
-    rejected = int(np.argmax(told["velocity_mode"] == 0.0))
+    reading = _ping(moved, "rejection", moved.rate, steps.size, true_beam_velocity=steps[:, None] / unit * left)
+    rejected = int(np.argmax(reading["velocity_mode"] == 0.0))
     found, half = 0.5 * (steps[rejected] + steps[rejected - 1]), 0.5 * (steps[1] - steps[0])
     yield "error_velocity", Estimate("error_velocity_limit", limit, float(found), float(half), unit="m/s")
 
@@ -365,10 +365,10 @@ def loudness(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     sheet = moved.sheet
     if not isinstance(sheet, Dvl) or sheet.strength is None:
         return
-    given, shape = sheet.strength, (PINGS, len(sheet.beams.beams))
-    wanted = (10.0, 0.0, given.threshold, given.threshold + given.slope)
-    far = [_distance(given, one, 1.0) for one in wanted]
-    heard = [
+    strength, shape = sheet.strength, (PINGS, len(sheet.beams.beams))
+    wanted = (10.0, 0.0, strength.threshold, strength.threshold + strength.slope)
+    far = [_distance(strength, level, 1.0) for level in wanted]
+    readings = [
         _ping(
             moved,
             f"strength {i}",
@@ -379,24 +379,24 @@ def loudness(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         )
         for i, r in enumerate(far)
     ]
-    factors = [float(np.nanmax(told["beam_deviation"])) / WHITE for told in heard]
-    near, faint = (_decibels(factor, given.correlation) for factor in factors[:2])
+    factors = [float(np.nanmax(reading["beam_deviation"])) / WHITE for reading in readings]
+    near, faint = (_decibels(factor, strength.correlation) for factor in factors[:2])
     lost = [30.0 * math.log10(r) for r in far]
     absorption = 0.5 * ((near - faint) - (lost[1] - lost[0])) / (far[1] - far[0])
     level = near + lost[0] + 2.0 * absorption * far[0]
     noisier = (1.0 + 10.0 ** (-0.1 * wanted[1])) ** 2
     correlation = math.sqrt((factors[1] ** 2 - noisier) / (factors[1] ** 2 - 1.0))
-    size = abs(given.level) + 100.0
+    size = abs(strength.level) + 100.0
     certain = (("level", level, "dB"), ("absorption", absorption, "dB/m"), ("correlation", correlation, "1"))
     for name, found, unit in certain:
-        yield "beam_deviation", Estimate(f"strength {name}", getattr(given, name), found, CLOSE * size, unit=unit)
-    shares = [float(told["beam_valid"].mean()) for told in heard[2:]]
+        yield "beam_deviation", Estimate(f"strength {name}", getattr(strength, name), found, CLOSE * size, unit=unit)
+    shares = [float(reading["beam_valid"].mean()) for reading in readings[2:]]
     errors = [1.0 / math.sqrt(p * (1.0 - p) * shape[0] * shape[1]) for p in shares]
     logits = [math.log(p / (1.0 - p)) for p in shares]
-    half, slope = given.threshold - given.slope * logits[0], given.slope / logits[1]
+    half, slope = strength.threshold - strength.slope * logits[0], strength.slope / logits[1]
     for name, value, error in (("threshold", half, errors[0]), ("slope", slope, errors[1])):
-        declared = getattr(given, name)
-        yield "beam_valid", Estimate(f"strength {name}", declared, value, given.slope * error, unit="dB")
+        declared = getattr(strength, name)
+        yield "beam_valid", Estimate(f"strength {name}", declared, value, strength.slope * error, unit="dB")
 
 
 def long_term(moved: Moved) -> Iterator[tuple[str, Estimate]]:
@@ -407,15 +407,15 @@ def long_term(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     if not isinstance(moved.sheet, Dvl) or moved.sheet.long_term is None:
         return
     going = _moving(moved.sheet, np.tile([SPEED, 0.0, 0.0], (2, 1)))
-    declared, one, told = moved.sheet.long_term, np.eye(3), _ping(moved, "long term", moved.rate, 2, **going)
-    ping_, (first, second) = told["velocity_covariance"][0], told["long_term_covariance"]
-    u, then = told["long_term_velocity"]
+    declared, identity, reading = moved.sheet.long_term, np.eye(3), _ping(moved, "long term", moved.rate, 2, **going)
+    ping_, (first, second) = reading["velocity_covariance"][0], reading["long_term_covariance"]
+    u, then = reading["long_term_velocity"]
     length, across = float(np.linalg.norm(u)), np.cross(u, [0.0, 0.0, 1.0])
     across /= np.linalg.norm(across)
     square = float(across @ (first - ping_) @ across)
     share = float(u @ (first - ping_) @ u / length**4 - square / length**2)
-    known = square * one + share * np.outer(then, then)
-    after = np.linalg.inv(np.linalg.inv(second - known) - np.linalg.inv(told["velocity_covariance"][1]))
+    known = square * identity + share * np.outer(then, then)
+    after = np.linalg.inv(np.linalg.inv(second - known) - np.linalg.inv(reading["velocity_covariance"][1]))
     walked = float(np.mean(np.diag(after - ping_))) * moved.rate
     names = (("acceleration_density", walked, "m/s^2 / sqrt(Hz)"), ("stddev", square, "m/s"), ("scale", share, "1"))
     for name, found, unit in names:

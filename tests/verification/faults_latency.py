@@ -91,9 +91,11 @@ class Telegraph:
         """Return e, how much of it stays from one sample to the next."""
         return math.exp(-(self.begins + 1.0 / self.lasts) / self.rate)
 
-    def variance(self, count: int, kept: float) -> float:
+    def variance(self, count: int, correlation: float) -> float:
         """Return the variance of the mean of so many samples of p (1 - p) that are correlated by `kept`."""
-        stretch = (1.0 + kept - 2.0 * kept * (1.0 - kept**count) / (count * (1.0 - kept))) / (1.0 - kept)
+        stretch = (
+            1.0 + correlation - 2.0 * correlation * (1.0 - correlation**count) / (count * (1.0 - correlation))
+        ) / (1.0 - correlation)
         return self.share * (1.0 - self.share) * stretch / count
 
     def estimates(self, kind: str, on: BoolArray) -> Iterator[Estimate]:
@@ -101,8 +103,8 @@ class Telegraph:
         (runs, count), p = on.shape, self.share
         names = (f"{kind} share of the time", f"{kind} share at the start")
         variances = (self.variance(count, self.kept), p * (1.0 - p))
-        for name, seen, variance in zip(names, (on, on[:, 0]), variances, strict=True):
-            yield Estimate(name, p, float(np.mean(seen)), math.sqrt(variance / runs), unit="1")
+        for name, state, variance in zip(names, (on, on[:, 0]), variances, strict=True):
+            yield Estimate(name, p, float(np.mean(state)), math.sqrt(variance / runs), unit="1")
         if self.kept < LEAST_KEPT:
             return
         before, after = on[:, :-1], on[:, 1:]
@@ -134,8 +136,8 @@ def simulate_flags(sensor: MountedSensor, seed: int, count: int, runs: int) -> t
     silent, stale = (np.empty((runs, count), dtype=np.bool_) for _ in range(2))
     for run in range(runs):
         for ticks, block in blocks(sensor, None, np.arange(count), seed=seed, run=run):
-            shown, here = block.measured.arrays[SHOWN], ticks.index
-            silent[run, here], stale[run, here] = np.isnan(shown), shown < ticks.time
+            arrays, here = block.measured.arrays[SHOWN], ticks.index
+            silent[run, here], stale[run, here] = np.isnan(arrays), arrays < ticks.time
     return silent, stale
 
 
@@ -145,11 +147,11 @@ def faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate
     The first sample that a sensor shows is shown whether it is stuck or not, and tells nothing.
     """
     count = scale_count(round(FAULTY * sensor.rate), effort, FEWEST_SAMPLES)
-    runs, given = scale_count(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
-    found = {kind: Telegraph(*given.rate_and_duration(kind), sensor.rate) for kind in given.random_kinds}
+    runs, specified = scale_count(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
+    found = {kind: Telegraph(*specified.rate_and_duration(kind), sensor.rate) for kind in specified.random_kinds}
     for kind, telegraph in found.items():
         figures = (f"{kind}_rate", f"{kind}_duration")
-        alone = Faults(**{name: getattr(given, name) for name in figures})
+        alone = Faults(**{name: getattr(specified, name) for name in figures})
         mine = replace(sensor, name=f"{sensor.name} {kind}", faults=alone)
         on = simulate_flags(mine, seed, count, runs)[RANDOM_KINDS.index(kind)]
         yield from telegraph.estimates(kind, on[:, kind == "stuck" :])
@@ -159,15 +161,15 @@ def faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate
         odds = dropout.share / (1.0 - dropout.share)
         variance = stuck.variance(count, stuck.kept) + odds * stuck.variance(count, stuck.kept * dropout.kept)
         telling = ~silent[:, 1:] & np.logical_or.accumulate(~silent[:, :-1], axis=1)
-        shown = float(np.mean(stale[:, 1:][telling]))
-        yield Estimate("stuck share of what is shown", stuck.share, shown, math.sqrt(variance / runs), unit="1")
+        stale_share = float(np.mean(stale[:, 1:][telling]))
+        yield Estimate("stuck share of what is shown", stuck.share, stale_share, math.sqrt(variance / runs), unit="1")
 
 
 def latencies(sensor: MountedSensor, seed: int, latency: Latency, count: int) -> FloatArray:
     """Return the latencies (n,) s of the samples of a sensor with the given one."""
     mine = replace(sensor, name=f"{sensor.name} {latency}", faults=Faults(), latency=latency)
-    seen = blocks(mine, None, np.arange(count), seed=seed, run=0)
-    return np.concatenate([block.arrival - ticks.time for ticks, block in seen if block.arrival is not None])
+    arrivals = blocks(mine, None, np.arange(count), seed=seed, run=0)
+    return np.concatenate([block.arrival - ticks.time for ticks, block in arrivals if block.arrival is not None])
 
 
 def latency(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate]:
@@ -214,5 +216,5 @@ def table(sensor: MountedSensor, rates: Sequence[float], seed: int, *, effort: f
         mine = replace(sensor, name=f"{sensor.name} {rate!r}", spec=AirPressure(), rate=rate)
         for channel, estimates in PARTS:
             found = estimates(mine, check_seed(seed), effort)
-            rows += [Row("a mounted sensor", channel, one.unit_in("s"), rate, one) for one in found]
+            rows += [Row("a mounted sensor", channel, estimate.unit_in("s"), rate, estimate) for estimate in found]
     return rows

@@ -162,13 +162,13 @@ def gain_in_band(trial: Trial) -> Iterator[Estimate]:
     if 2 * start > trial.error.size:
         return
     samples = np.arange(trial.error.size, dtype=np.float64)
-    one, other = _waves(FIFTH, samples[start:], (trial.ideal + trial.error[0])[start:])
+    measured, expected = _waves(FIFTH, samples[start:], (trial.ideal + trial.error[0])[start:])
     declared, rounding = response_between_samples(FIFTH * rate, limit, rate), 10.0 * trial.rounding
     place = f"{FIFTH * rate:g} Hz of samples"
-    yield Estimate(f"bandwidth (gain at {place})", abs(declared), math.hypot(one, other), rounding, unit="1")
+    yield Estimate(f"bandwidth (gain at {place})", abs(declared), math.hypot(measured, expected), rounding, unit="1")
     turned = math.atan2(declared.imag, declared.real)
     error = rounding / abs(declared)
-    yield Estimate(f"bandwidth (phase at {place})", turned, math.atan2(other, one), error, unit="rad")
+    yield Estimate(f"bandwidth (phase at {place})", turned, math.atan2(expected, measured), error, unit="rad")
 
 
 def probes(spec: Sensor) -> Sequence[Sensor]:
@@ -235,10 +235,10 @@ def vibration(trial: Trial) -> Iterator[Estimate]:
     found = _unfold(angle, trial.rate, line.frequency)
     error = share * trial.rate / (2.0 * math.pi * math.sin(angle))
     yield Estimate(f"vibration (frequency, {place})", line.frequency, found, error, unit="Hz")
-    one, other = _waves(line.frequency, trial.time, x)
-    size = math.copysign(math.hypot(one, other), amplitude)
+    amplitudes, other = _waves(line.frequency, trial.time, x)
+    size = math.copysign(math.hypot(amplitudes, other), amplitude)
     yield Estimate(f"vibration (amplitude, {place})", amplitude, size, 10.0 * share * abs(amplitude))
-    turned = math.remainder(math.atan2(other / size, one / size) - line.phase, 2.0 * math.pi)
+    turned = math.remainder(math.atan2(other / size, amplitudes / size) - line.phase, 2.0 * math.pi)
     yield Estimate(f"vibration (phase, {place})", line.phase, line.phase + turned, 10.0 * share, unit="rad")
 
 
@@ -248,8 +248,8 @@ def averaged_gain(trial: Trial) -> Iterator[Estimate]:
     if acting is None:
         return
     (line, amplitude), half = acting, 0.5 / trial.rate
-    one, other = _waves(line.frequency, trial.time[1:] - half, trial.error[0, 1:])
-    measured = (one * math.cos(line.phase) + other * math.sin(line.phase)) / amplitude
+    amplitudes, other = _waves(line.frequency, trial.time[1:] - half, trial.error[0, 1:])
+    measured = (amplitudes * math.cos(line.phase) + other * math.sin(line.phase)) / amplitude
     declared = math.sin(math.pi * line.frequency / trial.rate) / (math.pi * line.frequency / trial.rate)
     error = 10.0 * (trial.rounding / abs(amplitude) + DIGITS * line.frequency * float(trial.time[-1]))
     yield Estimate(f"averaged (gain at {line.frequency:g} Hz)", declared, measured, error, unit="1")
@@ -260,15 +260,17 @@ def _mixing_specs(spec: Sensor) -> Sequence[Sensor]:
     if not isinstance(spec, Imu):
         return ()
     names = ("angular_velocity_misalignment", "linear_acceleration_misalignment", "g_sensitivity")
-    given = {name: getattr(spec, name) for name in names}
-    return () if set(given.values()) <= {NO_MISALIGNMENT, NO_G_SENSITIVITY} else (_bare(spec, **given),)
+    values = {name: getattr(spec, name) for name in names}
+    return () if set(values.values()) <= {NO_MISALIGNMENT, NO_G_SENSITIVITY} else (_bare(spec, **values),)
 
 
 def mixing(moved: Moved) -> Iterator[tuple[str, Estimate]]:
     """Yield what each axis reads of every other one."""
     if not isinstance(moved.sheet, Imu):
         return
-    ideal, read = (np.concatenate([given[triad] for triad in TRIADS], axis=1) for given in (moved.ideal, moved.arrays))
+    ideal, read = (
+        np.concatenate([source[triad] for triad in TRIADS], axis=1) for source in (moved.ideal, moved.arrays)
+    )
     found, error = _solve(ideal, read)
     for first, triad in zip((0, 3), TRIADS, strict=True):
         name = f"{triad}_misalignment"
@@ -327,9 +329,9 @@ def increments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         size = float(np.linalg.norm(vector))
         share = 0.5 * float(np.sinc(0.5 * size / math.pi))
         at = multiply_python(*at, math.cos(0.5 * size), *(share * float(part) for part in vector))
-    whole = rotation_vector_python(*multiply_python(start[0], *(-start[1:]), *truth.rotation_wb[-1]))
-    for axis, (one, other) in enumerate(zip(whole, rotation_vector_python(*at), strict=True)):
-        found = Estimate("averaged (turn)", float(one), float(other), DIGITS * math.sqrt(count), unit="rad")
+    rotation = rotation_vector_python(*multiply_python(start[0], *(-start[1:]), *truth.rotation_wb[-1]))
+    for axis, (expected, summed) in enumerate(zip(rotation, rotation_vector_python(*at), strict=True)):
+        found = Estimate("averaged (turn)", float(expected), float(summed), DIGITS * math.sqrt(count), unit="rad")
         yield f"angular_velocity.{AXES[axis]}", found
 
 
@@ -361,8 +363,8 @@ def _iron_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the sheet with what stands around the sensor alone."""
     if not isinstance(spec, Magnetometer):
         return ()
-    given = {name: getattr(spec, name) for name in ("hard_iron", "soft_iron", "motor_current")}
-    sheet = replace(spec.without_errors(), **given)
+    values = {name: getattr(spec, name) for name in ("hard_iron", "soft_iron", "motor_current")}
+    sheet = replace(spec.without_errors(), **values)
     return () if sheet == spec.without_errors() else (sheet,)
 
 

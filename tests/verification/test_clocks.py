@@ -46,7 +46,7 @@ def rows() -> list[Row]:
     return table(WITNESS, (8.0, 50.0), 1, effort=0.1)
 
 
-def test_every_figure_is_read_back_at_two_rates(rows: list[Row]) -> None:
+def test_every_parameter_is_estimated_at_two_rates(rows: list[Row]) -> None:
     """A new field of `Oscillator`, `Discipline` or a clock's noise needs a line, and a value in the witness."""
     assert all(row.holds for row in rows), [row for row in rows if not row.holds]
     for channel, sheet, names in PARTS:
@@ -64,7 +64,7 @@ def test_every_figure_is_read_back_at_two_rates(rows: list[Row]) -> None:
     assert {row.sensor for row in rows} == {"clocks"}
 
 
-def test_units(rows: list[Row]) -> None:
+def test_units_equal_the_documentation(rows: list[Row]) -> None:
     """The units are those of the documentation."""
     units = {row.estimate.parameter: row.unit for row in rows}
     assert units["dynamic_bias_stddev"] == "s / sqrt(s)"
@@ -78,14 +78,14 @@ def test_inactive_term_has_no_row() -> None:
     assert not table(Clock("c"), (10.0,), 1)
     assert not table(Clock("c", oscillator=Oscillator(temperature=Signal((0.0,), (300.0,)))), (10.0,), 1)
     free = Discipline(interval=1.0, step_threshold=math.inf)
-    told = [row.estimate.parameter for row in table(Clock("c", discipline=free), (10.0,), 1)]
-    assert told == ["interval", "proportional", "integral", "slew_rate"]
+    parameters = [row.estimate.parameter for row in table(Clock("c", discipline=free), (10.0,), 1)]
+    assert parameters == ["interval", "proportional", "integral", "slew_rate"]
     coarse = Clock("c", Noise(stddev=1e-6, precision=1e-3))
     lines = [line for line in LINES if line.name == "together"]
     assert not table(coarse, (10.0,), 1, lines=lines)
 
 
-def test_a_discipline_without_an_integral_is_read_back_too() -> None:
+def test_discipline_without_integral_term_is_estimated() -> None:
     sheet = Discipline(interval=0.5, proportional=0.7, integral=0.0, stddev=1e-5)
     clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=sheet)
     rows = [row for row in table(clock, (10.0,), 1) if row.channel == "discipline"]
@@ -100,40 +100,40 @@ def test_loop_slower_than_the_record_is_not_estimated() -> None:
     assert not table(clock, (10.0,), 1, effort=0.1, lines=lines)
 
 
-def test_a_course_between_polls_needs_samples() -> None:
+def test_estimate_between_polls_needs_samples() -> None:
     lines = [line for line in LINES if line.name in ("loop", "slew")]
     assert not table(WITNESS, (6.0,), 1, lines=lines)
     assert len(table(WITNESS, (8.0,), 1, lines=lines)) == 4
 
 
 @pytest.mark.parametrize(("until", "share", "holds"), [(50.2, 1.0, True), (50.2, 1.01, False), (49.9996, 1.0, True)])
-def test_an_end_between_polls_shows_at_the_next(
+def test_end_between_polls_is_estimated_at_the_next_poll(
     until: float, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = replace(WITNESS, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
-    monkeypatch.setattr(faults_latency, "SensorRun", lying("discipline", "until", share))
+    monkeypatch.setattr(faults_latency, "SensorRun", make_false_run("discipline", "until", share))
     (row,) = table(clock, (10.0,), 1, lines=[line for line in LINES if line.name == "until"])
     assert row.holds == holds, row
 
 
-def test_a_rate_that_misses_the_polls_is_refused() -> None:
+def test_rate_without_samples_at_the_polls_is_an_error() -> None:
     with pytest.raises(AnalysisError, match=r"rate: 3.0; must give whole samples in the 0.5 s between the polls"):
         table(WITNESS, (3.0,), 1, lines=[line for line in LINES if line.part == "discipline"])
 
 
-def test_every_grade_is_read_back() -> None:
+def test_every_grade_is_estimated() -> None:
     for name, grade in GRADES.items():
         clock = Clock(f"robot::base::{name}", oscillator=grade.oscillator)
         rows = table(clock, (10.0,), 2, effort=0.02)
         assert all(row.holds for row in rows), [row for row in rows if not row.holds]
-        told = {row.estimate.parameter for row in rows}
+        parameters = {row.estimate.parameter for row in rows}
         neutral = Oscillator()
         acting = {
             field.name
             for field in fields(Oscillator)
             if getattr(grade.oscillator, field.name) != getattr(neutral, field.name)
         }
-        assert acting <= told
+        assert acting <= parameters
 
 
 STATISTICAL = {
@@ -175,11 +175,11 @@ CERTAIN = {
 """Of what has no chance in it; an interval has whole milliseconds, an end shows at the next poll only."""
 
 
-def test_every_figure_is_lied_about() -> None:
+def test_false_declaration_of_any_parameter_is_detected() -> None:
     assert {*STATISTICAL, *CERTAIN} == {(channel, name) for channel, _, names in PARTS for name in names}
 
 
-def lying(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
+def make_false_run(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
     """Stations on a clock of which one figure is off."""
     attribute = {"clock": "noise"}.get(channel, channel)
 
@@ -193,7 +193,7 @@ def lying(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
     return lambda sensor, clock, *rest, **more: SensorRun(sensor, changed(clock), *rest, **more)
 
 
-def acts(line: Line, name: str) -> bool:
+def is_active(line: Line, name: str) -> bool:
     """Tell whether a figure of the line's part acts in it."""
     left = line.alone(WITNESS)
     sheet: Any = left and getattr(left, {"clock": "noise"}.get(line.part, line.part))
@@ -201,12 +201,14 @@ def acts(line: Line, name: str) -> bool:
 
 
 @pytest.mark.parametrize(("channel", "name"), [*STATISTICAL, *CERTAIN])
-def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_with_other_parameters_is_detected(channel: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share = {**STATISTICAL, **CERTAIN}[channel, name]
     lines = [
-        line for line in LINES if line.part == channel and acts(line, name) and line.name not in ("together", "left")
+        line
+        for line in LINES
+        if line.part == channel and is_active(line, name) and line.name not in ("together", "left")
     ]
-    monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
+    monkeypatch.setattr(faults_latency, "SensorRun", make_false_run(channel, name, share))
     caught = named(table(WITNESS, (20.0,), 1, effort=0.1, lines=lines), channel, name)
     assert len(caught) == 1
     assert not caught[0].holds, caught[0]
@@ -215,25 +217,25 @@ def test_a_clock_that_goes_by_other_figures_is_caught(channel: str, name: str, m
 
 
 @pytest.mark.parametrize("share", [0.9999, 0.97])
-def test_a_lower_threshold_is_caught_as_well(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults_latency, "SensorRun", lying("discipline", "step_threshold", share))
+def test_lower_step_threshold_is_detected(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults_latency, "SensorRun", make_false_run("discipline", "step_threshold", share))
     lines = [line for line in LINES if line.name == "threshold"]
     assert not table(WITNESS, (20.0,), 1, lines=lines)[0].holds
 
 
-def test_noise_that_fits_none_of_the_terms_is_caught_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_outside_all_terms_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too much jitter is seen at short spans, too much random walk at long ones; and white FM in what is left."""
     for line, channel, name, share, place in (
         ("together", "clock", "stddev", 1.1, 0),
         ("together", "oscillator", "random_walk_frequency", 3.0, -1),
         ("left", "oscillator", "white_frequency", 20.0, 0),
     ):
-        monkeypatch.setattr(faults_latency, "SensorRun", lying(channel, name, share))
-        rows = table(WITNESS, (20.0,), 1, lines=[one for one in LINES if one.name == line])
+        monkeypatch.setattr(faults_latency, "SensorRun", make_false_run(channel, name, share))
+        rows = table(WITNESS, (20.0,), 1, lines=[entry for entry in LINES if entry.name == line])
         assert not rows[place].holds, (name, rows)
 
 
-def test_a_drift_that_starts_at_zero_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drift_that_starts_at_zero_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     classic = Noise(dynamic_bias_stddev=4e-6, dynamic_bias_correlation_time=0.5, classic=True)
 
     def started(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> SensorRun:
@@ -246,9 +248,9 @@ def test_a_drift_that_starts_at_zero_is_caught(monkeypatch: pytest.MonkeyPatch) 
 
 def test_rows_depend_on_the_seed_only() -> None:
     lines = [line for line in LINES if line.name in ("stddev", "turn_on")]
-    one, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
-    assert one == again
-    assert not {row.estimate.measured for row in one} & {row.estimate.measured for row in other}
+    first, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
+    assert first == again
+    assert not {row.estimate.measured for row in first} & {row.estimate.measured for row in other}
 
 
 LOOPS = [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)]
@@ -276,7 +278,7 @@ def test_residual_has_the_covariance_of_the_loop(alpha: float, beta: float) -> N
         )
 
 
-def test_the_declared_errors_are_those_that_seeds_have() -> None:
+def test_declared_standard_errors_match_the_scatter_over_seeds() -> None:
     """Squared deviations of 20 seeds: chi-squared with 20 degrees of freedom, a false-alarm rate of 1e-6 over all."""
     seeds = 20
     names = ("white", "random walk", "ageing walk", "serials", "measured", "left")

@@ -81,8 +81,8 @@ class Meter:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        told = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
-        return NoiseChannels(("level.x", "level.y", "level.z"), told)
+        channels = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
+        return NoiseChannels(("level.x", "level.y", "level.z"), channels)
 
     def _told(self, noise: Noise) -> Noise:
         """The noise that it really has: `lie` multiplies what the sheet declares."""
@@ -116,7 +116,7 @@ class Meter:
         return cls(FULL, FULL, FULL)
 
 
-def worst(rows: list[Row]) -> Row:
+def find_worst_row(rows: list[Row]) -> Row:
     return max(rows, key=lambda row: abs(row.estimate.deviation))
 
 
@@ -127,8 +127,8 @@ def meter_rows() -> list[Row]:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "NOI-3")
-def test_every_figure_of_a_sheet_is_read_back_at_two_rates(meter_rows: list[Row]) -> None:
-    assert abs(worst(meter_rows).estimate.deviation) < BOUND, worst(meter_rows)
+def test_every_parameter_of_a_spec_is_estimated_at_two_rates(meter_rows: list[Row]) -> None:
+    assert abs(find_worst_row(meter_rows).estimate.deviation) < BOUND, find_worst_row(meter_rows)
     for rate in (4.0, 50.0):
         for channel in ("level.x", "level.z"):
             mine = [row for row in meter_rows if row.rate == rate and row.channel == channel]
@@ -144,7 +144,7 @@ def test_every_figure_of_a_sheet_is_read_back_at_two_rates(meter_rows: list[Row]
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
-def test_no_field_of_a_noise_goes_unmeasured(meter_rows: list[Row]) -> None:
+def test_every_noise_field_is_estimated(meter_rows: list[Row]) -> None:
     """A new field of `Noise` needs a line in `estimates.TERMS`, and a value in the sheet of this test."""
     neutral = [field.name for field in fields(Noise) if getattr(FULL, field.name) == field.default]
     assert neutral == ["classic"]
@@ -155,7 +155,7 @@ def test_no_field_of_a_noise_goes_unmeasured(meter_rows: list[Row]) -> None:
 
 
 @pytest.mark.compiled
-def test_a_neutral_channel_has_no_row(meter_rows: list[Row]) -> None:
+def test_neutral_channel_has_no_row(meter_rows: list[Row]) -> None:
     assert {row.channel for row in meter_rows} == {"level.x", "level.z"}
     assert not table(Meter(), (10.0,), 1)
 
@@ -202,7 +202,7 @@ def test_wrong_declaration_is_detected(name: str, share: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
-def test_noise_that_fits_none_of_the_terms_is_caught_together() -> None:
+def test_noise_outside_all_terms_is_detected() -> None:
     """The sum of all that moves: too much white noise is seen at short spans, too much random walk at long ones."""
     lines = [term for term in estimates.TERMS if term.name == "together"]
     for name, share, place in (("stddev", 1.05, 0), ("random_walk", 2.0, -1), ("dynamic_bias_stddev", 1.3, -2)):
@@ -215,25 +215,25 @@ def test_noise_that_fits_none_of_the_terms_is_caught_together() -> None:
 @pytest.mark.parametrize("kind", SENSORS)
 def test_every_sensor_type_agrees_with_its_reference(kind: type[Sensor]) -> None:
     rows = table(kind.example_spec(), (20.0,), 5, effort=0.01)
-    assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
+    assert abs(find_worst_row(rows).estimate.deviation) < BOUND, find_worst_row(rows)
     assert {channel.name for channel in channels(kind.example_spec())} <= {row.channel for row in rows}
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("kind", SENSORS)
-def test_no_figure_of_a_sheet_goes_unmeasured(kind: type[Sensor]) -> None:
+def test_every_error_field_of_a_spec_is_estimated(kind: type[Sensor]) -> None:
     """What `neutral` takes away is an error: a noise, or a field with a line of its own in `imu_mag`.
 
     Where it is a Doppler instrument's, with the effort by which `OTHERS` are ten standard errors away.
     """
     sheet: Any = kind.example_spec()
     bare = sheet.without_errors()
-    told = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
-    told -= {name for name in told if isinstance(getattr(sheet, name), Noise)}
-    told |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
+    changed = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
+    changed -= {name for name in changed if isinstance(getattr(sheet, name), Noise)}
+    changed |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
     rows = table(sheet, (20.0,), 5, effort=0.2 if kind is Dvl else 1.0, terms=imu_mag.TERMS)
-    assert {row.estimate.parameter.partition(" ")[0] for row in rows} == told
+    assert {row.estimate.parameter.partition(" ")[0] for row in rows} == changed
     assert all(row.holds for row in rows)
 
 
@@ -246,7 +246,7 @@ class Deaf(Range):
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "ALT-8")
-def test_limits_hide_nothing_of_a_range_sensor() -> None:
+def test_range_limits_do_not_hide_errors() -> None:
     """Its errors leave what it can tell most of the time; the speed of sound that it assumes is a figure too."""
     errors = Noise(bias_mean=0.5, bias_stddev=3.0, precision=0.25, maximum=60.0)
     rows = table(Range(errors, 2.0, 2.5, Cone(0.5, 2, (0.0, 0.0, 1.0)), Sound(1480.0)), (20.0,), 5, effort=0.01)
@@ -257,15 +257,15 @@ def test_limits_hide_nothing_of_a_range_sensor() -> None:
         "precision",
         "sound speed",
     ]
-    assert abs(worst(rows).estimate.deviation) < BOUND, worst(rows)
+    assert abs(find_worst_row(rows).estimate.deviation) < BOUND, find_worst_row(rows)
     assert (rows[-1].channel, rows[-1].unit, rows[-1].estimate.declared) == ("range", "m/s", 1480.0)
     (deaf,) = table(Deaf(sound=Sound(1480.0)), (20.0,), 5)
     assert not deaf.holds
     assert not table(Range(sound=Sound()), (20.0,), 5)
 
 
-def off_track(side: str, **given: float) -> dict[str, Any]:
-    return {side: replace(getattr(Dvl.example_spec(), side), **given)}
+def off_track(side: str, **speeds: float) -> dict[str, Any]:
+    return {side: replace(getattr(Dvl.example_spec(), side), **speeds)}
 
 
 OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
@@ -301,26 +301,26 @@ def test_doppler_readings_show_declared_errors(name: str, figure: str) -> None:
     lines = [term for term in doppler_beams.TERMS if term.name == name]
     spec = Dvl.example_spec()
     (declared, *_), (found, *_) = (
-        [row for row in table(one, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
-        for one in (spec, replace(spec, **OTHERS[name, figure]))
+        [row for row in table(variant, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
+        for variant in (spec, replace(spec, **OTHERS[name, figure]))
     )
     assert abs(found.estimate.deviation) < BOUND
     assert abs(found.estimate.measured - declared.estimate.declared) > 2.0 * LIMIT * found.estimate.error
 
 
 @pytest.mark.compiled
-def test_a_doppler_instrument_without_errors_has_no_row() -> None:
+def test_doppler_instrument_without_errors_has_no_row() -> None:
     assert not table(Dvl(propagation=False), (20.0,), 5)
 
 
 @pytest.mark.compiled
 def test_rows_depend_on_the_seed_only() -> None:
     lines = estimates.TERMS[:2]
-    one, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
-    assert one == again
-    assert one[0].estimate.measured != other[0].estimate.measured
+    first, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
+    assert first == again
+    assert first[0].estimate.measured != other[0].estimate.measured
     apart = table(Meter(FULL), (20.0,), 1, effort=0.01, terms=lines)
-    assert one[1].estimate.measured != apart[1].estimate.measured
+    assert first[1].estimate.measured != apart[1].estimate.measured
 
 
 def skew(trial: Trial) -> Iterator[Estimate]:
@@ -330,7 +330,7 @@ def skew(trial: Trial) -> Iterator[Estimate]:
 
 
 @pytest.mark.compiled
-def test_a_figure_that_is_no_field_of_a_noise_has_a_line_of_its_own() -> None:
+def test_parameter_outside_noise_has_a_separate_row() -> None:
     line = Term(
         "skew",
         (),
@@ -349,7 +349,7 @@ def test_a_figure_that_is_no_field_of_a_noise_has_a_line_of_its_own() -> None:
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("latitude", [0.0, 0.8, -1.2, 1.57079])
-def test_metres_of_a_place_are_those_that_its_noise_added(latitude: float) -> None:
+def test_position_errors_in_metres_equal_the_added_noise(latitude: float) -> None:
     """East and north of the ideal place along its level, which a curved earth leaves by some metres: none is lost."""
     sheet, count = NavSat(horizontal_position=Noise(mean=5000.0)), 4
     assert isinstance(sheet, HasIndirectNoise)
@@ -371,13 +371,13 @@ def test_deviations_above_the_limit_are_counted() -> None:
     assert not Row("s", "c", "V", 1.0, replace(estimate, measured=1.0 + LIMIT * 0.1001)).holds
 
 
-def test_rounding_coarser_than_the_noise_is_not_taken_for_white() -> None:
+def test_coarse_quantisation_is_not_counted_as_white_noise() -> None:
     coarse = Noise(stddev=0.1, precision=0.5)
     lines = [term for term in estimates.TERMS if term.name == "together"]
     assert not table(Meter(coarse), (10.0,), 1, effort=0.001, terms=lines)
 
 
-def test_a_sensor_without_a_sheet_is_refused() -> None:
+def test_sensor_without_spec_is_an_error() -> None:
     class Bare(Meter):
         def without_errors(self) -> Any:
             return object()
@@ -400,7 +400,9 @@ def tool() -> ModuleType:
 def rows_of(*deviations: float) -> list[Row]:
     names = ("level.x", "level.y", "level.z")
     estimates_ = [Estimate("random_walk", 2.0, 2.0 + 0.01 * off, 0.01) for off in deviations]
-    return [Row("meter", name, "V / sqrt(s)", 10.0, one) for name, one in zip(names, estimates_, strict=False)]
+    return [
+        Row("meter", name, "V / sqrt(s)", 10.0, estimate) for name, estimate in zip(names, estimates_, strict=False)
+    ]
 
 
 def test_page_shows_the_result(tool: ModuleType) -> None:
@@ -410,7 +412,7 @@ def test_page_shows_the_result(tool: ModuleType) -> None:
     assert "Of the 3 figures here the largest deviation is 1.0." in text
 
 
-def test_a_wrong_row_stands_out_and_fails(
+def test_wrong_row_is_marked_and_fails(
     tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "page.md"
@@ -429,7 +431,7 @@ def test_a_wrong_row_stands_out_and_fails(
     assert path.read_text(encoding="utf-8") == "old"
 
 
-def test_the_page_is_of_all_sensors_and_all_of_it_holds(tool: ModuleType) -> None:
+def test_page_covers_all_sensors_and_every_row_passes(tool: ModuleType) -> None:
     """The page itself takes a minute to write: `python tools/declared.py --check` holds it to the last digit."""
     text = tool.PAGE.read_text(encoding="utf-8")
     sections = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]

@@ -25,12 +25,12 @@ pytestmark = [pytest.mark.compiled, pytest.mark.requirement("NOI-6", "CLK-9")]
 SHEET = WITNESS.latency or Latency()
 
 
-def only(rows: list[Row], parameter: str) -> Row:
+def get_row(rows: list[Row], parameter: str) -> Row:
     (found,) = [row for row in rows if row.estimate.parameter == parameter]
     return found
 
 
-def test_every_figure_is_read_back_at_two_rates() -> None:
+def test_every_parameter_is_estimated_at_two_rates() -> None:
     """A new field of `Faults` or `Latency` needs a line in `faults_latency`, and a value in its witness.
 
     Those on purpose, and that there were some, are no figures: `tests/test_faults.py` has them.
@@ -40,7 +40,7 @@ def test_every_figure_is_read_back_at_two_rates() -> None:
     for rate in (8.0, 90.0):
         for channel, sheet in (("faults", WITNESS.faults), ("latency", SHEET)):
             mine = {row.estimate.parameter: row for row in rows if row.rate == rate and row.channel == channel}
-            for field in [one for one in fields(sheet) if one.name not in ("scheduled", "recorded")]:
+            for field in [field for field in fields(sheet) if field.name not in ("scheduled", "recorded")]:
                 assert getattr(sheet, field.name) != field.default, "acts"
                 assert mine[field.name].estimate.declared == getattr(sheet, field.name)
     assert {row.unit for row in rows} == {"1", "s", "1 / s"}
@@ -49,13 +49,13 @@ def test_every_figure_is_read_back_at_two_rates() -> None:
 
 def test_inactive_term_has_no_row() -> None:
     assert not table(replace(WITNESS, faults=Faults(), latency=None), (10.0,), 1)
-    one = replace(WITNESS, faults=Faults(stuck_rate=0.3, stuck_duration=0.7), latency=Latency(mean=0.01))
-    rows = table(one, (10.0,), 1, effort=0.1)
+    sensor = replace(WITNESS, faults=Faults(stuck_rate=0.3, stuck_duration=0.7), latency=Latency(mean=0.01))
+    rows = table(sensor, (10.0,), 1, effort=0.1)
     assert [row.estimate.parameter for row in rows] == [
         *("stuck share of the time", "stuck share at the start", "stuck_rate", "stuck_duration"),
         "mean",
     ]
-    assert only(rows, "mean").estimate.error < 1e-10, "without chance"
+    assert get_row(rows, "mean").estimate.error < 1e-10, "without chance"
 
 
 def test_unobservable_terms_are_not_reported() -> None:
@@ -68,52 +68,56 @@ def test_unobservable_terms_are_not_reported() -> None:
     assert not {"mean", "stddev"} & fast
 
 
-def lying(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., SensorRun]:
+def make_false_run(change: Callable[[MountedSensor], MountedSensor]) -> Callable[..., SensorRun]:
     return lambda sensor, *rest, **more: SensorRun(change(sensor), *rest, **more)
 
 
-def scaled(sheet: Any, name: str, share: float) -> Any:
+def scale_field(sheet: Any, name: str, share: float) -> Any:
     return replace(sheet, **{name: getattr(sheet, name) * share})
 
 
 @pytest.mark.parametrize("name", RANDOM_FIELDS)
-def test_other_faults_than_declared_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeclared_fault_parameters_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        faults_latency, "SensorRun", lying(lambda one: replace(one, faults=scaled(one.faults, name, 1.25)))
+        faults_latency,
+        "SensorRun",
+        make_false_run(lambda sensor: replace(sensor, faults=scale_field(sensor.faults, name, 1.25))),
     )
-    assert not only(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
+    assert not get_row(table(WITNESS, (20.0,), 1, effort=0.3), name).holds
 
 
 @pytest.mark.parametrize(("name", "share"), [("fixed", 1.0001), ("mean", 1.01), ("stddev", 1.02)])
-def test_another_latency_than_declared_is_caught(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeclared_latency_is_detected(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        faults_latency, "SensorRun", lying(lambda one: replace(one, latency=scaled(one.latency, name, share)))
+        faults_latency,
+        "SensorRun",
+        make_false_run(lambda sensor: replace(sensor, latency=scale_field(sensor.latency, name, share))),
     )
-    estimate = only(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
+    estimate = get_row(table(replace(WITNESS, faults=Faults()), (20.0,), 1), name).estimate
     assert abs(estimate.deviation) > LIMIT
 
 
-def test_a_sensor_that_always_starts_well_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sensor_that_always_starts_without_fault_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensor_run, "init_faults", lambda faults, draws: init_faults(faults, np.ones_like(draws)))
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
     for kind in ("dropout", "stuck"):
-        assert not only(rows, f"{kind} share at the start").holds
-        assert only(rows, f"{kind}_rate").holds
+        assert not get_row(rows, f"{kind} share at the start").holds
+        assert get_row(rows, f"{kind}_rate").holds
 
 
-def test_faults_that_come_together_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_correlated_faults_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both kinds from one stream: what is stuck is silent mostly, and hardly ever seen."""
 
     def make_faulty_run(sensor: MountedSensor, *rest: Any, **more: Any) -> SensorRun:
-        made = SensorRun(sensor, *rest, **more)
+        run = SensorRun(sensor, *rest, **more)
         if len(sensor.faults.random_kinds) == 2:
-            monkeypatch.setattr(made._fault_draws, "take", one_row(made._fault_draws.take))
-        return made
+            monkeypatch.setattr(run._fault_draws, "take", one_row(run._fault_draws.take))
+        return run
 
     monkeypatch.setattr(faults_latency, "SensorRun", make_faulty_run)
     rows = table(WITNESS, (20.0,), 1, effort=0.3)
-    assert not only(rows, "stuck share of what is shown").holds
-    assert only(rows, "stuck share of the time").holds
+    assert not get_row(rows, "stuck share of what is shown").holds
+    assert get_row(rows, "stuck share of the time").holds
 
 
 def one_row(take: Callable[[int], Any]) -> Callable[[int], Any]:
@@ -121,7 +125,7 @@ def one_row(take: Callable[[int], Any]) -> Callable[[int], Any]:
 
 
 @pytest.mark.parametrize(("begins", "lasts", "rate"), [(0.5, 0.4, 10.0), (3.0, 2.0, 4.0), (0.01, 7.0, 50.0)])
-def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> None:
+def test_estimation_errors_of_a_telegraph_process(begins: float, lasts: float, rate: float) -> None:
     """The mean's variance is the sum over its covariance; the slopes are those of small differences."""
     fault, count = Telegraph(begins, lasts, rate), 40
     p = begins / (begins + 1.0 / lasts)
@@ -138,7 +142,7 @@ def test_the_errors_of_a_telegraph(begins: float, lasts: float, rate: float) -> 
         assert faults_latency._slopes(a, b, rate)[:, column] == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
 
-def test_the_declared_errors_are_those_that_seeds_have() -> None:
+def test_declared_standard_errors_match_the_scatter_over_seeds() -> None:
     """Squared deviations of 20 seeds: chi-squared with 20 degrees of freedom, a false-alarm rate of 1e-6 over all."""
     seeds = 20
     found: dict[tuple[str, str], list[float]] = {}

@@ -30,19 +30,19 @@ def liar(sheet: Any, **lies: Lie) -> Any:
     """The same sheet, of a sensor that goes by others: each named field as its lie has it."""
     kind: Any = type(sheet)
 
-    def values(one: Any) -> dict[str, Any]:
-        return {field.name: getattr(one, field.name) for field in fields(one)}
+    def values(spec: Any) -> dict[str, Any]:
+        return {field.name: getattr(spec, field.name) for field in fields(spec)}
 
     class Liar(kind):  # type: ignore[misc]
         def _told(self) -> Any:
             mine = values(self)
             return kind(**{name: lies[name](value) if name in lies else value for name, value in mine.items()})
 
-        def ideal(self, *given: Any) -> Any:
-            return self._told().ideal(*given)
+        def ideal(self, *arguments: Any) -> Any:
+            return self._told().ideal(*arguments)
 
-        def measure(self, *given: Any) -> Any:
-            return self._told().measure(*given)
+        def measure(self, *arguments: Any) -> Any:
+            return self._told().measure(*arguments)
 
         def without_errors(self) -> Any:
             return Liar(**values(super().without_errors()))
@@ -50,7 +50,7 @@ def liar(sheet: Any, **lies: Lie) -> Any:
     return Liar(**values(sheet))
 
 
-def stretched(numbers: tuple[float, ...]) -> tuple[float, ...]:
+def stretch(numbers: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(SHARE * number for number in numbers)
 
 
@@ -67,9 +67,9 @@ def lines(name: str, share: float) -> Lie:
 
 
 LIES: list[tuple[type[Sensor], str, Lie, str]] = [
-    (Imu, "angular_velocity_misalignment", stretched, "angular_velocity_misalignment"),
-    (Imu, "linear_acceleration_misalignment", stretched, "linear_acceleration_misalignment"),
-    (Imu, "g_sensitivity", stretched, "g_sensitivity"),
+    (Imu, "angular_velocity_misalignment", stretch, "angular_velocity_misalignment"),
+    (Imu, "linear_acceleration_misalignment", stretch, "linear_acceleration_misalignment"),
+    (Imu, "g_sensitivity", stretch, "g_sensitivity"),
     (Imu, "bandwidth", lambda value: SHARE * value, "bandwidth"),
     (Imu, "vibration", lines("frequency", SHARE), "vibration (frequency"),
     (Imu, "vibration", lines("phase", SHARE), "vibration (phase"),
@@ -77,23 +77,23 @@ LIES: list[tuple[type[Sensor], str, Lie, str]] = [
     (Imu, "vibration", lines("linear_acceleration", SHARE), "vibration (amplitude"),
     (Imu, "averaged", lambda _: False, "averaged"),
     (Imu, "earth_rotation", lambda _: False, "earth_rotation"),
-    (Magnetometer, "soft_iron", stretched, "soft_iron"),
-    (Magnetometer, "hard_iron", stretched, "hard_iron"),
-    (Magnetometer, "motor_current", stretched, "motor_current"),
+    (Magnetometer, "soft_iron", stretch, "soft_iron"),
+    (Magnetometer, "hard_iron", stretch, "hard_iron"),
+    (Magnetometer, "motor_current", stretch, "motor_current"),
 ]
 """Kind, field, how it is told, what rows begin with."""
 
 
-def worst(rows: list[Row]) -> Row:
+def find_worst_row(rows: list[Row]) -> Row:
     return max(rows, key=lambda row: abs(row.estimate.deviation))
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [Imu, Magnetometer])
-def test_estimate_is_the_declared_value(kind: type[Sensor]) -> None:
+def test_estimate_equals_the_declared_value(kind: type[Sensor]) -> None:
     sheet: Any = kind.example_spec()
     rows = table(sheet, RATES, 1, terms=TERMS)
-    assert abs(worst(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
+    assert abs(find_worst_row(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
     for row in rows:
         estimate = row.estimate
         assert estimate.error < 1e-6 * abs(estimate.declared) or abs(estimate.declared) < 1e-3, row
@@ -115,7 +115,7 @@ def test_estimate_is_the_declared_value(kind: type[Sensor]) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("kind", "field", "lie", "begins"), LIES, ids=[f"{name}-{told}" for _, name, _, told in LIES])
-def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, lie: Lie, begins: str) -> None:
+def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, lie: Lie, begins: str) -> None:
     for rate in RATES:
         rows = [
             row
@@ -124,11 +124,11 @@ def test_a_sensor_that_goes_by_other_figures_is_caught(kind: Any, field: str, li
         ]
         assert rows
         wrong = [row for row in rows if not row.holds]
-        assert wrong, worst(rows)
+        assert wrong, find_worst_row(rows)
 
 
 @pytest.mark.compiled
-def test_each_kind_of_row_of_a_bandwidth_catches_a_wrong_one() -> None:
+def test_every_kind_of_bandwidth_row_detects_a_wrong_bandwidth() -> None:
     rows = table(liar(Imu.example_spec(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
     mine = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
     assert len({row.estimate.parameter for row in mine}) == 8
@@ -136,7 +136,7 @@ def test_each_kind_of_row_of_a_bandwidth_catches_a_wrong_one() -> None:
 
 
 @pytest.mark.compiled
-def test_a_sheet_without_them_has_no_rows() -> None:
+def test_spec_without_imu_errors_has_no_rows() -> None:
     for sheet in (Imu(), Magnetometer()):
         assert not table(sheet, (10.0,), 1, terms=TERMS)
     rows = table(Imu(bandwidth=80.0, averaged=True), (10.0,), 1, terms=TERMS)
@@ -148,15 +148,15 @@ def test_unobservable_terms_are_not_reported() -> None:
     """A line that is folded onto 0 or half the rate, and a filter that is slow against the record."""
     folded = Imu(vibration=(Vibration(15.0, (1.0, 0.0, 0.0)),), averaged=True)
     for rate in (5.0, 10.0, 30.0):
-        told = {row.estimate.parameter for row in table(folded, (rate,), 1, terms=TERMS)}
-        assert told == {"averaged (velocity gained)", "averaged (turn)"}
+        parameters = {row.estimate.parameter for row in table(folded, (rate,), 1, terms=TERMS)}
+        assert parameters == {"averaged (velocity gained)", "averaged (turn)"}
     slow = {row.estimate.parameter for row in table(Imu(bandwidth=0.05), (10.0,), 1, terms=TERMS)}
     assert slow == {"bandwidth (gain at 0.05 Hz)", "bandwidth (phase at 0.05 Hz)", "bandwidth (gain at 0.5 Hz)"}
 
 
 @pytest.mark.parametrize(("limit", "rate"), [(80.0, 10.0), (80.0, 100.0), (5.0, 200.0), (20.0, 30.0)])
 @pytest.mark.parametrize("share", [0.03, 0.2, 0.47])
-def test_the_response_between_samples_is_that_of_a_first_order_hold(limit: float, rate: float, share: float) -> None:
+def test_response_between_samples_is_a_first_order_hold(limit: float, rate: float, share: float) -> None:
     """SciPy's discrete form of the same low-pass for an input that is straight between samples."""
     w = 2.0 * math.pi * limit
     system = ([w * w], [1.0, math.sqrt(2.0) * w, w * w])
@@ -166,7 +166,7 @@ def test_the_response_between_samples_is_that_of_a_first_order_hold(limit: float
     assert response_between_samples(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
-def test_the_motion_goes_about_all_axes_without_end() -> None:
+def test_motion_rotates_about_all_axes_without_end() -> None:
     motion = tumbling()
     assert motion.end == math.inf
     truth = motion.at(np.arange(0.0, 8.0, 0.01))
@@ -175,7 +175,7 @@ def test_the_motion_goes_about_all_axes_without_end() -> None:
         assert sizes[-1] > 0.2 * sizes[0]
 
 
-def test_the_nearest_of_the_frequencies_that_look_alike() -> None:
+def test_nearest_alias_frequency_is_selected() -> None:
     for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
         angle = 2.0 * math.pi * frequency / 10.0
         folded = math.acos(math.cos(angle))

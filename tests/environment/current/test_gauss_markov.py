@@ -39,7 +39,7 @@ def ensemble(speed: GaussMarkovProcess, times: tuple[float, ...], runs: int) -> 
     return np.array([speeds(speed, time, run) for run in range(runs)])
 
 
-def within(square: float, count: int, expected: float) -> bool:
+def is_within(square: float, count: int, expected: float) -> bool:
     """Tell whether a mean square of `count` normals is that of the expected variance, at the false-alarm rate."""
     low, high = stats.chi2.ppf([ALARM / 2, 1 - ALARM / 2], count) / count
     return low <= square / expected <= high
@@ -50,11 +50,11 @@ def test_process_is_stationary_and_has_its_correlation_time() -> None:
     runs, tau = RUNS, 4.0
     got = ensemble(GaussMarkovProcess.from_stddev(0.7, 0.2, tau), (0.0, 1.0, 40.0), runs) - 0.7
     for column in got.T:
-        assert within(float(np.mean(column**2)), runs, 0.04)
+        assert is_within(float(np.mean(column**2)), runs, 0.04)
     mean_off = abs(got[:, 2].mean()) / (0.2 / math.sqrt(runs))
     assert mean_off < stats.norm.isf(ALARM / 2)
     step = got[:, 1] - math.exp(-1.0 / tau) * got[:, 0]
-    assert within(float(np.mean(step**2)), runs, 0.04 * -math.expm1(-2.0 / tau))
+    assert is_within(float(np.mean(step**2)), runs, 0.04 * -math.expm1(-2.0 / tau))
 
 
 def test_nodes_are_the_exact_process_at_any_rate() -> None:
@@ -65,7 +65,7 @@ def test_nodes_are_the_exact_process_at_any_rate() -> None:
     for lag in (2, 10, 64):
         phi = math.exp(-lag / 1024.0 / tau)
         innovation = record[lag::lag] - phi * record[:-lag:lag]
-        assert within(float(np.mean(innovation**2)), innovation.size, sigma**2 * tau / 2 * (1 - phi**2))
+        assert is_within(float(np.mean(innovation**2)), innovation.size, sigma**2 * tau / 2 * (1 - phi**2))
         chain = float(np.mean(innovation[1:] * innovation[:-1]) / np.mean(innovation**2))
         assert abs(chain) * math.sqrt(innovation.size) < stats.norm.isf(ALARM / 2) * 1.05
 
@@ -73,7 +73,7 @@ def test_nodes_are_the_exact_process_at_any_rate() -> None:
 def test_random_walk_grows_with_the_root_of_time() -> None:
     got = ensemble(GaussMarkovProcess(0.1, density=0.03), (0.0, 9.0), RUNS) - 0.1
     assert (got[:, 0] == 0.0).all()
-    assert within(float(np.mean(got[:, 1] ** 2)), RUNS, 0.03**2 * 9.0)
+    assert is_within(float(np.mean(got[:, 1] ** 2)), RUNS, 0.03**2 * 9.0)
 
 
 def test_reflected_random_walk_becomes_uniform() -> None:
@@ -89,11 +89,11 @@ def test_reflection_folds_the_unlimited_process() -> None:
     for low, high in ((0.1, 0.5), (-math.inf, 0.25), (0.15, math.inf)):
         got = speeds(GaussMarkovProcess(0.2, low, high, density=0.3), time)
         assert ((got >= low) & (got <= high)).all()
-        folded = [by_hand(x, low, high) for x in free.tolist()]
+        folded = [reflect(x, low, high) for x in free.tolist()]
         assert got == pytest.approx(folded, abs=1e-12)
 
 
-def by_hand(x: float, low: float, high: float) -> float:
+def reflect(x: float, low: float, high: float) -> float:
     while not low <= x <= high:
         x = 2.0 * low - x if x < low else 2.0 * high - x
     return x
@@ -108,11 +108,11 @@ def test_velocity_is_linear_between_nodes() -> None:
 
 
 @pytest.mark.parametrize(("tau", "rate"), [(math.inf, 8.0), (32.0, 8.0), (31.0, 16.0), (1.0, 256.0), (0.1, 1024.0)])
-def test_nodes_are_dense_enough(tau: float, rate: float) -> None:
+def test_node_rate_follows_from_the_correlation_time(tau: float, rate: float) -> None:
     assert GaussMarkovProcess(correlation_time=tau, density=0.1).node_rate == rate
 
 
-def test_angles_count_from_east_and_upwards() -> None:
+def test_angles_are_from_east_and_upwards() -> None:
     still = {"horizontal_angle": GaussMarkovProcess(0.5), "vertical_angle": GaussMarkovProcess(-0.2)}
     field = realise(GaussMarkovCurrent(GaussMarkovProcess(2.0), heading=0.1, **still), 1)
     horizontal = 2.0 * math.cos(0.2)
@@ -159,14 +159,14 @@ def test_classic_process_equals_the_uuv_simulator_at_each_step() -> None:
 def test_classic_variance_depends_on_the_step(step: float, deviation: float) -> None:
     """A / sqrt(12 (1 - (1 - mu dt)^2)): with mu = 0.01 and A = 0.1 it is 2.04 at 10 ms and 0.646 at 100 ms."""
     process = UuvGaussMarkovProcess(0.0, -10.0, 10.0, 0.01, 0.1, step)
-    kept = 1.0 - process.mu * step
-    assert process.noise_amplitude / math.sqrt(12.0 * (1.0 - kept**2)) == pytest.approx(deviation, rel=2e-3, abs=0.0)
+    decay = 1.0 - process.mu * step
+    assert process.noise_amplitude / math.sqrt(12.0 * (1.0 - decay**2)) == pytest.approx(deviation, rel=2e-3, abs=0.0)
     physical = process.to_physical()
     assert physical.correlation_time == 100.0
     assert physical.density * math.sqrt(physical.correlation_time / 2.0) == pytest.approx(deviation, rel=2e-3, abs=0.0)
 
 
-def test_the_classic_process_decays_to_zero_and_the_physical_one_to_its_mean() -> None:
+def test_classic_process_decays_to_zero_and_physical_to_its_mean() -> None:
     process = UuvGaussMarkovProcess(0.8, 0.0, 1.0, 0.2, 0.0, 0.01)
     still = UuvGaussMarkovProcess(step=0.01)
     late = speeds(process, np.array([60.0]), horizontal_angle=still, vertical_angle=still)
@@ -181,9 +181,9 @@ LAYERS = StratifiedCurrent((0.0, 10.0, 20.0), ((0.3, 0.4, 0.0), (0.0, -0.2, 0.0)
 def test_random_layers_without_noise_equal_the_table() -> None:
     depth = np.linspace(-3.0, 25.0, 57)
     position = np.stack((0 * depth, 0 * depth, -depth), axis=1)
-    for one in (GaussMarkovProcess(0.0, 0.0, 5.0), UuvGaussMarkovProcess(0.0, 0.0, 5.0)):
-        angle = type(one)(0.0, -math.pi, math.pi)
-        got = realise(StratifiedGaussMarkovCurrent(LAYERS, one, angle), 1).at(position, np.full(57, 3.0))
+    for process in (GaussMarkovProcess(0.0, 0.0, 5.0), UuvGaussMarkovProcess(0.0, 0.0, 5.0)):
+        angle = type(process)(0.0, -math.pi, math.pi)
+        got = realise(StratifiedGaussMarkovCurrent(LAYERS, process, angle), 1).at(position, np.full(57, 3.0))
         assert got == pytest.approx(LAYERS.at(position, np.zeros(57)), abs=1e-15)
 
 
@@ -199,8 +199,8 @@ def test_each_layer_varies_about_its_mean() -> None:
         sizes = np.hypot(got[:, layer, 0], got[:, layer, 1]) - speed
         east_to_north = np.arctan2(got[:, layer, 1], got[:, layer, 0]) + 0.3
         off = np.mod(math.pi / 2 - east_to_north - compass + math.pi, 2 * math.pi) - math.pi
-        assert within(float(np.mean(sizes**2)), runs, 0.02**2)
-        assert within(float(np.mean(off**2)), runs, 0.05**2)
+        assert is_within(float(np.mean(sizes**2)), runs, 0.02**2)
+        assert is_within(float(np.mean(off**2)), runs, 0.05**2)
     chain = np.corrcoef(np.hypot(got[:, 0, 0], got[:, 0, 1]), np.hypot(got[:, 1, 0], got[:, 1, 1]))[0, 1]
     assert abs(chain) * math.sqrt(runs) < stats.norm.isf(ALARM / 2) * 1.05
 

@@ -44,19 +44,19 @@ def difference(degrees: float, other: float) -> float:
     return (degrees - other + 180.0) % 360.0 - 180.0
 
 
-def test_speeds_are_those_of_noaas_list() -> None:
+def test_constituent_speeds_equal_the_noaa_list() -> None:
     for name, degrees in SPEEDS.items():
         assert math.degrees(constituent_speed(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
 
 
-def test_arguments_are_those_of_pytmd(arguments: dict[str, AnyArray]) -> None:
+def test_arguments_equal_pytmd(arguments: dict[str, AnyArray]) -> None:
     for row, name in enumerate(arguments["name"]):
         factor, angle = compute_factor_and_argument(str(name), datetime.fromisoformat(str(arguments["start"][row])))
         assert factor == pytest.approx(arguments["pytmd_factor"][row], abs=1e-9)
         assert abs(difference(math.degrees(angle), arguments["pytmd_degrees"][row])) < 2e-6
 
 
-def test_arguments_are_near_those_of_utide(arguments: dict[str, AnyArray]) -> None:
+def test_arguments_are_close_to_utide(arguments: dict[str, AnyArray]) -> None:
     """Satellites instead of Schureman's formulas: up to 3 degrees and 3 percent, as the two ways differ."""
     for row, name in enumerate(arguments["name"]):
         if name in ("2N2", "Mf", "Mm"):
@@ -66,7 +66,7 @@ def test_arguments_are_near_those_of_utide(arguments: dict[str, AnyArray]) -> No
         assert abs(difference(math.degrees(angle), arguments["utide_degrees"][row])) < 3.0
 
 
-def test_an_instant_in_another_zone_is_the_same_instant() -> None:
+def test_time_zone_does_not_change_the_time() -> None:
     west = START.astimezone(timezone(timedelta(hours=-5)))
     assert (
         compute_factor_and_argument("M2", west)
@@ -75,25 +75,25 @@ def test_an_instant_in_another_zone_is_the_same_instant() -> None:
     )
 
 
-def by_hand(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> FloatArray:
+def sum_cosines(constituents: tuple[TidalConstituent, ...], time: FloatArray) -> FloatArray:
     total = np.zeros(time.size)
-    for one in constituents:
-        factor, argument = compute_factor_and_argument(one.name, START) if one.greenwich else (1.0, 0.0)
-        rate = constituent_speed(one.name) if one.speed is None else one.speed
-        total += factor * one.amplitude * np.cos(rate * time + argument - one.phase)
+    for constituent in constituents:
+        factor, argument = compute_factor_and_argument(constituent.name, START) if constituent.greenwich else (1.0, 0.0)
+        rate = constituent_speed(constituent.name) if constituent.speed is None else constituent.speed
+        total += factor * constituent.amplitude * np.cos(rate * time + argument - constituent.phase)
     return total
 
 
-def test_the_sum_is_that_of_cosines() -> None:
+def test_tide_is_the_sum_of_cosines() -> None:
     draw = np.random.default_rng(6)
     constituents = tuple(TidalConstituent(name, *draw.uniform(0.1, 1.0, 2)) for name in CONSTITUENT_NAMES)
     time = np.concatenate((draw.uniform(0.0, 3e6, 3000), [0.0, 64.0, 128.0]))
     got = HarmonicFlow(constituents, START, 0.02).at(time)[:, 0]
-    total = sum(one.amplitude for one in constituents)
-    assert got == pytest.approx(0.02 + by_hand(constituents, time), abs=2e-9 * total)
+    total = sum(constituent.amplitude for constituent in constituents)
+    assert got == pytest.approx(0.02 + sum_cosines(constituents, time), abs=2e-9 * total)
 
 
-def test_constituents_as_a_world_file_declares_them() -> None:
+def test_constituents_in_world_file_units() -> None:
     """Those that DAVE's world file has: metres a second, degrees, degrees an hour."""
     declared = (
         TidalConstituent.from_degrees("M2", 0.55, 7.2, 28.984104),
@@ -101,7 +101,7 @@ def test_constituents_as_a_world_file_declares_them() -> None:
         TidalConstituent.from_degrees("N2", 0.14, 351.6, 28.43973),
     )
     time = np.linspace(0.0, 86400.0, 97)
-    assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(by_hand(declared, time), abs=1e-8)
+    assert HarmonicFlow(declared, START).at(time)[:, 0] == pytest.approx(sum_cosines(declared, time), abs=1e-8)
 
 
 def test_phase_from_the_start_of_the_run() -> None:
@@ -113,7 +113,7 @@ def test_phase_from_the_start_of_the_run() -> None:
 FLOOD, EBB = math.radians(255.0), math.radians(69.0)
 
 
-def test_the_ebb_opposes_the_flood() -> None:
+def test_ebb_and_flood_have_separate_directions() -> None:
     """Flood to 255 degrees and ebb to 69: against each other, which DAVE's plug-in misses."""
     flow = TideTable(np.array([0.0, 3600.0, 7200.0]), np.array([0.5, 0.0, -0.4]), START)
     place, time = np.zeros((2, 3)), np.array([0.0, 7200.0])
@@ -157,11 +157,11 @@ def events(path: Path) -> list[str]:
     return [line.strip() for line in path.read_text().splitlines() if line.startswith("20")]
 
 
-def when(line: str) -> datetime:
+def parse_time(line: str) -> datetime:
     return datetime.fromisoformat(line.partition(",")[0] + "+00:00")
 
 
-def test_rows_of_a_real_station(example_data: Path) -> None:
+def test_station_table_is_read(example_data: Path) -> None:
     """Those of 2021-03-04, around 15:00 GMT."""
     path = example_data / STATION
     lines = [line for line in events(path) if line.startswith("2021-03-04")]
@@ -169,7 +169,7 @@ def test_rows_of_a_real_station(example_data: Path) -> None:
     assert len(table.times) == len(events(path)) > 300
     for line in lines:
         _, event, speed = (part.strip() for part in line.split(","))
-        instant = (when(line) - START).total_seconds()
+        instant = (parse_time(line) - START).total_seconds()
         expected = 0.0 if event == "slack" else float(speed) / 100.0
         assert table.at(np.array([instant]))[0, 0] == pytest.approx(expected, abs=1e-15)
     assert len(lines) >= 7
@@ -192,7 +192,7 @@ def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> N
 
     def basis(begin: datetime, time: FloatArray) -> FloatArray:
         waves = [TidalConstituent(name, 1.0, phase) for name in names for phase in (0.0, 0.5 * math.pi)]
-        return np.stack([np.ones(time.size)] + [HarmonicFlow((one,), begin).at(time)[:, 0] for one in waves], axis=1)
+        return np.stack([np.ones(time.size)] + [HarmonicFlow((wave,), begin).at(time)[:, 0] for wave in waves], axis=1)
 
     def left(begin: datetime, time: FloatArray, flow: FloatArray) -> float:
         return float(np.sqrt(np.mean((flow - basis(begin, time) @ fitted) ** 2)))
@@ -208,14 +208,14 @@ def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> N
 
 
 @pytest.mark.parametrize("start", [datetime(2019, 12, 31), datetime(2023, 1, 1)])  # noqa: DTZ001
-def test_a_date_outside_the_table_is_an_error(example_data: Path, start: datetime) -> None:
-    first, last = (f"{when(events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
+def test_date_outside_the_table_is_an_error(example_data: Path, start: datetime) -> None:
+    first, last = (f"{parse_time(events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
     with pytest.raises(FieldError, match=rf"must be from {first} to {last} UTC.*that year"):
         TideTable.from_file(example_data / STATION, start)
 
 
-def test_a_run_past_the_end_of_the_table_is_an_error(example_data: Path) -> None:
-    last = when(events(example_data / STATION)[-1])
+def test_run_past_the_end_of_the_table_is_an_error(example_data: Path) -> None:
+    last = parse_time(events(example_data / STATION)[-1])
     field = TidalCurrent(TideTable.from_file(example_data / STATION, last - timedelta(seconds=3360)), FLOOD, EBB)
     late = f"{last + timedelta(seconds=10):%Y-%m-%d %H:%M:%S}"
     with pytest.raises(FieldError, match=f"instant in the tide table of row 2: {late}; must be from"):

@@ -60,7 +60,7 @@ def png(
     return SIGNATURE + b"".join(parts) + chunk(b"tEXt", b"Comment\0grey") + chunk(b"IEND", b"")
 
 
-def saved(folder: Path, data: bytes) -> Path:
+def write_image(folder: Path, data: bytes) -> Path:
     path = folder / "bed.png"
     path.write_bytes(data)
     return path
@@ -71,10 +71,10 @@ def noise(kind: type[np.uint8 | np.uint16], *shape: int) -> AnyArray:
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_grey_is_read_as_pillow_reads_it(kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
+def test_greyscale_equals_pillow(kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = noise(kind, 13, 9)
-    path = saved(tmp_path, png(pixels, cut=3))
+    path = write_image(tmp_path, png(pixels, cut=3))
     np.testing.assert_array_equal(read_png(path), pixels)
     with image.open(path) as other:
         np.testing.assert_array_equal(read_png(path), np.array(other))
@@ -89,7 +89,7 @@ def test_grey_is_read_as_pillow_reads_it(kind: type[np.uint8 | np.uint16], tmp_p
 def test_few_bits_are_scaled_to_8(depth: int, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = noise(np.uint8, 7, 11) >> (8 - depth)
-    path = saved(tmp_path, png(pixels, depth=depth))
+    path = write_image(tmp_path, png(pixels, depth=depth))
     with image.open(path) as other:
         np.testing.assert_array_equal(read_png(path), np.array(other.convert("L")))
     np.testing.assert_array_equal(read_png(path), pixels * (255 // (2**depth - 1)))
@@ -97,26 +97,28 @@ def test_few_bits_are_scaled_to_8(depth: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("colour", "channels"), [(2, 3), (4, 2), (6, 4)])
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_greys_in_colour_are_read(colour: int, channels: int, kind: type[np.uint8 | np.uint16], tmp_path: Path) -> None:
+def test_grey_colour_images_are_read(
+    colour: int, channels: int, kind: type[np.uint8 | np.uint16], tmp_path: Path
+) -> None:
     pixels = noise(kind, 6, 5, channels)
     pixels[:, :, : min(channels, 3)] = pixels[:, :, :1]
-    np.testing.assert_array_equal(read_png(saved(tmp_path, png(pixels, colour))), pixels[:, :, 0])
+    np.testing.assert_array_equal(read_png(write_image(tmp_path, png(pixels, colour))), pixels[:, :, 0])
 
 
-def test_greys_of_a_palette_are_read(tmp_path: Path) -> None:
+def test_grey_palette_images_are_read(tmp_path: Path) -> None:
     pixels = noise(np.uint8, 6, 5) >> 6
-    path = saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 9, 200, 200, 200, 30, 30, 30, 0, 0, 0])))
+    path = write_image(tmp_path, png(pixels, 3, 2, bytes([9, 9, 9, 200, 200, 200, 30, 30, 30, 0, 0, 0])))
     np.testing.assert_array_equal(read_png(path), np.array([9, 200, 30, 0])[pixels])
     with pytest.raises(FieldError, match="palette"):
-        read_png(saved(tmp_path, png(pixels, 3, 2, bytes(3))))
+        read_png(write_image(tmp_path, png(pixels, 3, 2, bytes(3))))
     with pytest.raises(FieldError, match="has colours"):
-        read_png(saved(tmp_path, png(pixels, 3, 2, bytes([9, 9, 8] * 4))))
+        read_png(write_image(tmp_path, png(pixels, 3, 2, bytes([9, 9, 8] * 4))))
 
 
 def test_position_and_orientation_equal_gazebo(tmp_path: Path) -> None:
     """The brightest pixel is `size` high, the first row lies in the north, the outermost pixels on the rim."""
     pixels = np.array([[100, 0, 0], [0, 50, 0], [0, 0, 25]], dtype=np.uint8)
-    path = saved(tmp_path, png(pixels))
+    path = write_image(tmp_path, png(pixels))
     bed = Heightmap.from_file(path, (4.0, 8.0, 6.0), (10.0, 20.0, -30.0))
     assert bed.corner == (8.0, 16.0)
     assert bed.spacing == (2.0, 4.0)
@@ -124,16 +126,18 @@ def test_position_and_orientation_equal_gazebo(tmp_path: Path) -> None:
     assert Heightmap.from_file(path).heights.max() == 1.0
 
 
-def test_samples_between_pixels(tmp_path: Path) -> None:
+def test_heights_are_sampled_between_pixels(tmp_path: Path) -> None:
     pixels = np.array([[0, 40], [80, 160]], dtype=np.uint16)
-    bed = Heightmap.from_file(saved(tmp_path, png(pixels)), (2.0, 2.0, 16.0), sampling=2)
+    bed = Heightmap.from_file(write_image(tmp_path, png(pixels)), (2.0, 2.0, 16.0), sampling=2)
     assert bed.spacing == (1.0, 1.0)
     assert bed.corner == (-1.0, -1.0)
     assert bed.heights.tolist() == [[8.0, 12.0, 16.0], [4.0, 7.0, 10.0], [0.0, 2.0, 4.0]]
 
 
-def test_a_black_image_is_flat(tmp_path: Path) -> None:
-    assert not Heightmap.from_file(saved(tmp_path, png(np.zeros((3, 3), np.uint8))), (1.0, 1.0, 5.0)).heights.any()
+def test_black_image_is_flat(tmp_path: Path) -> None:
+    assert not Heightmap.from_file(
+        write_image(tmp_path, png(np.zeros((3, 3), np.uint8))), (1.0, 1.0, 5.0)
+    ).heights.any()
 
 
 GOOD = png(noise(np.uint8, 5, 5))
@@ -182,14 +186,14 @@ BAD: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_invalid_image_is_an_error(name: str, tmp_path: Path) -> None:
-    data, what = BAD[name]
+    data, problem = BAD[name]
     with pytest.raises(FieldError, match=r"bed\.png") as caught:
-        read_png(saved(tmp_path, data))
-    assert what in str(caught.value)
+        read_png(write_image(tmp_path, data))
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    ("arguments", "problem"),
     [
         ({"size": (1.0, 0.0, 1.0)}, "size"),
         ({"size": (1.0, 1.0, -5.0)}, "size along z"),
@@ -197,14 +201,14 @@ def test_invalid_image_is_an_error(name: str, tmp_path: Path) -> None:
         ({"sampling": 0}, "sampling"),
     ],
 )
-def test_impossible_map_is_an_error(given: dict[str, float], what: str, tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match=what):
-        Heightmap.from_file(saved(tmp_path, GOOD), **given)
+def test_impossible_map_is_an_error(arguments: dict[str, float], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match=problem):
+        Heightmap.from_file(write_image(tmp_path, GOOD), **arguments)
 
 
 def test_image_that_is_not_square_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=r"\(9, 5\); must be square"):
-        Heightmap.from_file(saved(tmp_path, png(noise(np.uint8, 5, 9))))
+        Heightmap.from_file(write_image(tmp_path, png(noise(np.uint8, 5, 9))))
     with pytest.raises(FieldError, match="does not exist"):
         Heightmap.from_file(tmp_path / "none.png")
 
@@ -216,7 +220,7 @@ def test_damaged_file_gives_an_image_or_an_error(tmp_path: Path) -> None:
         for place in rng.integers(8, len(data), 3):
             data[place] = rng.integers(256)
         try:
-            read_png(saved(tmp_path, bytes(data)))
+            read_png(write_image(tmp_path, bytes(data)))
             read += 1
         except FieldError:
             pass

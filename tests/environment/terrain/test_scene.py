@@ -95,12 +95,12 @@ def test_velocity_of_the_hit_point() -> None:
             now, *around = (
                 Pose(tuple(p), tuple(q)) for p, q in zip(blocks.position_w, blocks.rotation_wb, strict=True)
             )
-            own = (now.inverse() @ Pose(tuple(point[n]))).position
-            places = [np.array((one @ Pose(own)).position) for one in around]
+            point_b = (now.inverse() @ Pose(tuple(point[n]))).position
+            places = [np.array((pose @ Pose(point_b)).position) for pose in around]
             np.testing.assert_allclose(hits.velocity_w[n], (places[1] - places[0]) / (2.0 * step), atol=1e-6, rtol=0.0)
 
 
-def test_a_moving_plate_by_hand() -> None:
+def test_moving_plate_matches_a_manual_calculation() -> None:
     """A box 2 m wide turns about z at 2 rad/s while it rises at 3 m/s: its upper face, 1 m off the axis."""
     lift = Turning((0.0, 0.0, 0.0), (0.0, 0.0, 3.0), (0.0, 0.0, 1.0), 2.0)
     world = Scene((Body("lift", Box((2.0, 2.0, 2.0)), motion=lift),))
@@ -108,24 +108,24 @@ def test_a_moving_plate_by_hand() -> None:
     assert hits.range.tolist() == [19.0, 16.0, 13.0]
     np.testing.assert_allclose(hits.normal_w, [[0.0, 0.0, 1.0]] * 3, atol=1e-15, rtol=0.0)
     np.testing.assert_allclose(hits.velocity_w, [[0.0, 1.0, 3.0]] * 3, atol=1e-14, rtol=0.0)
-    beside = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
-    assert beside.body.tolist() == [-1, 0]  # its corner comes round
+    missed = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
+    assert missed.body.tolist() == [-1, 0]  # its corner comes round
 
 
-def test_the_nearest_body_counts() -> None:
+def test_nearest_body_is_hit() -> None:
     origin, direction, time = rays(300)
     world = scene()
     hits = world.cast(origin, direction, time)
     alone = [Scene((body,)).cast(origin, direction, time) for body in world.bodies]
-    ranges = np.stack([one.range for one in alone])
+    ranges = np.stack([single.range for single in alone])
     np.testing.assert_array_equal(hits.range, ranges.min(axis=0))
     np.testing.assert_array_equal(hits.hit, np.isfinite(hits.range))
     assert 0 < (~hits.hit).sum() < 150
     for n in np.flatnonzero(hits.hit):
-        one = alone[hits.body[n]]
-        assert one.range[n] == hits.range[n]
-        np.testing.assert_array_equal(one.normal_w[n], hits.normal_w[n])
-        np.testing.assert_array_equal(one.velocity_w[n], hits.velocity_w[n])
+        single = alone[hits.body[n]]
+        assert single.range[n] == hits.range[n]
+        np.testing.assert_array_equal(single.normal_w[n], hits.normal_w[n])
+        np.testing.assert_array_equal(single.velocity_w[n], hits.velocity_w[n])
     assert np.isnan(hits.normal_w[~hits.hit]).all()
     assert np.isnan(hits.velocity_w[~hits.hit]).all()
     assert (hits.body[~hits.hit] == -1).all()
@@ -143,9 +143,9 @@ def test_excluded_hull_is_not_hit() -> None:
         )
     )
     names = ((), ("auv",), ("auv::base",), ("auv", "auv2"), ("bed", "auv", "auv2::base"))
-    hits = [world.cast([0.0, 0.0, 0.0], DOWN, 0.0, exclude=one) for one in names]
-    assert [float(one.range) for one in hits] == [1.0, 4.5, 1.5, 9.0, math.inf]
-    assert [int(one.body) for one in hits] == [0, 2, 1, 3, -1]
+    hits = [world.cast([0.0, 0.0, 0.0], DOWN, 0.0, exclude=name) for name in names]
+    assert [float(hit.range) for hit in hits] == [1.0, 4.5, 1.5, 9.0, math.inf]
+    assert [int(hit.body) for hit in hits] == [0, 2, 1, 3, -1]
 
 
 def test_rays_are_independent_of_the_shape_of_the_arrays() -> None:
@@ -183,7 +183,7 @@ def test_motion_is_evaluated_once_per_row() -> None:
     assert asked == [5]
 
 
-def test_the_length_of_a_direction_does_not_matter() -> None:
+def test_direction_length_does_not_matter() -> None:
     origin, direction, time = rays(50)
     a, b = scene().cast(origin, direction, time), scene().cast(origin, 4.0 * direction, time)
     np.testing.assert_array_equal(a.range, b.range)
@@ -202,7 +202,7 @@ def test_rotated_world_has_rotated_hits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "direction", "time", "reach", "what"),
+    ("origin", "direction", "time", "reach", "problem"),
     [
         ([0.0, math.nan, 1.0], DOWN, 0.0, 1.0, "ray of row 0"),
         ([[0.0, 0.0, 1.0], [0.0, 0.0, math.inf]], DOWN, 0.0, 1.0, "ray of row 1"),
@@ -215,8 +215,10 @@ def test_rotated_world_has_rotated_hits() -> None:
         (np.zeros((4, 3)), DOWN, np.zeros(3), 1.0, "shapes of origins"),
     ],
 )
-def test_invalid_ray_is_an_error(origin: AnyArray, direction: AnyArray, time: float, reach: float, what: str) -> None:
-    with pytest.raises(FieldError, match=what):
+def test_invalid_ray_is_an_error(
+    origin: AnyArray, direction: AnyArray, time: float, reach: float, problem: str
+) -> None:
+    with pytest.raises(FieldError, match=problem):
         scene().cast(origin, direction, time, reach)
 
 

@@ -22,7 +22,7 @@ PLUS = [0.0, math.pi, -math.pi / 2, math.pi / 2]
 
 
 @pytest.mark.requirement("DVW-2")
-def test_the_axes_of_dsros_dvl() -> None:
+def test_dsros_dvl_beam_axes() -> None:
     """Figures of the vendors' files for 30 degrees and azimuths -135, 135, 45, -45, rounded to a thousandth."""
     down = np.array([(0.354, 0.354, 0.866), (0.354, -0.354, 0.866), (-0.354, -0.354, 0.866), (-0.354, 0.354, 0.866)])
     assert make_dsros_beams(THIRTY, CROSSED, pos_z_down=True).axes == pytest.approx(down, abs=5e-4)
@@ -33,7 +33,7 @@ def test_the_axes_of_dsros_dvl() -> None:
 @pytest.mark.requirement("DVW-2", "GAP-6")
 @pytest.mark.parametrize("angle", [0.01, 0.3, THIRTY, 1.5])
 @pytest.mark.parametrize("azimuth", [-3.0, -1.0, 0.0, 0.5, 2.0, 8.0])
-def test_dsros_dvl_turns_z_by_euler_angles(angle: float, azimuth: float) -> None:
+def test_dsros_dvl_rotates_z_by_euler_angles(angle: float, azimuth: float) -> None:
     """The plug-in poses a beam by roll 0, pitch (0 or pi) - angle, yaw azimuth, and looks along its z."""
     azimuths = [azimuth, azimuth + 2.0, azimuth + 4.0]
     for down, start in ((True, 0.0), (False, math.pi)):
@@ -43,7 +43,7 @@ def test_dsros_dvl_turns_z_by_euler_angles(angle: float, azimuth: float) -> None
 
 
 @pytest.mark.requirement("DVW-2", "GAP-6")
-def test_the_axes_of_gazebo() -> None:
+def test_gazebo_beam_axes() -> None:
     """x of the beam's frame by tilt, then by rotation, then down: Ry(90 deg) Rx(rotation) Ry(tilt) x."""
     rotations, tilts = [0.0, 1.0, -2.0, 3.0, 0.4], [THIRTY, 0.4, -0.7, 1.5, 0.0]
     found = make_gazebo_beams(rotations, tilts, [0.02, 0.04, 0.0, 0.1, 0.1], rings=2)
@@ -61,7 +61,7 @@ def test_the_axes_of_gazebo() -> None:
 
 @pytest.mark.requirement("DVW-2", "GAP-6")
 @pytest.mark.parametrize("down", [(0, 0, -1), (0, 0, 2), (0, 1, 0), (0.3, -0.2, 0.9), (1, 0, 0), (-5, 0, 0)])
-def test_azimuths_go_counter_clockwise_along_down(down: tuple[float, float, float]) -> None:
+def test_azimuths_are_counter_clockwise_looking_along_the_down_axis(down: tuple[float, float, float]) -> None:
     d = np.array(down) / np.linalg.norm(down)
     ahead = np.array([0.0, 0.0, d[0]] if abs(d[0]) == 1.0 else [1.0, 0.0, 0.0])
     forward = ahead - d * (ahead @ d)
@@ -73,7 +73,7 @@ def test_azimuths_go_counter_clockwise_along_down(down: tuple[float, float, floa
 
 
 @pytest.mark.requirement("DVU-1", "DVU-2")
-def test_beams_of_links_of_their_own() -> None:
+def test_beams_of_separate_links() -> None:
     """The UUV Simulator's: a fan of rays about x of each link, which is posed by roll, pitch, yaw."""
     poses = [
         ((0.1, 0.0, 0.2), (0.0, -0.52, 0.0)),
@@ -90,7 +90,7 @@ def test_beams_of_links_of_their_own() -> None:
     assert beams.weights == pytest.approx(np.full((3, 9), 1.0 / 9.0), rel=1e-15, abs=0.0)
 
 
-def test_a_cone_about_another_axis_of_its_frame() -> None:
+def test_cone_about_another_axis() -> None:
     beams = Beams(tuple(Beam(Cone(0.1, 2, (0.0, 0.3, -2.0)), from_rpy(0.5 * k, 0.1, k)) for k in range(4)))
     for k, (axis, rays) in enumerate(zip(beams.axes, beams.rays, strict=True)):
         turn = Rotation.from_euler("xyz", (0.5 * k, 0.1, k))
@@ -99,7 +99,7 @@ def test_a_cone_about_another_axis_of_its_frame() -> None:
 
 
 @pytest.mark.requirement("DVU-2", "DVW-2")
-def test_beams_of_unlike_shapes() -> None:
+def test_beams_of_different_shapes() -> None:
     """A beam of fewer rays repeats its first, which moves no nearest return, and weighs nothing in a mean."""
     shapes = (Cone(0.1, 2), Cone(0.1, 1), Cone(0.0, 0))
     beams = Beams(tuple(Beam(shape, from_rpy(0.0, 1.0, 2.0 * k)) for k, shape in enumerate(shapes)))
@@ -123,7 +123,7 @@ def offsets(beams: Beams) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize("rings", [1, 2, 3, 5])
 @pytest.mark.parametrize("width", [0.03, 0.08])
-def test_a_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
+def test_beam_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
     """Half the power at half the width, one way; means of polynomials are the pattern's, by adaptive quadrature."""
     one_way = math.log(2.0) * 4.0 / width**2  # exp(-one_way d^2) is a half at width / 2
     assert math.exp(-one_way * (width / 2.0) ** 2) == pytest.approx(0.5, rel=1e-15, abs=0.0)
@@ -152,7 +152,7 @@ def test_a_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
 
 
 @pytest.mark.requirement("GAP-2")
-def test_a_pattern_without_width_is_one_ray() -> None:
+def test_pattern_without_width_is_one_ray() -> None:
     beams = replace(make_janus_beams(THIRTY, PLUS), weighting=BeamWeighting.PATTERN)
     assert beams.rays.shape == (4, 1, 3)
     assert np.array_equal(beams.rays[:, 0], beams.axes)
@@ -161,7 +161,7 @@ def test_a_pattern_without_width_is_one_ray() -> None:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize(
-    ("make", "what"),
+    ("make", "problem"),
     [
         (lambda: make_janus_beams(THIRTY, PLUS[:2]), "beams: 2; must be from 3 to 16"),
         (lambda: make_janus_beams(THIRTY, [0.1 * k for k in range(17)]), "beams: 17"),
@@ -186,12 +186,12 @@ def test_a_pattern_without_width_is_one_ray() -> None:
         (lambda: replace(make_janus_beams(THIRTY, PLUS), absorption=math.inf), "absorption"),
     ],
 )
-def test_invalid_instrument_is_an_error(make: Callable[[], object], what: str) -> None:
-    with pytest.raises(SensorError, match=what.replace("(", r"\(")):
+def test_invalid_instrument_is_an_error(make: Callable[[], object], problem: str) -> None:
+    with pytest.raises(SensorError, match=problem.replace("(", r"\(")):
         make()
 
 
-def test_a_pattern_wants_round_beams_that_look_ahead() -> None:
+def test_pattern_needs_round_beams_with_a_common_direction() -> None:
     fan = Beams(tuple(Beam(Fan(3, -0.1, 0.1), from_rpy(0.0, 1.0, 2.0 * k)) for k in range(3)))
     with pytest.raises(SensorError, match="shape of a beam"):
         replace(fan, weighting=BeamWeighting.PATTERN)

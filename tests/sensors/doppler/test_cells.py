@@ -12,7 +12,7 @@ PULSES = [(2.0, 2.0), (2.0, 0.5), (2.0, 1.0), (2.0, 4.0), (1.0, 0.2)]
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("size", "pulse"), PULSES)
-def test_the_weights_of_a_cell_spread_as_gate_and_pulse_do_together(size: float, pulse: float) -> None:
+def test_cell_weights_have_the_variance_of_gate_and_pulse(size: float, pulse: float) -> None:
     """A gate and a pulse, both even, convolved: variances add, size² / 12 + pulse² / 12.
 
     Midpoints of a kinked curve are off by the square of their distance: what is left goes down fourfold as it halves.
@@ -30,7 +30,7 @@ def test_the_weights_of_a_cell_spread_as_gate_and_pulse_do_together(size: float,
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("size", "pulse"), PULSES)
-def test_the_five_of_the_default_spread_some_per_cent_more(size: float, pulse: float) -> None:
+def test_five_default_weights_have_slightly_larger_variance(size: float, pulse: float) -> None:
     places, weights = DepthCells(count=3, size=size, transmit_length=pulse).weighted_samples
     assert places.size == 5
     assert 0.03 < float(weights @ places**2) / ((size**2 + pulse**2) / 12.0) - 1.0 < 0.08

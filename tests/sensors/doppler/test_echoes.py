@@ -65,7 +65,7 @@ def ground(slope: float = 0.0, height: float = 0.0) -> Environment:
     return Environment(scene=Scene((Body("bed", Plane(), pose),)))
 
 
-def hear(
+def find_beam_echoes(
     beams: Beams, motion: Any, surroundings: Environment, time: AnyArray = AT_0, *, reach: float = 500.0
 ) -> Echoes:
     return find_echoes(beams, motion, surroundings, time, reach, False)
@@ -79,11 +79,11 @@ def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 @pytest.mark.parametrize("angle", [20.0, 30.0])
-def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
+def test_ranges_over_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
     """A ray u from h above a plane of normal n meets it after (n . x) / -(n . u)."""
     beams = make_janus_beams(math.radians(angle), CROSS)
     motion = Steady(Pose((3.0, -2.0, 40.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
-    found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
+    found, axes = find_beam_echoes(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
     assert found.beam_range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13, abs=0.0)
@@ -93,11 +93,11 @@ def test_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) 
 
 @pytest.mark.requirement("DVU-2", "GAP-4")
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
-def test_the_nearest_point_of_each_footprint(slope: float) -> None:
+def test_range_is_to_the_nearest_point_of_the_footprint(slope: float) -> None:
     """The plane is nearest on the side of its normal: h / cos(angle - width / 2), where a ray lies just there."""
     width, height = math.radians(4.0), 25.0
     beams = replace(make_janus_beams(THIRTY, PLUS, width=width, rings=2), weighting=BeamWeighting.NEAREST)
-    found = hear(beams, Steady(Pose((0.0, 0.0, height)), (2.0, 0.5, 0.0)), ground(slope))
+    found = find_beam_echoes(beams, Steady(Pose((0.0, 0.0, height)), (2.0, 0.5, 0.0)), ground(slope))
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     angles = np.arccos(-np.array([beam.axis for beam in beams.beams]) @ normal)
     level = height * normal[2]
@@ -138,11 +138,11 @@ SHAPES = {
 @pytest.mark.parametrize("slope", [0.0, 0.2])
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.2, -0.35, 2.0)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_beam_of_several_rays_reads_the_range_along_its_axis(shape: str, attitude: Vector, slope: float) -> None:
+def test_beam_of_several_rays_measures_the_range_along_its_axis(shape: str, attitude: Vector, slope: float) -> None:
     """Over a plane the range is exact at any attitude, and so are, but for a pattern, the incidence and velocity."""
     beams = SHAPES[shape]
     motion = Steady(Pose((3.0, -2.0, 25.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
-    found, axes = hear(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
+    found, axes = find_beam_echoes(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
     assert found.beam_range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-12, abs=0.0)
@@ -153,36 +153,36 @@ def test_a_beam_of_several_rays_reads_the_range_along_its_axis(shape: str, attit
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_maximum_range_cuts_no_footprint(shape: str) -> None:
+def test_maximum_range_does_not_truncate_a_footprint(shape: str) -> None:
     """A bottom 1 mm nearer than the reach is read exactly, although half of the rays end beyond the reach."""
     beams = SHAPES[shape]
     level = Steady(Pose((0.0, 0.0, 25.0)))
     slant = 25.0 / -beams.axes[0, 2]
-    assert hear(beams, level, ground(), reach=slant + 1e-3).beam_range[0] == pytest.approx(
+    assert find_beam_echoes(beams, level, ground(), reach=slant + 1e-3).beam_range[0] == pytest.approx(
         [slant] * 4, rel=1e-12, abs=0.0
     )
-    beyond = hear(beams, level, ground(), reach=slant - 1e-3)
+    beyond = find_beam_echoes(beams, level, ground(), reach=slant - 1e-3)
     assert np.isinf(beyond.beam_range).all()
     assert np.isnan(beyond.finite_range).all()
     assert np.isnan(beyond.beam_velocity).all()
-    assert np.isnan(hear(beams, level, Environment()).beam_range).all()
+    assert np.isnan(find_beam_echoes(beams, level, Environment()).beam_range).all()
 
 
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
-def test_a_beam_that_touches_the_bottom_reads_zero(weighting: BeamWeighting) -> None:
+def test_beam_that_touches_the_bottom_has_zero_range(weighting: BeamWeighting) -> None:
     beams = replace(make_janus_beams(THIRTY, CROSS, width=0.05), weighting=weighting)
-    assert hear(beams, Steady(), ground()).beam_range[0].tolist() == [0.0] * 4
+    assert find_beam_echoes(beams, Steady(), ground()).beam_range[0].tolist() == [0.0] * 4
 
 
 @pytest.mark.requirement("DVW-2")
-def test_a_sphere() -> None:
+def test_ranges_to_a_sphere() -> None:
     """|o + r u - m| = R: r = b - sqrt(b^2 - c), b = u . (m - o), c = |m - o|^2 - R^2; the normal is from the middle."""
     middle, radius = np.array([0.3, -0.4, -20.0]), 15.0
     scene = Environment(scene=Scene((Body("ball", Sphere(radius), Pose((0.3, -0.4, -20.0))),)))
     beams = make_janus_beams(THIRTY, CROSS)
     pose = Pose((0.0, 0.5, 1.0), from_rpy(0.05, 0.1, 0.7))
-    found, axes = hear(beams, Steady(pose, (0.0, 0.0, -1.0)), scene), axes_in_world(beams, pose)
+    found, axes = find_beam_echoes(beams, Steady(pose, (0.0, 0.0, -1.0)), scene), axes_in_world(beams, pose)
     towards = middle - pose.position
     b, c = axes @ towards, towards @ towards - radius**2
     ranges = b - np.sqrt(b * b - c)
@@ -241,28 +241,28 @@ APART = replace(
 )
 def test_beam_velocity_is_the_rate_of_the_range(motion: Steady, plate: Steady) -> None:
     scene = Environment(scene=Scene((Body("plate", Box((60.0, 60.0, 0.5)), IDENTITY, plate),)))
-    found = hear(APART, motion, scene)
+    found = find_beam_echoes(APART, motion, scene)
     assert found.beam_velocity[0] == pytest.approx(
         rate_of_distance(APART, motion, plate, found.beam_range[0]), abs=1e-9
     )
     assert np.abs(found.beam_velocity).max() > 0.04
     thin = replace(APART, weighting=BeamWeighting.PATTERN)  # of one ray, which is the axis
-    for one, other in zip(hear(thin, motion, scene), found, strict=True):
-        assert one == pytest.approx(other, rel=1e-12, abs=0.0)
+    for thin_array, other in zip(find_beam_echoes(thin, motion, scene), found, strict=True):
+        assert thin_array == pytest.approx(other, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVW-3", "GAP-9")
-def test_a_yawing_vehicle_with_a_sensor_off_its_middle() -> None:
+def test_beam_velocity_of_an_offset_sensor_on_a_yawing_vehicle() -> None:
     """At (x, y) off an axis that turns at w the sensor goes at w (-y, x)."""
     beams = make_janus_beams(THIRTY, PLUS)
     carried = AttachedMotion(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
-    found = hear(beams, carried, ground())
+    found = find_beam_echoes(beams, carried, ground())
     sine = math.sin(THIRTY)
     assert found.beam_velocity[0] == pytest.approx(0.5 * sine * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_water_surface_and_the_air() -> None:
+def test_beams_end_at_the_water_surface() -> None:
     """A sensor in the air hears nothing, nor does a beam from beyond the surface: a quay's wall above the water."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     roof = Body("roof", Plane(), Pose((0.0, 0.0, 5.0)))
@@ -270,13 +270,13 @@ def test_the_water_surface_and_the_air() -> None:
     sea = replace(dry, water=Water(surface=2.0))
     low, high = Stationary(Pose((0.0, 0.0, -3.0))), Stationary(Pose((0.0, 0.0, 2.5)))
     for weighting in BeamWeighting:
-        heard = partial(hear, replace(up, weighting=weighting))
-        assert heard(low, dry).beam_range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
-        assert all(np.isnan(part).all() for part in heard(low, sea))
-        assert heard(low, replace(sea, water=Water(surface=5.5))).beam_range[0] == pytest.approx(
+        find = partial(find_beam_echoes, replace(up, weighting=weighting))
+        assert find(low, dry).beam_range[0] == pytest.approx([8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
+        assert all(np.isnan(part).all() for part in find(low, sea))
+        assert find(low, replace(sea, water=Water(surface=5.5))).beam_range[0] == pytest.approx(
             [8.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0
         )
-        down = partial(hear, replace(make_janus_beams(THIRTY, PLUS), weighting=weighting))
+        down = partial(find_beam_echoes, replace(make_janus_beams(THIRTY, PLUS), weighting=weighting))
         assert all(np.isnan(part).all() for part in down(high, sea))
         assert down(low, sea).beam_range[0] == pytest.approx([27.0 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
         assert down(high, dry).beam_range[0] == pytest.approx([32.5 / math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
@@ -288,7 +288,7 @@ def test_the_water_surface_and_the_air() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_its_own_hull_is_passed_by_unless_asked_for() -> None:
+def test_own_hull_is_ignored_by_default() -> None:
     beams, still = make_janus_beams(THIRTY, PLUS), Stationary(Pose((0.0, 0.0, 10.0)))
     bed, hull = Body("bed", Plane()), Body("robot::hull::skin", Sphere(1.0), Pose((0.0, 0.0, 10.0)))
     own = Environment(scene=Scene((bed, hull)), hull="robot")
@@ -377,7 +377,7 @@ def bias(angle: float, width: float, absorption: float, height: float, rings: in
     beams = replace(
         make_janus_beams(angle, PLUS, width=width, rings=rings), weighting=BeamWeighting.PATTERN, absorption=absorption
     )
-    found = hear(beams, Steady(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), ground())
+    found = find_beam_echoes(beams, Steady(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), ground())
     assert found.beam_velocity[0, [1, 3]] == pytest.approx([0.0, 0.0], abs=1e-13)
     ahead, aft = found.beam_velocity[0, [0, 2]]
     return float(ahead - aft) / (2.0 * math.sin(angle) * 1.7) - 1.0, float(found.beam_range[0, 0])
@@ -385,7 +385,7 @@ def bias(angle: float, width: float, absorption: float, height: float, rings: in
 
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize("case", CASES)
-def test_the_bias_of_terrain_and_absorption(case: tuple[float, float, float, float]) -> None:
+def test_terrain_and_absorption_bias(case: tuple[float, float, float, float]) -> None:
     """One ring gives the integral to the first order of the variance, as the closed form does; more give all of it.
 
     The range is that of the axis: it has neither bias.
@@ -413,45 +413,45 @@ def test_pattern_does_not_depend_on_range() -> None:
     beams = replace(
         make_janus_beams(THIRTY, PLUS, width=0.02, rings=2), weighting=BeamWeighting.PATTERN, absorption=10.0
     )
-    found = hear(beams, Steady(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), ground())
+    found = find_beam_echoes(beams, Steady(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), ground())
     assert found.beam_range[0, 0] == pytest.approx(400.0 / math.cos(THIRTY), rel=1e-12, abs=0.0)
     assert 0.3 < found.beam_velocity[0, 0] < 0.5
 
 
 @pytest.mark.requirement("GAP-4")
-def test_a_footprint_over_an_edge() -> None:
+def test_footprint_over_an_edge() -> None:
     """Rays past a ledge meet nothing: the others are the echo, and where there are none there is none."""
     ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
     foot = 10.0 * math.tan(THIRTY)
     beams = replace(make_janus_beams(THIRTY, PLUS, width=0.1, rings=2), weighting=BeamWeighting.PATTERN)
-    whole = hear(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).beam_range[0, 0]
-    half = hear(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).beam_range[0, 0]
-    none = hear(beams, Stationary(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
-    assert half < whole - 0.1  # the farther half of the footprint is gone
+    complete = find_beam_echoes(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).beam_range[0, 0]
+    half = find_beam_echoes(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).beam_range[0, 0]
+    none = find_beam_echoes(beams, Stationary(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
+    assert half < complete - 0.1  # the farther half of the footprint is gone
     assert all(math.isnan(part[0, 0]) for part in none)
     assert not np.isnan(none.beam_range[0, 2])
 
 
 @pytest.mark.requirement("GAP-4")
-def test_beams_of_different_widths() -> None:
+def test_beams_of_different_widths_are_independent() -> None:
     """Each has its own rays; a beam of fewer hears as it does among its like."""
-    made = make_janus_beams(THIRTY, PLUS).beams
-    mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(made))
+    janus_beams = make_janus_beams(THIRTY, PLUS).beams
+    mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(janus_beams))
     still, bed = Steady(Pose((0.0, 0.0, 30.0), from_rpy(0.1, 0.05, 0.0)), (1.0, 2.0, 0.3)), ground(0.3)
     for weighting in BeamWeighting:
-        found = hear(Beams(mixed, weighting), still, bed)
+        found = find_beam_echoes(Beams(mixed, weighting), still, bed)
         for k, own in enumerate(mixed):
-            alike = tuple(Beam(own.shape, beam.rotation) for beam in made)
-            alone = hear(Beams(alike, weighting), still, bed)
-            for one, other in zip(found, alone, strict=True):
-                assert one[0, k] == pytest.approx(other[0, k], rel=1e-14, abs=0.0)
+            alike = tuple(Beam(own.shape, beam.rotation) for beam in janus_beams)
+            alone = find_beam_echoes(Beams(alike, weighting), still, bed)
+            for actual, expected in zip(found, alone, strict=True):
+                assert actual[0, k] == pytest.approx(expected[0, k], rel=1e-14, abs=0.0)
 
 
 # time
 
 
 @pytest.mark.requirement("GAP-9")
-def test_when_an_echo_is_valid() -> None:
+def test_time_of_validity_of_an_echo() -> None:
     """t - (2 max(r) - mean(r)) / c, of the beams that hear: all went out when the farthest did, which is waited for."""
     shelf = Body("shelf", Box((60.0, 60.0, 1.0)), Pose((-30.0, 0.0, -0.5)))
     deep = Body("bed", Plane(), Pose((0.0, 0.0, -30.0)))
@@ -479,7 +479,7 @@ def test_when_an_echo_is_valid() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_the_true_speed_of_sound() -> None:
+def test_echoes_use_the_true_speed_of_sound() -> None:
     water = Water(surface=1.0, depths=(0.0, 100.0), temperatures=(290.0, 280.0), salinities=(35.0, 34.0))
     time = np.arange(3.0)
     block = Steady(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
@@ -491,7 +491,7 @@ def test_the_true_speed_of_sound() -> None:
 
 @pytest.mark.requirement("DVW-3")
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
-def test_a_ping_is_the_same_in_any_block(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_do_not_depend_on_block_size(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 20.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, Steady(omega=(0.01, 0.02, 0.1)))
@@ -500,16 +500,16 @@ def test_a_ping_is_the_same_in_any_block(weighting: BeamWeighting, monkeypatch: 
     time = np.linspace(0.0, 4.0, 13)[::-1].copy()  # in any order
 
     def ask(instants: AnyArray) -> list[AnyArray]:
-        told = hear(beams, motion, scene, instants)
+        echoes = find_beam_echoes(beams, motion, scene, instants)
         return [
-            *told,
+            *echoes,
             *compute_echo_timing(beams, motion, scene, instants, 500.0, np.full(instants.shape, 1500.0), False),
         ]
 
-    whole = ask(time)
+    complete = ask(time)
     monkeypatch.setattr("navsense.sensors.doppler.echoes._BATCH_SIZE", 60)
     parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
-    for column, told in enumerate(whole):
-        assert np.isfinite(told).all()
-        assert np.array_equal(parts[column], told)
-        assert np.array_equal(np.concatenate([one[column] for one in alone]), told)
+    for column, expected in enumerate(complete):
+        assert np.isfinite(expected).all()
+        assert np.array_equal(parts[column], expected)
+        assert np.array_equal(np.concatenate([part[column] for part in alone]), expected)

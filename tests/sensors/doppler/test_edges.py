@@ -36,7 +36,7 @@ AZIMUTHS = [0.0, 1.5, 3.0, 4.5]
 @pytest.mark.parametrize(
     ("width", "rings", "is_wide"), [(1.0, 1, False), (1.2, 3, False), (1.4, 3, True), (2.0, 2, True)]
 )
-def test_a_pattern_too_wide_is_refused_when_it_is_given(width: float, rings: int, is_wide: bool) -> None:
+def test_too_wide_pattern_is_an_error_at_construction(width: float, rings: int, is_wide: bool) -> None:
     """Not at the first ping: what is refused is just what goes a quarter turn off its axis."""
     beams = make_janus_beams(0.5, AZIMUTHS, width=width, rings=rings)
     if is_wide:
@@ -50,7 +50,7 @@ def test_a_pattern_too_wide_is_refused_when_it_is_given(width: float, rings: int
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_pattern_of_many_rings_is_laid_with_work_that_goes_with_its_rays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern_construction_is_linear_in_the_number_of_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each ray is made once a beam, and once when the pattern is checked: of n rings not n times, as it was."""
     made: list[int] = []
     laid = Cone.make_ring
@@ -73,7 +73,7 @@ def test_a_pattern_of_many_rings_is_laid_with_work_that_goes_with_its_rays(monke
 
 
 @pytest.mark.requirement("DVW-2")
-def test_beams_that_cancel_have_no_mean() -> None:
+def test_beams_that_cancel_have_no_mean_direction() -> None:
     """Four to the corners of a tetrahedron sum to rounding alone, out of which no direction may be made."""
     down, third = math.asin(1.0 / 3.0), math.tau / 3.0
     around = [Beam(rotation=from_rpy(0.0, down, a)) for a in (0.0, third, 2.0 * third)]
@@ -86,7 +86,7 @@ def test_beams_that_cancel_have_no_mean() -> None:
 
 
 @pytest.mark.requirement("GAP-3")
-def test_pings_without_errors_have_a_long_term_velocity_at_the_least_density() -> None:
+def test_long_term_velocity_of_error_free_pings_at_minimum_density() -> None:
     with pytest.raises(SensorError, match=r"acceleration_density of the long term .*: 1e-200; must be at least"):
         LongTermFilter(1e-200)
     told = np.tile([1.0, -2.0, 0.5], (4, 1))
@@ -99,7 +99,7 @@ def test_pings_without_errors_have_a_long_term_velocity_at_the_least_density() -
 
 
 @pytest.mark.requirement("GAP-2")
-def test_an_error_velocity_limit_is_refused_in_words_that_hold() -> None:
+def test_error_velocity_limit_has_a_correct_error_text() -> None:
     with pytest.raises(SensorError) as found:
         Dvl(error_velocity_limit=-1.0)
     assert str(found.value) == "error_velocity_limit: -1.0; must be from 0 to 100000, or infinite for no limit"
@@ -107,13 +107,13 @@ def test_an_error_velocity_limit_is_refused_in_words_that_hold() -> None:
 
 @pytest.mark.requirement("DVU-1")
 @pytest.mark.parametrize("name", ["bottom_mode", "water_mode", "transducer", "dialect"])
-def test_a_text_is_no_choice(name: str) -> None:
+def test_text_is_not_accepted_as_enumeration(name: str) -> None:
     """Texts equal the words of an enumeration but are none of them: one would be taken for its default in silence."""
     choice = getattr(Dvl(), name)
     kind, text = f"ns.sensors.{type(choice).__name__}", str(choice)
-    given: dict[str, Any] = {name: text}
+    arguments: dict[str, Any] = {name: text}
     with pytest.raises(SensorError) as found:
-        Dvl(**given)
+        Dvl(**arguments)
     assert str(found.value) == f"{name}: {text}; must be of {kind}, which str is not; write {kind}.{choice.name}"
     assert getattr(ns.sensors, type(choice).__name__) is type(choice)
     with pytest.raises(SensorError, match=f"write {re.escape(kind)}.[A-Z_]+, {re.escape(kind)}.[A-Z_]+"):
@@ -121,7 +121,7 @@ def test_a_text_is_no_choice(name: str) -> None:
 
 
 @pytest.mark.requirement("DVU-2")
-def test_a_weighting_is_no_text_and_a_place_has_three_numbers() -> None:
+def test_weighting_and_position_types_are_checked() -> None:
     text: Any = "pattern"
     with pytest.raises(SensorError, match=r"weighting: pattern; .*; write ns\.sensors\.BeamWeighting\.PATTERN"):
         replace(Dvl().beams, weighting=text)

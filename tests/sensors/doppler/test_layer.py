@@ -69,31 +69,33 @@ class Moving:
         return MotionBlock(*still, rows * self.omega, rows * np.zeros(3), rows * np.zeros(3))
 
 
-def heard(
+def find_layer(
     layer: WaterMassLayer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
 ) -> tuple[Any, float, float]:
     """Return the velocity along each beam, and the layer's boundaries."""
-    told = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
-    return told.velocity[0], float(told.near_boundary[0]), float(told.far_boundary[0])
+    layer_velocity = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
+    return layer_velocity.velocity[0], float(layer_velocity.near_boundary[0]), float(layer_velocity.far_boundary[0])
 
 
 @pytest.mark.requirement("GAP-1", "WTR-2")
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
-def test_through_still_and_through_flowing_water(attitude: Vector) -> None:
+def test_velocity_through_still_and_flowing_water(attitude: Vector) -> None:
     pose = Pose((3.0, -2.0, -40.0), from_rpy(*attitude))
     motion, flow = Moving(pose, (1.5, -0.7, 0.2)), (0.3, 0.4, -0.05)
     axes = np.array([rotate(pose.rotation, beam.axis) for beam in BEAMS.beams])
-    found, near, far = heard(LAYER, motion, SEA)
+    found, near, far = find_layer(LAYER, motion, SEA)
     assert found == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
     assert (near, far) == (5.0, 15.0)
-    found, _, _ = heard(LAYER, motion, replace(SEA, current=UniformField(flow)))
+    found, _, _ = find_layer(LAYER, motion, replace(SEA, current=UniformField(flow)))
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
-    found, _, _ = heard(LAYER, motion, Environment(current=UniformField(flow)))  # a world whose water nobody describes
+    found, _, _ = find_layer(
+        LAYER, motion, Environment(current=UniformField(flow))
+    )  # a world whose water nobody describes
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-1", "GAP-9")
-def test_the_lever_arm_of_a_transducer() -> None:
+def test_transducer_lever_arm() -> None:
     """At (x, y) off an axis that turns at w a transducer goes at w (-y, x), and a sensor off the vehicle's as well."""
     apart = replace(BEAMS, beams=tuple(replace(beam, position=(0.5, -0.2, 0.0)) for beam in BEAMS.beams))
     yawing = Moving(Pose((0.0, 0.0, -20.0)), (0.0, 0.0, 0.0), (0.0, 0.0, 0.8))
@@ -106,11 +108,11 @@ def test_the_lever_arm_of_a_transducer() -> None:
 @pytest.mark.requirement("GAP-1", "WTR-2")
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.7), (0.15, -0.1, 0.0)])
 @pytest.mark.parametrize("bottom", [math.inf, 15.0])
-def test_a_current_that_is_sheared_with_depth(attitude: Vector, bottom: float) -> None:
+def test_layer_velocity_of_a_sheared_current(attitude: Vector, bottom: float) -> None:
     """A straight profile is heard as it is in the middle of what each beam crosses of the layer, wherever that is."""
     motion = Moving(Pose((0.0, 0.0, -10.0), from_rpy(*attitude)), (0.5, 0.0, 0.0))
     shear = replace(SEA, current=Sheared((0.6, -0.8, 0.0), lambda z, _: 0.2 + 0.03 * (z + 10.0)))
-    found, near, far = heard(LAYER, motion, shear, bottom=bottom)
+    found, near, far = find_layer(LAYER, motion, shear, bottom=bottom)
     assert far == pytest.approx(min(15.0, 0.8 * bottom), rel=1e-12, abs=0.0)
     for k, beam in enumerate(BEAMS.beams):
         u = rotate(motion.pose.rotation, beam.axis)
@@ -120,7 +122,7 @@ def test_a_current_that_is_sheared_with_depth(attitude: Vector, bottom: float) -
 
 
 @pytest.mark.requirement("GAP-1")
-def test_the_weight_of_a_layer_is_a_triangle() -> None:
+def test_layer_weights_are_triangular() -> None:
     """A wave in the profile: places come as close to the integral as the midpoint rule does, in 1 / samples^2."""
     bend = replace(SEA, current=Sheared((1.0, 0.0, 0.0), lambda z, t: np.sin(0.4 * z) + t))
     motion = Stationary(Pose((0.0, 0.0, -10.0)))
@@ -129,8 +131,10 @@ def test_the_weight_of_a_layer_is_a_triangle() -> None:
     ]
     true, errors = -math.sin(THIRTY) * (sum(over) + 3.0), []
     for samples in (4, 8, 16, 1000):
-        told = find_layer_velocities(BEAMS, replace(LAYER, samples=samples), motion, bend, np.array([3.0]), NO_BOTTOM)
-        errors.append(abs(float(told.velocity[0, 0]) / true - 1.0))
+        layer_velocity = find_layer_velocities(
+            BEAMS, replace(LAYER, samples=samples), motion, bend, np.array([3.0]), NO_BOTTOM
+        )
+        errors.append(abs(float(layer_velocity.velocity[0, 0]) / true - 1.0))
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.2, abs=0.0)
     assert errors[1] / errors[2] == pytest.approx(4.0, rel=0.2, abs=0.0)
     assert errors[3] < 1e-6
@@ -141,12 +145,12 @@ def test_the_weight_of_a_layer_is_a_triangle() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_the_rule_of_80_percent() -> None:
+def test_layer_ends_at_80_percent_of_the_range() -> None:
     """The layer keeps to four fifths of the way to the bottom, and is none where less than its least size is left."""
     layer, motion = WaterMassLayer(5.0, 15.0, 2.0), Moving(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
     ends = {18.75: 15.0, 18.7: 14.96, 10.0: 8.0, 8.75: 7.0, 8.74: math.nan, 4.0: math.nan, 0.0: math.nan}
     for bottom, end in ends.items():
-        found, near, far = heard(layer, motion, SEA, bottom=bottom)
+        found, near, far = find_layer(layer, motion, SEA, bottom=bottom)
         if math.isnan(end):
             assert math.isnan(near)
             assert math.isnan(far)
@@ -154,10 +158,12 @@ def test_the_rule_of_80_percent() -> None:
         else:
             assert [near, far] == pytest.approx([5.0, end], rel=1e-15, abs=0.0)
             assert found == pytest.approx([0.5, 0.0, -0.5, 0.0], abs=1e-14)
-    assert heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(5.008, rel=1e-12, abs=0.0)
-    assert math.isnan(heard(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
-    assert heard(WaterMassLayer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
-    told = find_layer_velocities(
+    assert find_layer(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.26)[2] == pytest.approx(
+        5.008, rel=1e-12, abs=0.0
+    )
+    assert math.isnan(find_layer(WaterMassLayer(5.0, 15.0), motion, SEA, bottom=6.25)[2])
+    assert find_layer(WaterMassLayer(5.0, 15.0, share=0.5), motion, SEA, bottom=20.0)[2] == 10.0
+    layer_velocity = find_layer_velocities(
         BEAMS,
         layer,
         motion,
@@ -165,12 +171,14 @@ def test_the_rule_of_80_percent() -> None:
         np.zeros(3),
         np.array([9.0, 1.0, 9.0]),
     )
-    assert told.velocity[[0, 2], 0] == pytest.approx([0.3, 0.3], rel=1e-12, abs=0.0)  # beside a ping without layer
-    assert np.isnan(told.velocity[1]).all()
+    assert layer_velocity.velocity[[0, 2], 0] == pytest.approx(
+        [0.3, 0.3], rel=1e-12, abs=0.0
+    )  # beside a ping without layer
+    assert np.isnan(layer_velocity.velocity[1]).all()
 
 
 @pytest.mark.requirement("GAP-1")
-def test_the_shallowest_beam_by_its_own_angle() -> None:
+def test_shallowest_beam_limits_the_layer() -> None:
     """On a slope the beam uphill decides; distances are along the mean of the beams, whatever their angles."""
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
@@ -196,7 +204,7 @@ def test_the_shallowest_beam_by_its_own_angle() -> None:
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_layer_that_reaches_above_the_surface() -> None:
+def test_layer_above_the_surface_has_no_echo() -> None:
     """Beams whose places are all under water hear; the others do not, nor does a sensor in the air."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     ask = partial(find_layer_velocities, up, LAYER, surroundings := Moving(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0)))
@@ -217,27 +225,27 @@ def test_a_layer_that_reaches_above_the_surface() -> None:
     assert asked
     assert max(asked) <= 0.0  # no current is asked for in the air
     air = Moving(Pose((0.0, 0.0, 1.0)), (1.0, 0.0, 0.0))
-    assert np.isnan(heard(LAYER, air, SEA)[0]).all()
-    assert not np.isnan(heard(LAYER, air, Environment())[0]).any()
+    assert np.isnan(find_layer(LAYER, air, SEA)[0]).all()
+    assert not np.isnan(find_layer(LAYER, air, Environment())[0]).any()
 
 
 @pytest.mark.requirement("GAP-1")
-def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, -20.0)), Pose((3.0, 1.0, -22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, -20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
     stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
     time, bottom = np.linspace(0.0, 4.0, 13), np.linspace(5.0, 30.0, 13)
-    whole = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
+    complete = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
     monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 60)
     parts = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
     alone = [
         find_layer_velocities(BEAMS, LAYER, motion, stirred, time[k : k + 1], bottom[k : k + 1]) for k in range(13)
     ]
-    assert np.isnan(whole.velocity[0]).all()
-    assert np.isfinite(whole.velocity[-1]).all()
-    for column, told in enumerate(whole):
-        assert np.array_equal(parts[column], told, equal_nan=True)
-        assert np.array_equal(np.concatenate([one[column] for one in alone]), told, equal_nan=True)
+    assert np.isnan(complete.velocity[0]).all()
+    assert np.isfinite(complete.velocity[-1]).all()
+    for column, expected in enumerate(complete):
+        assert np.array_equal(parts[column], expected, equal_nan=True)
+        assert np.array_equal(np.concatenate([part[column] for part in alone]), expected, equal_nan=True)
 
 
 @pytest.mark.requirement("GAP-1")
@@ -269,14 +277,14 @@ def test_a_ping_is_the_same_in_any_block(monkeypatch: pytest.MonkeyPatch) -> Non
         (lambda: WaterMassLayer(5.0, 8.0, share=1.1), "share of the way to the bottom: 1.1"),
     ],
 )
-def test_invalid_layer(make: Callable[[], Any], message: str) -> None:
+def test_invalid_layer_is_an_error(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SensorError) as caught:
         make()
     assert str(caught.value).startswith(message)
 
 
 @pytest.mark.requirement("GAP-1")
-def test_beams_that_cross_no_common_layer() -> None:
+def test_beams_without_a_common_layer_are_an_error() -> None:
     """A beam that goes back against the mean of them all, and beams all round that have no mean."""
     ahead = [Beam(rotation=from_rpy(0.0, 0.0, a)) for a in (-0.2, 0.2)]
     up, back = Beam(rotation=from_rpy(0.0, -1.4, 0.0)), Beam(rotation=from_rpy(0.0, 0.0, 3.0))

@@ -57,7 +57,7 @@ def schmidt(
 @pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sheet", [SHEET, LongTermFilter(2.0), LongTermFilter(1e-3, 0.1)])
-def test_it_is_schmidts_filter(seed: int, sheet: LongTermFilter) -> None:
+def test_long_term_filter_equals_the_schmidt_kalman_filter(seed: int, sheet: LongTermFilter) -> None:
     time, velocity, covariance = pings(np.random.default_rng(seed), 60)
     out = np.full((60, 3), math.nan)
     spread = filter_pings(sheet, make_state(), time, np.ones(60), velocity, covariance, out)
@@ -87,10 +87,10 @@ def normalised_squares(
                 rng.normal(size=(count, 3)) * SHEET.acceleration_density / math.sqrt(rate), axis=0
             )
         offset = rng.normal(size=3) * SHEET.stddev
-        seen = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
-        seen[mode == 0.0] = math.nan
+        measured = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
+        measured[mode == 0.0] = math.nan
         out = np.full((count, 3), math.nan)
-        spread = filter_pings(SHEET, make_state(), time, mode, seen, covariance, out)
+        spread = filter_pings(SHEET, make_state(), time, mode, measured, covariance, out)
         error = out - true
         squares[run] = np.sum(error * np.linalg.solve(spread, error[:, :, None])[:, :, 0], axis=1)
         total += spread
@@ -99,7 +99,7 @@ def normalised_squares(
 
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
-def test_its_covariance_is_honest() -> None:
+def test_covariance_matches_the_errors() -> None:
     """A thousand runs of the motion that it takes for granted: chi-squared of 3000 degrees of freedom at each ping.
 
     False alarms 1e-6 over all forty pings, every seventh of which failed. It is better than single pings by then.
@@ -114,7 +114,7 @@ def test_its_covariance_is_honest() -> None:
 
 
 @pytest.mark.requirement("GAP-3")
-def test_another_motion_shows_in_its_errors() -> None:
+def test_undeclared_motion_increases_the_errors() -> None:
     """A vehicle that gathers speed faster than the density covers: the covariance is then too small, by far."""
     time = np.arange(1, 41) / 5.0
     steady = np.column_stack([0.5 * time, np.zeros(40), np.zeros(40)])
@@ -123,7 +123,7 @@ def test_another_motion_shows_in_its_errors() -> None:
 
 
 @pytest.mark.requirement("GAP-3")
-def test_standing_still_it_settles_at_the_published_error() -> None:
+def test_stationary_filter_converges_to_the_riccati_variance() -> None:
     """Long after the start its variance is that of the scalar Riccati equation, and that of the long-term error."""
     rate, sigma, density, count = 10.0, 0.02, 0.003, 4000
     time, still = np.arange(1, count + 1) / rate, np.zeros((count, 3))
@@ -137,7 +137,7 @@ def test_standing_still_it_settles_at_the_published_error() -> None:
 
 
 @pytest.mark.requirement("GAP-3")
-def test_failed_pings_hold_the_velocity_of_each_track() -> None:
+def test_failed_pings_keep_the_velocity_of_each_track() -> None:
     time = np.arange(1.0, 8.0)
     mode = np.array([0.0, 1.0, 0.0, 2.0, math.nan, 0.0, 1.0])
     velocity = np.arange(21.0).reshape(7, 3)
@@ -158,26 +158,31 @@ def test_failed_pings_hold_the_velocity_of_each_track() -> None:
 
 @pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("cut", [1, 7, 30, 59])
-def test_a_record_may_be_cut_anywhere(cut: int) -> None:
+def test_filter_does_not_depend_on_block_size(cut: int) -> None:
     time, velocity, covariance = pings(np.random.default_rng(4), 60)
     mode = np.where(np.arange(60) % 5 == 0, 2.0, np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
-    whole, parts, one, two = np.full((60, 3), math.nan), np.full((60, 3), math.nan), make_state(), make_state()
-    spread = filter_pings(SHEET, one, time, mode, velocity, covariance, whole)
+    complete, parts, first_state, second_state = (
+        np.full((60, 3), math.nan),
+        np.full((60, 3), math.nan),
+        make_state(),
+        make_state(),
+    )
+    spread = filter_pings(SHEET, first_state, time, mode, velocity, covariance, complete)
     pieces = [
-        filter_pings(SHEET, two, time[p], mode[p], velocity[p], covariance[p], parts[p])
+        filter_pings(SHEET, second_state, time[p], mode[p], velocity[p], covariance[p], parts[p])
         for p in (slice(None, cut), slice(cut, None))
     ]
-    assert np.array_equal(whole, parts, equal_nan=True)
+    assert np.array_equal(complete, parts, equal_nan=True)
     assert np.array_equal(spread, np.concatenate(pieces), equal_nan=True)
-    assert np.array_equal(one, two, equal_nan=True)
+    assert np.array_equal(first_state, second_state, equal_nan=True)
 
 
-def test_a_ping_without_errors_is_taken_as_it_is() -> None:
+def test_ping_without_errors_is_used_unchanged() -> None:
     own = np.full(STATE_SIZE, math.nan)
     for k in range(3):
-        seen = np.array([1.0, -2.0, 0.5]) * (k + 1)
-        process_ping(own, float(k), seen, np.zeros((3, 3)), 0.1)
-        assert own[1:4] == pytest.approx(seen, rel=1e-14, abs=0.0)
+        measured = np.array([1.0, -2.0, 0.5]) * (k + 1)
+        process_ping(own, float(k), measured, np.zeros((3, 3)), 0.1)
+        assert own[1:4] == pytest.approx(measured, rel=1e-14, abs=0.0)
         assert np.array_equal(own[4:], np.zeros(9))
 
 

@@ -22,7 +22,7 @@ from navsense.sensors.doppler.beam_errors import (
 
 
 @pytest.mark.requirement("GAP-2")
-def test_the_sonar_equation() -> None:
+def test_echo_follows_the_sonar_equation() -> None:
     """Twice as far is 9.03 dB less; 0.15 dB/m takes 3 dB from 10 m; 60 degrees of incidence, a quarter, 6.02 dB."""
     assert compute_strength(40.0, 0.0, 1.0, 1.0) == 40.0
     assert compute_strength(40.0, 0.0, 10.0, 1.0) == pytest.approx(10.0, rel=1e-14, abs=0.0)
@@ -36,7 +36,7 @@ def test_the_sonar_equation() -> None:
     assert power == pytest.approx(0.8**2 * 30.0**-3 * 10.0 ** (-2.0 * 0.07 * 30.0 / 10.0), rel=1e-13, abs=0.0)
 
 
-def test_no_distance_and_no_incidence() -> None:
+def test_echo_at_zero_range_and_grazing_incidence() -> None:
     assert compute_strength(40.0, 0.1, 0.0, 1.0) == math.inf
     assert compute_strength(40.0, 0.1, 5.0, 0.0) == -math.inf
     assert math.isnan(compute_strength(40.0, 0.1, math.nan, 1.0))
@@ -52,7 +52,7 @@ def test_no_distance_and_no_incidence() -> None:
 
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize(("correlation", "decibels"), [(0.9, 10.0), (0.9, 3.0), (0.7, 10.0), (0.98, 0.0)])
-def test_the_phase_of_pulse_pairs(correlation: float, decibels: float) -> None:
+def test_phase_deviation_equals_pulse_pair_simulation(correlation: float, decibels: float) -> None:
     """Deviation of the phase of means of M products, of echoes with noise and without, over random numbers.
 
     A deviation of 3000 is known to 1 / sqrt(6000); a false alarm of 1e-6 is 4.9 of the quotient's. The formula is the
@@ -74,18 +74,18 @@ def test_the_phase_of_pulse_pairs(correlation: float, decibels: float) -> None:
 
     noise = 10.0 ** (-decibels / 10.0)
     wanted = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
-    clear, heard = phases(0.0), phases(noise)
+    clear, noisy = phases(0.0), phases(noise)
     assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
-    assert heard / clear == pytest.approx(
+    assert noisy / clear == pytest.approx(
         compute_noise_factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0
     )
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
-def test_the_fainter_the_noisier_and_the_less_locked() -> None:
-    heard = [compute_strength(60.0, 0.1, r, 0.9) for r in np.geomspace(0.5, 200.0, 60)]
-    factors = [compute_noise_factor(s, 0.9) for s in heard]
-    locked = [compute_lock_probability(s, 6.0, 1.5) for s in heard]
+def test_weaker_echo_has_more_noise_and_less_lock() -> None:
+    strengths = [compute_strength(60.0, 0.1, r, 0.9) for r in np.geomspace(0.5, 200.0, 60)]
+    factors = [compute_noise_factor(s, 0.9) for s in strengths]
+    locked = [compute_lock_probability(s, 6.0, 1.5) for s in strengths]
     assert factors == sorted(factors)
     assert locked == sorted(locked, reverse=True)
     assert factors[0] == pytest.approx(1.0, abs=1e-3)
@@ -95,14 +95,14 @@ def test_the_fainter_the_noisier_and_the_less_locked() -> None:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize("slope", [0.01, 1.0, 7.0])
-def test_lock_is_logistic(slope: float) -> None:
+def test_lock_probability_is_logistic(slope: float) -> None:
     for decibels in (-1e4, -40.0, 0.0, 5.9, 6.0, 6.3, 20.0, 1e4):
         wanted = float(expit((decibels - 6.0) / slope))
         assert compute_lock_probability(decibels, 6.0, slope) == pytest.approx(wanted, rel=1e-13, abs=1e-300)
 
 
 @pytest.mark.parametrize(
-    ("given", "what"),
+    ("given", "problem"),
     [
         ({"level": math.nan}, "level of the echo's strength"),
         ({"level": math.inf}, "level of the echo's strength"),
@@ -113,8 +113,8 @@ def test_lock_is_logistic(slope: float) -> None:
         ({"threshold": math.nan}, "threshold of the echo's strength"),
     ],
 )
-def test_invalid_signal_is_an_error(given: dict[str, Any], what: str) -> None:
-    with pytest.raises(SensorError, match=what):
+def test_invalid_signal_is_an_error(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(SensorError, match=problem):
         EchoStrength(**{"level": 40.0, **given})
 
 
