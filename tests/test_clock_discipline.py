@@ -62,7 +62,7 @@ def slow_loop(sheet: Discipline, free: FloatArray, draws: FloatArray) -> tuple[F
         replace(LOOP, stddev=1e-4, until=1.0),
     ],
 )
-def test_discipline_equals_a_reference_loop(sheet: Discipline) -> None:
+def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
     """Held against a plain walk over the nodes, with NumPy's own generator for the measured offsets."""
     clock = disciplined(sheet, Noise(bias_mean=3e-3), offset=-1e-3, frequency=2e-4, ageing=1e-6)
     t = np.arange(2001) / 1000.0
@@ -77,7 +77,7 @@ def test_discipline_equals_a_reference_loop(sheet: Discipline) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_discipline_removes_a_constant_frequency_offset() -> None:
+def test_a_constant_frequency_is_learnt_and_leaves_nothing() -> None:
     t = np.array([59.999, 119.9999])
     off = compute_error(disciplined(Discipline(interval=1.0), offset=1e-3, frequency=4e-5), t, seed=1)
     assert np.abs(off).max() < 1e-9
@@ -85,7 +85,7 @@ def test_discipline_removes_a_constant_frequency_offset() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_large_offset_is_stepped_and_small_offset_is_slewed() -> None:
+def test_a_large_offset_is_stepped_and_a_small_one_slewed() -> None:
     """ntpd's 128 ms: stepped at once at the first poll; below it slewed, at 500 ppm at most."""
     sheet = Discipline(interval=2.0)
     t = np.array([1.999, 2.0 - 1e-9, 2.0, 3.0])
@@ -100,7 +100,7 @@ def test_large_offset_is_stepped_and_small_offset_is_slewed() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_clock_in_holdover_keeps_the_last_frequency_correction() -> None:
+def test_without_its_reference_the_clock_holds_the_last_frequency() -> None:
     """A settled loop lags behind an ageing D: it measures m = D T^2 / beta and corrects alpha m / T beside f.
 
     It keeps the error constant from poll to poll, so y + f = alpha m / T - D T / 2 at the last poll, and D T more when
@@ -116,7 +116,7 @@ def test_clock_in_holdover_keeps_the_last_frequency_correction() -> None:
 
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize(("interval", "until"), [(0.001, 1.001), (0.143, 1.001), (0.25, 1.0), (0.25, 1.1), (0.25, 0.2)])
-def test_last_slew_continues_after_the_last_poll(interval: float, until: float) -> None:
+def test_polls_before_until_count_and_the_last_ones_slew_goes_on_to_its_end(interval: float, until: float) -> None:
     """Each poll takes a share of what is left, by a slew that ends at the poll after; 1.001 * 1000 is below 1001."""
     share = 0.002
     sheet = replace(LOOP, interval=interval, proportional=share, integral=0.0, until=until)
@@ -159,7 +159,7 @@ def test_residual_has_the_declared_variance(alpha: float, beta: float) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_disciplined_clock_error_stays_bounded() -> None:
+def test_a_disciplined_clock_stays_where_a_free_one_leaves() -> None:
     t = np.arange(1, 120) / 1.0
     noise = Noise(bias_stddev=1e-2, dynamic_bias_stddev=1e-5, dynamic_bias_correlation_time=30.0)
     sheet = Discipline(interval=1.0, step_threshold=1e-3, stddev=1e-6)
@@ -169,7 +169,7 @@ def test_disciplined_clock_error_stays_bounded() -> None:
     assert np.abs(off[20:]).max() < 1e-4
 
 
-def test_discipline_does_not_depend_on_block_size() -> None:
+def test_cut_anywhere() -> None:
     noise = Noise(stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=1.0)
     sheet = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
     clock = replace(disciplined(sheet, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
@@ -178,8 +178,7 @@ def test_discipline_does_not_depend_on_block_size() -> None:
     for cuts in ([1], [2, 900, 901], list(range(1, 50))):
         pieces = SensorClock(clock, "imu", 3, 0)
         assert (
-            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes()
-            == complete.tobytes()
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
         )
     live = SensorClock(clock, "imu", 3, 0, prefetch=64)
     assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == whole[:1000].tobytes()
@@ -190,9 +189,7 @@ def test_no_dead_parameter(field: str) -> None:
     sheet = Discipline(interval=0.05, step_threshold=4e-3, slew_rate=1e-2, mean=1e-4, stddev=1e-4, until=0.4)
     other = replace(sheet, **{field: 2.0 * getattr(sheet, field)})
     t = np.arange(40) / 41.0
-    curves = [
-        compute_error(disciplined(variant, offset=5e-3, white_frequency=6e-5), t, seed=2) for variant in (sheet, other)
-    ]
+    curves = [compute_error(disciplined(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (sheet, other)]
     assert not np.array_equal(*curves)
 
 
@@ -217,26 +214,26 @@ def test_invalid_discipline(sizes: dict[str, float], message: str) -> None:
         Discipline(**sizes)
 
 
-def make_increasing(raw: list[int]) -> list[int]:
-    increasing: list[int] = []
+def rising(raw: list[int]) -> list[int]:
+    shown: list[int] = []
     for each in raw:
-        increasing.append(max(each, increasing[-1] + 1) if increasing else each)
-    return increasing
+        shown.append(max(each, shown[-1] + 1) if shown else each)
+    return shown
 
 
 @pytest.mark.requirement("CLK-8")
-def test_monotonic_stamps_increase_and_otherwise_equal_plain_stamps() -> None:
+def test_monotonic_stamps_rise_and_are_else_as_they_were() -> None:
     clock = Clock("c", Noise(mean=0.1, stddev=2e-3, precision=1e-3))
     time = np.arange(4000) / 1000.0
     raw = to_nanoseconds(0, time + SensorClock(clock, "imu", 1, 0).compute_errors(time))
     shown = to_nanoseconds(0, time + SensorClock(replace(clock, monotonic=True), "imu", 1, 0).compute_errors(time))
     assert np.diff(raw).min() < 0
-    assert stamps.tolist() == make_increasing(raw.tolist())
-    assert np.diff(stamps).min() == 1
+    assert shown.tolist() == rising(raw.tolist())
+    assert np.diff(shown).min() == 1
 
 
 @pytest.mark.requirement("CLK-8")
-def test_monotonic_stamps_increase_across_a_backward_step() -> None:
+def test_monotonic_stamps_rise_over_a_step_back() -> None:
     clock = disciplined(Discipline(interval=1.0), offset=0.2)
     time = np.arange(1500) / 1000.0
     plain, shown = (
@@ -244,15 +241,15 @@ def test_monotonic_stamps_increase_across_a_backward_step() -> None:
         for each in (clock, replace(clock, monotonic=True))
     )
     assert np.diff(plain).min() < -0.19e9
-    assert np.array_equal(monotonic[:1000], plain[:1000])
-    assert np.all(np.diff(monotonic[999:1200]) == 1), "a nanosecond a sample until the time is made up for"
-    assert np.array_equal(monotonic[1210:], plain[1210:])
+    assert np.array_equal(shown[:1000], plain[:1000])
+    assert np.all(np.diff(shown[999:1200]) == 1), "a nanosecond a sample until the time is made up for"
+    assert np.array_equal(shown[1210:], plain[1210:])
 
 
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize("epoch", [0, 1_700_000_000])
 @pytest.mark.parametrize("bias", [-0.05, -3e6, -1.7e9, 3e6])
-def test_monotonic_stamps_of_a_stopped_clock_increase_across_zero(bias: float, epoch: int) -> None:
+def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, epoch: int) -> None:
     clock = Clock("c", Noise(bias_mean=bias, precision=0.1), Oscillator(frequency=-1.0), monotonic=True)
     time = np.arange(500) / 100.0
     off = SensorClock(clock, "imu", 1, 0).compute_errors(time)
@@ -261,7 +258,7 @@ def test_monotonic_stamps_of_a_stopped_clock_increase_across_zero(bias: float, e
     assert np.concatenate([live.compute_errors(time[i : i + 1]) for i in range(500)]).tobytes() == off.tobytes()
 
 
-def test_monotonic_stamps_increase_beyond_double_nanosecond_resolution() -> None:
+def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
     time = 1e9 + np.arange(5) * 1e-6
     clock = Clock("c", Noise(precision=1.0), monotonic=True)
     shown = to_nanoseconds(0, time + SensorClock(clock, "imu", 1, 0).compute_errors(time))

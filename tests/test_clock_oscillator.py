@@ -66,12 +66,12 @@ def bounds(freedom: float, comparisons: int = 1) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def compute_errors_of_runs(sheet: Clock, time: list[float], count: int) -> FloatArray:
+def serials(sheet: Clock, time: list[float], count: int) -> FloatArray:
     return np.array([compute_error(sheet, np.array(time), seed=5, run=run) for run in range(count)])
 
 
 @pytest.mark.requirement("CLK-8")
-def test_offset_frequency_and_ageing_give_a_parabola() -> None:
+def test_offset_frequency_and_ageing_are_a_parabola() -> None:
     time = np.array([0.0, 1e-9, 0.00025, 1.0, 1.0004, 12345.678, 3e7])
     ours = compute_error(clock(offset=0.5, frequency=-3e-6, ageing=2e-14), time, seed=1)
     declared = np.array([0.5 - 3e-6 * t + 2e-14 * t * t / 2.0 for t in time])
@@ -79,7 +79,7 @@ def test_offset_frequency_and_ageing_give_a_parabola() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_ageing_converts_from_datasheet_units() -> None:
+def test_ageing_in_the_units_of_data_sheets() -> None:
     """9e-10 a month is 1.296 us after a day; 1 ppm a year is 118.3 us."""
     assert compute_error(clock(ageing=per_month(9e-10)), np.array([DAY]), seed=1)[0] == pytest.approx(
         1.296e-6, rel=1e-12, abs=0.0
@@ -93,7 +93,7 @@ def test_ageing_converts_from_datasheet_units() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_cold_tuning_fork_crystal_loses_the_published_seconds() -> None:
+def test_a_tuning_fork_in_the_cold_loses_its_published_seconds() -> None:
     """-0.034 ppm/K^2 about 25 C: 21.25 ppm slow at 0 C, 1.836 s a day."""
     cold = clock(temperature_quadratic=-0.034e-6, temperature=273.15)
     assert compute_error(cold, np.array([DAY]), seed=1)[0] == pytest.approx(-1.836, rel=1e-12, abs=0.0)
@@ -101,7 +101,7 @@ def test_cold_tuning_fork_crystal_loses_the_published_seconds() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_temperature_ramp_is_integrated_into_clock_error() -> None:
+def test_a_temperature_that_moves_is_integrated() -> None:
     """A ramp of r K/s from the turnover on: a r t^2 / 2 + b r^2 t^3 / 3; the rule of the ends is exact to dt^2."""
     a, b, r = 2e-7, -4e-8, 0.5
     ramp = Signal((0.0, 100.0), (300.0, 350.0))
@@ -121,7 +121,7 @@ def test_temperature_ramp_is_integrated_into_clock_error() -> None:
 @pytest.mark.parametrize(
     "densities", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0), (0.3, 2.0, 0.7)]
 )
-def test_step_noise_has_the_covariance_of_the_three_state_clock(densities: tuple[float, float, float]) -> None:
+def test_a_step_has_the_covariance_of_the_three_state_clock(densities: tuple[float, float, float]) -> None:
     """Zucca and Tavella 2005, eq. 12 and 19, at dt = 2 s; for q = (1, 1, 1) it is the matrix of rounded figures."""
     dt, (q1, q2, q3) = 2.0, densities
     rows = np.array([0, 1, 3])
@@ -141,7 +141,7 @@ def test_step_noise_has_the_covariance_of_the_three_state_clock(densities: tuple
         assert np.allclose(declared, printed, atol=5e-8, rtol=0.0)
 
 
-def test_step_without_noise_propagates_the_state() -> None:
+def test_a_step_without_noise_carries_the_state() -> None:
     state, out = np.array([3.0, 0.5, 0.25]), np.zeros(2)
     none = np.full(3, -1)
     phase.integrate(2.0, np.array([1.0, 3.0, 3.0]), np.zeros((0, 2)), none, np.zeros(3), state, out)
@@ -160,12 +160,12 @@ def test_step_without_noise_propagates_the_state() -> None:
         {"white_frequency": 2e-19, "random_walk_frequency": 2e-20, "ageing_random_walk": 1e-20},
     ],
 )
-def test_free_running_variance_grows_as_the_state_model(sizes: dict[str, float]) -> None:
+def test_without_a_reference_the_variance_grows_as_the_states_say(sizes: dict[str, float]) -> None:
     q1 = sizes.get("white_frequency", 0.0) / 2.0
     q2 = 2.0 * math.pi**2 * sizes.get("random_walk_frequency", 0.0)
     q3 = sizes.get("ageing_random_walk", 0.0)
     time, count = [0.004, 0.3, 3.0], 1000
-    found = (compute_errors_of_runs(clock(**sizes), time, count) ** 2).mean(axis=0)
+    found = (serials(clock(**sizes), time, count) ** 2).mean(axis=0)
     low, high = bounds(count, comparisons=3 * 4)
     for t, square in zip(time, found, strict=True):
         assert low < square / (q1 * t + q2 * t**3 / 3.0 + q3 * t**5 / 20.0) < high, f"{t} s"
@@ -182,7 +182,7 @@ def test_free_running_variance_grows_as_the_state_model(sizes: dict[str, float])
         {"white_frequency": 2e-19, "flicker_frequency": 7e-20, "random_walk_frequency": 2e-20},
     ],
 )
-def test_allan_deviation_equals_the_configured_value(sizes: dict[str, float]) -> None:
+def test_the_allan_deviation_is_the_configured_one(sizes: dict[str, float]) -> None:
     """One difference of neighbouring average frequencies a run: over the runs their squares are chi-squared exactly.
 
     Flicker may be off its floor by 2 percent beside.
@@ -190,7 +190,7 @@ def test_allan_deviation_equals_the_configured_value(sizes: dict[str, float]) ->
     spans, count = (0.1, 0.4, 1.0, 2.5), 1000
     oscillator = Oscillator(**sizes)
     time = sorted({0.0, *spans, *(2.0 * span for span in spans)})
-    curves = compute_errors_of_runs(Clock("c", oscillator=oscillator), time, count)
+    curves = serials(Clock("c", oscillator=oscillator), time, count)
     low, high = bounds(count, comparisons=4 * len(spans))
     slack = 1.02**2 if "flicker_frequency" in sizes else 1.0
     for span in spans:
@@ -205,7 +205,7 @@ def test_allan_deviation_equals_the_configured_value(sizes: dict[str, float]) ->
     ("alpha", "sizes"),
     [(0, {"white_frequency": 2e-19}), (-1, {"flicker_frequency": 7e-21}), (-2, {"random_walk_frequency": 2e-20})],
 )
-def test_allantools_estimates_the_configured_allan_deviation(alpha: int, sizes: dict[str, float]) -> None:
+def test_an_independent_estimator_reads_the_configured_allan_deviation(alpha: int, sizes: dict[str, float]) -> None:
     """AllanTools' overlapping estimate of an hour, within its chi-squared bounds (Greenhall's degrees of freedom)."""
     rate, spans = 10.0, [1.0, 4.0, 16.0, 64.0]
     time = np.arange(int(3600 * rate)) / rate
@@ -223,7 +223,7 @@ def test_allantools_estimates_the_configured_allan_deviation(alpha: int, sizes: 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("CLK-8")
-def test_ageing_random_walk_has_the_declared_hadamard_variance() -> None:
+def test_a_walking_ageing_shows_in_the_hadamard_variance_and_has_no_allan_variance() -> None:
     """HVAR = q_1 / T + q_2 T / 6 + 11 q_3 T^3 / 120, wherever it starts; the Allan variance grows with its start.
 
     A second difference that starts at t is T^2 d(t), of variance q_3 t T^4, and the increments since: integrated, the
@@ -234,7 +234,7 @@ def test_ageing_random_walk_has_the_declared_hadamard_variance() -> None:
     q1, q2 = h0 / 2.0, 2.0 * math.pi**2 * h_2
     low, high = bounds(count, comparisons=4)
     for start in (0.0, 5.0):
-        x0, x1, x2, x3 = compute_errors_of_runs(sheet, [start + i * span for i in range(4)], count).T
+        x0, x1, x2, x3 = serials(sheet, [start + i * span for i in range(4)], count).T
         hadamard = ((x3 - 3.0 * x2 + 3.0 * x1 - x0) ** 2).mean() / (6.0 * span**2)
         allan = ((x2 - 2.0 * x1 + x0) ** 2).mean() / (2.0 * span**2)
         walk = q3 * (start * span**4 + 23.0 * span**5 / 30.0) / (2.0 * span**2)
@@ -243,11 +243,9 @@ def test_ageing_random_walk_has_the_declared_hadamard_variance() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_frequency_and_ageing_differ_between_runs() -> None:
+def test_each_run_has_a_frequency_and_an_ageing_of_its_own() -> None:
     count, t = 400, 1000.0
-    found = compute_errors_of_runs(
-        clock(frequency=5e-6, frequency_stddev=1e-6, ageing=1e-9, ageing_stddev=2e-9), [t, 2.0 * t], count
-    )
+    found = serials(clock(frequency=5e-6, frequency_stddev=1e-6, ageing=1e-9, ageing_stddev=2e-9), [t, 2.0 * t], count)
     ageing = (found[:, 1] - 2.0 * found[:, 0]) / t**2
     frequency = (4.0 * found[:, 0] - found[:, 1]) / (2.0 * t)
     low, high = bounds(count, comparisons=2)
@@ -255,21 +253,21 @@ def test_frequency_and_ageing_differ_between_runs() -> None:
     assert low < (((ageing - 1e-9) / 2e-9) ** 2).mean() < high
 
 
-def test_processes_have_independent_random_streams() -> None:
+def test_processes_do_not_touch_each_other() -> None:
     """Each has a stream of its own: the sum of two is the two of them."""
     time = np.arange(3000) / 700.0
     both = compute_error(clock(white_frequency=2e-19, flicker_frequency=7e-21), time, seed=3)
-    first, second = (
+    one, other = (
         compute_error(clock(**sizes), time, seed=3)
         for sizes in ({"white_frequency": 2e-19}, {"flicker_frequency": 7e-21})
     )
-    assert np.allclose(both, first + second, rtol=0.0, atol=1e-22)
-    assert np.ptp(first) > 0.0
-    assert np.ptp(second) > 0.0
+    assert np.allclose(both, one + other, rtol=0.0, atol=1e-22)
+    assert np.ptp(one) > 0.0
+    assert np.ptp(other) > 0.0
 
 
 @pytest.mark.requirement("CLK-10")
-def test_sensors_of_different_rates_share_bitwise_clock_errors() -> None:
+def test_sensors_of_different_rates_read_one_curve_bitwise() -> None:
     sheet = Clock("c", Noise(mean=1e-3, bias_stddev=1e-2), oscillator=FULL)
     fast = SensorClock(sheet, "a", 4, 1).compute_errors(np.arange(2000) / 800.0)
     slow = SensorClock(sheet, "b", 4, 1).compute_errors(np.arange(25) / 10.0)
@@ -278,21 +276,20 @@ def test_sensors_of_different_rates_share_bitwise_clock_errors() -> None:
     assert np.array(alone).tobytes() == slow.tobytes()
 
 
-def test_clock_error_does_not_depend_on_block_size() -> None:
+def test_a_curve_read_in_any_pieces_is_the_same() -> None:
     sheet = Clock("c", Noise(stddev=1e-4, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=2.0), oscillator=FULL)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
     whole = SensorClock(sheet, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2999], [1, 2, 3, 700, 701, 2500], list(range(1, 60))):
         pieces = SensorClock(sheet, "imu", 3, 0)
         assert (
-            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes()
-            == complete.tobytes()
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
         )
     live = SensorClock(sheet, "imu", 3, 0, prefetch=64)
     assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == whole[:1500].tobytes()
 
 
-def test_decreasing_instants_are_an_error() -> None:
+def test_a_curve_is_not_read_backwards_in_one_piece_either() -> None:
     with pytest.raises(ClockError, match="must not go back"):
         ClockRealisation(clock(white_frequency=1e-19), 1, 0).varying_error(np.array([0.5, 9.0, 0.1]))
 
@@ -301,8 +298,8 @@ def test_decreasing_instants_are_an_error() -> None:
 def test_no_dead_parameter(field: str) -> None:
     time = np.arange(20) / 7.0
     other = replace(FULL, **{field: Signal.constant(280.0) if field == "temperature" else 1.5 * getattr(FULL, field)})
-    reference = compute_error(Clock("c", oscillator=FULL), time, seed=2)
-    assert not np.array_equal(reference, compute_error(Clock("c", oscillator=other), time, seed=2))
+    one = compute_error(Clock("c", oscillator=FULL), time, seed=2)
+    assert not np.array_equal(one, compute_error(Clock("c", oscillator=other), time, seed=2))
 
 
 @pytest.mark.parametrize(
@@ -321,7 +318,7 @@ def test_invalid_oscillator(sizes: dict[str, Any], message: str) -> None:
         Oscillator(**sizes)
 
 
-def test_sensor_noise_terms_are_rejected_for_a_clock() -> None:
+def test_a_sensors_terms_are_none_of_a_clocks() -> None:
     with pytest.raises(ClockError, match=r"bias_instability of clock c: 1e-09; is a field of sensor channels.*"):
         Clock("c", Noise(bias_instability=1e-9))
 
@@ -336,19 +333,19 @@ def test_sensor_noise_terms_are_rejected_for_a_clock() -> None:
         ("rubidium", "1.000e-11 3.172e-12 1.031e-12 4.111e-13"),
     ],
 )
-def test_grades_have_the_allan_deviation_of_their_spectral_coefficients(name: str, printed: str) -> None:
+def test_grades_have_the_allan_deviation_of_their_coefficients(name: str, printed: str) -> None:
     """IEEE 1139's sum at 1, 10, 100 and 1000 s, of Brown and Hwang's coefficients, computed apart from this code."""
     ours = [f"{get_oscillator(name).allan_deviation(span):.3e}" for span in (1.0, 10.0, 100.0, 1000.0)]
     assert ours == printed.split()
 
 
 @pytest.mark.requirement("CLK-8")
-def test_atomic_grade_meets_its_datasheet() -> None:
+def test_the_atomic_grade_keeps_within_its_data_sheet() -> None:
     for span, limit in ((1.0, 3e-10), (10.0, 1e-10), (100.0, 3e-11), (1000.0, 1e-11)):
         assert 0.9 * limit < get_oscillator("CSAC").allan_deviation(span) <= limit * (1.0 + 1e-5)
 
 
-def test_grades_are_ordered_by_allan_deviation() -> None:
+def test_a_better_grade_is_better() -> None:
     """What stands in doubt in its sources is left out and named: it made the precision TCXO a TCXO from 1 s on."""
     for span in (1.0, 10.0, 100.0, 1000.0):
         both = [get_oscillator(name).allan_deviation(span) for name in ("precision TCXO", "TCXO")]
@@ -359,7 +356,7 @@ def test_grades_are_ordered_by_allan_deviation() -> None:
     assert "3e-24" in doubt.missing
 
 
-def test_every_grade_has_a_source() -> None:
+def test_every_grade_says_where_it_is_from() -> None:
     for name, each in GRADES.items():
         assert get_oscillator(name) is each.oscillator
         assert each.sources
@@ -390,7 +387,7 @@ def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
 
 
 @pytest.mark.requirement("CLK-10", "CLK-8")
-def test_batch_sensors_and_live_clock_have_equal_clock_errors() -> None:
+def test_in_a_run_sensors_and_the_live_clock_are_on_one_curve() -> None:
     """Two rates, batch and live, one disciplined oscillator: bitwise at common instants, and as `error` has it."""
     sheet = Clock("robot::base::clock", Noise(bias_stddev=1e-3), FULL, Discipline(interval=0.02, step_threshold=5e-4))
     world = example_world(("a", Imu()), ("b", Imu()))

@@ -80,7 +80,7 @@ def world_of(tmp_path: Path) -> Text:
     return load
 
 
-def make_bed(geometry: str, pose: str = "0 0 0 0 0 0", name: str = "bed") -> str:
+def bed(geometry: str, pose: str = "0 0 0 0 0 0", name: str = "bed") -> str:
     return (
         f'<model name="{name}"><static>true</static><pose>{pose}</pose><link name="l">'
         f'<collision name="c"><geometry>{geometry}</geometry></collision></link></model>'
@@ -138,9 +138,9 @@ def test_vehicles_move_or_carry_a_sensor(world_of: Text) -> None:
     still = robot(name="mooring")
     bare = robot(name="dock", link="")
     moving = robot((0, "0 0 0 0 0 0"), (9, "5 0 0 0 0 0"), name="boat", link="")
-    everything = chart(world_of(still + bare + moving + make_bed("<sphere><radius>1</radius></sphere>")))
+    everything = chart(world_of(still + bare + moving + bed("<sphere><radius>1</radius></sphere>")))
     assert [(t.name, t.is_moving) for t in everything.tracks] == [("mooring", False), ("boat", True)]
-    assert [t.name for t in chart(world_of(bare + make_bed("<sphere><radius>1</radius></sphere>"))).tracks] == ["dock"]
+    assert [t.name for t in chart(world_of(bare + bed("<sphere><radius>1</radius></sphere>"))).tracks] == ["dock"]
     assert chart(world_of("")).tracks == ()
 
 
@@ -150,7 +150,7 @@ def test_rotating_model_is_stationary(world_of: Text) -> None:
     assert not found.moving_tracks
 
 
-def test_endless_motion_needs_a_duration(world_of: Text) -> None:
+def test_a_motion_that_never_ends_needs_a_duration(world_of: Text) -> None:
     world = world_of(robot())
     endless = DrivenMotion(State())
     with pytest.raises(SimulationError, match=r"duration; must be given: the motion of auv never ends; --duration"):
@@ -168,9 +168,9 @@ def test_endless_motion_needs_a_duration(world_of: Text) -> None:
 
 def test_relief_shows_the_surfaces(world_of: Text) -> None:
     """A slope z = -20 - x/4 + y/8 with a box and a sphere on it, by hand; what stands highest counts."""
-    body = make_bed("<plane><normal>2 -1 8</normal></plane>", "0 0 -20 0 0 0", "slope")
-    body += make_bed("<box><size>4 4 2</size></box>", "5 0 -10 0 0 0", "box")
-    body += make_bed("<sphere><radius>3</radius></sphere>", "-5 5 -12 0 0 0", "ball")
+    body = bed("<plane><normal>2 -1 8</normal></plane>", "0 0 -20 0 0 0", "slope")
+    body += bed("<box><size>4 4 2</size></box>", "5 0 -10 0 0 0", "box")
+    body += bed("<sphere><radius>3</radius></sphere>", "-5 5 -12 0 0 0", "ball")
     found = chart(world_of(body + robot((0, "-10 -10 0 0 0 0"), (9, "10 10 0 0 0 0")))).relief
     x, y = np.meshgrid(found.x, found.y)
     expected = -20.0 - x / 4.0 + y / 8.0
@@ -186,7 +186,7 @@ def test_heightmap_has_the_pose_of_its_file(world_of: Text, tmp_path: Path) -> N
     """An image that rises to the east: its largest value is size_z at the eastern rim, on straight lines between."""
     (tmp_path / "ramp.png").write_bytes(png(np.tile(np.arange(129) * 500.0, (129, 1))))
     geometry = "<heightmap><uri>ramp.png</uri><size>200 100 16</size><pos>0 0 -40</pos></heightmap>"
-    found = chart(world_of(make_bed(geometry, "10 20 0 0 0 0"))).relief
+    found = chart(world_of(bed(geometry, "10 20 0 0 0 0"))).relief
     x, y = np.meshgrid(found.x, found.y)
     on = (abs(x - 10.0) < 100.0) & (abs(y - 20.0) < 50.0)
     assert np.array_equal(np.isfinite(found.height), on)
@@ -236,7 +236,7 @@ def test_boxes_of_round_shapes(shape: Any, half: tuple[float, ...]) -> None:
 
 def test_ground_is_below_and_not_the_vehicle(world_of: Text) -> None:
     hull = IMU + '<collision name="hull"><geometry><box><size>2 2 2</size></box></geometry></collision>'
-    body = make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0") + make_bed(
+    body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0") + bed(
         "<box><size>4 4 1</size></box>", "0 0 5 0 0 0", "bridge"
     )
     found = chart(world_of(body + robot((0, "-8 0 -10 0 0 0"), (10, "8 0 -33 0 0 0"), link=hull)))
@@ -273,8 +273,8 @@ def test_no_ground_means_no_clearance(world_of: Text) -> None:
     assert find_height_limits(found) == pytest.approx((1.7, 5.3), abs=0.05)
 
 
-def test_nearest_model_is_named(world_of: Text) -> None:
-    body = make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0")
+def test_the_nearest_of_several_is_named(world_of: Text) -> None:
+    body = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -30 0 0 0")
     high = robot((0, "0 0 0 0 0 0"), (10, "8 0 0 0 0 0"), name="high")
     low = robot((0, "0 0 -20 0 0 0"), (400, "8 0 -28 0 0 0"), name="low")
     middle = robot((0, "0 0 -20 0 0 0"), (10, "8 0 -15 0 0 0"), name="middle")
@@ -314,8 +314,8 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     )
     assert sides(150.0) == pytest.approx((-25.0, 125.0, -45.0, 105.0), rel=1e-12, abs=0.0), "all of it"
     assert sides(1e5) == pytest.approx((-50.0, 150.0, -50.0, 110.0), rel=1e-12, abs=0.0), "what is around the tracks"
-    ground_only = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
-    assert (ground_only.width, ground_only.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
+    whole = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
+    assert (whole.width, whole.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
     nothing = find_view([], Scene())
     assert (nothing.width, nothing.height) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 
@@ -361,13 +361,13 @@ def test_slopes_that_face_the_light_are_bright() -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_current_profile_and_arrows_equal_the_boundary_layer_law(world_of: Text) -> None:
+def test_columns_are_the_law_and_arrows_the_flow(world_of: Text) -> None:
     """A boundary layer of the power 1/7 over a bed at -40 m, at heights of the column; the arrows at the start's."""
     current = (
         '<navsense:water surface="0"/><navsense:current><boundary_layer bed="-40" thickness="20">'
         "<uniform>0.3 0.4 0</uniform></boundary_layer></navsense:current>"
     )
-    body = current + make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0")
+    body = current + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0")
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
     (column,) = found.profiles
     assert (column.height[0], column.height[-1], column.time) == (-40.0, 0.0, 0.0)
@@ -384,7 +384,7 @@ def test_current_profile_and_arrows_equal_the_boundary_layer_law(world_of: Text)
 
 
 @pytest.mark.requirement("CUR-2")
-def test_random_current_is_that_of_the_run(world_of: Text) -> None:
+def test_a_current_by_chance_is_that_of_the_run(world_of: Text) -> None:
     current = (
         '<navsense:water surface="5"/><navsense:current rate="1" position="0 0 -10"><gauss_markov name="w">'
         '<speed mean="0.4" stddev="0.2" correlation_time="30"/></gauss_markov></navsense:current>'
@@ -401,12 +401,12 @@ def test_random_current_is_that_of_the_run(world_of: Text) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_missing_current_is_reported_with_the_reason(world_of: Text) -> None:
+def test_where_no_current_is_given_there_is_none_and_the_reason(world_of: Text) -> None:
     current = (
         '<navsense:water surface="0"/><navsense:current><stratified outside="error">'
         '<layer depth="0">0.5 0 0</layer><layer depth="20">0.1 0 0</layer></stratified></navsense:current>'
     )
-    body = current + make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -80 0 0 0")
+    body = current + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -80 0 0 0")
     found = chart(world_of(body + robot((0, "0 0 -30 0 0 0"), (99, "60 0 -25 0 0 0"))))
     column = found.profiles[0]
     given_there = column.height >= -20.0
@@ -420,7 +420,7 @@ def test_missing_current_is_reported_with_the_reason(world_of: Text) -> None:
 # Sheets
 
 
-def capture_figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the list that pictures go to."""
     figure = pytest.importorskip("matplotlib.figure")
     found: list[Any] = []
@@ -430,15 +430,15 @@ def capture_figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 SEA = (
     '<navsense:water surface="0"/><navsense:current><uniform>0.3 0.4 0</uniform></navsense:current>'
-    + make_bed("<plane><normal>1 -2 10</normal></plane>", "0 0 -40 0 0 0", "slope")
-    + make_bed("<sphere><radius>30</radius></sphere>", "60 20 -50 0 0 0", "hill")
+    + bed("<plane><normal>1 -2 10</normal></plane>", "0 0 -40 0 0 0", "slope")
+    + bed("<sphere><radius>30</radius></sphere>", "60 20 -50 0 0 0", "hill")
 )
 DIVE = ((0, "0 0 -10 0 0 0"), (200, "100 0 -14 0 0 0"), (400, "100 50 -10 0 0 1.5"), (600, "0 50 -5 0 0 3"))
 
 
 def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers behind the lines: ground, track, time, arrows, profile, column."""
-    sheets, world = capture_figures(monkeypatch), world_of(SEA + robot(*DIVE))
+    sheets, world = kept(monkeypatch), world_of(SEA + robot(*DIVE))
     found = chart(world)
     draw(tmp_path / "x.png", world)
     plan, heights, time, profile, column = sheets[0].axes
@@ -460,10 +460,10 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
     bottom = track.ground
     assert time.get_xlim() == pytest.approx((0.0, 10.0), rel=1e-12, abs=0.0)
     assert time.get_xlabel() == "time (min); ○ start, ■ end"
-    lines = next(collection for collection in plan.collections if type(collection).__name__ == "LineCollection")
+    lines = next(one for one in plan.collections if type(one).__name__ == "LineCollection")
     assert np.allclose([segment[0] for segment in lines.get_segments()], track.position[:-1, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(lines.get_array(), 0.5 * (track.time[:-1] + track.time[1:]) / 60.0, rtol=1e-12, atol=0.0)
-    quiver = next(collection for collection in plan.collections if type(collection).__name__ == "Quiver")
+    quiver = next(one for one in plan.collections if type(one).__name__ == "Quiver")
     assert np.allclose(quiver.U, 0.3, rtol=1e-12, atol=0.0)
     assert np.allclose(quiver.V, 0.4, rtol=1e-12, atol=0.0)
     longest = 0.5 / quiver.scale
@@ -481,33 +481,32 @@ def test_figure_shows_the_expected_elements(world_of: Text, tmp_path: Path, monk
 
 def test_arrows_below_the_ground_are_omitted(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wall across the view, higher than the track: no arrow has its middle in it."""
-    sheets = capture_figures(monkeypatch)
-    wall = make_bed("<box><size>30 400 100</size></box>", "60 0 -50 0 0 0", "wall")
+    sheets = kept(monkeypatch)
+    wall = bed("<box><size>30 400 100</size></box>", "60 0 -50 0 0 0", "wall")
     current = "<navsense:current><uniform>0.3 0.4 0</uniform></navsense:current>"
     draw(tmp_path / "x.png", world_of(current + wall + robot(*DIVE)))
-    quiver = next(collection for collection in sheets[0].axes[0].collections if type(collection).__name__ == "Quiver")
+    quiver = next(one for one in sheets[0].axes[0].collections if type(one).__name__ == "Quiver")
     assert quiver.X.size > 40
     assert (abs(quiver.X - 60.0) > 15.0).all()
     assert (quiver.X > 75.0).any()
 
 
-def test_vertical_walls_have_no_contours(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_on_a_floor_have_no_contours(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten lines along one wall would be a blot; a slope has its own."""
-    sheets = capture_figures(monkeypatch)
-    floor = make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0", "floor")
+    sheets = kept(monkeypatch)
+    floor = bed("<plane><normal>0 0 1</normal></plane>", "0 0 -40 0 0 0", "floor")
     draw(
-        tmp_path / "x.png",
-        world_of(floor + make_bed("<box><size>30 30 20</size></box>", "60 20 -30 0 0 0") + robot(*DIVE)),
+        tmp_path / "x.png", world_of(floor + bed("<box><size>30 30 20</size></box>", "60 20 -30 0 0 0") + robot(*DIVE))
     )
     draw(tmp_path / "x.png", world_of(SEA + robot(*DIVE)))
-    contours = [[type(collection).__name__ for collection in sheet.axes[0].collections] for sheet in sheets]
+    contours = [[type(one).__name__ for one in sheet.axes[0].collections] for sheet in sheets]
     assert [kinds.count("QuadContourSet") for kinds in contours] == [0, 1]
     assert sheets[0].axes[1].get_ylim() == pytest.approx((-40.0, -20.0), rel=1e-12, abs=0.0)
 
 
 def test_north_arrow_follows_the_heading(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The world's x axis 30 degrees from east to north: north is 60 degrees from x, a bearing of 30 on the sheet."""
-    sheets = capture_figures(monkeypatch)
+    sheets = kept(monkeypatch)
     place = (
         "<spherical_coordinates><surface_model>EARTH_WGS84</surface_model><latitude_deg>-33.5</latitude_deg>"
         "<longitude_deg>-70.25</longitude_deg><heading_deg>30</heading_deg></spherical_coordinates>"
@@ -525,7 +524,7 @@ def test_north_arrow_follows_the_heading(world_of: Text, tmp_path: Path, monkeyp
 
 def test_names_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six vehicles that start within a few metres of each other: no name covers another or a start."""
-    sheets, transforms = capture_figures(monkeypatch), pytest.importorskip("matplotlib.transforms")
+    sheets, transforms = kept(monkeypatch), pytest.importorskip("matplotlib.transforms")
     names = ["a", "glider_of_a_longer_name", "c$d$", "boat", "e", "名前"]
     body = "".join(
         robot((0, f"{3 * k} {k % 2} 0 0 0 0"), (60, f"{40 + 30 * k} {50 - 20 * k} 0 0 0 0"), name=name)
@@ -538,7 +537,7 @@ def test_names_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pytes
     written = [text for text in plan.texts if text.get_text() in {shorten_name(name) for name in names}]
     assert len(written) == len(names)
     boxes = [text.get_window_extent() for text in written]
-    assert not any(box.overlaps(other) for i, box in enumerate(boxes) for other in boxes[:i])
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
     for k in range(len(names)):
         x, y = plan.transData.transform((3 * k, k % 2))
         mark = transforms.Bbox.from_extents(x - 5.0, y - 5.0, x + 5.0, y + 5.0)  # 8 points at 100 an inch are 11 pixels
@@ -548,7 +547,7 @@ def test_names_do_not_overlap(world_of: Text, tmp_path: Path, monkeypatch: pytes
 def test_stationary_models_are_labelled_with_heights(
     world_of: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sheets = capture_figures(monkeypatch)
+    sheets = kept(monkeypatch)
     draw(
         tmp_path / "x.png",
         world_of(robot().replace('<link name="base">', '<pose>4 5 -6 0 0 0</pose><link name="base">')),
@@ -571,8 +570,8 @@ def test_large_view_is_drawn_in_kilometres(world_of: Text, tmp_path: Path, monke
     assert profile.get_xlabel() == "distance (km)"
 
 
-def test_distant_water_surface_does_not_compress_the_profile(world_of: Text) -> None:
-    body = '<navsense:water surface="0"/>' + make_bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
+def test_a_surface_far_above_does_not_flatten_a_profile(world_of: Text) -> None:
+    body = '<navsense:water surface="0"/>' + bed("<plane><normal>0 0 1</normal></plane>", "0 0 -4000 0 0 0")
     deep = chart(world_of(body + robot((0, "0 0 -3980 0 0 0"), (60, "60 0 -3970 0 0 0"))))
     assert find_height_limits(deep) == pytest.approx((-4003.0, -3967.0), rel=1e-12, abs=0.0)
     shoal = body.replace("-4000", "-60")
@@ -612,7 +611,7 @@ def test_pictures_are_written_and_replaced(world_of: Text, suffix: str, tmp_path
 
 
 @pytest.mark.parametrize("name", ["fleet.sdf", "auv_survey.sdf"])
-def test_pictures_of_the_examples_are_drawn(name: str, tmp_path: Path) -> None:
+def test_the_examples_are_drawn(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw(tmp_path / "x.png", sdf.load(EXAMPLES / name, path=[EXAMPLES / "models"]))
     assert (tmp_path / "x.png").stat().st_size > 10_000
@@ -626,7 +625,7 @@ def test_large_heightmap_is_drawn_completely(world_of: Text, tmp_path: Path, mon
     axis = np.linspace(-1.0, 1.0, 2048)
     bowl = axis[:, None] ** 2 + axis[None, :] ** 2
     (tmp_path / "bowl.png").write_bytes(png(np.round(bowl * 32767.5)))
-    world = world_of(make_bed("<heightmap><uri>bowl.png</uri><size>1000 1000 40</size></heightmap>"))
+    world = world_of(bed("<heightmap><uri>bowl.png</uri><size>1000 1000 40</size></heightmap>"))
     found = chart(world).relief
     x, y = np.meshgrid(found.x / 500.0, found.y / 500.0)
     on = np.isfinite(found.height)
@@ -637,7 +636,7 @@ def test_large_heightmap_is_drawn_completely(world_of: Text, tmp_path: Path, mon
     assert (tmp_path / "x.png").stat().st_size > 50_000
 
 
-def test_pictures_of_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
+def test_real_worlds_are_drawn(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("dave/dave_ocean_waves_transient_current.world", "gz-sim/flat_seabed.sdf"):
         draw(tmp_path / "x.png", sdf.load(shared_data / name, missing="skip"))
@@ -665,9 +664,9 @@ def test_unwritable_pictures_are_errors(world_of: Text, tmp_path: Path, monkeypa
     assert not (tmp_path / "x.png").exists()
 
 
-def test_unreadable_ground_is_named(world_of: Text, tmp_path: Path) -> None:
+def test_ground_that_cannot_be_read_is_named(world_of: Text, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    text = make_bed("<heightmap><uri>bed.png</uri><size>10 10 1</size></heightmap>") + robot(*DIVE)
+    text = bed("<heightmap><uri>bed.png</uri><size>10 10 1</size></heightmap>") + robot(*DIVE)
     (tmp_path / "bed.png").write_bytes(b"no image")
     with pytest.raises(
         FieldError, match=r"world\.sdf:1 surface bed::l::c: .*bed\.png image: begins with .*must be a PNG"

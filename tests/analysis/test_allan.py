@@ -55,7 +55,7 @@ def averages(values: FloatArray, factor: int) -> FloatArray:
 @pytest.mark.parametrize(
     ("file", "values", "factors"), [("nine.csv", NINE, [1, 2]), ("thousand.csv", thousand(), [1, 10, 100])]
 )
-def test_deviations_equal_nist_published_values(file: str, values: FloatArray, factors: list[int]) -> None:
+def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: list[int]) -> None:
     held = 0
     for name, expected in published(file):
         if name == "stddev":
@@ -97,7 +97,7 @@ def test_deviations_equal_allantools(name: str, count: int, rate: float) -> None
 
 
 @pytest.mark.requirement("CLK-8")
-def test_phase_and_frequency_data_give_equal_results() -> None:
+def test_phase_and_frequency_are_one() -> None:
     values = np.random.default_rng(2).standard_normal(500)
     phase = np.concatenate(([0.0], np.cumsum(values))) / 20.0
     for name, (kind, _) in KINDS.items():
@@ -116,22 +116,22 @@ def test_slope_of_the_phase_cancels() -> None:
 
 def test_axes_and_runs_are_independent() -> None:
     values = np.random.default_rng(4).standard_normal((2, 3, 300, 4))
-    complete = allan.oadev(values, 5.0)
-    assert complete.deviation.shape == (2, 3, complete.factor.size, 4) == complete.dof.shape == complete.exponent.shape
+    whole = allan.oadev(values, 5.0)
+    assert whole.deviation.shape == (2, 3, whole.factor.size, 4) == whole.dof.shape == whole.exponent.shape
     for run in np.ndindex(2, 3):
         for axis in range(4):
             alone = allan.oadev(values[run][:, axis], 5.0)
-            selected = complete.select(axis, run=run)
-            assert np.array_equal(selected.deviation, alone.deviation)
-            assert np.array_equal(selected.dof, alone.dof)
-            assert np.array_equal(selected.tau, alone.tau)
+            one = whole.select(axis, run=run)
+            assert np.array_equal(one.deviation, alone.deviation)
+            assert np.array_equal(one.dof, alone.dof)
+            assert np.array_equal(one.tau, alone.tau)
     assert allan.oadev(np.asfortranarray(values[0, 0]), 5.0).select(1).deviation.tobytes() == (
-        complete.select(1, run=(0, 0)).deviation.tobytes()
+        whole.select(1, run=(0, 0)).deviation.tobytes()
     )
-    low, high = complete.interval()
-    assert low.shape == high.shape == complete.deviation.shape
+    low, high = whole.interval()
+    assert low.shape == high.shape == whole.deviation.shape
     with pytest.raises(AnalysisError, match="axis and run of a curve"):
-        complete.select(1)
+        whole.select(1)
 
 
 def test_real_values_of_any_type_are_accepted_and_unchanged() -> None:
@@ -139,15 +139,15 @@ def test_real_values_of_any_type_are_accepted_and_unchanged() -> None:
     expected = allan.oadev(values.astype(np.float64), 1.0).deviation
     assert np.array_equal(allan.oadev(values, 1.0).deviation, expected)
     assert np.array_equal(allan.oadev(values.tolist(), 1.0).deviation, expected)
-    original = values.astype(np.float64)
-    original.setflags(write=False)
+    given = values.astype(np.float64)
+    given.setflags(write=False)
     for kind, _ in KINDS.values():
-        kind(original, 1.0)
-        kind(original, 1.0, phase=True)
-    assert np.array_equal(original, values)
+        kind(given, 1.0)
+        kind(given, 1.0, phase=True)
+    assert np.array_equal(given, values)
 
 
-def test_averaging_factors_are_evenly_spaced_per_decade() -> None:
+def test_factors_are_spread_evenly_over_decades() -> None:
     factors = allan.log_spaced_factors(10000)
     assert (factors[0], factors[-1]) == (1, 10000)
     ratios = factors[1:] / factors[:-1]
@@ -196,12 +196,12 @@ def test_invalid_rate_is_an_error(rate: float) -> None:
         allan.oadev([1.0] * 9, rate)
 
 
-def make_coloured_noise(exponent: int, count: int, random: np.random.Generator) -> FloatArray:
+def coloured(exponent: int, count: int, random: np.random.Generator) -> FloatArray:
     """Noise of the spectrum |2 sin(pi f)|^exponent: Kasdin's fractional filter, by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((-0.5 * exponent + k - 1.0) / k)))
-    filtered = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
-    return np.asarray(np.fft.irfft(filtered, 2 * count)[:count])
+    made = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
+    return np.asarray(np.fft.irfft(made, 2 * count)[:count])
 
 
 @pytest.mark.parametrize("exponent", [2, 1, 0, -1, -2])
@@ -210,7 +210,7 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 
     The next law is 0.25 of delta away, sixteen deviations.
     """
-    values = make_coloured_noise(exponent, 4096, np.random.default_rng(8))
+    values = coloured(exponent, 4096, np.random.default_rng(8))
     curve = allan.oadev(values, 1.0, [1])
     assert curve.exponent[0] == exponent
     reference, _, _, _ = allantools.autocorr_noise_id(values, 1, data_type="freq")
@@ -222,7 +222,7 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 def test_exponents_equal_allantools(factor: int, order: int) -> None:
     random = np.random.default_rng(9)
     for exponent in (2, 1, 0, -1, -2):
-        values = make_coloured_noise(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
+        values = coloured(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
         expected, _, _, _ = allantools.autocorr_noise_id(values, factor, data_type="freq", dmax=order)
         phase = np.concatenate(([0.0], np.cumsum(values)))
         assert allan.identify_exponent(phase, factor, order) == max(2 - 2 * order, min(2, expected))
@@ -236,7 +236,7 @@ def test_few_averages_use_the_exponent_of_the_next_smaller_factor() -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_interval_is_that_of_chi_squared() -> None:
+def test_the_interval_is_that_of_chi_squared() -> None:
     from scipy.stats import chi2
 
     values = np.random.default_rng(11).standard_normal(1000)
@@ -264,8 +264,8 @@ def test_total_variance_is_low_as_published(term: theory.NoiseTerm, low: float) 
     """
     count, last = 401, 400
     i = np.arange(count)
-    covariance = term.covariance(i, 1.0)
-    phase = term.covariance(np.subtract.outer(i, i), 1.0) - covariance[:, None] - covariance + covariance[0]
+    one = term.covariance(i, 1.0)
+    phase = term.covariance(np.subtract.outer(i, i), 1.0) - one[:, None] - one + one[0]
     for factor in (40, 200):
         rows = np.zeros((count - 2, count))
         for row, middle in enumerate(range(1, last)):
@@ -284,7 +284,7 @@ def test_total_variance_is_low_as_published(term: theory.NoiseTerm, low: float) 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("name", KINDS)
-def test_intervals_have_the_declared_coverage(name: str) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
     """Of 2000 records of white noise 90 percent hold the true deviation: binomial, false alarms 1e-6 a span."""
     records, count, rate = 2000, 200, 4.0
     values = np.random.default_rng(12).standard_normal((count, records))

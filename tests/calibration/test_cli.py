@@ -66,7 +66,7 @@ def printed(text: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(bias, dtype=float), np.array(rows, dtype=float)
 
 
-def test_calibrate_reads_a_bag_of_another_program(bag: Path, bags: ModuleType, tmp_path: Path) -> None:
+def test_a_bag_of_another_program(bag: Path, bags: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out, picture = tmp_path / "calibration.json", tmp_path / "before-after.png"
     ended = calibrate(bag, "--topic", "/imu/mag", "--attitude", "/attitude", "-o", out, "--picture", picture)
@@ -86,7 +86,7 @@ def test_calibrate_reads_a_bag_of_another_program(bag: Path, bags: ModuleType, t
         assert part in ended.stdout
 
 
-def test_calibrate_without_attitude(inside: Callable[..., Ended], bag: Path, bags: ModuleType) -> None:
+def test_without_attitude(inside: Callable[..., Ended], bag: Path, bags: ModuleType) -> None:
     ended = inside(bag, "--strength", "48.1uT")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     bias, matrix = printed(ended.stdout)
@@ -96,7 +96,7 @@ def test_calibrate_without_attitude(inside: Callable[..., Ended], bag: Path, bag
     assert "of length 4.81e-05 T" in ended.stdout
 
 
-def test_calibrate_reads_truth_and_mounting_of_a_recording(inside: Callable[..., Ended], tmp_path: Path) -> None:
+def test_a_recording_with_its_truth_and_mounting(inside: Callable[..., Ended], tmp_path: Path) -> None:
     poses = "".join(
         f'<navsense:waypoint time="{3 * i}">0 0 1 {1.2 * i} {0.7 * np.sin(1.9 * i)} {0.4 * i}</navsense:waypoint>'
         for i in range(14)
@@ -120,7 +120,7 @@ def test_calibrate_reads_truth_and_mounting_of_a_recording(inside: Callable[...,
     assert turned.returncode == 2 or "verdict    poor" in turned.stdout, "a wrong mounting does not pass"
 
 
-def test_doubtful_calibration_exits_with_1(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+def test_a_doubtful_one_ends_with_1(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "late", lie=0.05))
     ended = inside(path, "--attitude", "/attitude")
     assert ended.returncode == 1, ended.stdout + ended.stderr
@@ -129,7 +129,7 @@ def test_doubtful_calibration_exits_with_1(inside: Callable[..., Ended], bags: M
 
 
 @pytest.mark.parametrize(("unit", "remedy"), [(1e9, "look like nT: give --unit nT"), (1e4, "give --unit G")])
-def test_driver_with_another_unit_is_reported(
+def test_drivers_of_another_unit_are_noticed(
     inside: Callable[..., Ended], bags: ModuleType, unit: float, remedy: str, tmp_path: Path
 ) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", unit=unit, covariance=0.0, count=500, rate=40.0))
@@ -143,7 +143,7 @@ def test_driver_with_another_unit_is_reported(
     assert f"{named} per axis" in mended.stdout
 
 
-def write_level_table(path: Path) -> Path:
+def level(path: Path) -> Path:
     """Write a table of a vehicle that turns on a plane."""
     turn, rng = np.linspace(0.0, 20.0, 2000), np.random.default_rng(1)
     rows = np.stack([20.0 * np.cos(turn) + 5.0, 20.0 * np.sin(turn), np.full(turn.size, -40.0)], axis=1)
@@ -196,7 +196,7 @@ def write_level_table(path: Path) -> Path:
         (["level.csv", "--mounting", "1", "2"], "requires 3 arguments"),
     ],
 )
-def test_invalid_input_prints_one_line_and_exits_with_2(
+def test_refusals_are_one_line_and_exit_code_2(
     inside: Callable[..., Ended], arguments: list[str], message: str, tmp_path: Path
 ) -> None:
     level(tmp_path / "level.csv")
@@ -211,7 +211,7 @@ def test_invalid_input_prints_one_line_and_exits_with_2(
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv"}, "nothing is left of what was tried"
 
 
-def write_spun_table(path: Path, change: Callable[[np.ndarray, np.random.Generator], None] | None = None) -> Path:
+def spun(path: Path, change: Callable[[np.ndarray, np.random.Generator], None] | None = None) -> Path:
     """Write a table (uT) of a sensor turned all the way round about two axes, with its attitudes."""
     rng, time = np.random.default_rng(3), np.arange(3000) / 50.0
     turns = Rotation.from_euler("zyx", np.stack([0.5 * time, 0.9 * np.sin(0.7 * time), 1.3 * time], axis=1))
@@ -223,11 +223,9 @@ def write_spun_table(path: Path, change: Callable[[np.ndarray, np.random.Generat
     return path
 
 
-def test_upper_case_suffixes_and_strengths_with_units_are_accepted(
-    inside: Callable[..., Ended], tmp_path: Path
-) -> None:
+def test_outputs_of_any_case_and_strengths_of_any_hand(inside: Callable[..., Ended], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    path = write_spun_table(tmp_path / "spun.csv")
+    path = spun(tmp_path / "spun.csv")
     ended = inside(path, "--strength", "48µT", "-o", "C.JSON", "--picture", "P.PNG", cwd=tmp_path)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert Calibration.load(tmp_path / "C.JSON").strength == 48.0
@@ -244,13 +242,13 @@ def zeros(field: np.ndarray, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("attitude", ["truth", "none"])
-def test_dropouts_of_a_table_are_reported(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
-    assert inside(write_spun_table(tmp_path / "whole.csv"), "--attitude", attitude).returncode == 0
-    ended = inside(write_spun_table(tmp_path / "holes.csv", zeros), "--attitude", attitude)
+def test_dropouts_of_a_table_are_not_passed_over(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
+    assert inside(spun(tmp_path / "whole.csv"), "--attitude", attitude).returncode == 0
+    ended = inside(spun(tmp_path / "holes.csv", zeros), "--attitude", attitude)
     assert ended.returncode in (1, 2), ended.stdout
 
 
-def test_noise_above_the_declared_value_is_reported(
+def test_noise_above_the_declaration_is_reported(
     inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path
 ) -> None:
     path = bags.record(bags.Scene(tmp_path / "loud", covariance=2.5e-15, count=1500))  # 50 nT of 200 nT
@@ -259,7 +257,7 @@ def test_noise_above_the_declared_value_is_reported(
     assert "declares, 5e-08 T\n" in ended.stdout
 
 
-def test_error_remedies_name_command_line_options(inside: Callable[..., Ended], tmp_path: Path) -> None:
+def test_remedies_name_options(inside: Callable[..., Ended], tmp_path: Path) -> None:
     rng, turn = np.random.default_rng(1), np.linspace(0.0, 20.0, 2000)
     turns = Rotation.from_euler("zy", np.stack([turn, 0.02 * np.sin(3.1 * turn)], axis=1))
     field = turns.inv().apply([1.2, 21.5, -43.0]) + rng.normal(0.0, 0.02, (2000, 3))
@@ -275,20 +273,20 @@ def test_error_remedies_name_command_line_options(inside: Callable[..., Ended], 
     assert "unit=" not in ended.stdout + ended.stderr
 
 
-def test_picture_of_rejected_readings_is_written(inside: Callable[..., Ended], tmp_path: Path) -> None:
+def test_readings_that_are_refused_are_drawn(inside: Callable[..., Ended], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    ended = inside(write_level_table(tmp_path / "level.csv"), "--picture", "p.svg", cwd=tmp_path)
+    ended = inside(level(tmp_path / "level.csv"), "--picture", "p.svg", cwd=tmp_path)
     assert ended.returncode == 2
     assert "wrote p.svg: the readings without calibration" in ended.stdout
     assert ended.stderr.count("error") == 1
     assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_missing_matplotlib_is_an_error_before_reading(
+def test_without_matplotlib_it_ends_before_it_reads(
     inside: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    path = write_spun_table(tmp_path / "spun.csv")
+    path = spun(tmp_path / "spun.csv")
     ended = inside(path, "--picture", "p.png", "-o", "c.json", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "error: a picture needs matplotlib; pip install 'navsense[picture]'\n"
@@ -302,8 +300,8 @@ def counts(field: np.ndarray, _: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("attitude", ["truth", "none"])
-def test_raw_counts_are_converted_to_field(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
-    path = write_spun_table(tmp_path / "spun.csv", counts)
+def test_counts_are_made_field(inside: Callable[..., Ended], attitude: str, tmp_path: Path) -> None:
+    path = spun(tmp_path / "spun.csv", counts)
     path.write_text(path.read_text().replace(" [uT]", ""))
     truth = float(np.linalg.norm([1.2, 21.5, -43.0]))
     options = (path, "--unit", "none", "--attitude", attitude, "--strength", f"{truth}uT", "-o", tmp_path / "c.json")
@@ -317,7 +315,7 @@ def test_raw_counts_are_converted_to_field(inside: Callable[..., Ended], attitud
     assert inside(path, "--unit", "none", "--strength", "48kT").returncode == 2
 
 
-def test_wrong_mounting_is_reported(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+def test_a_wrong_mounting_is_doubted(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
     """What is given is 30 degrees about z beside what it is: the whole of it is in the soft iron."""
     path = bags.record(bags.Scene(tmp_path / "drive"))
     turns = r"the soft iron turns the field by (\S+) deg about \((\S+), (\S+), (\S+)\) in the sensor(, more.*mount)?"
@@ -335,7 +333,7 @@ def test_wrong_mounting_is_reported(inside: Callable[..., Ended], bags: ModuleTy
     assert large[4]
 
 
-def test_inferred_mounting_is_a_note(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
+def test_a_guessed_mounting_is_a_note(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", fixed=False, mag_frame=""))
     ended = inside(path, "--attitude", "/attitude")
     assert "note: mounting assumed: the magnetometer's messages do not name their frame; the sensor is" in ended.stdout

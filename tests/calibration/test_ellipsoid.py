@@ -32,7 +32,7 @@ def compiled(value: float) -> Any:
     return pytest.param(value, marks=pytest.mark.compiled)
 
 
-def draw_directions(count: int, random: np.random.Generator) -> Vectors:
+def anywhere(count: int, random: np.random.Generator) -> Vectors:
     v = random.normal(size=(count, 3))
     return v / np.linalg.norm(v, axis=1)[:, None]
 
@@ -69,7 +69,7 @@ def square(error: FloatArray, covariance: FloatArray, degrees_of_freedom: int) -
 # Published figures and other solvers.
 
 
-def test_published_magcal_example_is_reproduced() -> None:
+def test_the_published_example_of_magcal() -> None:
     """MathWorks' ellipsoid of 21 x 21 points without noise: strength 31.0723, the correction of determinant 1."""
     around, up = np.meshgrid(np.linspace(-np.pi, np.pi, 21), np.linspace(-np.pi / 2, np.pi / 2, 21))
     unit = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=-1).reshape(-1, 3)
@@ -84,13 +84,13 @@ def test_published_magcal_example_is_reproduced() -> None:
 
 
 @pytest.mark.compiled
-def test_magyc_constants_are_recovered() -> None:
+def test_the_constants_of_magyc() -> None:
     """Its published simulation constants, 10 mG of noise, 6000 readings: within the covariance, and a sharp bias."""
     random = np.random.default_rng(6000)
     iron, hard = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]]), np.array([20.0, 120.0, 90.0])
     strength = float(np.linalg.norm([227.0, 52.0, 412.0]))
     found = ellipsoid(
-        strength * draw_directions(6000, random) @ iron.T + hard + 10.0 * random.normal(size=(6000, 3)), unit="mG"
+        strength * anywhere(6000, random) @ iron.T + hard + 10.0 * random.normal(size=(6000, 3)), unit="mG"
     )
     size = float(np.cbrt(np.linalg.det(iron)))
     true = np.array([size * strength, *hard, *(iron / size).ravel()])
@@ -112,7 +112,7 @@ def plain_distances(theta: FloatArray, field: Vectors) -> FloatArray:
     return np.asarray(np.copysign(np.linalg.norm(y - foot, axis=1), middle))
 
 
-def test_surface_equals_scipys_orthogonal_distance_fit() -> None:
+def test_the_same_surface_as_scipys_least_squares_finds() -> None:
     """With the curvature left out, ours is the orthogonal distance fit: SciPy's, on distances of another kind."""
     random = np.random.default_rng(3)
     stream = EllipsoidFitter(soft_iron=True)
@@ -133,11 +133,11 @@ def test_surface_equals_scipys_orthogonal_distance_fit() -> None:
     assert total[9, 9] == pytest.approx(2.0 * reference.cost, rel=1e-9, abs=0.0)
 
 
-def test_likelihood_equals_the_optimum_over_all_directions() -> None:
+def test_as_likely_as_all_directions_sought_one_by_one() -> None:
     """The whole likelihood, 9 numbers and two angles for each of 40 readings, by SciPy: its best ellipsoid is that of
     the distances alone, as the derivation has it."""
     random = np.random.default_rng(8)
-    field = readings(draw_directions(40, random), 0.5, random) / SCALE
+    field = readings(anywhere(40, random), 0.5, random) / SCALE
     stream = EllipsoidFitter(soft_iron=True)
     stream.add(field)
     theta = stream.fit().theta * stream.unit
@@ -160,16 +160,14 @@ def test_likelihood_equals_the_optimum_over_all_directions() -> None:
 
 
 @cache
-def fit_many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatArray, FloatArray, int]:
+def many(count: int, stddev: float, soft_iron: bool, seeds: int) -> tuple[FloatArray, FloatArray, int]:
     """Return errors (seeds, 13) over the scale, their normalised squares, and how many were not called white."""
     errors, squares, coloured = [], [], 0
     iron, free, used = (IRON, 9, slice(None)) if soft_iron else (np.eye(3), 4, slice(4))
     true = np.array([SCALE, *BIAS, *iron.ravel()])
     for seed in range(seeds):
         random = np.random.default_rng([seed, count])
-        found = ellipsoid(
-            readings(draw_directions(count, random), stddev, random, iron), unit="uT", soft_iron=soft_iron
-        )
+        found = ellipsoid(readings(anywhere(count, random), stddev, random, iron), unit="uT", soft_iron=soft_iron)
         error = numbers(found) - true
         squares.append(square(error[used], found.covariance, free))
         errors.append(error[used] / np.sqrt(np.diag(found.covariance)))
@@ -186,10 +184,10 @@ are 27 (29) percent off, 9 x 250 (4 x 500) do."""
 @pytest.mark.timeout(400)
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
-def test_errors_match_the_covariance(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
+def test_errors_are_as_the_covariance_has_them(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
     """The sum of normalised squares is chi-squared. The variance is itself estimated, with count - free degrees of
     freedom, which makes a square larger by their count over count - 2: part of the bounds."""
-    _, squares, coloured = fit_many(count, stddev, soft_iron, seeds)
+    _, squares, coloured = many(count, stddev, soft_iron, seeds)
     free = 9 if soft_iron else 4
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], free * seeds)
     degrees_of_freedom = count - free
@@ -201,20 +199,20 @@ def test_errors_match_the_covariance(count: int, stddev: float, soft_iron: bool,
 @pytest.mark.timeout(400)
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("count", "stddev", "soft_iron", "seeds"), CASES)
-def test_parameters_are_unbiased(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
-    errors, _, _ = fit_many(count, stddev, soft_iron, seeds)
+def test_no_number_is_off_on_average(count: int, stddev: float, soft_iron: bool, seeds: int) -> None:
+    errors, _, _ = many(count, stddev, soft_iron, seeds)
     limit = norm.isf(FALSE_ALARM / 2.0 / errors.shape[1])
     assert np.abs(errors.mean(axis=0)).max() < limit / np.sqrt(seeds)
 
 
 @pytest.mark.compiled
-def test_neglected_curvature_would_be_detected() -> None:
+def test_the_curvature_left_out_would_be_seen() -> None:
     """The distance fit alone finds a radius too large by s / r: 3 deviations at 10,000 readings of 3 percent noise."""
     random = np.random.default_rng(1)
     off = []
     for _ in range(20):
         stream = EllipsoidFitter(soft_iron=False)
-        stream.add(readings(draw_directions(10_000, random), 1.5, random, np.eye(3)))
+        stream.add(readings(anywhere(10_000, random), 1.5, random, np.eye(3)))
 
         def bare(theta: FloatArray, stream: EllipsoidFitter = stream) -> FloatArray:
             total = stream._compute_total(theta)
@@ -229,7 +227,7 @@ def test_neglected_curvature_would_be_detected() -> None:
 
 
 @pytest.mark.compiled
-def test_unequal_axis_noise_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_unlike_on_the_axes_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch) -> None:
     """An axis with four times the others' noise: the same errors over a covariance for noise all alike are larger.
 
     The fit itself takes noise as alike, which leaves a bias of a part of a deviation: the squares are above 9, by less
@@ -237,13 +235,13 @@ def test_unequal_axis_noise_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch
     """
     random = np.random.default_rng(5)
     fields = [
-        SCALE * draw_directions(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.2, 0.2, 0.8)
+        SCALE * anywhere(2000, random) @ IRON.T + BIAS + random.normal(size=(2000, 3)) * (0.2, 0.2, 0.8)
         for _ in range(100)
     ]
 
     def total() -> float:
         found = [ellipsoid(field, unit="uT") for field in fields]
-        return sum(square(numbers(calibration) - TRUE, calibration.covariance, 9) for calibration in found) / len(found)
+        return sum(square(numbers(one) - TRUE, one.covariance, 9) for one in found) / len(found)
 
     here = total()
     monkeypatch.setattr(_ellipsoid_fit, "EQUAL_NOISE_READINGS", 1e9)
@@ -252,7 +250,7 @@ def test_unequal_axis_noise_is_in_the_covariance(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.compiled
-def test_correlated_noise_is_detected_and_inflates_the_covariance() -> None:
+def test_noise_that_hangs_together_is_seen_and_widens_the_covariance() -> None:
     """A disturbance of 50 readings' memory and the size of the noise, on a slow turn."""
     random = np.random.default_rng(9)
     count = 40_000
@@ -279,9 +277,9 @@ def test_correlated_noise_is_detected_and_inflates_the_covariance() -> None:
 
 
 @pytest.mark.compiled
-def test_apply_returns_the_field_in_the_sensor_frame() -> None:
+def test_apply_gives_the_field_in_the_sensor() -> None:
     random = np.random.default_rng(2)
-    v = draw_directions(3000, random)
+    v = anywhere(3000, random)
     field = readings(v, 0.05, random)
     found = ellipsoid(field, 50.0, unit="uT")
     assert found.apply(field) == pytest.approx(50.0 * v, abs=0.5)
@@ -293,9 +291,9 @@ def test_apply_returns_the_field_in_the_sensor_frame() -> None:
     assert "calibrated = M (reading - bias)" in str(found)
 
 
-def test_sphere_has_scale_and_bias_only() -> None:
+def test_a_sphere_has_scale_and_bias_only() -> None:
     random = np.random.default_rng(4)
-    found = ellipsoid(readings(draw_directions(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
+    found = ellipsoid(readings(anywhere(2000, random), 0.3, random, np.eye(3)), unit="uT", soft_iron=False)
     assert found.names == ("scale", "bias.x", "bias.y", "bias.z")
     assert found.covariance.shape == (4, 4)
     assert found.degrees_of_freedom == 4
@@ -306,9 +304,9 @@ def test_sphere_has_scale_and_bias_only() -> None:
 
 
 @pytest.mark.compiled
-def test_neglected_soft_iron_is_reported() -> None:
+def test_soft_iron_that_is_left_out_is_a_reason() -> None:
     random = np.random.default_rng(4)
-    found = ellipsoid(readings(draw_directions(2000, random), 0.3, random), unit="uT", soft_iron=False)
+    found = ellipsoid(readings(anywhere(2000, random), 0.3, random), unit="uT", soft_iron=False)
     seen = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
     distortion = 100.0 * np.linalg.norm(IRON - np.eye(3) * np.trace(IRON) / 3.0)
     assert float(seen.split()[7]) == pytest.approx(distortion, rel=0.3, abs=0.0)
@@ -318,9 +316,9 @@ def test_neglected_soft_iron_is_reported() -> None:
 
 
 @pytest.mark.compiled
-def test_calibration_does_not_depend_on_block_size() -> None:
+def test_it_does_not_matter_how_readings_are_cut() -> None:
     random = np.random.default_rng(7)
-    field = readings(draw_directions(150_001, random), 0.5, random)
+    field = readings(anywhere(150_001, random), 0.5, random)
     stream = EllipsoidCalibrator(unit="uT")
     for part in np.array_split(field, [0, 1, 3, 500, 70_000, 70_001, 140_000]):
         stream.update(part)
@@ -335,7 +333,7 @@ def test_calibration_does_not_depend_on_block_size() -> None:
 def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both the ellipsoid, to a hundredth of its deviation, and what residuals say of blocks."""
     random = np.random.default_rng(7)
-    field = readings(draw_directions(200_000, random), 0.5, random)
+    field = readings(anywhere(200_000, random), 0.5, random)
     folded = EllipsoidFitter(soft_iron=True)
     folded.add(field)
     monkeypatch.setattr(_ellipsoid_fit, "BLOCK", 1 << 20)
@@ -353,11 +351,11 @@ def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.compiled
-def test_memory_is_bounded_and_the_covariance_shrinks() -> None:
+def test_memory_is_bounded_and_the_answer_grows_sharper() -> None:
     random = np.random.default_rng(7)
     stream, stddev = EllipsoidCalibrator(unit="uT"), []
     for _ in range(10):
-        stream.update(readings(draw_directions(30_000, random), 0.5, random))
+        stream.update(readings(anywhere(30_000, random), 0.5, random))
         stddev.append(stream.solve().stddev["scale"])
     assert stream._fitter._stored.nbytes <= 24 * _ellipsoid_fit.BLOCK
     assert stddev[-1] / stddev[0] == pytest.approx(np.sqrt(0.1), rel=0.05, abs=0.0)
@@ -383,7 +381,7 @@ def test_uninformative_readings_are_accumulated() -> None:
 def test_rejected_reading_does_not_change_the_stream() -> None:
     random = np.random.default_rng(7)
     stream = EllipsoidCalibrator(unit="uT")
-    stream.update(readings(draw_directions(300, random), 0.5, random))
+    stream.update(readings(anywhere(300, random), 0.5, random))
     before = numbers(stream.solve())
     with pytest.raises(CalibrationError, match="row 1"):
         stream.update([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]])
@@ -397,7 +395,7 @@ def test_rejected_reading_does_not_change_the_stream() -> None:
 @pytest.mark.parametrize("soft_iron", [True, False])
 @pytest.mark.parametrize("inclination", [compiled(0.0), 0.5, compiled(1.1)])
 @pytest.mark.parametrize("stddev", [0.0, compiled(1e-9), compiled(0.01), compiled(0.5)])
-def test_motion_about_one_axis_is_an_error(stddev: float, inclination: float, soft_iron: bool) -> None:
+def test_motion_about_one_axis_is_refused(stddev: float, inclination: float, soft_iron: bool) -> None:
     """However much or little noise: the thickness that noise gives to a plane is not taken for motion."""
     random = np.random.default_rng(1)
     iron = IRON if soft_iron else np.eye(3)
@@ -417,7 +415,7 @@ def test_motion_about_one_axis_is_an_error(stddev: float, inclination: float, so
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("count", "seeds"), [(2000, 50), (20_000, 12)])
-def test_planar_readings_are_never_accepted_as_ellipsoid(count: int, seeds: int) -> None:
+def test_a_plane_is_never_taken_for_an_ellipsoid(count: int, seeds: int) -> None:
     """Each seed with its own noise and inclination; many readings must not make up for missing motion."""
     for seed in range(seeds):
         random = np.random.default_rng(seed)
@@ -428,7 +426,7 @@ def test_planar_readings_are_never_accepted_as_ellipsoid(count: int, seeds: int)
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("inclination", [0.0, 0.5, 1.0])
-def test_requested_motion_is_sufficient(inclination: float) -> None:
+def test_the_motion_that_is_asked_for_is_enough(inclination: float) -> None:
     random = np.random.default_rng(1)
     field = readings(about_one_axis(2000, inclination, (-30.0, 0.0, 30.0)), 0.25, random)
     found = ellipsoid(field, unit="uT")
@@ -448,32 +446,32 @@ def test_poor_motion_error_names_the_missing_rotation() -> None:
 
 
 @pytest.mark.compiled
-def test_partial_sphere_coverage_names_the_missing_part() -> None:
+def test_a_part_of_the_sphere_names_the_opposite_part() -> None:
     random = np.random.default_rng(1)
-    v = draw_directions(30_000, random)
+    v = anywhere(30_000, random)
     found = ellipsoid(readings(v[v[:, 0] > 0.5], 0.5, random), unit="uT")
     assert "part of the sphere" in found.verdict.reasons[0]
     assert abs(float(found.verdict.reasons[0].rpartition("(")[2].partition(",")[0])) > 0.9
 
 
 @pytest.mark.compiled
-def test_readings_off_any_ellipsoid_are_an_error() -> None:
+def test_readings_on_no_ellipsoid_are_refused() -> None:
     random = np.random.default_rng(1)
     with pytest.raises(CalibrationError, match="from the best ellipsoid"):
         ellipsoid(20.0 * random.normal(size=(300, 3)), unit="uT")
 
 
-def test_sensor_at_rest_is_an_error() -> None:
+def test_a_sensor_at_rest_is_refused() -> None:
     random = np.random.default_rng(1)
     with pytest.raises(CalibrationError, match="turn the sensor"):
         ellipsoid(readings(np.tile([0.6, 0.0, 0.8], (300, 1)), 0.5, random), unit="uT")
 
 
 @pytest.mark.compiled
-def test_implausible_soft_iron_is_an_error() -> None:
+def test_a_stretch_that_no_iron_makes_is_refused() -> None:
     random = np.random.default_rng(1)
     across = np.linalg.qr(np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]))[0]
-    field = readings(draw_directions(3000, random), 0.1, random, across @ np.diag([1.0, 1.0, 0.1]) @ across.T)
+    field = readings(anywhere(3000, random), 0.1, random, across @ np.diag([1.0, 1.0, 0.1]) @ across.T)
     with pytest.raises(CalibrationError, match="soft_iron: stretches one way"):
         ellipsoid(field, unit="uT")
 
@@ -481,9 +479,9 @@ def test_implausible_soft_iron_is_an_error() -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("factor", [1e-9, 1e-3, 0.1, 10.0, 1e4, 1e9])
-def test_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
+def test_an_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(500, random), 0.5, random)
+    field = readings(anywhere(500, random), 0.5, random)
     field[:, axis] *= factor
     with pytest.raises(
         CalibrationError, match=re.escape(f"along {'xyz'[axis]}: looks like {factor:g} times")
@@ -494,7 +492,7 @@ def test_axis_in_another_unit_is_named(axis: int, factor: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("tilt", [0.0, 1.0, 2.0])
-def test_planar_motion_is_not_reported_as_another_unit(tilt: float) -> None:
+def test_a_flat_motion_is_not_taken_for_another_unit(tilt: float) -> None:
     random = np.random.default_rng(1)
     field = readings(about_one_axis(1000, 0.3, (-tilt, 0.0, tilt)), 0.2, random)
     with pytest.raises(CalibrationError, match="tilt the sensor"):
@@ -503,9 +501,9 @@ def test_planar_motion_is_not_reported_as_another_unit(tilt: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(("factor", "unit"), [(1e6, "uT"), (1e3, "mT"), (1e4, "G"), (1e7, "mG"), (1e9, "nT")])
-def test_wrong_unit_is_named(factor: float, unit: str) -> None:
+def test_a_wrong_unit_is_named(factor: float, unit: str) -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(500, random), 0.5, random) * 1e-6
+    field = readings(anywhere(500, random), 0.5, random) * 1e-6
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
         ellipsoid(field * factor)
     assert ellipsoid(field * factor, unit=unit).scale == pytest.approx(48e-6 * factor, rel=0.01, abs=0.0)
@@ -515,7 +513,7 @@ def test_wrong_unit_is_named(factor: float, unit: str) -> None:
 
 def test_impossible_strength_is_an_error() -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(500, random), 0.5, random)
+    field = readings(anywhere(500, random), 0.5, random)
     with pytest.raises(CalibrationError, match="within a factor of 3"):
         ellipsoid(field, 15.0, unit="uT")
     with pytest.raises(CalibrationError, match="strength"):
@@ -524,18 +522,18 @@ def test_impossible_strength_is_an_error() -> None:
         ellipsoid(field, 48e-6, unit=None)
 
 
-def test_saturated_readings_are_an_error() -> None:
+def test_saturated_readings_are_refused() -> None:
     random = np.random.default_rng(1)
-    field = np.clip(readings(draw_directions(3000, random), 0.5, random), -60.0, 60.0)
+    field = np.clip(readings(anywhere(3000, random), 0.5, random), -60.0, 60.0)
     with pytest.raises(CalibrationError, match="saturated"):
         ellipsoid(field, unit="uT")
 
 
 @pytest.mark.parametrize("row", [0, 7])
 @pytest.mark.parametrize("value", [-32768.0, 1e30, 1e100, 1e160])
-def test_sentinel_value_is_named(value: float, row: int) -> None:
+def test_a_number_that_stands_for_none_is_named(value: float, row: int) -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(3000, random), 0.1, random) * 1e-6
+    field = readings(anywhere(3000, random), 0.1, random) * 1e-6
     field[row] = value
     with pytest.raises(CalibrationError, match=f"row {row} "):
         ellipsoid(field)
@@ -546,24 +544,24 @@ def test_stream_ignores_missing_values() -> None:
     """More readings than are kept, in parts; the error comes when the calibration is asked for."""
     random = np.random.default_rng(1)
     stream = EllipsoidCalibrator(unit="uT")
-    for part in np.array_split(readings(draw_directions(140_000, random), 0.5, random), 10):
+    for part in np.array_split(readings(anywhere(140_000, random), 0.5, random), 10):
         part[100] = 1e160
         stream.update(part)
     with pytest.raises(CalibrationError, match="leave out"):
         stream.solve()
 
 
-def test_readings_whose_squares_overflow_are_an_error() -> None:
+def test_readings_too_far_apart_to_be_squared() -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(100, random), 0.5, random)
+    field = readings(anywhere(100, random), 0.5, random)
     field[0] = 1e-300
     with pytest.raises(CalibrationError, match="must be of similar size"):
         ellipsoid(field, unit=None)
 
 
-def test_invalid_input_is_an_error() -> None:
+def test_bad_input_is_refused() -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(50, random), 0.5, random)
+    field = readings(anywhere(50, random), 0.5, random)
     for rows, what in [
         (np.empty((0, 3)), "0 readings; must be at least 19"),
         (field[:2], "2 readings"),
@@ -586,9 +584,9 @@ def test_invalid_input_is_an_error() -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e9])
 @pytest.mark.parametrize("away", [0.0, 1e3])
-def test_calibration_does_not_depend_on_scale_and_offset(scale: float, away: float) -> None:
+def test_the_size_and_place_of_numbers_do_not_matter(scale: float, away: float) -> None:
     random = np.random.default_rng(1)
-    field = readings(draw_directions(500, random), 0.5, random)
+    field = readings(anywhere(500, random), 0.5, random)
     plain, moved = ellipsoid(field, unit="uT"), ellipsoid((field + away) * scale, unit=None)
     assert moved.scale / scale == pytest.approx(plain.scale, rel=1e-7, abs=0.0)
     assert moved.bias / scale - away == pytest.approx(plain.bias, abs=1e-5)

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.requirement("FAC-6")]
 AXES = np.array([0.7, 1.1, 1.6])
 
 
-def compute_powers(axes: FloatArray) -> FloatArray:
+def nine(axes: FloatArray) -> FloatArray:
     """Return a, 1/a and 1/a^2."""
     return np.concatenate([axes, 1.0 / axes, 1.0 / axes**2])
 
@@ -53,7 +53,7 @@ def nearest(axes: FloatArray, point: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("size", [0.3, 0.9, 1.0, 1.05, 4.0])
-def test_distance_is_to_the_nearest_point(size: float) -> None:
+def test_the_distance_is_that_of_the_nearest_point(size: float) -> None:
     random = np.random.default_rng(1)
     v = random.normal(size=(6, 3))
     for point in size * AXES * v / np.linalg.norm(v, axis=1)[:, None]:
@@ -74,19 +74,19 @@ def test_distance_is_to_the_nearest_point(size: float) -> None:
         ((1e6, 0.0, 0.0), 1e6 - 0.7),
     ],
 )
-def test_distance_of_points_on_the_axes(point: tuple[float, float, float], distance: float) -> None:
+def test_distances_on_the_axes(point: tuple[float, float, float], distance: float) -> None:
     row, _ = row_of(AXES, np.array(point))
     assert np.isfinite(row).all()
     assert row[9] == pytest.approx(distance, rel=1e-12, abs=1e-15)
 
 
-def test_centre_of_a_sphere_has_a_nearest_point() -> None:
+def test_the_centre_of_a_sphere_has_some_foot() -> None:
     row, _ = row_of(np.ones(3), np.zeros(3))
     assert np.isfinite(row).all()
     assert row[9] == -1.0
 
 
-def test_curvature_at_the_ends_of_the_axes() -> None:
+def test_the_curvature_is_that_of_the_axes_ends() -> None:
     """At the end of axis z the principal curvatures are c / a^2 and c / b^2 (Gauss); of a sphere everywhere 1 / r."""
     a, b, c = AXES
     assert row_of(AXES, np.array([0.0, 0.0, 1.7]))[0][10] == pytest.approx(
@@ -98,7 +98,7 @@ def test_curvature_at_the_ends_of_the_axes() -> None:
     assert row_of(np.full(3, 4.0), np.array([3.0, 2.0, 1.0]))[0][10] == pytest.approx(0.25, rel=1e-12, abs=0.0)
 
 
-def test_noise_shifts_the_mean_distance_by_the_mean_curvature() -> None:
+def test_noise_moves_the_distance_by_the_mean_curvature() -> None:
     """The mean of d over a normal of deviation h about a point of the surface, by Gauss-Hermite quadrature."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)
     weights = weights / weights.sum()
@@ -110,7 +110,7 @@ def test_noise_shifts_the_mean_distance_by_the_mean_curvature() -> None:
     assert mean / h**2 == pytest.approx(row_of(AXES, on)[0][10], rel=1e-4, abs=0.0)
 
 
-def test_derivatives_equal_differences_of_the_distance() -> None:
+def test_the_derivatives_are_those_of_the_distance() -> None:
     random = np.random.default_rng(2)
     for point in random.normal(size=(10, 3)) * AXES:
         row, _ = row_of(AXES, point)
@@ -126,7 +126,7 @@ def test_derivatives_equal_differences_of_the_distance() -> None:
             assert (ends[1] - ends[0]) / 2e-5 == pytest.approx(row[number], abs=1e-7)
 
 
-def test_tangential_noise_changes_the_derivatives() -> None:
+def test_noise_along_the_surface_moves_the_derivatives() -> None:
     """The sum over two tangents of J_t J_t', J_t by differences along the surface."""
     point = AXES * np.array([0.48, 0.6, 0.64])
     _, foot = row_of(AXES, point)
@@ -141,7 +141,7 @@ def test_tangential_noise_changes_the_derivatives() -> None:
     assert first.T @ first + second.T @ second == pytest.approx(expected, abs=1e-7)
 
 
-def test_nearest_points_of_many_readings() -> None:
+def test_the_feet_of_many() -> None:
     random = np.random.default_rng(3)
     turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
     field, out = random.normal(size=(20, 3)), np.empty((20, 5))
@@ -151,7 +151,7 @@ def test_nearest_points_of_many_readings() -> None:
         assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
 
 
-def test_sums_of_rows_equal_numpy() -> None:
+def test_all_sums_of_rows() -> None:
     """Against NumPy on rows taken one by one, over two calls that cut blocks of 8 and 64."""
     random = np.random.default_rng(3)
     turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
@@ -220,7 +220,7 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
 
 
-def test_variance_solves_its_equation() -> None:
+def test_the_variance_solves_its_equation() -> None:
     total = np.zeros((ROW_SIZE, ROW_SIZE))
     total[9, 9], total[9, 10], total[10, 10] = 2.0, 3.0, 50.0
     s = estimate_variance(total, 100)
@@ -243,7 +243,7 @@ def powers_of(field: FloatArray) -> FloatArray:
     return np.array([np.prod(field ** np.array(powers), axis=1).sum() for powers in _power_sums.EXPONENTS])
 
 
-def test_sums_equal_sums_of_powers() -> None:
+def test_the_sums_are_those_of_powers() -> None:
     field = np.random.default_rng(1).normal(size=(100, 3)) + (3.0, 4.0, 5.0)
     sums = np.zeros(35)
     _power_sums.add_powers((field - [3.0, 4.0, 5.0]) / 2.0, sums)
@@ -254,7 +254,7 @@ def test_sums_equal_sums_of_powers() -> None:
     )
 
 
-def test_noise_is_removed_from_the_products_exactly() -> None:
+def test_noise_is_taken_out_of_the_products_exactly() -> None:
     """The mean over normal noise, exact by quadrature, put right by s: the products at the point itself."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(4)
     weights = weights / weights.sum()
@@ -264,12 +264,12 @@ def test_noise_is_removed_from_the_products_exactly() -> None:
         means += weights[i] * weights[j] * weights[k] * powers_of((point + stddev * nodes[[i, j, k]])[None, :])
     zero, one, two = _power_sums.compute_noise_polynomial(means)
     monomials = np.array([np.prod(point ** np.array(powers)) for powers in _power_sums.QUADRIC])
-    found = zero + stddev**2 * first + stddev**4 * second
+    found = zero + stddev**2 * one + stddev**4 * two
     assert found == pytest.approx(np.outer(monomials, monomials), abs=1e-12)
 
 
 @pytest.mark.compiled
-def test_initial_ellipsoid_is_unbiased_unlike_plain_least_squares() -> None:
+def test_the_first_ellipsoid_is_right_on_average_where_plain_least_squares_is_not() -> None:
     """A million readings with a tenth of noise. The mean radius: ours within its own scatter over 12 records."""
     random, ours, plain = np.random.default_rng(1), [], []
     matrix = np.diag([0.9, 1.0, 1.1])
@@ -288,7 +288,7 @@ def test_initial_ellipsoid_is_unbiased_unlike_plain_least_squares() -> None:
     assert np.abs(np.mean(plain, axis=0) - np.diag(matrix)).max() > 30.0 * np.std(ours, axis=0).max() / np.sqrt(12.0)
 
 
-def test_sums_of_other_surfaces_start_from_a_sphere() -> None:
+def test_sums_of_another_surface_start_from_a_sphere() -> None:
     """Readings on a hyperboloid, in a plane, and on a line."""
     random = np.random.default_rng(1)
     angle, up = random.uniform(0.0, 6.3, 500), random.uniform(-1.0, 1.0, 500)
@@ -306,7 +306,7 @@ def test_sums_of_other_surfaces_start_from_a_sphere() -> None:
             assert np.linalg.eigvalsh(start.matrix)[0] > 0.0, name
 
 
-def test_nearest_point_oracle_matches_an_independent_result() -> None:
+def test_the_oracle_of_the_nearest_point_is_one() -> None:
     """The search itself, on a case with an answer of its own: the end of an ellipse, by one angle."""
     point = np.array([1.0, 0.0, 1.2])
     flat = minimize_scalar(lambda a: np.hypot(0.7 * np.cos(a) - 1.0, 1.6 * np.sin(a) - 1.2), bounds=(0.0, 1.57))

@@ -27,7 +27,7 @@ SCALE = 48.0
 """Microtesla, as the noise of 0.1."""
 
 
-def rotate_field(roll: FloatArray, pitch: FloatArray, yaw: FloatArray) -> Vectors:
+def seen(roll: FloatArray, pitch: FloatArray, yaw: FloatArray) -> Vectors:
     """Return the field's directions (n, 3) in a sensor of these attitudes (rad), turned about z, then y, then x."""
     v = np.tile(FIELD, (len(yaw), 1))
     for (i, j), angle in (((0, 1), yaw), ((2, 0), pitch), ((1, 2), roll)):
@@ -36,36 +36,34 @@ def rotate_field(roll: FloatArray, pitch: FloatArray, yaw: FloatArray) -> Vector
     return v
 
 
-def draw_car_attitudes(random: np.random.Generator, count: int = 3000) -> Vectors:
+def car(random: np.random.Generator, count: int = 3000) -> Vectors:
     """Yaw all round, roll within 2 and pitch within 3 degrees."""
     t, phase = np.linspace(0.0, 16.0 * np.pi, count), random.uniform(0.0, 6.0, 3)
     roll, pitch = np.radians(2.0) * np.sin(2.7 * t + phase[0]), np.radians(3.0) * np.sin(1.9 * t + phase[1])
-    return rotate_field(roll, pitch, t + phase[2])
+    return seen(roll, pitch, t + phase[2])
 
 
 def dive(random: np.random.Generator, count: int = 3000) -> Vectors:
     """Yaw all round, roll and pitch within 25 degrees."""
     t, phase = np.linspace(0.0, 16.0 * np.pi, count), random.uniform(0.0, 6.0, 3)
     roll, pitch = np.radians(25.0) * np.sin(2.7 * t + phase[0]), np.radians(25.0) * np.sin(1.9 * t + phase[1])
-    return rotate_field(roll, pitch, t + phase[2])
+    return seen(roll, pitch, t + phase[2])
 
 
 def figure_eight(random: np.random.Generator, count: int = 3000) -> Vectors:
     t, phase = np.linspace(0.0, 8.0 * np.pi, count), random.uniform(0.0, 6.0, 4)
     roll, pitch = np.radians(70.0) * np.sin(t + phase[0]), np.radians(50.0) * np.sin(2.0 * t + phase[1])
-    return rotate_field(roll, pitch, np.radians(60.0) * np.sin(t / 3.0 + phase[2]) + t / 4.0)
+    return seen(roll, pitch, np.radians(60.0) * np.sin(t / 3.0 + phase[2]) + t / 4.0)
 
 
 def six_faces(random: np.random.Generator, count: int = 3000) -> Vectors:
     """A turn about the vertical on each of six faces."""
     yaw = np.linspace(0.0, 2.0 * np.pi, count // 6) + random.uniform(0.0, 6.0)
     faces = [(0.0, 0.0), (np.pi, 0.0), (np.pi / 2, 0.0), (-np.pi / 2, 0.0), (0.0, np.pi / 2), (0.0, -np.pi / 2)]
-    return np.concatenate(
-        [rotate_field(np.full(len(yaw), roll), np.full(len(yaw), pitch), yaw) for roll, pitch in faces]
-    )
+    return np.concatenate([seen(np.full(len(yaw), roll), np.full(len(yaw), pitch), yaw) for roll, pitch in faces])
 
 
-def draw_directions(random: np.random.Generator, count: int = 3000) -> Vectors:
+def anywhere(random: np.random.Generator, count: int = 3000) -> Vectors:
     v = random.normal(size=(count, 3))
     return v / np.linalg.norm(v, axis=1)[:, None]
 
@@ -77,7 +75,7 @@ def readings(v: Vectors, random: np.random.Generator, iron: FloatArray = IRON, s
     return SCALE * v @ iron.T + BIAS + stddev * random.normal(size=v.shape)
 
 
-def make_stretched_iron(axis: int, ratio: float) -> FloatArray:
+def longer(axis: int, ratio: float) -> FloatArray:
     """Return soft iron of determinant 1 that makes one axis longer than the others."""
     iron = np.ones(3)
     iron[axis] = ratio
@@ -88,9 +86,9 @@ def make_stretched_iron(axis: int, ratio: float) -> FloatArray:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("motion", [dive, figure_eight, six_faces, draw_directions])
+@pytest.mark.parametrize("motion", [dive, figure_eight, six_faces, anywhere])
 @pytest.mark.parametrize("soft_iron", [True, False])
-def test_good_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
+def test_sensible_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
     for seed in range(10):
         random = np.random.default_rng(seed)
         field = readings(motion(random, 12_000), random, IRON if soft_iron else np.eye(3))
@@ -100,12 +98,12 @@ def test_good_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("lsb", [0.01, 0.1, 1.0])
-def test_quantised_record_has_no_reason(lsb: float) -> None:
+def test_a_quantised_record_has_no_reason(lsb: float) -> None:
     random = np.random.default_rng(1)
     assert ellipsoid(np.round(readings(figure_eight(random), random) / lsb) * lsb, unit="uT").verdict.ok
 
 
-def test_unequal_axis_noise_has_no_reason() -> None:
+def test_noise_on_one_axis_above_all_has_no_reason() -> None:
     random = np.random.default_rng(1)
     field = readings(figure_eight(random), random, stddev=0.0) + random.normal(size=(3000, 3)) * (0.1, 0.1, 0.5)
     assert ellipsoid(field, unit="uT").verdict.ok
@@ -115,12 +113,10 @@ def test_unequal_axis_noise_has_no_reason() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.005, 1.01, 1.02, 1.05, 1.1])
-def test_level_car_does_not_determine_a_sphere(ratio: float) -> None:
+def test_a_level_car_tells_no_sphere(ratio: float) -> None:
     """Iron along z does not show in the residuals of a level turn, and moves bias and scale by 1.7 times itself."""
     random = np.random.default_rng(1)
-    found = ellipsoid(
-        readings(draw_car_attitudes(random), random, make_stretched_iron(2, ratio)), unit="uT", soft_iron=False
-    )
+    found = ellipsoid(readings(car(random), random, longer(2, ratio)), unit="uT", soft_iron=False)
     assert not found.verdict.ok
     assert any("soft iron of 2 %, which this motion does not exclude" in reason for reason in found.verdict.reasons)
     assert any("tilt the sensor by 30 degrees" in reason for reason in found.verdict.reasons)
@@ -129,28 +125,26 @@ def test_level_car_does_not_determine_a_sphere(ratio: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("ratio", [1.01, 1.02, 1.05])
 @pytest.mark.parametrize("motion", [dive, figure_eight])
-def test_soft_iron_that_biases_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
+def test_iron_that_moves_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
     """Whatever its own size: a sphere that is off by a hundredth of the field or more is never called ok."""
     for seed in range(5):
         random = np.random.default_rng(seed)
-        found = ellipsoid(readings(motion(random), random, make_stretched_iron(2, ratio)), unit="uT", soft_iron=False)
+        found = ellipsoid(readings(motion(random), random, longer(2, ratio)), unit="uT", soft_iron=False)
         off = np.hypot(found.scale / SCALE - 1.0, np.linalg.norm(found.bias - BIAS) / SCALE)
         assert not (off > 0.012 and found.verdict.ok)
 
 
-def test_soft_iron_with_full_coverage_does_not_bias_a_sphere() -> None:
+def test_iron_on_a_whole_sphere_moves_nothing() -> None:
     """Half a percent of it, seen or not, where all directions came: the sphere is right, and said to be."""
     random = np.random.default_rng(1)
-    found = ellipsoid(
-        readings(draw_directions(random), random, make_stretched_iron(2, 1.005)), unit="uT", soft_iron=False
-    )
+    found = ellipsoid(readings(anywhere(random), random, longer(2, 1.005)), unit="uT", soft_iron=False)
     assert found.verdict.ok
     assert abs(found.bias - BIAS).max() < 0.002 * SCALE
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("motion", [draw_car_attitudes, dive])
-def test_error_from_neglected_iron_matches_its_covariance(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("motion", [car, dive])
+def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
     """Iron drawn as it is taken to be: the error less the likely one has the covariance that is stated for it.
 
     Of half a percent, so that the square of what it does is nothing beside its scatter.
@@ -173,8 +167,8 @@ def test_error_from_neglected_iron_matches_its_covariance(motion: Motion, monkey
 
 
 @pytest.mark.compiled
-def test_sphere_is_not_worse_than_the_ellipsoid() -> None:
-    for motion in (draw_car_attitudes, dive, figure_eight):
+def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
+    for motion in (car, dive, figure_eight):
         random = np.random.default_rng(3)
         field = readings(motion(random), random, np.eye(3))
         fits = []
@@ -186,11 +180,11 @@ def test_sphere_is_not_worse_than_the_ellipsoid() -> None:
 
 
 @pytest.mark.compiled
-def test_sphere_with_unbounded_iron_error_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     monkeypatch.setattr(import_module("navsense.calibration.ellipsoid"), "TYPICAL_SOFT_IRON", 0.2)
     with pytest.raises(CalibrationError, match="cannot be determined; tilt the sensor"):
-        ellipsoid(readings(draw_car_attitudes(random), random, np.eye(3)), unit="uT", soft_iron=False)
+        ellipsoid(readings(car(random), random, np.eye(3)), unit="uT", soft_iron=False)
 
 
 # Readings that are none, and the sensor's limit.
@@ -227,10 +221,10 @@ def test_outliers_are_a_reason(share: float, size: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("limit", [20.0, 35.0, 50.0])
 @pytest.mark.parametrize("after", ["mounting", "dither"])
-def test_saturation_without_a_single_value_is_a_reason(after: str, limit: float) -> None:
+def test_saturation_that_shows_no_single_value_is_a_reason(after: str, limit: float) -> None:
     for seed in range(4):
         random = np.random.default_rng(seed)
-        field = np.minimum(readings(draw_directions(random), random), (limit, np.inf, np.inf))
+        field = np.minimum(readings(anywhere(random), random), (limit, np.inf, np.inf))
         if after == "mounting":
             field = field @ np.linalg.qr(random.normal(size=(3, 3)))[0]
         else:
@@ -242,7 +236,7 @@ def test_saturation_without_a_single_value_is_a_reason(after: str, limit: float)
 # The search.
 
 
-def test_quadric_coefficients_are_linear_along_a_step() -> None:
+def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
     """Its ten numbers go along a line but for a factor, and the path starts along the step."""
 
     def quadric(theta: FloatArray) -> FloatArray:
@@ -272,18 +266,18 @@ def test_quadric_coefficients_are_linear_along_a_step() -> None:
 
 
 @pytest.mark.compiled
-def test_search_converges_for_a_belt_of_readings() -> None:
+def test_a_belt_of_readings_is_searched_to_the_end() -> None:
     """3 degrees of it, where the centre and the axes along it go together: found, though it is not known."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)
-    stream.add(readings(draw_car_attitudes(random, 8192), random))
+    stream.add(readings(car(random, 8192), random))
     fit = stream.fit()
     assert fit.converged
     assert fit.max_relative_stddev > 0.1
 
 
 @pytest.mark.compiled
-def test_many_planar_readings_are_rejected_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few of them tell that all of them would not do: the rows that are worked on are a few times their number."""
     random = np.random.default_rng(1)
     rows, add = [], _ellipsoid_fit.add_total
@@ -295,12 +289,12 @@ def test_many_planar_readings_are_rejected_quickly(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_ellipsoid_fit, "add_total", counted)
     yaw = np.linspace(0.0, 1000.0, 300_000)
     with pytest.raises(CalibrationError, match="turned about that axis only"):
-        ellipsoid(readings(rotate_field(0.0 * yaw, 0.0 * yaw, yaw), random), unit="uT")
+        ellipsoid(readings(seen(0.0 * yaw, 0.0 * yaw, yaw), random), unit="uT")
     assert sum(rows) < 10 * 300_000
 
 
 @pytest.mark.compiled
-def test_warning_from_a_subsample_equals_that_of_all_rows() -> None:
+def test_warning_is_the_same_for_few_rows() -> None:
     """The gap that is named from a part of the readings is that of all."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)

@@ -27,7 +27,7 @@ The angles' own acceleration is at most 0.44 rad/s^2, products of their rates 1.
 """
 
 
-def compute_largest_angle(a: np.ndarray, b: np.ndarray) -> float:
+def apart(a: np.ndarray, b: np.ndarray) -> float:
     """Return the largest angle (rad) between attitudes (n, 4)."""
     off = Rotation.from_quat(a[:, [1, 2, 3, 0]]).inv() * Rotation.from_quat(b[:, [1, 2, 3, 0]])
     return float(off.magnitude().max())
@@ -39,7 +39,7 @@ def truth(bags: ModuleType, scene: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
 @pytest.mark.parametrize("attitude", ["sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "geometry_msgs/msg/PoseStamped"])
-def test_bags_of_other_programs_are_read(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
+def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, attitude, count=200)
     path = bags.record(scene)
     # A pose does not name the frame that it is of.
@@ -47,7 +47,7 @@ def test_bags_of_other_programs_are_read(bags: ModuleType, kind: str, attitude: 
     samples = read(path, attitude="/attitude", mounting=mounting)
     assert np.array_equal(samples.field, bags.readings(scene))
     assert samples.rotation_ws is not None
-    assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
     assert (samples.unit, samples.notes) == ("T", (FUSED_NOTE,) if attitude.endswith("Imu") else ())
     assert math.isclose(samples.noise, 2e-7)
     assert "/imu/mag" in samples.source
@@ -58,7 +58,7 @@ def test_bags_of_other_programs_are_read(bags: ModuleType, kind: str, attitude: 
         assert np.array_equal(alone.rotation_ws, samples.rotation_ws)
 
 
-def test_mounting_is_read_from_transforms(bags: ModuleType, tmp_path: Path) -> None:
+def test_transforms_say_where_the_sensor_is(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", moving=True, count=200)
     bags.record(scene)
     for name in ("/tf", "/tf:map"):
@@ -69,7 +69,7 @@ def test_mounting_is_read_from_transforms(bags: ModuleType, tmp_path: Path) -> N
         read(scene.path, attitude="/tf:odom")
 
 
-def test_vector_message_has_a_field_without_unit(bags: ModuleType, tmp_path: Path) -> None:
+def test_a_field_without_unit_in_a_vector(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", magnetic="geometry_msgs/msg/Vector3Stamped", count=50, unit=1e4)
     bags.record(scene)
     samples = read(scene.path, unit="G")
@@ -78,22 +78,20 @@ def test_vector_message_has_a_field_without_unit(bags: ModuleType, tmp_path: Pat
     assert read(scene.path, unit="none").unit is None
 
 
-def test_readings_without_attitude_are_skipped_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=200, gap=(0.5, 0.9))
     bags.record(scene)
     samples = read(scene.path, attitude="/attitude")
-    selected = (bags.times(scene) < 0.5) | (bags.times(scene) > 0.9)
+    kept = (bags.times(scene) < 0.5) | (bags.times(scene) > 0.9)
     assert samples.notes[1:] == (
-        f"{np.count_nonzero(~selected)} of 200 readings have no attitude near them and are left out",
+        f"{np.count_nonzero(~kept)} of 200 readings have no attitude near them and are left out",
     )
-    assert np.array_equal(samples.field, bags.readings(scene)[selected])
+    assert np.array_equal(samples.field, bags.readings(scene)[kept])
     assert samples.rotation_ws is not None
-    assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
-    assert np.array_equal(samples.row, np.flatnonzero(selected))
+    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    assert np.array_equal(samples.row, np.flatnonzero(kept))
     assert samples.time is not None
-    assert (
-        np.abs(samples.time - bags.START - bags.times(scene)[selected]).max() < 2.0**-22
-    )  # a float's step, of 1.7e9 s
+    assert np.abs(samples.time - bags.START - bags.times(scene)[kept]).max() < 2.0**-22  # a float's step, of 1.7e9 s
     late = bags.Scene(tmp_path / "late", count=50, lie=1000.0)
     bags.record(late)
     with pytest.raises(
@@ -102,7 +100,7 @@ def test_readings_without_attitude_are_skipped_and_counted(bags: ModuleType, tmp
         read(late.path, attitude="/attitude")
 
 
-def test_low_attitude_rate_is_reported(bags: ModuleType, tmp_path: Path) -> None:
+def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "slow", count=300, every=60)
     bags.record(scene)
     turns = bags.body(np.arange(0, 301, 60) / 100.0)
@@ -124,21 +122,21 @@ def test_low_attitude_rate_is_reported(bags: ModuleType, tmp_path: Path) -> None
     assert samples.notes[1].endswith("are left out; turn slower, or record the attitude more often")
 
 
-def test_zero_attitudes_are_skipped_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=200, asleep=20)
     bags.record(scene)
     samples = read(scene.path, attitude="/attitude")
-    selected = bags.times(scene) > 0.2
-    assert np.array_equal(samples.field, bags.readings(scene)[selected])
+    kept = bags.times(scene) > 0.2
+    assert np.array_equal(samples.field, bags.readings(scene)[kept])
     assert samples.rotation_ws is not None
-    assert compute_largest_angle(samples.rotation_ws, truth(bags, scene)[selected]) < BETWEEN
+    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
     assert samples.notes[1:] == (
         "20 of 201 attitudes of /attitude are zero or NaN and are left out",
         "20 of 200 readings have no attitude near them and are left out",
     )
 
 
-def test_constant_stamps_are_reported(bags: ModuleType, tmp_path: Path) -> None:
+def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=50, stuck=True, moving=True))
     for name in ("/attitude", "/tf"):
         with pytest.raises(CalibrationError, match=r"drive stamps of the magnetometer: all 50 messages have .*none"):
@@ -203,19 +201,19 @@ def test_invalid_attitude(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.
         read(bags.record(scene), attitude="/attitude")
 
 
-def test_magnetometer_is_selected_by_name_and_shares_the_attitude_frame(bags: ModuleType, tmp_path: Path) -> None:
+def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=20, fixed=False, mag_frame="imu_link", topics=("/a", "/b"))
     bags.record(scene)
     samples = read(scene.path, sensor="b", attitude="attitude")
     assert samples.rotation_ws is not None
-    assert compute_largest_angle(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
+    assert apart(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
     assert samples.notes == (FUSED_NOTE,), "one frame for both is no guess"
     turned = read(scene.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTED.as_euler("xyz"))
     assert turned.rotation_ws is not None
-    assert compute_largest_angle(turned.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
 
 
-def test_topic_matches_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
+def test_topic_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
     bags.record(scene)
     assert read(scene.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
@@ -236,12 +234,12 @@ def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any],
     notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
     assert notes == [f"mounting assumed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
     assert "aligned" in _attitude.ASSUMED_ALIGNED
-    explicit = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
-    assert [note for note in explicit.notes if note != FUSED_NOTE] == []
+    given = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
+    assert [note for note in given.notes if note != FUSED_NOTE] == []
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
-def test_missing_files_and_non_bags_are_an_error(name: str, tmp_path: Path) -> None:
+def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     if name == "folder":
         path.mkdir()
@@ -254,7 +252,7 @@ def test_missing_files_and_non_bags_are_an_error(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
-def test_truncated_bag_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
+def test_a_bag_cut_anywhere_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
     path = bags.record(scene)
     (complete,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
@@ -298,7 +296,7 @@ def reference(done: Any, samples: Samples) -> float:
     known = sensor.time <= link.time[-1]
     turned = between(sensor.time[known]) * Rotation.from_euler("xyz", [0.2, -0.4, 0.6])
     assert samples.rotation_ws is not None
-    return compute_largest_angle(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
+    return apart(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
 
 
 def wobble(field_w: np.ndarray) -> float:
@@ -306,7 +304,7 @@ def wobble(field_w: np.ndarray) -> float:
     return float(np.linalg.norm(field_w - field_w[0], axis=1).max() / np.linalg.norm(field_w[0]))
 
 
-def compute_uneven_angle(done: Any) -> float:
+def uneven(done: Any) -> float:
     """Return the angle (rad) between an even turn over the 10 ms between samples and the motion's own, from above.
 
     The first row is at a sample; the remainder of the series is of third order, less than a hundredth.
@@ -316,7 +314,7 @@ def compute_uneven_angle(done: Any) -> float:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet", "run.mcap"])
-def test_navsense_recordings_are_read(run: tuple[Any, Path], name: str) -> None:
+def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
     done, folder = run
     samples = read(folder / name, attitude="truth")
     field = done["rov::base::mag"]["field"]
@@ -336,17 +334,17 @@ def test_navsense_recordings_are_read(run: tuple[Any, Path], name: str) -> None:
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
-    assert wobble(world) < compute_uneven_angle(done)
+    assert wobble(world) < uneven(done)
 
 
-def test_attitude_is_read_from_an_imu_of_the_recording(run: tuple[Any, Path]) -> None:
+def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> None:
     done, folder = run
     samples = read(folder / "run.npz", attitude="imu")
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
-    assert wobble(world) < compute_uneven_angle(done)
+    assert wobble(world) < uneven(done)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +361,7 @@ def test_missing_content_of_a_recording_is_named(run: tuple[Any, Path], options:
         read(run[1] / "run.npz", **options)
 
 
-def test_run_is_selected_from_several(run: tuple[Any, Path]) -> None:
+def test_one_run_of_several(run: tuple[Any, Path]) -> None:
     path = run[1] / "runs.npz"
     first, last = read(path), read(path, run=2)
     assert not np.array_equal(first.field, last.field)
@@ -375,11 +373,11 @@ def test_run_is_selected_from_several(run: tuple[Any, Path]) -> None:
         read(run[1] / "run.npz", run=1)
     # Each run has the attitudes of its own IMU: turned by hand in the last one, they differ in that one alone.
     with np.load(path) as arrays:
-        stored = dict(arrays)
-    orientation = stored["rov::base::imu/orientation"]
+        kept = dict(arrays)
+    orientation = kept["rov::base::imu/orientation"]
     assert orientation.ndim == 3
     orientation[2] = orientation[2][:, [1, 0, 3, 2]] * [-1.0, 1.0, 1.0, -1.0]  # a half turn about the body's x
-    np.savez(path.with_name("turned.npz"), **stored)
+    np.savez(path.with_name("turned.npz"), **kept)
     for number, same in ((0, True), (2, False)):
         before = read(path, attitude="rov::base::imu", run=number).rotation_ws
         after = read(path.with_name("turned.npz"), attitude="rov::base::imu", run=number).rotation_ws
@@ -401,10 +399,10 @@ def test_ignored_options_are_errors(name: str, options: dict[str, Any], message:
         read(tmp_path / name, **options)
 
 
-def test_recording_without_mounting_is_an_error(run: tuple[Any, Path], tmp_path: Path) -> None:
+def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
-        stored = dict(arrays)
-    about = json.loads(str(stored["meta"]))
+        kept = dict(arrays)
+    about = json.loads(str(kept["meta"]))
     for head in about["sensors"].values():
         for key in ("link", "mounting", "noise"):
             del head[key]
@@ -417,11 +415,11 @@ def test_recording_without_mounting_is_an_error(run: tuple[Any, Path], tmp_path:
     assert samples.noise == 0.0
 
 
-def test_dropped_readings_are_skipped(run: tuple[Any, Path], tmp_path: Path) -> None:
+def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
-        stored = dict(arrays)
-    stored["rov::base::mag/emitted"] = np.arange(stored["rov::base::mag/emitted"].size) % 10 > 0
-    np.savez(tmp_path / "dropped.npz", **stored)
+        kept = dict(arrays)
+    kept["rov::base::mag/emitted"] = np.arange(kept["rov::base::mag/emitted"].size) % 10 > 0
+    np.savez(tmp_path / "dropped.npz", **kept)
     samples = read(tmp_path / "dropped.npz")
     assert samples.field.shape[0] == 432
     assert np.array_equal(samples.row, np.flatnonzero(np.arange(480) % 10 > 0))
@@ -442,7 +440,7 @@ def test_dropped_readings_are_skipped(run: tuple[Any, Path], tmp_path: Path) -> 
         ("mz,my,mx", (2, 1, 0), "T"),
     ],
 )
-def test_csv_headers_are_read(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
+def test_headers_of_csv(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
     sign = max(",;\t", key=header.count)
     values = np.random.default_rng(5).normal(0.0, 30.0, (40, header.count(sign) + 1))
     path = tmp_path / "log.csv"
@@ -453,7 +451,7 @@ def test_csv_headers_are_read(header: str, columns: tuple[int, ...], unit: str, 
     assert read(path, unit="uT").unit == "uT"
 
 
-def test_csv_attitudes_and_gaps_are_read(tmp_path: Path) -> None:
+def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     values = rng.normal(0.0, 30.0, (40, 3))
     turns = Rotation.random(40, rng=rng).as_quat()
@@ -468,7 +466,7 @@ def test_csv_attitudes_and_gaps_are_read(tmp_path: Path) -> None:
         samples = read(path, attitude=attitude)
         assert np.array_equal(samples.field, values[keep])
         assert samples.rotation_ws is not None
-        assert compute_largest_angle(samples.rotation_ws, turns[keep]) < 1e-7
+        assert apart(samples.rotation_ws, turns[keep]) < 1e-7
         assert samples.row.tolist() == keep.tolist()
         assert samples.time is None
         assert samples.notes == (
@@ -566,12 +564,12 @@ ROWS = "1,2,3\n4,5,6\n"
         "mx;my;mz\n1;2;3\n+4.0;5e0;.6e1\n\n",
     ],
 )
-def test_hand_written_tables_are_read(text: str, tmp_path: Path) -> None:
+def test_tables_as_people_write_them(text: str, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(text)
     assert read(tmp_path / "log.csv").field.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-def test_columns_are_selected_by_prefix(tmp_path: Path) -> None:
+def test_columns_by_prefix(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z,att_w,att_x,att_y,att_z\n1,2,3,4,5,6,0,1,0,0\n")
     samples = read(path, sensor="mag2", attitude="att")
@@ -583,7 +581,7 @@ def test_columns_are_selected_by_prefix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
-def test_table_encodings_are_read(codec: str, tmp_path: Path) -> None:
+def test_encodings_of_tables(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(f"mx [µT],my [µT],mz [µT]\n{ROWS}".encode(codec))
     samples = read(path)
@@ -626,7 +624,7 @@ def test_invalid_table_rows_are_skipped_and_counted(tmp_path: Path) -> None:
         ("51.9uT", None, 51.9),
     ],
 )
-def test_strength_with_and_without_unit(text: str, unit: str | None, expected: float) -> None:
+def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
     assert parse_strength(text, unit) == expected
 
 
@@ -652,7 +650,7 @@ def test_invalid_strengths(text: str, unit: str | None, message: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_interpolated_attitudes_equal_scipy(seed: int) -> None:
+def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     known = np.sort(rng.uniform(0.0, 10.0, 300))
     steps = Rotation.from_rotvec(rng.normal(0.0, 0.08, (300, 3)))
@@ -676,10 +674,10 @@ def test_interpolated_attitudes_equal_scipy(seed: int) -> None:
     between = (time >= known[0]) & (time <= known[-1]) & (gap <= _attitude.MAX_GAP * np.median(np.diff(known)))
     assert np.array_equal(why == _attitude.FAST_ROTATION, between & ~expected)
     # arccos of a number near one keeps half of the digits in SciPy's reference.
-    assert compute_largest_angle(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
+    assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
 
 
-def test_constant_or_duplicate_attitudes_are_interpolated() -> None:
+def test_attitudes_that_stand_still_or_come_twice() -> None:
     still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
     found, why = _attitude.interpolate(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
     assert (why == _attitude.AVAILABLE).all()
@@ -704,6 +702,6 @@ def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> No
         assert ours.tobytes() == other.tobytes()
 
 
-def test_copied_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(bag, tmp_path / "renamed")
     assert np.array_equal(read(copy).field, read(bag).field)

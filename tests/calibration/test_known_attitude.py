@@ -40,30 +40,30 @@ class Device(NamedTuple):
     stddev: tuple[float, float, float] = (2e-7, 3e-7, 5e-7)
 
     def read(self, turns: Rotation, seed: int = 1) -> Vectors:
-        field_s = turns.inv().apply(DOWN)
-        noise = np.random.default_rng(seed).normal(size=field_s.shape)
-        return np.asarray(self.scale * field_s @ self.iron.T + self.bias + noise * self.stddev)
+        seen = turns.inv().apply(DOWN)
+        noise = np.random.default_rng(seed).normal(size=seen.shape)
+        return np.asarray(self.scale * seen @ self.iron.T + self.bias + noise * self.stddev)
 
 
 def quaternions(turns: Rotation) -> Quaternions:
     return np.asarray(turns.as_quat(scalar_first=True))
 
 
-def calibrate(device: Device, turns: Rotation, attitudes: Rotation | None = None, **options: Any) -> Calibration:
-    return ns.calibration.known_attitude(device.read(turns), quaternions(attitudes or turns), **options)
+def calibrated(device: Device, turns: Rotation, given: Rotation | None = None, **options: Any) -> Calibration:
+    return ns.calibration.known_attitude(device.read(turns), quaternions(given or turns), **options)
 
 
-def get_error(device: Device, turns: Rotation, attitudes: Rotation | None = None, **options: Any) -> CalibrationError:
+def refused(device: Device, turns: Rotation, given: Rotation | None = None, **options: Any) -> CalibrationError:
     with pytest.raises(CalibrationError) as raised:
-        calibrate(device, turns, attitudes, **options)
+        calibrated(device, turns, given, **options)
     return raised.value
 
 
-def draw_attitudes(count: int, seed: int = 0) -> Rotation:
+def anyhow(count: int, seed: int = 0) -> Rotation:
     return Rotation.random(count, rng=np.random.default_rng(seed))
 
 
-def make_driving_attitudes(count: int = 3000, tilt: float = 0.0, mounting: Rotation | None = None) -> Rotation:
+def driving(count: int = 3000, tilt: float = 0.0, mounting: Rotation | None = None) -> Rotation:
     """Return five minutes of round and round about the vertical, pitch and roll swaying by `tilt` (deg)."""
     t = np.arange(count) / 10.0
     sway = math.radians(tilt) * np.stack((np.sin(0.31 * t), np.sin(0.17 * t + 1.0)), axis=-1)
@@ -71,7 +71,7 @@ def make_driving_attitudes(count: int = 3000, tilt: float = 0.0, mounting: Rotat
     return turns if mounting is None else turns * mounting
 
 
-def add_attitude_errors(turns: Rotation, degrees: float, seed: int = 2) -> Rotation:
+def jolted(turns: Rotation, degrees: float, seed: int = 2) -> Rotation:
     """Return attitudes with an error of this deviation about each axis."""
     errors = np.random.default_rng(seed).normal(size=(len(turns), 3))
     return turns * Rotation.from_rotvec(math.radians(degrees) * errors)
@@ -119,9 +119,9 @@ def numbers(p: FloatArray) -> FloatArray:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-6", "FAC-7")
-def test_result_equals_scipys_least_squares() -> None:
-    device, turns = Device(), draw_attitudes(600)
-    found = calibrate(device, turns)
+def test_against_all_residuals_by_scipy() -> None:
+    device, turns = Device(), anyhow(600)
+    found = calibrated(device, turns)
     plain = Plain(device.read(turns), turns)
     p, covariance = plain.solved()
     vectors = 600 - 14 / 3
@@ -142,10 +142,10 @@ def test_result_equals_scipys_least_squares() -> None:
 
 
 @pytest.mark.requirement("FAC-6", "FAC-7")
-def test_result_equals_a_gtsam_graph() -> None:
+def test_against_a_graph_of_gtsam() -> None:
     """MagFactor3's unknowns in GTSAM's types: a factor a reading, its noise the residuals' own covariance."""
     gtsam = pytest.importorskip("gtsam")
-    device, turns = Device(iron=NONE), draw_attitudes(250)
+    device, turns = Device(iron=NONE), anyhow(250)
     readings = device.read(turns)
 
     def factor(reading: FloatArray, turn: Any, noise: Any) -> Any:
@@ -178,7 +178,7 @@ def test_result_equals_a_gtsam_graph() -> None:
         weight = (len(rows) * weight + PRIOR_READINGS * np.eye(3) * np.trace(weight) / 3.0) / (
             len(rows) + PRIOR_READINGS
         )
-    found = calibrate(device, turns, soft_iron=False)
+    found = calibrated(device, turns, soft_iron=False)
     stddev = found.stddev
     assert found.direction is not None
     assert abs(found.scale - 5e-5 * values.atDouble(0)) < 1e-4 * stddev["scale"]
@@ -191,12 +191,12 @@ def test_result_equals_a_gtsam_graph() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_published_magyc_constants_are_recovered() -> None:
+def test_the_published_constants_of_magyc() -> None:
     """Field, iron and noise (mG) of MAGYC's simulation: arXiv 2412.09690; 6000 readings at 10 Hz, 10 mG."""
     iron = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
     field_w, hard = np.array([227.0, 52.0, 412.0]), np.array([20.0, 120.0, 90.0])
     size, strength = np.cbrt(np.linalg.det(iron)), float(np.linalg.norm(field_w))
-    rng, turns = np.random.default_rng(3), make_driving_attitudes(6000, tilt=60.0)
+    rng, turns = np.random.default_rng(3), driving(6000, tilt=60.0)
     readings = turns.inv().apply(field_w) @ iron.T + hard + rng.normal(scale=10.0, size=(6000, 3))
     found = ns.calibration.known_attitude(readings, quaternions(turns), unit="mG")
     assert found.verdict.ok
@@ -220,8 +220,8 @@ def test_published_magyc_constants_are_recovered() -> None:
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("direction", [DOWN, -DOWN, np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])])
-def test_calibration_without_noise_is_exact(soft: bool, known: bool, direction: FloatArray) -> None:
-    turns = draw_attitudes(300)
+def test_without_noise_it_is_exact(soft: bool, known: bool, direction: FloatArray) -> None:
+    turns = anyhow(300)
     iron = IRON if soft else NONE
     readings = 5e-5 * turns.inv().apply(direction) @ iron.T + (3e-4, -2e-4, 1e-4)
     found = ns.calibration.known_attitude(
@@ -235,19 +235,19 @@ def test_calibration_without_noise_is_exact(soft: bool, known: bool, direction: 
     assert found.verdict.ok
 
 
-def test_rotated_mounting_is_part_of_the_soft_iron() -> None:
+def test_a_sensor_turned_in_its_mounting_is_part_of_the_soft_iron() -> None:
     """Front-right-down axes under an attitude of front-left-up: half a turn about x."""
     half = np.diag([1.0, -1.0, -1.0])
-    found = calibrate(Device(iron=half), draw_attitudes(500))
+    found = calibrated(Device(iron=half), anyhow(500))
     assert np.allclose(found.soft_iron, half, atol=0.01, rtol=0.0)
     assert np.allclose(found.direction, DOWN, atol=0.01, rtol=0.0)
     assert "turns the field by 180 deg" in found.verdict.reasons[0]
     slight = Rotation.from_euler("xyz", [5.0, -8.0, 12.0], degrees=True).as_matrix()
-    assert calibrate(Device(iron=slight @ IRON), draw_attitudes(500)).verdict.ok
+    assert calibrated(Device(iron=slight @ IRON), anyhow(500)).verdict.ok
 
 
-def test_sums_equal_numpy_and_the_interpreter(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    turns = draw_attitudes(1500)
+def test_the_sums_against_numpy_and_the_interpreter(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+    turns = anyhow(1500)
     field, attitude = Device().read(turns), 1.003 * quaternions(turns)  # a length that is divided out
     statistics, plain = GramSums(), GramSums()
     statistics.update(field, attitude)
@@ -265,8 +265,8 @@ def test_sums_equal_numpy_and_the_interpreter(interpreted: Callable[[Any], Calla
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_result_is_bitwise_equal_for_any_block_size() -> None:
-    turns = draw_attitudes(5000)
+def test_a_record_in_parts_gives_the_same_to_the_last_bit() -> None:
+    turns = anyhow(5000)
     field, attitude = Device().read(turns), quaternions(turns)
     full = ns.calibration.known_attitude(field, attitude)
     for cuts in ([1, 2, 3], [63, 64, 65, 4095, 4097], [0, 0, 2500, 5000], list(range(0, 5000, 7))):
@@ -281,8 +281,8 @@ def test_result_is_bitwise_equal_for_any_block_size() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_vehicle_motion_is_an_error_until_it_is_sufficient() -> None:
-    flat, tilted = make_driving_attitudes(600), make_driving_attitudes(600, tilt=40.0)
+def test_on_a_vehicle_it_refuses_until_the_motion_is_there() -> None:
+    flat, tilted = driving(600), driving(600, tilt=40.0)
     stream = KnownAttitudeCalibrator()
     stream.update(Device().read(flat), quaternions(flat))
     with pytest.raises(CalibrationError, match="motion"):
@@ -316,7 +316,7 @@ def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft:
     assert np.allclose(stated, axis, atol=0.02, rtol=0.0)
     assert "30 deg or more" in text
     if error == 0.0:
-        exact = get_error(Device(), turns, attitude_stddev=0.0)
+        exact = refused(Device(), turns, attitude_stddev=0.0)
         assert "motion" in exact.what
 
 
@@ -325,14 +325,14 @@ def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft:
 @pytest.mark.parametrize("tilt", [10.0, 20.0, 30.0, 60.0])
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("stddev", [1e-9, 1e-7, 5e-7])
-def test_good_motion_is_never_rejected(tilt: float, soft: bool, stddev: float) -> None:
+def test_good_motion_is_never_refused(tilt: float, soft: bool, stddev: float) -> None:
     """From 10 degrees of sway on, a noise up to a hundredth of the field, attitudes exact or off by half a degree."""
     for seed, mounting in enumerate(MOUNTINGS):
-        turns = make_driving_attitudes(tilt=tilt, mounting=mounting)
+        turns = driving(tilt=tilt, mounting=mounting)
         device = Device(iron=IRON if soft else NONE, stddev=(stddev,) * 3)
         for error in (0.0, 0.5):
-            attitude = quaternions(add_attitude_errors(turns, error, seed))
-            found = ns.calibration.known_attitude(device.read(turns, seed), attitude, soft_iron=soft)
+            given = quaternions(jolted(turns, error, seed))
+            found = ns.calibration.known_attitude(device.read(turns, seed), given, soft_iron=soft)
             assert found.verdict.max_relative_stddev < 0.02
             assert found.verdict.ok, found.verdict
 
@@ -340,31 +340,31 @@ def test_good_motion_is_never_rejected(tilt: float, soft: bool, stddev: float) -
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("tilt", [2.5, 3.0, 5.0])
-def test_poor_motion_is_reported_with_the_reason(tilt: float) -> None:
-    found = calibrate(Device(), make_driving_attitudes(tilt=tilt))
+def test_poor_motion_is_given_with_the_reason(tilt: float) -> None:
+    found = calibrated(Device(), driving(tilt=tilt))
     assert not found.verdict.ok
     assert "attitude errors of 0.5 deg change the result by" in found.verdict.reasons[-1]
     assert "turn the sensor by 30 deg or more about x and y too" in str(found)
-    assert calibrate(Device(), make_driving_attitudes(tilt=5.0), attitude_stddev=1e-4).verdict.ok
+    assert calibrated(Device(), driving(tilt=5.0), attitude_stddev=1e-4).verdict.ok
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_insufficient_motion_error_names_the_missing_rotation() -> None:
     still = Rotation.from_rotvec(1e-3 * np.random.default_rng(1).normal(size=(2000, 3)))
-    error = get_error(Device(), still)
+    error = refused(Device(), still)
     assert "turned by 0.08" in error.what
     assert "deg (rms) only" in error.what
     assert "two axes" in error.remedy
     pitching = Rotation.from_euler("y", np.linspace(0.0, 60.0, 3000)[:, None])
-    error = get_error(Device(), pitching)
+    error = refused(Device(), pitching)
     assert "turned about (0.00, 1.00, 0.00) in the sensor, and 0 deg (rms) about other axes" in error.what
     assert "about x and z too" in error.remedy
-    error = get_error(Device(iron=NONE), make_driving_attitudes(), soft_iron=False)
+    error = refused(Device(iron=NONE), driving(), soft_iron=False)
     assert error.allowed == "must separate direction.z, bias.z"
 
 
-def test_rounding_is_not_rotation_about_other_axes() -> None:
+def test_rounding_is_no_turn_about_other_axes() -> None:
     """A length one rounding below 1, as another version of NumPy computes it, is an angle of 8.5e-7 deg."""
     mean = np.diag((0.5, 1.0 - 2.0**-53, 0.5))
     assert str(MotionExcitation(0.0, np.zeros((3, 1)), mean)).endswith(
@@ -374,9 +374,9 @@ def test_rounding_is_not_rotation_about_other_axes() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_planar_motion_suffices_for_scale_and_bias() -> None:
+def test_planar_motion_is_enough_where_it_is() -> None:
     """Scale and bias alone, the direction known: four numbers, which a turn about the vertical tells apart."""
-    found = calibrate(Device(iron=NONE), make_driving_attitudes(), soft_iron=False, direction=DOWN)
+    found = calibrated(Device(iron=NONE), driving(), soft_iron=False, direction=DOWN)
     assert found.degrees_of_freedom == 4
     assert found.verdict.ok
     assert abs(found.bias[2] - 4e-6) < 5.0 * found.stddev["bias.z"]
@@ -389,7 +389,7 @@ def test_regularisation_covers_attitude_errors() -> None:
     device, count = Device(iron=NONE, stddev=(1e-9,) * 3), 200000
     swaying = Rotation.from_euler("xyz", 0.05 * np.sin(np.outer(np.arange(count), (0.011, 0.007, 0.005))))
     statistics = GramSums()
-    statistics.update(device.read(swaying), quaternions(add_attitude_errors(swaying, 0.5)))
+    statistics.update(device.read(swaying), quaternions(jolted(swaying, 0.5)))
     sums = SecondMoments.from_products(statistics.products(0), statistics.count)
     plain = find_initial_fit(sums, DOWN, soft_iron=False)  # least squares, all readings of one weight
     part = assess_excitation(sums, plain).attitude_error_gain * math.radians(0.5) ** 2
@@ -400,7 +400,7 @@ def test_regularisation_covers_attitude_errors() -> None:
 
 @pytest.mark.requirement("FAC-7")
 def test_too_few_readings() -> None:
-    turns = draw_attitudes(40)
+    turns = anyhow(40)
     field, attitude = Device().read(turns), quaternions(turns)
     for count in (0, 1, 2, 14):
         with pytest.raises(CalibrationError, match=f"field: {count} reading") as raised:
@@ -414,7 +414,7 @@ def test_too_few_readings() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-6", "FAC-7")
 @pytest.mark.parametrize("count", [15, 30, 100])
-def test_few_readings_have_a_realistic_covariance(count: int) -> None:
+def test_few_readings_are_not_trusted_more_than_they_are_worth(count: int) -> None:
     """The normalised square is 14 on average though the noise is known from the same few residuals.
 
     Its distribution has a longer tail than chi-squared, so the bound is the mean's own deviation: 4.9 of them are
@@ -422,7 +422,7 @@ def test_few_readings_have_a_realistic_covariance(count: int) -> None:
     """
     squares = []
     for seed in range(300):
-        device, turns = Device(), draw_attitudes(count, seed)
+        device, turns = Device(), anyhow(count, seed)
         found = ns.calibration.known_attitude(device.read(turns, seed), quaternions(turns), attitude_stddev=0.0)
         true = {"scale": device.scale}
         for i, axis in enumerate("xyz"):
@@ -441,8 +441,8 @@ def test_few_readings_have_a_realistic_covariance(count: int) -> None:
     assert abs(np.mean(squares) - 14.0) < 4.9 * spread, (np.mean(squares), spread)
 
 
-def test_identical_or_saturated_readings_are_an_error() -> None:
-    turns = draw_attitudes(4000)
+def test_readings_that_are_all_alike_or_saturated() -> None:
+    turns = anyhow(4000)
     attitude = quaternions(turns)
     with pytest.raises(CalibrationError, match="all readings are equal"):
         ns.calibration.known_attitude(np.tile([1e-5, 2e-5, 3e-5], (4000, 1)), attitude)
@@ -453,8 +453,8 @@ def test_identical_or_saturated_readings_are_an_error() -> None:
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize(("factor", "unit"), [(1e9, "nT"), (1e4, "G"), (1e6, "uT"), (1e3, "mT"), (1e7, "mG")])
-def test_wrong_unit_is_named_and_the_right_one_accepted(factor: float, unit: str) -> None:
-    turns = draw_attitudes(500)
+def test_a_wrong_unit_is_named_and_the_right_one_taken(factor: float, unit: str) -> None:
+    turns = anyhow(500)
     field = factor * Device().read(turns)
     with pytest.raises(CalibrationError, match=f'unit="{unit}"'):
         ns.calibration.known_attitude(field, quaternions(turns))
@@ -466,8 +466,8 @@ def test_wrong_unit_is_named_and_the_right_one_accepted(factor: float, unit: str
         assert ns.calibration.known_attitude(unchecked * field, quaternions(turns), unit=None).verdict.ok
 
 
-def test_readings_whose_squares_overflow_are_an_error() -> None:
-    turns = draw_attitudes(500)
+def test_numbers_that_overflow_when_squared() -> None:
+    turns = anyhow(500)
     for size in (1e200, 1e-200):
         with pytest.raises(CalibrationError, match="cannot be squared"):
             ns.calibration.known_attitude(size * Device().read(turns), quaternions(turns), unit=None)
@@ -475,8 +475,8 @@ def test_readings_whose_squares_overflow_are_an_error() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_attitude_with_another_convention_is_reported() -> None:
-    turns = make_driving_attitudes(tilt=60.0)
+def test_an_attitude_that_means_something_else() -> None:
+    turns = driving(tilt=60.0)
     field = Device().read(turns)
     for given, meaning in [
         (turns.as_quat(), "x y z w, from sensor to world"),
@@ -500,9 +500,9 @@ def test_attitudes_of_another_recording() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_attitude_lag_is_detected() -> None:
+def test_a_lag_of_the_attitude_is_seen() -> None:
     """A tenth of a second, and a second, at half a radian a second: the residuals hang together."""
-    turns = make_driving_attitudes(3010, tilt=40.0)
+    turns = driving(3010, tilt=40.0)
     field, attitude = Device().read(turns), quaternions(turns)
     found = ns.calibration.known_attitude(field[1:], attitude[:-1])
     assert not found.verdict.ok
@@ -511,21 +511,21 @@ def test_attitude_lag_is_detected() -> None:
         ns.calibration.known_attitude(field[10:], attitude[:-10])
 
 
-def test_left_handed_axes_and_an_inverted_field_are_reported() -> None:
+def test_left_handed_axes_and_a_field_upside_down() -> None:
     mirrored = Device(iron=IRON @ np.diag([1.0, 1.0, -1.0]))
     assert "left-handed" in str(refused(mirrored, anyhow(500), direction=DOWN))
     upside = refused(Device(iron=NONE), anyhow(500), direction=-DOWN, soft_iron=False)
     assert "opposite to the direction given" in str(upside)
 
 
-def test_axis_with_little_field_is_reported() -> None:
-    error = get_error(Device(iron=np.diag([1.0, 1.0, 0.1])), draw_attitudes(500))
+def test_an_axis_that_hardly_sees_the_field() -> None:
+    error = refused(Device(iron=np.diag([1.0, 1.0, 0.1])), anyhow(500))
     assert error.what == "soft_iron"
     assert "times as much as another; must be at most 5" in str(error)
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("options", "what"),
     [
         ({"unit": "tesla"}, "unit"),
         ({"strength": -1.0}, "strength"),
@@ -543,8 +543,8 @@ def test_axis_with_little_field_is_reported() -> None:
         ({"unit": []}, "unit"),
     ],
 )
-def test_invalid_options(options: dict[str, Any], problem: str) -> None:
-    with pytest.raises(CalibrationError, match=problem):
+def test_invalid_options(options: dict[str, Any], what: str) -> None:
+    with pytest.raises(CalibrationError, match=what):
         KnownAttitudeCalibrator(**options)
 
 
@@ -579,7 +579,7 @@ def test_dropouts_are_named(seed: int, value: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("seed", range(4))
-def test_outliers_and_excess_noise_are_named(seed: int) -> None:
+def test_outliers_are_named_and_more_noise_than_is_declared(seed: int) -> None:
     turns, rng = handled(seed=seed), np.random.default_rng(seed)
     field = Device(stddev=(1e-7,) * 3).read(turns, seed)
     assert ns.calibration.known_attitude(field, quaternions(turns), noise_stddev=1e-7).verdict.ok
@@ -593,9 +593,9 @@ def test_outliers_and_excess_noise_are_named(seed: int) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("limit", [2e-5, 4e-5, 5e-5])
-def test_saturation_without_a_single_value_is_detected(limit: float) -> None:
+def test_saturation_that_is_not_at_one_value_is_seen(limit: float) -> None:
     """The limit blurred by noise behind it, or readings turned after it: of what depends on the place."""
-    turns, rng = draw_attitudes(3000), np.random.default_rng(1)
+    turns, rng = anyhow(3000), np.random.default_rng(1)
     clipped = np.clip(Device(stddev=(1e-7,) * 3).read(turns), -1.0, [limit, 1.0, 1.0])
     turn = Rotation.from_euler("xyz", (0.1, 0.05, 0.2)).as_matrix()
     for field in (clipped + 2e-8 * rng.normal(size=(3000, 3)), clipped @ turn.T):
@@ -612,32 +612,29 @@ def at_rest(count: int) -> Rotation:
 @pytest.mark.parametrize("step", [0.0, 1.5e-7, 1e-6])
 @pytest.mark.parametrize("degrees", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("motion", ["any", "hand", "sway", "rest", "six"])
-def test_good_readings_have_no_reason(step: float, degrees: float, motion: str) -> None:
+def test_sensible_readings_are_not_accused(step: float, degrees: float, motion: str) -> None:
     """Steps, noise of unlike axes, errors of the attitude, long rests: neither outliers nor saturation."""
     six = Rotation.from_euler(
         "xyz", [[0, 0, 0], [180, 0, 0], [90, 0, 0], [-90, 0, 0], [0, 90, 0], [0, -90, 0]], degrees=True
     )
     turns = {
-        "any": draw_attitudes(3000),
-        "hand": handled(),
-        "sway": make_driving_attitudes(tilt=25.0),
-        "rest": at_rest(3000),
+        "any": anyhow(3000), "hand": handled(), "sway": driving(tilt=25.0), "rest": at_rest(3000),
         "six": six[np.repeat(np.arange(6), 500)],
     }[motion]  # fmt: skip
     soft = motion != "six"  # six positions do not tell it
     for stddev in ((2e-7,) * 3, (1e-7, 1e-7, 1e-6), (5e-7, 5e-7, 1e-7)):
         field = Device(iron=IRON if soft else NONE, stddev=stddev).read(turns)
         field = np.round(field / step) * step if step else field
-        found = ns.calibration.known_attitude(field, quaternions(add_attitude_errors(turns, degrees)), soft_iron=soft)
+        found = ns.calibration.known_attitude(field, quaternions(jolted(turns, degrees)), soft_iron=soft)
         for accused in ("far off", "a tenth of", "depend on its direction"):
             assert accused not in str(found.verdict), found.verdict
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_undeclared_attitude_errors_in_the_residuals_are_a_reason() -> None:
+def test_attitude_errors_that_the_residuals_show_are_a_reason_though_none_is_declared() -> None:
     """Half a degree on a level drive takes some percent; without errors nothing is said, whatever the noise's axes."""
-    turns = make_driving_attitudes(tilt=4.0)
+    turns = driving(tilt=4.0)
     for stddev in ((2e-7,) * 3, (1e-7, 1e-7, 4e-7), (4e-7, 1e-7, 1e-7)):
         device = Device(iron=NONE, stddev=stddev)
         assert calibrated(device, turns, soft_iron=False, attitude_stddev=0.0).verdict.ok
@@ -648,8 +645,8 @@ def test_undeclared_attitude_errors_in_the_residuals_are_a_reason() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("stddev", [0.0, math.radians(0.5)])
-def test_planar_motion_without_noise_is_not_a_wrong_attitude(stddev: float) -> None:
-    error = get_error(Device(stddev=(0.0,) * 3), make_driving_attitudes(), attitude_stddev=stddev)
+def test_a_planar_motion_without_noise_is_not_called_a_wrong_attitude(stddev: float) -> None:
+    error = refused(Device(stddev=(0.0,) * 3), driving(), attitude_stddev=stddev)
     assert error.what.startswith("motion: turned about (0.00, 0.00, 1.00)")
 
 
@@ -659,23 +656,23 @@ def test_residuals_under_ample_motion_do_not_ask_for_motion() -> None:
     loud = refused(Device(stddev=(2.5e-5,) * 3), anyhow(3000))
     assert "% of the field per axis" in str(loud)
     assert "turn the sensor" not in str(loud)
-    turns = draw_attitudes(3000)
+    turns = anyhow(3000)
     field = Device().read(turns)
     for axes in ([0, 1, 1], [0, 0, 2]):
         with pytest.raises(CalibrationError, match="check that all three axes work"):
             ns.calibration.known_attitude(field[:, axes], quaternions(turns))
 
 
-def test_excessive_attitude_deviation_is_reported() -> None:
-    error = get_error(Device(), draw_attitudes(500), attitude_stddev=0.4)
+def test_a_deviation_of_attitudes_that_is_too_large_is_doubted() -> None:
+    error = refused(Device(), anyhow(500), attitude_stddev=0.4)
     assert "or check attitude_stddev, 0.4 rad are 22.9 deg" in error.remedy
-    assert "attitude_stddev" not in get_error(Device(), make_driving_attitudes()).remedy
+    assert "attitude_stddev" not in refused(Device(), driving()).remedy
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_swapped_axes_are_distinguished_from_a_mounting() -> None:
-    turns = draw_attitudes(1000)
+def test_exchanged_axes_differ_from_a_mounting() -> None:
+    turns = anyhow(1000)
     field, attitude = Device().read(turns), quaternions(turns)
     for matrix, meaning in [
         (np.diag([1.0, 1.0, -1.0]), "the sign of z is wrong"),
@@ -710,13 +707,13 @@ def test_a_direction_that_is_not_the_readings(soft: bool) -> None:
         shown = float(str(error.value).partition(" differs by ")[2].split()[0])
         assert abs(shown - degrees) < 0.5
         assert "declination" in error.remedy
-    tiny = calibrate(device, turns, direction=1e-300 * DOWN, soft_iron=soft)
+    tiny = calibrated(device, turns, direction=1e-300 * DOWN, soft_iron=soft)
     assert np.allclose(tiny.direction, DOWN, rtol=1e-12, atol=0.0)
 
 
 @pytest.mark.requirement("FAC-7")
-def test_known_strength_is_compared_without_a_unit() -> None:
-    turns = draw_attitudes(500)
+def test_a_known_strength_is_compared_without_a_unit() -> None:
+    turns = anyhow(500)
     field = 1e9 * Device().read(turns)
     with pytest.raises(CalibrationError, match=r"within a factor of 3 of the known strength, 4\.8e-05"):
         ns.calibration.known_attitude(field, quaternions(turns), unit=None, strength=4.8e-5)
@@ -724,8 +721,8 @@ def test_known_strength_is_compared_without_a_unit() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
-def test_sentinel_is_named_with_its_row() -> None:
-    turns = draw_attitudes(500)
+def test_a_sentinel_is_named_with_its_row() -> None:
+    turns = anyhow(500)
     for value in (-32768.0, 1e30, 1e100):
         field = Device().read(turns)
         field[7] = value
@@ -752,7 +749,7 @@ def garbage(rng: np.random.Generator) -> tuple[Vectors, Quaternions]:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("known", [True, False])
-def test_random_input_gives_a_calibration_error_or_finite_numbers(soft: bool, known: bool) -> None:
+def test_garbage_ends_in_our_error_or_in_numbers(soft: bool, known: bool) -> None:
     rng, given = np.random.default_rng(9), 0
     for _ in range(30):
         field, turns = garbage(rng)

@@ -24,28 +24,28 @@ pytestmark = pytest.mark.requirement("FAC-7")
 @pytest.fixture(scope="module")
 def scene(bags: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[FloatArray, FloatArray]:
     """Return readings (n, 3) T and attitudes (n, 4)."""
-    recording = bags.Scene(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
-    return bags.readings(recording), bags.wxyz(bags.body(bags.times(recording)) * bags.MOUNTED)
+    given = bags.Scene(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
+    return bags.readings(given), bags.wxyz(bags.body(bags.times(given)) * bags.MOUNTED)
 
 
-def make_calibration(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
+def by_hand(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
     """Return a calibration with round numbers, in nT."""
     names, verdict = ("scale",), Verdict(0.0, 1.0)
     bias = np.array([100.0, -50.0, 20.0])
     return Calibration("hand", 50e3, direction, bias, soft_iron, np.eye(1), names, 1, 0.0, 4, "nT", None, verdict)
 
 
-def test_residuals_are_readings_minus_the_model() -> None:
+def test_residuals_are_the_readings_less_the_model() -> None:
     # A quarter turn about z: the world's x is seen along -y of the sensor.
     quarter = np.array([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])
-    found = make_calibration(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
+    found = by_hand(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
     reading = np.array([[100.0, -50.0 - 0.8 * 50e3, 20.0]])
     left = np.array([[3.0, -2.0, 1.0]])
     assert np.allclose(compute_residuals(reading + left, found, quarter), left, rtol=0.0, atol=1e-9)
 
 
 def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
-    found = make_calibration(np.diag([1.25, 0.8, 1.0]), None)
+    found = by_hand(np.diag([1.25, 0.8, 1.0]), None)
     centre = np.array([100.0, -50.0, 20.0])
     ends = centre + np.diag([1.25 * 50e3, 0.8 * 50e3, 50e3]) + np.diag([7.0, 5.0, -3.0])
     assert np.allclose(compute_residuals(ends, found), [7.0, 5.0, -3.0], rtol=0.0, atol=1e-6)
@@ -58,7 +58,7 @@ def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
     )  # first order: 11 nT over 50 uT, times curvature
 
 
-def test_residuals_have_the_estimated_deviation(scene: tuple[FloatArray, FloatArray]) -> None:
+def test_residuals_have_the_deviation_that_was_found(scene: tuple[FloatArray, FloatArray]) -> None:
     field, rotation = scene
     turned, free = known_attitude(field, rotation), ellipsoid(field)
     left = compute_residuals(field, turned, rotation)
@@ -91,12 +91,12 @@ def test_figure_shows_the_expected_elements(
 ) -> None:
     """The numbers behind the lines: points, circle, length, bins."""
     figure = pytest.importorskip("matplotlib.figure")
-    captured = []
-    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: captured.append(self))
+    kept = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
     field, rotation = scene
     found = known_attitude(field, rotation, strength=48e-6)
     draw(tmp_path / "x.png", field, found, rotation_ws=rotation, noise=2e-7)
-    flat, _, side, lengths, histogram = captured[0].axes
+    flat, _, side, lengths, histogram = kept[0].axes
     before, after, circle, bias, _ = flat.lines
     rows = np.unique(np.linspace(0, 3999, MAX_POINTS).astype(int))
     assert np.allclose(before.get_xydata(), 1e6 * field[rows][:, :2], rtol=1e-12, atol=0.0)
@@ -120,15 +120,15 @@ def test_figure_shows_the_expected_elements(
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the list that pictures go to."""
     figure = pytest.importorskip("matplotlib.figure")
-    captured: list[Any] = []
-    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: captured.append(self))
-    return captured
+    kept: list[Any] = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
+    return kept
 
 
-def test_nanotesla_are_plotted_as_microtesla(
+def test_nanotesla_are_drawn_as_microtesla(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured, field = figures(monkeypatch), scene[0]
+    kept, field = figures(monkeypatch), scene[0]
     for factor, unit in ((1.0, "T"), (1e9, "nT")):
         draw(tmp_path / "x.png", factor * field, ellipsoid(factor * field, unit=unit))
     first, second = kept
@@ -143,49 +143,49 @@ def test_nanotesla_are_plotted_as_microtesla(
 def test_outliers_do_not_flatten_the_histogram(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured, (field, rotation) = figures(monkeypatch), scene
+    kept, (field, rotation) = figures(monkeypatch), scene
     found, spoilt = known_attitude(field, rotation), field.copy()
     spoilt[::50] += 20e-6
     draw(tmp_path / "x.png", spoilt, found, rotation_ws=rotation)
-    *_, histogram = captured[0].axes
+    *_, histogram = kept[0].axes
     low, high = histogram.get_xlim()
     assert high == -low == pytest.approx(1e3, rel=0.1, abs=0.0), "5 times 200 nT"
     assert histogram.get_xlabel() == "residual per axis (nT); 240 of 12000 farther out"
     assert np.count_nonzero([patch.get_height() for patch in histogram.patches]) > 40
 
 
-def test_every_reason_is_in_the_title(
+def test_every_reason_stands_in_the_title(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured, field = figures(monkeypatch), scene[0]
+    kept, field = figures(monkeypatch), scene[0]
     verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals are correlated over 64 samples, x: look"))
     draw(tmp_path / "x.png", field, replace(ellipsoid(field), verdict=verdict))
-    title = " ".join(captured[0]._suptitle.get_text().split())
+    title = " ".join(kept[0]._suptitle.get_text().split())
     assert title.endswith("verdict poor: one of these; residuals are correlated over 64 samples, x")
 
 
-def test_raw_counts_are_plotted_as_counts(
+def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured, counts = figures(monkeypatch), 1e8 * scene[0]
+    kept, counts = figures(monkeypatch), 1e8 * scene[0]
     found = replace(ellipsoid(counts, unit=None), strength=48.0)
     draw(tmp_path / "x.png", counts, found)
-    circle = captured[0].axes[0].lines[2]
+    circle = kept[0].axes[0].lines[2]
     assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale, rtol=1e-12, atol=0.0)
 
 
-def test_rejected_readings_are_plotted_with_the_reason(
+def test_refused_readings_are_drawn_with_the_reason(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field, _ = scene
     draw_readings(tmp_path / "x.svg", field, "tilt it by $30 or more", unit="T")
     assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
-    captured = figures(monkeypatch)
+    kept = figures(monkeypatch)
     draw_readings(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
-    flat, _, side = captured[0].axes
+    flat, _, side = kept[0].axes
     assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[:9, 1:], rtol=1e-12, atol=0.0)
-    assert captured[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
+    assert kept[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
     with pytest.raises(CalibrationError, match=r"picture: .*must end in"):
         draw_readings(tmp_path / "x.gif", field, "")
 
@@ -214,7 +214,7 @@ def test_figure_error_names_the_problem(
     assert not (tmp_path / "x.png").exists()
 
 
-def test_unwritable_picture_is_an_error(
+def test_pictures_that_cannot_be_written(
     scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     field, _ = scene

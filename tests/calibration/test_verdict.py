@@ -28,7 +28,7 @@ from navsense.calibration.verdict import (
 from navsense.core.typing import FloatArray, Vectors
 
 
-def judge_whiteness(residuals: FloatArray) -> Whiteness:
+def judged(residuals: FloatArray) -> Whiteness:
     """Return the verdict on residuals (n,) or (n, axes), from the sums over their blocks."""
     rows = residuals.reshape(len(residuals), -1)
     mean, counts, ratios = float(np.mean(np.sum(rows**2, axis=1))), [], []
@@ -54,10 +54,10 @@ def block_ratio(rho: float, length: int) -> float:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_white_residuals_are_accepted_as_white() -> None:
+def test_white_residuals_are_white() -> None:
     """2000 records of 1e-6 false alarm each: two or more alarms have a probability of 2e-6."""
     rng = np.random.default_rng(1)
-    alarms = sum(not judge_whiteness(rng.normal(size=(1000, 3))).white for _ in range(2000))
+    alarms = sum(not judged(rng.normal(size=(1000, 3))).white for _ in range(2000))
     assert alarms <= 1
 
 
@@ -65,7 +65,7 @@ def test_white_residuals_are_accepted_as_white() -> None:
 @pytest.mark.parametrize("rho", [0.3, 0.6])
 def test_correlated_residuals_are_reported(rho: float) -> None:
     """The inflation is the largest V of the blocks, within 5 deviations of the block sums' variance."""
-    found = judge_whiteness(correlated(200000, rho, 2))
+    found = judged(correlated(200000, rho, 2))
     assert not found.white
     limit = (1.0 + rho) / (1.0 - rho)
     deviation = np.sqrt(2.0 / (200000 / found.span)) * norm.isf(5e-7)
@@ -74,27 +74,27 @@ def test_correlated_residuals_are_reported(rho: float) -> None:
     assert f"about {found.span} samples" in list_correlation_reasons(found)[0]
 
 
-def test_inflation_of_a_random_walk_extends_beyond_the_record() -> None:
+def test_a_walk_is_not_taken_to_be_over() -> None:
     """Residuals that wander as long as the record: the variance of the longest blocks is taken to grow on."""
     assert assess_whiteness([5.0, 30.0], [512, 64], 1) == Whiteness(white=False, inflation=30.0 * 6.0, span=64)
     assert assess_whiteness([5.0, 4.0], [512, 64], 1) == Whiteness(white=False, inflation=5.0, span=8)
     assert assess_whiteness([5.0, 30.0, 900.0], [512, 64, 8], 1).span == 64  # eight blocks are too few to look at
-    assert not judge_whiteness(np.cumsum(np.random.default_rng(5).normal(size=4096))).white
+    assert not judged(np.cumsum(np.random.default_rng(5).normal(size=4096))).white
 
 
-def test_slight_correlation_inflates_without_a_reason() -> None:
-    found = judge_whiteness(correlated(1_000_000, 0.02, 7))
+def test_slight_correlation_is_inflated_but_no_reason() -> None:
+    found = judged(correlated(1_000_000, 0.02, 7))
     assert not found.white
     assert 1.0 < found.inflation < 1.1
     assert list_correlation_reasons(found) == ()
 
 
-def test_short_and_empty_records_have_no_reason() -> None:
-    assert judge_whiteness(correlated(90, 0.9, 1)) == Whiteness()
+def test_short_records_and_none_at_all_are_not_accused() -> None:
+    assert judged(correlated(90, 0.9, 1)) == Whiteness()
     assert assess_whiteness([], [], 3) == Whiteness()
 
 
-def test_verdict_texts() -> None:
+def test_the_words_of_a_verdict() -> None:
     good = Verdict(0.001, 0.999)
     assert good.ok
     assert str(good) == "ok: known to 0.1 % of the field, 99.9 % explained"
@@ -111,8 +111,8 @@ def test_verdict_texts() -> None:
 
 def text(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
     """Return what is said of the shape of residuals (n, axes), of readings that are all different unless given."""
-    subsample = Subsample(3)
-    subsample.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
+    kept = Subsample(3)
+    kept.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
     squares = np.sum(residuals**2, axis=1) / np.mean(residuals**2)
     return list_distribution_reasons(squares, residuals.shape[1], kept, stddev)
 
@@ -135,13 +135,13 @@ def noise(kind: str, count: int, rng: np.random.Generator) -> Vectors:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("kind", ["normal", "loud axis", "attitude", "heading", "distances"])
 @pytest.mark.parametrize("count", [20, 300, 4096])
-def test_noise_of_any_common_distribution_is_no_reason(kind: str, count: int) -> None:
+def test_noise_of_any_usual_shape_is_no_reason(kind: str, count: int) -> None:
     """200 records of 1e-6 false alarm each: one alarm or more has a probability of 2e-4, two of 2e-8."""
     rng = np.random.default_rng(3)
     assert sum(bool(text(noise(kind, count, rng))) for _ in range(200)) <= 1
 
 
-def test_shape_bounds_equal_those_of_the_worst_case_noise() -> None:
+def test_the_bounds_of_the_shape_are_those_of_the_worst_noise() -> None:
     """Below a quarter of the median: one direction of three, and an axis of three seen along a normal that turns."""
     heading = chi2.cdf(0.25 * chi2.median(3) / UNEQUAL_AXES_FACTOR, 1)
     distances = quad(lambda n: chi2.cdf(0.25 * chi2.median(1) / (UNEQUAL_AXES_FACTOR * n * n), 1), 0.0, 1.0)[0]
@@ -167,7 +167,7 @@ def test_outliers_are_named(share: float, size: float) -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_repeated_outlier_value_is_named() -> None:
+def test_readings_far_off_that_are_all_alike_are_shown() -> None:
     readings = np.random.default_rng(5).normal(size=(2000, 3))
     residuals = np.random.default_rng(6).normal(size=(2000, 3))
     residuals[::100] += 20.0
@@ -178,14 +178,14 @@ def test_repeated_outlier_value_is_named() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_few_readings_with_most_of_the_variance_are_reported() -> None:
+def test_a_few_readings_that_make_most_of_the_variance() -> None:
     residuals = np.random.default_rng(7).normal(size=(3000, 3))
     residuals[:500] *= 15.0  # near the vehicle's iron
     (reason,) = text(residuals)
     assert reason.startswith("a tenth of the readings makes ")
 
 
-def test_quantisation_steps_are_not_outliers() -> None:
+def test_coarse_steps_are_no_outliers() -> None:
     """A sensor at rest between two of its steps: nearly all readings at one, some at the next."""
     readings = np.zeros((2000, 3))
     readings[::2, 1], readings[7, 0] = 0.5, 0.5
@@ -205,7 +205,7 @@ def sphere(count: int, seed: int) -> Vectors:
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("count", [20, 100, 500])
 @pytest.mark.parametrize("loud", [0.0, 3.0])
-def test_residuals_independent_of_position_have_no_reason(count: int, loud: float) -> None:
+def test_residuals_that_do_not_depend_on_place(count: int, loud: float) -> None:
     """200 records of 1e-6 false alarm each, all axes alike or one louder by four: two alarms have less than 2e-8."""
     rng, alarms = np.random.default_rng(8), 0
     for seed in range(200):
@@ -216,7 +216,7 @@ def test_residuals_independent_of_position_have_no_reason(count: int, loud: floa
 
 
 @pytest.mark.requirement("FAC-7")
-def test_residuals_that_depend_on_position_are_reported() -> None:
+def test_residuals_that_depend_on_place() -> None:
     seen = sphere(2000, 1)
     left = np.minimum(seen[:, 0], 0.8)
     left = left - seen @ np.linalg.lstsq(seen, left, rcond=None)[0]

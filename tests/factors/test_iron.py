@@ -26,12 +26,12 @@ BIAS = np.array([2.0, 12.0, -9.0])
 SIGMA = 0.05
 
 
-def make_measurements(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[AnyArray, list[Any]]:
+def recorded(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[AnyArray, list[Any]]:
     """Return measurements (n, 3) uT and attitudes, by GTSAM's rotations."""
     random = np.random.default_rng(seed)
     rotations = [gtsam.Rot3.Expmap(v) for v in random.uniform(-2.0, 2.0, (count, 3))]
-    field_s = np.array([IRON @ r.unrotate(FIELD) for r in rotations])
-    return field_s + BIAS + noise * random.normal(size=(count, 3)), rotations
+    seen = np.array([IRON @ r.unrotate(FIELD) for r in rotations])
+    return seen + BIAS + noise * random.normal(size=(count, 3)), rotations
 
 
 def graph(*factors: Any) -> Any:
@@ -41,9 +41,9 @@ def graph(*factors: Any) -> Any:
     return full
 
 
-def values(*estimates: Any) -> Any:
+def values(*given: Any) -> Any:
     found = gtsam.Values()
-    for key, value in enumerate(estimates, 1):
+    for key, value in enumerate(given, 1):
         found.insert(key, value)
     return found
 
@@ -57,7 +57,7 @@ def settled(full: Any, start: Any) -> Any:
 
 
 @pytest.mark.requirement("FAC-2:soft iron")
-def test_residuals_and_jacobians_equal_gtsam() -> None:
+def test_residuals_and_derivatives_are_gtsams() -> None:
     random = np.random.default_rng(3)
     for _ in range(20):
         rotation, m = gtsam.Rot3.Expmap(random.normal(size=3)), 40.0 * random.normal(size=3)
@@ -77,7 +77,7 @@ def test_residuals_and_jacobians_equal_gtsam() -> None:
 
 @pytest.mark.requirement("FAC-2:soft iron")
 @pytest.mark.parametrize("direction", [FIELD, [1.0, 1.0, 1.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], [2.0, 1.0, 1.0]])
-def test_four_unknowns_equal_gtsam(direction: AnyArray) -> None:
+def test_four_unknowns_are_gtsams(direction: AnyArray) -> None:
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([0.4, -0.7, 0.2])
     factor = MagSoftIronFactor3(1, 2, 3, 4, m, rotation)
     at = (1.3, gtsam.Unit3(np.array(direction)), BIAS / 50.0, IRON.ravel())
@@ -93,7 +93,7 @@ def test_four_unknowns_equal_gtsam(direction: AnyArray) -> None:
         assert np.abs(expected - h[k]).max() < 1e-9
 
 
-def test_factor_without_soft_iron_equals_mag_factor3() -> None:
+def test_without_soft_iron_it_is_mag_factor3() -> None:
     rotation, m = gtsam.Rot3.RzRyRx(0.3, -1.0, 2.0), np.array([0.4, -0.7, 0.2])
     at = (1.3, FIELD, BIAS)
     ours = MagSoftIronFactor3(1, 2, 3, 4, m, rotation).evaluateError(*at, np.eye(3).ravel())
@@ -112,8 +112,8 @@ def test_known_fields_give_the_least_squares_of_all_rows() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_isam_result_equals_the_batch_optimum() -> None:
-    measured, rotations = make_measurements(45)
+def test_isam_ends_where_the_whole_graph_does() -> None:
+    measured, rotations = recorded(45)
     factors = [MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorVector(1, np.eye(3).ravel(), gtsam.noiseModel.Isotropic.Sigma(9, 1.0))
     start = values(np.eye(3).ravel(), np.zeros(3))
@@ -128,9 +128,9 @@ def test_isam_result_equals_the_batch_optimum() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_robust_noise_model_downweights_outliers() -> None:
+def test_outliers_are_outweighed_under_a_robust_model() -> None:
     """Against the same minimum found by SciPy without a graph: Huber's loss of the length of each three rows."""
-    measured, rotations = make_measurements(60)
+    measured, rotations = recorded(60)
     measured[::10] += 20.0
     limit = 1.345
     huber = gtsam.noiseModel.Robust.Create(
@@ -144,7 +144,7 @@ def test_robust_noise_model_downweights_outliers() -> None:
 
     def rows(x: AnyArray) -> AnyArray:
         """Return numbers whose half squares are Huber's loss of each length."""
-        lengths = np.linalg.norm(field_s @ x[:9].reshape(3, 3).T + x[9:] - measured, axis=1) / SIGMA
+        lengths = np.linalg.norm(seen @ x[:9].reshape(3, 3).T + x[9:] - measured, axis=1) / SIGMA
         return np.where(lengths <= limit, lengths, np.sqrt(np.maximum(2.0 * limit * lengths - limit**2, 0.0)))
 
     start = np.concatenate((found.atVector(1), found.atPoint3(2))) + 1e-3
@@ -157,12 +157,12 @@ def test_robust_noise_model_downweights_outliers() -> None:
 
 
 @pytest.mark.requirement("FAC-4:soft iron")
-def test_scale_with_soft_iron_needs_a_prior() -> None:
-    measured, rotations = make_measurements(80)
+def test_scale_and_soft_iron_together_need_a_prior_on_one() -> None:
+    measured, rotations = recorded(80)
     factors = [MagSoftIronFactor3(1, 2, 3, 4, m, r, SIGMA) for m, r in zip(measured, rotations, strict=True)]
     prior = gtsam.PriorFactorDouble(1, 50.0, gtsam.noiseModel.Isotropic.Sigma(1, 1e-3))
     start = values(50.0, gtsam.Unit3(FIELD), np.zeros(3), np.eye(3).ravel())
-    found = optimise(graph(prior, *factors), start)
+    found = settled(graph(prior, *factors), start)
     matrices = np.array([r.matrix() for r in rotations])
 
     def rows(x: AnyArray) -> AnyArray:
@@ -176,10 +176,10 @@ def test_scale_with_soft_iron_needs_a_prior() -> None:
     assert np.abs(found.atPoint3(3) - best.x[3:6]).max() < 1e-6
     assert np.abs(found.atVector(4) - best.x[6:]).max() < 1e-7
     with pytest.raises(RuntimeError, match="Indeterminate"):
-        optimise(graph(*factors), start)
+        settled(graph(*factors), start)
 
 
-def test_factor_model_equals_the_simulated_sensor() -> None:
+def test_the_simulated_sensor_has_the_same_model() -> None:
     random = np.random.default_rng(9)
     sensor = Magnetometer(hard_iron=tuple(1e-6 * BIAS), soft_iron=tuple(IRON.ravel()))
     rotations = [gtsam.Rot3.Expmap(v) for v in random.uniform(-2.0, 2.0, (20, 3))]
@@ -204,10 +204,10 @@ def test_errors_name_the_problem() -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
-def test_equality_compares_the_data() -> None:
-    factor = MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1)
-    assert factor.equals(MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1))
-    assert not factor.equals(MagSoftIronFactor(1, 2, BIAS, FIELD + 1.0, np.eye(3), 0.1))
+def test_equality_is_of_the_data() -> None:
+    one = MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1)
+    assert one.equals(MagSoftIronFactor(1, 2, BIAS, FIELD, np.eye(3), 0.1))
+    assert not one.equals(MagSoftIronFactor(1, 2, BIAS, FIELD + 1.0, np.eye(3), 0.1))
     four = MagSoftIronFactor3(1, 2, 3, 4, BIAS, np.eye(3), 0.1)
     assert four.equals(four.clone())
     assert not four.equals(MagSoftIronFactor3(1, 2, 3, 4, BIAS, np.diag([1.0, -1.0, -1.0]), 0.1))

@@ -36,7 +36,7 @@ MODELS: dict[str, tuple[object, AnyArray]] = {
 }
 
 
-def make_measurements(count: int, seed: int = 1) -> tuple[AnyArray, AnyArray]:
+def recorded(count: int, seed: int = 1) -> tuple[AnyArray, AnyArray]:
     """Return measurements (n, 3) nT at random attitudes (n, 4), of noise 50 nT."""
     random = np.random.default_rng(seed)
     quaternion = random.normal(size=(count, 4))
@@ -64,11 +64,11 @@ def single3(measured: AnyArray, q: AnyArray, model: Any) -> Any:
 
     def evaluate(_: Any, values: Any, blocks: Any) -> AnyArray:
         scale, direction = values.atDouble(1), values.atUnit3(2)
-        field_s = rotation.unrotate(direction.point3())
+        seen = rotation.unrotate(direction.point3())
         if blocks is not None:
-            blocks[0], blocks[2] = field_s[:, None], np.eye(3)
+            blocks[0], blocks[2] = seen[:, None], np.eye(3)
             blocks[1] = scale * rotation.matrix().T @ direction.basis()
-        return scale * field_s + values.atPoint3(3) - measured
+        return scale * seen + values.atPoint3(3) - measured
 
     return gtsam.CustomFactor(model, [1, 2, 3], evaluate)
 
@@ -124,8 +124,8 @@ def parts(values: Any) -> AnyArray:
 
 @pytest.mark.requirement("FAC-4", "FAC-1:MagFactor2", "FAC-1:MagFactor3")
 @pytest.mark.parametrize("name", MODELS)
-def test_optimum_equals_that_of_single_factors(name: str) -> None:
-    measured, quaternion = make_measurements(300)
+def test_the_optimum_is_that_of_a_factor_for_each_measurement(name: str) -> None:
+    measured, quaternion = recorded(300)
     model, covariance = MODELS[name]
     noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
     second = ReducedMagFactor2(1, 2, measured, quaternion, model)
@@ -135,9 +135,9 @@ def test_optimum_equals_that_of_single_factors(name: str) -> None:
     expected = parts(settled(full2, values2()))
     far = (FIELD[[2, 0, 1]], np.zeros(3))
     for got in (
-        parts(optimise(graph(second.to_gtsam()), values2(*far))),
-        parts(optimise_exactly(full3, values3())),
-        parts(optimise(graph(third.to_gtsam()), values3(3e4, *far))),
+        parts(optimised(graph(second.to_gtsam()), values2(*far))),
+        parts(settled(full3, values3())),
+        parts(optimised(graph(third.to_gtsam()), values3(3e4, *far))),
         np.concatenate(second.optimum()),
     ):
         assert np.abs(got - expected).max() < SAME
@@ -147,8 +147,8 @@ def test_optimum_equals_that_of_single_factors(name: str) -> None:
 
 @pytest.mark.requirement("FAC-2:reduced")
 @pytest.mark.parametrize("name", MODELS)
-def test_error_equals_that_of_all_measurements_at_any_values(name: str) -> None:
-    measured, quaternion = make_measurements(80)
+def test_the_error_is_that_of_all_measurements_anywhere(name: str) -> None:
+    measured, quaternion = recorded(80)
     model, covariance = MODELS[name]
     noise = gtsam.noiseModel.Gaussian.Covariance(covariance)
     second = ReducedMagFactor2(1, 2, measured, quaternion, model)
@@ -169,29 +169,29 @@ def test_error_equals_that_of_all_measurements_at_any_values(name: str) -> None:
 
 
 @pytest.mark.requirement("FAC-4")
-def test_covariance_equals_that_of_all_measurements() -> None:
-    measured, quaternion = make_measurements(200)
+def test_the_covariance_is_that_of_all_measurements() -> None:
+    measured, quaternion = recorded(200)
     noise = gtsam.noiseModel.Gaussian.Covariance(COVARIANCE)
     full = graph(*(single3(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
     reduced = graph(ReducedMagFactor3(1, 2, 3, measured, quaternion, COVARIANCE).to_gtsam())
-    at = optimise_exactly(full, values3())
+    at = settled(full, values3())
     for key in (1, 2, 3):
         expected = gtsam.Marginals(full, at).marginalCovariance(key)
         got = gtsam.Marginals(reduced, at).marginalCovariance(key)
         assert np.abs(got / expected - 1.0).max() < 1e-9
 
 
-def test_reduced_factor_has_six_rows_for_any_number_of_measurements() -> None:
+def test_six_rows_whatever_the_number() -> None:
     for count in (1, 2, 50):
-        factor = ReducedMagFactor2(1, 2, *make_measurements(count), 50.0)
+        factor = ReducedMagFactor2(1, 2, *recorded(count), 50.0)
         assert factor.count == count
         assert factor.dim() == factor.to_gtsam().dim() == 6
         assert factor.linearize(values2()).rows() == 6
 
 
 @pytest.mark.requirement("FAC-2:reduced")
-def test_jacobians_equal_gtsam_numerical_derivatives() -> None:
-    measured, quaternion = make_measurements(20)
+def test_derivatives_are_those_of_gtsams_numerical_ones() -> None:
+    measured, quaternion = recorded(20)
     for direction in (FIELD, [1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]):
         third = ReducedMagFactor3(1, 2, 3, measured / 5e4, quaternion)
         at = (1.3, gtsam.Unit3(np.array(direction)), BIAS / 5e4)
@@ -212,7 +212,7 @@ def test_jacobians_equal_gtsam_numerical_derivatives() -> None:
 
 @pytest.mark.requirement("FAC-4")
 @pytest.mark.parametrize("exchanged", [False, True])
-def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
+def test_batches_into_isam_as_they_come(exchanged: bool) -> None:
     """A factor for each batch, or one that is taken out and put back with more in it."""
     measured, quaternion = recorded(120)
     complete = ReducedMagFactor3(1, 2, 3, measured, quaternion, 50.0)
@@ -241,9 +241,9 @@ def test_batches_are_added_to_isam_incrementally(exchanged: bool) -> None:
 
 @pytest.mark.requirement("FAC-4")
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_reduced_factor_with_a_robust_prior(rounds: int) -> None:
+def test_beside_a_robust_prior_in_a_graph(rounds: int) -> None:
     """One factor or two halves of it, with a robust model on another factor of the same unknowns."""
-    measured, quaternion = make_measurements(60)
+    measured, quaternion = recorded(60)
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 20.0)
     )
@@ -252,7 +252,7 @@ def test_reduced_factor_with_a_robust_prior(rounds: int) -> None:
     full = graph(prior, *(single2(m, q, noise) for m, q in zip(measured, quaternion, strict=True)))
     halves = np.array_split(np.arange(60), rounds)
     reduced = graph(prior, *(ReducedMagFactor2(1, 2, measured[i], quaternion[i], 50.0).to_gtsam() for i in halves))
-    assert np.abs(parts(optimise_exactly(reduced, values2())) - parts(optimise_exactly(full, values2()))).max() < SAME
+    assert np.abs(parts(settled(reduced, values2())) - parts(settled(full, values2()))).max() < SAME
 
 
 def test_updates_cut_anywhere_are_one_bitwise() -> None:
@@ -268,8 +268,8 @@ def test_updates_cut_anywhere_are_one_bitwise() -> None:
         assert factor.count == 400
 
 
-def test_update_returns_a_new_factor() -> None:
-    measured, quaternion = make_measurements(100)
+def test_a_factor_does_not_change_when_it_is_updated() -> None:
+    measured, quaternion = recorded(100)
     factor = ReducedMagFactor2(1, 2, measured[:50], quaternion[:50], 50.0)
     in_graph, before = factor.to_gtsam(), factor.error(values2())
     more = factor.with_measurements(measured[50:], quaternion[50:])
@@ -298,7 +298,7 @@ def test_unobservable_terms_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("sway", [1e-3, 1e-5, 1e-6])
-def test_motion_below_rounding_has_no_optimum(sway: float) -> None:
+def test_a_motion_that_rounding_hides_has_no_optimum(sway: float) -> None:
     """Field and bias are right to a millionth of the field, or refused."""
     random = np.random.default_rng(6)
     angles = np.column_stack((random.uniform(-3.0, 3.0, 200), random.uniform(-sway, sway, 200)))
@@ -314,8 +314,8 @@ def test_motion_below_rounding_has_no_optimum(sway: float) -> None:
         assert off < 1e-6 * np.linalg.norm(FIELD)
 
 
-def test_measurements_without_noise_have_zero_error() -> None:
-    measured, quaternion = make_measurements(90)
+def test_no_noise_leaves_no_error() -> None:
+    measured, quaternion = recorded(90)
     exact = np.array([gtsam.Rot3(*q).unrotate(FIELD) for q in quaternion]) + BIAS
     factor = ReducedMagFactor2(1, 2, exact, quaternion, 50.0)
     field, bias = factor.optimum()
@@ -327,7 +327,7 @@ def test_measurements_without_noise_have_zero_error() -> None:
 
 
 @pytest.mark.compiled
-def test_hundred_thousand_measurements_lose_no_precision() -> None:
+def test_a_hundred_thousand_lose_nothing() -> None:
     """Against least squares on all rows, which does not form the sums (LAPACK, by singular values)."""
     random = np.random.default_rng(7)
     quaternion = random.normal(size=(100_000, 4))
@@ -350,8 +350,8 @@ def test_hundred_thousand_measurements_lose_no_precision() -> None:
 
 
 @pytest.mark.requirement("FAC-1:MagFactor2", "FAC-1:MagFactor3")
-def test_single_factors_sum_to_the_reduced_factor() -> None:
-    measured, quaternion = make_measurements(30)
+def test_the_single_factors_sum_to_it() -> None:
+    measured, quaternion = recorded(30)
     at = values2(FIELD * 1.01, BIAS * 0.5)
     singles = sum(MagFactor2(1, 2, m, q, COVARIANCE).error(at) for m, q in zip(measured, quaternion, strict=True))
     factor = ReducedMagFactor2(1, 2, measured, quaternion, COVARIANCE)
@@ -378,22 +378,22 @@ def test_single_factors_sum_to_the_reduced_factor() -> None:
 def test_errors_name_the_problem(measured: AnyArray, attitudes: AnyArray, words: str) -> None:
     with pytest.raises(FactorError, match=words):
         ReducedMagFactor2(1, 2, measured, attitudes, 50.0)
-    factor = ReducedMagFactor2(1, 2, *make_measurements(5), 50.0)
+    factor = ReducedMagFactor2(1, 2, *recorded(5), 50.0)
     with pytest.raises(FactorError, match=words):
         factor.with_measurements(measured, attitudes)
-    assert factor.equals(ReducedMagFactor2(1, 2, *make_measurements(5), 50.0), 0.0)
+    assert factor.equals(ReducedMagFactor2(1, 2, *recorded(5), 50.0), 0.0)
 
 
-def test_robust_and_replaced_noise_models_are_an_error() -> None:
+def test_a_robust_noise_and_another_one_are_refused() -> None:
     huber = gtsam.noiseModel.Robust.Create(
         gtsam.noiseModel.mEstimator.Huber.Create(1.345), gtsam.noiseModel.Isotropic.Sigma(3, 50.0)
     )
     with pytest.raises(FactorError, match=r"robust.*MagFactor2 or MagFactor3 to each"):
-        ReducedMagFactor2(1, 2, *make_measurements(5), huber)
+        ReducedMagFactor2(1, 2, *recorded(5), huber)
     with pytest.raises(FactorError, match="cannot be exchanged"):
-        ReducedMagFactor2(1, 2, *make_measurements(5), 50.0).cloneWithNewNoiseModel(3.0)
+        ReducedMagFactor2(1, 2, *recorded(5), 50.0).cloneWithNewNoiseModel(3.0)
     with pytest.raises(FactorError, match="zero: no direction"):
-        ReducedMagFactor3(1, 2, 3, np.zeros((20, 3)), make_measurements(20)[1], 50.0).optimum()
+        ReducedMagFactor3(1, 2, 3, np.zeros((20, 3)), recorded(20)[1], 50.0).optimum()
 
 
 def test_repr_shows_the_content() -> None:

@@ -27,7 +27,7 @@ rotations = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: max(m
 poses = st.builds(Pose, vectors, rotations)
 
 
-def make_motion() -> Trajectory:
+def wander() -> Trajectory:
     """Return a motion that moves and turns about all axes."""
     turns = [(0.0, 0.0, 0.0), (0.4, -0.2, 0.9), (-0.3, 0.5, 1.8), (0.2, 0.1, 2.9), (0.7, -0.6, 3.5)]
     places = [(0.0, 0.0, 0.0), (1.0, 2.0, -0.5), (3.0, 1.0, 0.5), (4.0, -1.0, 1.0), (2.0, 0.0, 0.0)]
@@ -74,13 +74,13 @@ def test_stationary_is_its_pose_and_zeros() -> None:
 
 
 def test_truth_is_read_only() -> None:
-    for motion in (Stationary(), attach(make_motion(), Pose((1.0, 0.0, 0.0))), make_motion()):
+    for motion in (Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()):
         for array in motion.at(np.array([1.0])).arrays:
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 99.0
 
 
-@pytest.mark.parametrize("motion", [Stationary(), attach(make_motion(), Pose((1.0, 0.0, 0.0))), make_motion()])
+@pytest.mark.parametrize("motion", [Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()])
 def test_no_instants_give_an_empty_block(motion: Motion) -> None:
     block = motion.at(np.empty(0))
     assert block.position_w.shape == (0, 3)
@@ -103,7 +103,9 @@ def test_times_must_have_one_axis(time: Array) -> None:
 
 @pytest.mark.requirement("IMU-2")
 @given(rate=st.floats(-20.0, 20.0), growth=st.floats(-5.0, 5.0), length=st.floats(0.01, 10.0))
-def test_rotating_rod_has_centripetal_and_tangential_acceleration(rate: float, growth: float, length: float) -> None:
+def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
+    rate: float, growth: float, length: float
+) -> None:
     time = np.linspace(0.0, 3.0, 31)
     block = AttachedMotion(Spin(rate, growth), Pose((length, 0.0, 0.0))).at(time)
     angle, omega = rate * time + growth * time**2 / 2.0, rate + growth * time
@@ -119,8 +121,8 @@ def test_rotating_rod_has_centripetal_and_tangential_acceleration(rate: float, g
 
 @pytest.mark.requirement("IMU-2")
 @given(pose=poses)
-def test_lever_arm_equals_the_formula_with_rotation_matrices(pose: Pose) -> None:
-    base = make_motion()
+def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
+    base = wander()
     time = np.linspace(0.0, base.end, 23)
     body, block = base.at(time), AttachedMotion(base, pose).at(time)
     turn, r = Rotation.from_quat(body.rotation_wb, scalar_first=True), np.array(pose.position)
@@ -144,8 +146,8 @@ def test_lever_arm_equals_the_formula_with_rotation_matrices(pose: Pose) -> None
 
 
 @pytest.mark.requirement("IMU-2", "TRU-1")
-def test_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
-    motion = AttachedMotion(make_motion(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
+def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
+    motion = AttachedMotion(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
     # Off the knots: across one the third derivative jumps, and the formula below is no longer of fourth order.
     time = np.linspace(0.05, 0.95, 40)
     h = 1e-3
@@ -163,8 +165,8 @@ def test_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
 
 
 @given(inner=poses, outer=poses)
-def test_mounting_twice_equals_mounting_with_the_composed_pose(inner: Pose, outer: Pose) -> None:
-    base = make_motion()
+def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) -> None:
+    base = wander()
     time = np.linspace(0.0, base.end, 7)
     twice, once = (
         AttachedMotion(AttachedMotion(base, outer), inner).at(time),
@@ -177,7 +179,7 @@ def test_mounting_twice_equals_mounting_with_the_composed_pose(inner: Pose, oute
 
 
 @given(base=poses, pose=poses)
-def test_mount_on_a_stationary_frame_is_stationary(base: Pose, pose: Pose) -> None:
+def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
     motion = attach(Stationary(base), pose)
     assert motion == Stationary(base @ pose)
     time = np.array([0.0, 1.0])
@@ -186,16 +188,16 @@ def test_mount_on_a_stationary_frame_is_stationary(base: Pose, pose: Pose) -> No
     np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15, rtol=0.0)
 
 
-def test_identity_mount_returns_the_base_motion() -> None:
-    base = make_motion()
+def test_the_identity_gives_the_base() -> None:
+    base = wander()
     assert attach(base, IDENTITY) is base
     time = np.linspace(0.0, base.end, 5)
     assert_equal(AttachedMotion(base, IDENTITY).at(time), base.at(time))
     assert isinstance(attach(base, Pose((1.0, 0.0, 0.0))), AttachedMotion)
 
 
-def test_mounted_motion_ends_with_its_base() -> None:
-    base = make_motion()
+def test_a_mount_ends_with_its_base() -> None:
+    base = wander()
     motion = AttachedMotion(base, Pose((1.0, 0.0, 0.0)))
     assert motion.end == base.end
     motion.at(np.array([base.end]))
@@ -204,8 +206,8 @@ def test_mounted_motion_ends_with_its_base() -> None:
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=5), pose=poses)
-def test_values_do_not_depend_on_block_size(cuts: list[int], pose: Pose) -> None:
-    motion = AttachedMotion(make_motion(), pose)
+def test_any_split_gives_the_same_bits(cuts: list[int], pose: Pose) -> None:
+    motion = AttachedMotion(wander(), pose)
     time = np.linspace(0.0, motion.end, 60)
     parts = [motion.at(part) for part in np.split(time, sorted(cuts))]
     joined = MotionBlock(*(np.concatenate(columns) for columns in zip(*map(astuple, parts), strict=True)))

@@ -57,7 +57,7 @@ IMU = "robot::arm::imu"
 pytestmark = pytest.mark.compiled  # nothing here is a kernel
 
 
-def make_world() -> ns.World:
+def sea() -> ns.World:
     """Return a robot with one of each sensor, in water that moves."""
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     return dataclasses.replace(
@@ -69,7 +69,7 @@ def make_world() -> ns.World:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in every format."""
     folder = tmp_path_factory.mktemp("convert")
-    ns.record(make_world(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
+    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
     return folder
 
 
@@ -101,43 +101,43 @@ def arrived(found: Messages) -> Messages:
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
-def test_messages_are_converted_unchanged(recorded: Path, tmp_path: Path, name: str) -> None:
-    complete, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
-    by_arrival = arrived(complete)
+def test_messages_go_over_as_they_are(recorded: Path, tmp_path: Path, name: str) -> None:
+    whole, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
+    one = arrived(whole)
     for suffix in (".mcap", ".bag", ".db3", ""):
-        result = convert(recorded / name, tmp_path / f"b{suffix[1:]}{suffix}")
-        assert result.count == sum(map(len, complete.values()))
+        made = convert(recorded / name, tmp_path / f"b{suffix[1:]}{suffix}")
+        assert made.count == sum(map(len, whole.values()))
         if suffix == ".mcap":
-            assert in_mcap(result.path) == (complete if name == "a.mcap" else by_arrival)
+            assert in_mcap(made.path) == (whole if name == "a.mcap" else one)
         else:
-            assert in_bag(result.path) == (old if suffix == ".bag" else by_arrival)
+            assert in_bag(made.path) == (old if suffix == ".bag" else one)
         assert (
-            read_summary(result.path).entries
+            read_summary(made.path).entries
             == read_summary(recorded / ("a.bag" if suffix == ".bag" else "a.mcap")).entries
         )
         is_late = name == "a.mcap" and suffix in (".bag", ".db3")
-        assert [line for line in result.losses if "the time of validity of" in line] == result.losses
-        assert bool(result.losses) == is_late
+        assert [line for line in made.losses if "the time of validity of" in line] == made.losses
+        assert bool(made.losses) == is_late
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "bbag.bag", "bdb3", "bmcap.mcap"]
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t.csv"])
-def test_conversion_from_arrays_equals_the_direct_recording(recorded: Path, tmp_path: Path, name: str) -> None:
-    result = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
-    assert in_mcap(result.path) == in_mcap(recorded / "a.mcap")
-    assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in result.losses)
-    assert f"{IMU}: turn-on biases" in result.losses
+def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name: str) -> None:
+    made = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
+    assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
+    assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in made.losses)
+    assert f"{IMU}: turn-on biases" in made.losses
     convert(recorded / name, tmp_path / "b.bag")
     assert in_bag(tmp_path / "b.bag") == in_bag(recorded / "a.bag")
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(("a.npz", "a.parquet", "t.csv"), 2)))
-def test_arrays_are_converted_bitwise(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
-    result = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
-    assert result.losses == []
-    before, after = ns.open(recorded / "a.npz"), ns.open(result.path)
+def test_arrays_stay_bit_for_bit(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
+    made = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
+    assert made.losses == []
+    before, after = ns.open(recorded / "a.npz"), ns.open(made.path)
     assert list(after) == list(before)
     for name, reading in before.items():
         assert is_identical(dataclasses.asdict(after[name]), dataclasses.asdict(reading))
@@ -148,7 +148,7 @@ def test_arrays_are_converted_bitwise(recorded: Path, tmp_path: Path, first: str
     }
 
 
-def read_messages(path: Path) -> dict[str, list[Any]]:
+def plain(path: Path) -> dict[str, list[Any]]:
     """Return the messages of an MCAP recording by topic, as rosbags reads them."""
     found: dict[str, list[Any]] = {}
     with AnyReader([path]) as reader:
@@ -158,42 +158,38 @@ def read_messages(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_losses_equal_the_documentation(recorded: Path, tmp_path: Path) -> None:
+def test_losses_are_those_of_the_documentation(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "b.mcap", ros="humble")
     before, after = in_mcap(recorded / "a.mcap"), in_mcap(tmp_path / "b.mcap")
     assert before.keys() == after.keys()
     for topic, several in before.items():
-        assert [actual[:2] for actual in after[topic]] == [actual[:2] for actual in several]
+        assert [one[:2] for one in after[topic]] == [one[:2] for one in several]
     unlike = {topic for topic, several in before.items() if several != after[topic]}
     assert unlike <= {"/navsat", "/navsat/ideal", "/truth/robot", "/truth/robot/accel"}
-    old, new = read_messages(recorded / "a.mcap"), read_messages(tmp_path / "b.mcap")
+    old, new = plain(recorded / "a.mcap"), plain(tmp_path / "b.mcap")
     for topic in unlike:
-        for actual, converted in zip(old[topic], new[topic], strict=True):
-            assert find_differences(actual, converted) <= {"latitude", "longitude", "twist", "accel"}
+        for one, other in zip(old[topic], new[topic], strict=True):
+            assert unequal(one, other) <= {"latitude", "longitude", "twist", "accel"}
             for name in ("latitude", "longitude"):
-                if hasattr(actual, name) and not np.isnan(getattr(actual, name)):
-                    assert abs(getattr(actual, name) - getattr(converted, name)) <= np.spacing(
-                        abs(getattr(actual, name))
-                    )
+                if hasattr(one, name) and not np.isnan(getattr(one, name)):
+                    assert abs(getattr(one, name) - getattr(other, name)) <= np.spacing(abs(getattr(one, name)))
             if "truth" in topic:
-                vector, again = (
-                    m.twist.twist.linear if hasattr(m, "twist") else m.accel.linear for m in (actual, converted)
-                )
+                vector, again = (m.twist.twist.linear if hasattr(m, "twist") else m.accel.linear for m in (one, other))
                 size = np.hypot(np.hypot(vector.x, vector.y), vector.z)
                 for axis in "xyz":
                     assert abs(getattr(vector, axis) - getattr(again, axis)) <= 8.0 * np.finfo(float).eps * size
 
 
-def find_differences(actual: Any, converted: Any) -> set[str]:
+def unequal(one: Any, other: Any) -> set[str]:
     """Return the fields of two messages that are not alike."""
-    names = {field.name for field in dataclasses.fields(actual)}
-    return {name for name in names if repr(getattr(actual, name)) != repr(getattr(converted, name))}
+    names = {field.name for field in dataclasses.fields(one)}
+    return {name for name in names if repr(getattr(one, name)) != repr(getattr(other, name))}
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
-def test_readings_are_restored_from_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known, found = ns.open(recorded / "a.npz"), ns.open(recorded / name)
     for module, word in (
         (message_copy, "BATCH_BYTES"),
@@ -228,7 +224,7 @@ def test_readings_are_restored_from_messages(recorded: Path, name: str, monkeypa
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("size", [500, 5_000, 1 << 22])
-def test_injected_faults_are_converted(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few messages are read at a time."""
     for module, word in (
         (message_copy, "BATCH_BYTES"),
@@ -283,10 +279,10 @@ FOREIGN = {"/imu/data": "sensor_msgs/msg/Imu", "/leak": OTHER}
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_foreign_types_are_copied_with_their_definitions(foreign: Path, tmp_path: Path) -> None:
+def test_types_of_others_are_carried_with_their_definitions(foreign: Path, tmp_path: Path) -> None:
     places = [foreign, tmp_path / "b.mcap", tmp_path / "b.db3", tmp_path / "c", tmp_path / "d.bag"]
-    for first, second in itertools.pairwise(places):
-        assert convert(first, second).losses == []
+    for one, other in itertools.pairwise(places):
+        assert convert(one, other).losses == []
     assert in_bag(places[-1]) == in_bag(foreign)
     with AnyReader([tmp_path / "b.mcap"]) as reader:
         leaks: list[Any] = [
@@ -299,7 +295,7 @@ def test_foreign_types_are_copied_with_their_definitions(foreign: Path, tmp_path
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("by", ["", ".mcap", ".db3"])
-def test_foreign_readings_are_at_their_stamps(foreign: Path, tmp_path: Path, by: str) -> None:
+def test_readings_of_others_are_at_their_stamps(foreign: Path, tmp_path: Path, by: str) -> None:
     path = foreign if not by else convert(foreign, tmp_path / f"b{by}").path
     made = convert(path, tmp_path / "c.npz")
     assert made.losses == [f"topic /leak of type {OTHER} is not read"]
@@ -310,7 +306,7 @@ def test_foreign_readings_are_at_their_stamps(foreign: Path, tmp_path: Path, by:
     assert np.allclose(reading.arrival, 0.1 + 0.02 * np.arange(50), rtol=0, atol=1e-9)
     assert reading["angular_velocity"].tolist() == [[0.1 * k, 0.2, -0.3] for k in range(50)]
     assert "orientation" not in reading
-    assert ns.open(result.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
+    assert ns.open(made.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
 
 
 WITH_MASTER = """
@@ -340,14 +336,14 @@ json.dump([ran.returncode, ran.stdout, published], sys.stdout)
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag")
-def test_debian_rosbag_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> None:
+def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> None:
     if not PLAY.exists() or subprocess.run(["/usr/bin/python3", "-c", "import rosbag"], check=False).returncode:
         pytest.skip("needs ROS 1: apt-get install python3-rosbag rosbag")
     convert(recorded / "a.npz", tmp_path / "b.bag")
     command = [sys.executable, "-c", WITH_MASTER, PLAY, tmp_path / "b.bag", tmp_path]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
-    code, output, published = json.loads(ran.stdout)
-    assert (code, "Done." in output) == (0, True), output + ran.stderr
+    code, said, published = json.loads(ran.stdout)
+    assert (code, "Done." in said) == (0, True), said + ran.stderr
     types = {entry.name: entry.type.replace("/msg/", "/") for entry in read_summary(recorded / "a.bag").entries}
     types[METADATA_TOPIC] = "std_msgs/String"
     own = ("/rosout", "/clock")
@@ -360,7 +356,7 @@ def test_debian_rosbag_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_state_is_that_of_the_imu_frame(recorded: Path) -> None:
+def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
     known, folder = ns.open(recorded / "a.npz"), recorded / "e" / "mav0"
     imu = known[IMU]
     table = np.loadtxt(folder / "imu0" / "data.csv", delimiter=",")
@@ -370,7 +366,7 @@ def test_euroc_state_is_that_of_the_imu_frame(recorded: Path) -> None:
     assert np.array_equal(table[:, 1:4], imu["angular_velocity"][imu.emitted])
     assert np.array_equal(table[:, 4:], imu["linear_acceleration"][imu.emitted])
     state = np.loadtxt(folder / "state_groundtruth_estimate0" / "data.csv", delimiter=",")
-    link, pose = known.truth["robot::arm"], make_world().sensors[0].pose
+    link, pose = known.truth["robot::arm"], sea().sensors[0].pose
     turn = Rotation.from_quat(link.orientation, scalar_first=True)
     assert np.allclose(state[:, 1:4], link.position + turn.apply(pose.position), rtol=0, atol=1e-12)
     own = turn * Rotation.from_quat(pose.rotation, scalar_first=True)
@@ -413,21 +409,21 @@ def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
         bare = {column for column in table.splitlines()[0].split(",") if not column.endswith("]")}
         assert bare == {"valid", "emitted"}, kind
     shutil.copytree(recorded / "t", tmp_path / "old")
-    metadata = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
-    for name, head in metadata["sensors"].items():
+    told = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
+    for name, head in told["sensors"].items():
         del head["bias_unit"]
         file = tmp_path / "old" / f"{name.replace('::', '.')}.csv"
         first, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
         file.write_text(re.sub(r"(bias\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
-    (tmp_path / "old" / "navsense.json").write_text(json.dumps(metadata), encoding="utf-8")
+    (tmp_path / "old" / "navsense.json").write_text(json.dumps(told), encoding="utf-8")
     before, known = ns.open(tmp_path / "old"), ns.open(recorded / "t")
     assert all(is_identical(before[name].bias, known[name].bias) for name in known)
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag", "CLK-5")
-def test_epoch_option_replaces_epoch_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From arrays the messages are those of a run of that epoch."""
-    world = make_world()
+    world = sea()
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.npz"], DURATION, seed=5)
     ns.record(world, [tmp_path / "b.mcap", tmp_path / "b.npz"], DURATION, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "c.mcap", epoch=EPOCH)
@@ -464,12 +460,12 @@ def test_evo_reads_the_state(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_folder_is_read_back(recorded: Path, tmp_path: Path) -> None:
-    known, result = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
-    (reading,) = ns.open(result.path).values()
+def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
+    known, made = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
+    (reading,) = ns.open(made.path).values()
     assert np.array_equal(reading.stamp, known.stamp[known.emitted])
     assert np.array_equal(reading["linear_acceleration"], known["linear_acceleration"][known.emitted])
-    assert len(ns.open(result.path).truth["mav0::body"].time) == int(100 * DURATION)
+    assert len(ns.open(made.path).truth["mav0::body"].time) == int(100 * DURATION)
     shutil.copytree(recorded / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
     (tmp_path / "other" / "imu0" / "data.csv").write_text("#timestamp [ns],w,w,w,a,a,a\n1,2,3\n", encoding="utf-8")
     with pytest.raises(RecordingError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
@@ -477,8 +473,8 @@ def test_euroc_folder_is_read_back(recorded: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_every_format_can_be_replayed_as_motion(recorded: Path) -> None:
-    world = make_world()
+def test_every_recording_is_a_motion(recorded: Path) -> None:
+    world = sea()
     still = dataclasses.replace(world, sensors=world.sensors[:1])
     truth = ns.open(recorded / "a.npz").truth["robot::base"]
     until = float(truth.time[-1])
@@ -503,7 +499,7 @@ def test_every_format_can_be_replayed_as_motion(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert", "CUR-1")
-def test_every_format_can_be_replayed_as_current(recorded: Path) -> None:
+def test_every_recording_is_a_current(recorded: Path) -> None:
     known = ns.open(recorded / "a.npz").current
     assert known is not None
     for name in ("a.mcap", "a.bag", "a", "a.db3", "a.npz", "a.parquet", "t/current.csv", "t", "t.csv"):
@@ -533,7 +529,7 @@ def test_every_format_can_be_replayed_as_current(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_calibration_from_a_table_equals_that_from_the_recording(recorded: Path) -> None:
+def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
     table = load.read(recorded / "t" / "robot.arm.magnetometer.csv")
     known = ns.open(recorded / "a.npz")["robot::arm::magnetometer"]
     assert (table.unit, len(table.field)) == ("T", int(np.isfinite(known["field"]).all(axis=1).sum()))
@@ -543,7 +539,7 @@ def test_calibration_from_a_table_equals_that_from_the_recording(recorded: Path)
 
 
 @pytest.mark.requirement("REC-1:convert", "BAT-1")
-def test_one_run_of_several_is_selected(tmp_path: Path) -> None:
+def test_one_of_several_runs_is_chosen(tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     ns.simulate(world, 0.2, seed=5, runs=3, epoch=1).save(tmp_path / "many.npz")
     with pytest.raises(RecordingError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
@@ -629,7 +625,7 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_gazebo_messages_are_not_converted_to_a_ros_bag(recorded: Path, tmp_path: Path) -> None:
+def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
         ("b.bag", "nothing in it can be carried: no bag of ROS holds messages in protobuf"),
@@ -647,8 +643,8 @@ def test_command_lists_losses(
     def navsense(*given: object) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["navsense", "convert", *map(str, given)])
         cli.main()
-        output = capsys.readouterr()
-        return output.out, output.err
+        said = capsys.readouterr()
+        return said.out, said.err
 
     out, err = navsense(recorded / "a.npz", tmp_path / "b.euroc")
     assert out.startswith(f"wrote {tmp_path / 'b'}: ")
@@ -656,14 +652,14 @@ def test_command_lists_losses(
     assert err == ""
     with pytest.raises(SystemExit, match="2"):
         navsense(tmp_path / "nix.mcap", tmp_path / "c.npz")
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err == f"error: {tmp_path / 'nix.mcap'} cannot be read: no such file or directory; check the name\n"
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"error: {tmp_path / 'nix.mcap'} cannot be read: no such file or directory; check the name\n"
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
-def test_folders_are_replaced_completely_and_keep_the_slices_before_an_error(
+def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
     recorded: Path, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"run{suffix}"
@@ -685,9 +681,9 @@ def test_folders_are_replaced_completely_and_keep_the_slices_before_an_error(
 def test_damaged_specification_is_reported(recorded: Path, tmp_path: Path) -> None:
     with np.load(recorded / "a.npz") as archive:
         arrays = dict(archive)
-    metadata = json.loads(str(arrays["meta"]))
-    metadata["layout"] = {"format": FORMAT_VERSION, "models": 3}
-    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
+    told = json.loads(str(arrays["meta"]))
+    told["layout"] = {"format": FORMAT_VERSION, "models": 3}
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
     with pytest.raises(
         RecordingError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"
     ):

@@ -45,7 +45,7 @@ WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world n
 </adcp></sensor></link></model></world></sdf>"""
 
 
-def make_report_data(
+def recorded(
     folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True
 ) -> ReportData:
     """Return a recording of a profiler that is moored aslant over a flat bed."""
@@ -71,7 +71,7 @@ def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
 @pytest.mark.parametrize("coordinates", ["earth", "ship", "instrument", "beam"])
 def test_declared_stddev_of_a_cell_equals_that_of_many_ensembles(tmp_path: Path, coordinates: str) -> None:
     """Of a tilted instrument with faint echoes; false alarms 1e-6 over all cells and axes."""
-    found = make_report_data(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
+    found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
     assert doppler.find_profile_array(reading) == name
@@ -87,7 +87,7 @@ def test_declared_stddev_of_a_cell_equals_that_of_many_ensembles(tmp_path: Path,
     assert declared[-1].min() > 1.3 * declared[0].min(), "faint echoes are noisier"
 
 
-def test_ship_axes_are_level_with_the_vehicle_heading() -> None:
+def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
     """The nose has no part to the left; heights are those of the world; turned by the heading it is the attitude."""
     from scipy.spatial.transform import Rotation
 
@@ -119,11 +119,11 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
     rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', text)
     assert [int(number) for number, _ in rows] == list(range(1, 10))
     for cell, (_, row) in enumerate(rows):
-        cells = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
-        assert float(cells[0]) == pytest.approx(where[cell], abs=1e-3)
-        assert cells[1:3] == ["100 %", "100 %"]
-        assert float(cells[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3, abs=0.0)
-        numbers = [float(part) for part in cells[5:]]
+        said = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
+        assert float(said[0]) == pytest.approx(where[cell], abs=1e-3)
+        assert said[1:3] == ["100 %", "100 %"]
+        assert float(said[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3, abs=0.0)
+        numbers = [float(part) for part in said[5:]]
         wanted = [*rest[:, cell].mean(axis=0), *rest[:, cell].std(axis=0)]
         assert numbers[:6] == pytest.approx([1e3 * value for value in wanted], abs=0.0051)
 
@@ -147,7 +147,7 @@ def test_axes_and_beams_have_names(tmp_path: Path, coordinates: str, names: list
         figure.title: [plot.label for plot in figure.plots]
         for figure in doppler.make_quality_figures(reading, sensor, (0, 3))
     }
-    four = labels["bottom_range"]
+    four = told["bottom_range"]
     assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
     assert "0 (m/s)" not in make_page(found)
 
@@ -156,7 +156,7 @@ def test_axes_and_beams_have_names(tmp_path: Path, coordinates: str, names: list
 def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
     """The bar's colours are those of the picture, from end to end of its axis."""
     image = pytest.importorskip("PIL.Image")
-    found = make_report_data(tmp_path, "earth", 3.0)
+    found = recorded(tmp_path, "earth", 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     figures = [
         *doppler.make_profile_figures(reading, sensor, found.span),
@@ -177,11 +177,11 @@ def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
 @pytest.mark.compiled
 def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
     """Whether its readings call themselves valid or not, and where it lacks nearly all cells."""
-    dead = make_report_data(tmp_path, "earth", 3.0, reach=5.0)
+    dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
     count = dead.readings[NAME].time.size
     assert warnings(dead) == [f"none of its {count} readings is valid"]
-    sound = make_report_data(tmp_path, "earth", 3.0)
+    sound = recorded(tmp_path, "earth", 3.0)
     assert warnings(sound) == []
     velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
     assert warnings(with_reading(sound, velocity=velocity)) == [
@@ -194,13 +194,13 @@ def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
     ]
     velocity[:, 0] = 0.1
     assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
-    assert warnings(make_report_data(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
+    assert warnings(recorded(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
     assert 'class="fine"' not in make_page(dead)
 
 
 @pytest.mark.compiled
 def test_sensor_without_readings_is_a_warning(tmp_path: Path) -> None:
-    found = make_report_data(tmp_path, "earth", 0.5)
+    found = recorded(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
     assert warnings(more) == ["has no recorded reading"]
@@ -244,9 +244,9 @@ def test_water_velocity_without_ideal_values_is_omitted() -> None:
     reading = log(with_water=False)
     (told,) = make_array_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
-    for channel in section.channels:
+    for channel in told.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
-    assert section.note.endswith("left out: the ideal velocity through the water is not recorded.")
+    assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
     over = residuals.normalise_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
@@ -271,22 +271,22 @@ def test_caption_names_the_velocity_reference() -> None:
 @pytest.mark.compiled
 def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
     """Of either instrument; three others go on giving a velocity."""
-    found = make_report_data(tmp_path, "earth", 3.0)
-    velocity = found.readings[NAME].arrays["beam_velocity"].copy()
-    velocity[:, :, 2] = math.nan
-    assert warnings(with_reading(found, beam_velocity=velocity)) == ["beam 3 never has a velocity"]
+    found = recorded(tmp_path, "earth", 3.0)
+    heard = found.readings[NAME].arrays["beam_velocity"].copy()
+    heard[:, :, 2] = math.nan
+    assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
     reading = log()
     reading.arrays["beam_velocity"][:, 0] = math.nan
-    data = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
-    assert warnings(data) == [ADRIFT, "beam 1 never has a velocity"]
+    told = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
+    assert warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
 
 
 def test_long_loss_of_the_bottom_is_a_warning() -> None:
     """Not where it is lost for 5 s at most, nor of a log that never has it: that one is to have none."""
-    for span, expected in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
+    for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
         reading = log()
         reading.arrays["velocity_mode"][:] = np.where((reading.time >= span[0]) & (reading.time < span[1]), 2.0, 1.0)
-        assert warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == expected
+        assert warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
 
 
 def test_dvl_without_velocity_is_a_warning() -> None:
@@ -329,7 +329,7 @@ def test_omitted_beams_are_mentioned() -> None:
     assert '<th scope="row">beam velocity beam 10</th>' in text
 
 
-def test_cells_without_known_distance_are_numbered() -> None:
+def test_cells_without_a_known_distance_are_numbered() -> None:
     time = np.arange(4.0)
     every = np.ones(4, dtype=np.bool_)
     arrays = {"velocity": np.ones((4, 2, 3))}

@@ -59,7 +59,7 @@ def reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0,
     return Reading(NAME, "magnetometer", "hull", unit, time, error, arrays, {"field": truth}, errors, **flags)
 
 
-def make_report_data(found: Reading, height: FloatArray | None = None) -> ReportData:
+def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
     truth = {}
     if height is not None:
         n = height.size
@@ -104,7 +104,7 @@ def test_gaps_break_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "message"),
+    ("value", "unit", "said"),
     [
         (0.00234, "s", "2.34 ms"),
         (-4.1e-7, "T", "\u2212410 nT"),
@@ -114,12 +114,12 @@ def test_gaps_break_a_line() -> None:
         (0.5, "", "0.5"),
     ],
 )
-def test_quantities_use_readable_units(value: float, unit: str, message: str) -> None:
-    assert axes.format_quantity(value, unit) == message
+def test_quantities_use_readable_units(value: float, unit: str, said: str) -> None:
+    assert axes.format_quantity(value, unit) == said
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
-def test_ticks_are_round_ordered_and_within_limits(low: float, high: float) -> None:
+def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
     axis = axes.Axis(low, high, "", Scale(1.0, ""))
     ticks = axis.ticks(6)
     assert 2 <= len(ticks) <= 7
@@ -152,10 +152,10 @@ def test_axes_have_at_least_two_ticks(most: int, log: bool) -> None:
 @pytest.mark.parametrize("count", range(1, 14))
 def test_rows_of_figures_are_balanced(count: int) -> None:
     """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
-    classes = [cls.split() for cls in make_grid_classes(count)]
+    classes = [one.split() for one in make_grid_classes(count)]
     assert len(classes) == count
     for place, (letter, most) in enumerate(GRID_FIGURES.items()):
-        spans = [int(cls[place].removeprefix(letter)) for cls in classes]
+        spans = [int(one[place].removeprefix(letter)) for one in classes]
         sizes = []
         while spans:
             size = GRID_COLUMNS // spans[0]
@@ -168,7 +168,7 @@ def test_rows_of_figures_are_balanced(count: int) -> None:
 
 def test_header_has_length_speed_and_depth_of_a_track() -> None:
     height = np.linspace(-10.0, -35.0, 400)
-    found = make_report_data(reading(count=10), height)
+    found = recorded(reading(count=10), height)
     truth = found.truth["boat::hull"]
     velocity = np.zeros((400, 3))
     velocity[7] = 0.0, 0.3, -0.4
@@ -239,11 +239,11 @@ def test_residual_is_split_into_bias_scale_and_noise() -> None:
 @pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
 def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> None:
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
-    assert warnings(make_report_data(reading())) == []
-    messages = warnings(make_report_data(reading(scale)))
-    assert [
-        f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", messages, strict=True)
-    ] == [True] * 3
+    assert warnings(recorded(reading())) == []
+    said = warnings(recorded(reading(scale)))
+    assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
+        True
+    ] * 3
 
 
 def test_attitude_error_is_a_rotation_angle() -> None:
@@ -267,11 +267,11 @@ def test_silent_sensor_is_a_warning() -> None:
 
 
 @pytest.mark.requirement("CLK-5")
-def test_stamps_far_from_true_time_are_a_warning() -> None:
+def test_stamps_far_from_true_time_are_warned_of() -> None:
     assert "stamps are up to 15 ms off true time, at 0 s; readings are 20 ms apart" in warnings(
-        make_report_data(reading(clock_error=0.015))
+        recorded(reading(clock_error=0.015))
     )
-    assert warnings(make_report_data(reading(clock_error=0.0099))) == []
+    assert warnings(recorded(reading(clock_error=0.0099))) == []
     stepped = reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
     said = warnings(recorded(replace(stepped, clock_error=error)))
@@ -286,8 +286,8 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     field = found["field"].copy()
     field[1000:1500] += 1e-4
     field[4000] += 1.0
-    messages = warnings(make_report_data(replace(found, arrays={"field": field}, fault=fault)))
-    assert messages == [
+    said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
+    assert said == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
         "fault: spike, once, 1 row, from 80 s, until 80.02 s",
     ]
@@ -307,14 +307,14 @@ def test_histogram_density_equals_numpy() -> None:
     assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
 
 
-def test_declared_terms_give_the_variance_of_one_sample() -> None:
+def test_declared_terms_have_the_variance_of_one_sample() -> None:
     noise = Noise(stddev=2.0, noise_density=0.3, precision=0.5, outlier_probability=0.01, outlier_stddev=9.0)
     white = 2.0**2 + 0.3**2 * 100.0 + 0.5**2 / 12.0 + 0.01 * 81.0
     (term,) = list_noise_terms(noise, 100.0)
     assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
-def test_waterfall_has_column_means() -> None:
+def test_a_waterfall_has_the_means_of_its_columns() -> None:
     time, where = np.arange(1000.0), np.array([3.0, 1.0, 2.0])
     velocity = np.zeros((1000, 3, 3))
     velocity[:, :, 0] = where
@@ -322,13 +322,13 @@ def test_waterfall_has_column_means() -> None:
     velocity[500:, :, 2] = -1.0
     figure = doppler.make_waterfall("profile", time, velocity, where, "depth (m)", (0.0, 999.0), ("x", "y", "z"))
     image = pytest.importorskip("PIL.Image")
-    columns = []
+    shown = []
     for plot in figure.plots:
         data = plot.elements[0].partition("base64,")[2].partition('"')[0]
-        columns.append(
+        shown.append(
             np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))[:: doppler.PIXELS_PER_ROW]
         )
-    assert columns[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
+    assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
         assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
@@ -347,7 +347,7 @@ def test_track_without_ground_is_shown() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
 def test_page_of_few_rows_is_complete(count: int) -> None:
     height = np.zeros(max(count, 1))
-    text = make_page(make_report_data(reading(count=count), height))
+    text = make_page(recorded(reading(count=count), height))
     assert f"<h2>{NAME}</h2>" in text
     assert not re.search(r'd="[^"]*(nan|inf)', text)
     if not count:
@@ -356,15 +356,15 @@ def test_page_of_few_rows_is_complete(count: int) -> None:
 
 def test_readings_without_ideal_or_finite_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
-    assert "its ideal readings are not recorded" in make_page(make_report_data(bare))
+    assert "its ideal readings are not recorded" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
-    assert "none of its 200 readings is valid" in make_page(make_report_data(lost))
+    assert "none of its 200 readings is valid" in make_page(recorded(lost))
 
 
 @pytest.mark.compiled
-def test_hour_of_a_fast_sensor_gives_a_small_page() -> None:
+def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
     """Whatever the number of rows, a line has no more points than twice the columns."""
-    short, long = (len(make_page(make_report_data(reading(count=count)))) for count in (COUNT, 10 * COUNT))
+    short, long = (len(make_page(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
 
 
@@ -412,7 +412,7 @@ def test_allan_deviation_omits_rows_with_faults() -> None:
     )
     assert struck.format_html().count('class="c0"') == whole.format_html().count('class="c0"')
     alone = allan_of(tail)
-    assert alone.caption == complete.caption
+    assert alone.caption == whole.caption
     assert struck.plots[0].elements == alone.plots[0].elements
     assert struck.plots[0].y_axis == alone.plots[0].y_axis
 
@@ -483,7 +483,7 @@ def test_page_accepts_extreme_values(values: tuple[float, ...], where: str) -> N
     for count in (2_000, 2, 1, 0):
         found = reading(count=count)
         odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
-        text = make_page(make_report_data(replace(found, **{where: {**getattr(found, where), "field": odd}})))
+        text = make_page(recorded(replace(found, **{where: {**getattr(found, where), "field": odd}})))
         assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
 
 
@@ -495,10 +495,10 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
     fault = {"of": "boat::hull::clock", "kind": "step", "start": 60.0, "end": 80.0}
 
     def stability(error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)) -> SvgFigure:
-        complete = reading()
-        found = replace(complete, clock_error=error)
+        whole = reading()
+        found = replace(whole, clock_error=error)
         cut = replace(
-            make_report_data(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
+            recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
         (shown,) = clock_section.make_clock_sections(cut)
         _, figure = clock_section.make_clock_figures(shown, cut.span)

@@ -55,18 +55,18 @@ class Drifting:
         return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
 
 
-def make_bed(slope: float = 0.0) -> Environment:
+def bed(slope: float = 0.0) -> Environment:
     """Return a bottom through the origin that rises by `slope` towards x, in water that flows."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     scene = Scene((Body("bed", Plane(), pose),))
     return Environment(scene=scene, water=Water(surface=1000.0), current=UniformField(FLOW))
 
 
-def measure_pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
+def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 7.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return measured
+    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    return told
 
 
 def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
@@ -85,40 +85,40 @@ def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
 
 
 def uuv(**more: Any) -> Dvl:
-    arguments: dict[str, Any] = {
+    given: dict[str, Any] = {
         "beams": make_janus_beams(0.52, PLUS),
         "minimum_range": 2.0,
         "maximum_range": 30.0,
         "bottom": DopplerTrack(Noise(stddev=0.02), reported_stddev=0.05),
     }
-    return Dvl(**{**arguments, **more}, dialect=MessageDialect.UUV, classic=True)
+    return Dvl(**{**given, **more}, dialect=MessageDialect.UUV, classic=True)
 
 
 @pytest.mark.requirement("DVU-3")
-def test_classic_velocity_is_the_link_velocity_with_axis_noise() -> None:
+def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
     """R^T v + noise_amplitude w each tick, of a covariance noise_sigma^2 I, in the frame that is asked for."""
     turned = from_rpy(0.1, -0.2, 0.7)
     own = np.array(rotate((turned[0], -turned[1], -turned[2], -turned[3]), V))
     for reference, true in ((LEVEL, own), (OVER, own * [1.0, -1.0, -1.0])):
-        reading = measure_pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), make_bed(), MANY)
-        assert reading.emitted is not None
-        assert reading.emitted.all()
-        check_spread(reading.arrays["velocity"] - true, np.full(3, 0.02))
-        assert np.array_equal(reading.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
+        told = pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), bed(), MANY)
+        assert told.emitted is not None
+        assert told.emitted.all()
+        check_spread(told.arrays["velocity"] - true, np.full(3, 0.02))
+        assert np.array_equal(told.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
         back = 1.0 if reference == LEVEL else np.array([1.0, -1.0, -1.0])
-        east, north = np.array([rotate(turned, tuple(row)) for row in reading.arrays["velocity"] * back]).T[:2]
-        assert reading.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
-        assert reading.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
-        assert np.array_equal(reading.arrays["time_of_validity"], np.arange(MANY) / 7.0)
+        east, north = np.array([rotate(turned, tuple(row)) for row in told.arrays["velocity"] * back]).T[:2]
+        assert told.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
+        assert told.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
+        assert np.array_equal(told.arrays["time_of_validity"], np.arange(MANY) / 7.0)
 
 
 @pytest.mark.requirement("DVU-3")
-def test_classic_velocity_without_bottom() -> None:
-    reading = measure_pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
-    assert reading.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
-    assert reading.arrays["velocity_mode"][0] == 1.0
-    assert np.isnan(reading.arrays["altitude"][0])
-    assert reading.arrays["num_good_beams"][0] == 0.0
+def test_velocity_without_a_bottom() -> None:
+    told = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
+    assert told.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
+    assert told.arrays["velocity_mode"][0] == 1.0
+    assert np.isnan(told.arrays["altitude"][0])
+    assert told.arrays["num_good_beams"][0] == 0.0
 
 
 @pytest.mark.requirement("DVU-5")
@@ -132,7 +132,7 @@ def test_classic_velocity_without_bottom() -> None:
         (0.8, 2.2, 1),  # uphill it is nearer than 2 m
     ],
 )
-def test_classic_altitude_is_the_mean_of_clamped_ranges(slope: float, height: float, clamped: int) -> None:
+def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height: float, clamped: int) -> None:
     """What is nearer than the least or farther than the most counts as that; only where all do is there none."""
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     axes = np.column_stack([math.sin(0.52) * np.cos(PLUS), math.sin(0.52) * np.sin(PLUS), np.full(4, -math.cos(0.52))])
@@ -140,7 +140,7 @@ def test_classic_altitude_is_the_mean_of_clamped_ranges(slope: float, height: fl
     outside = (slants < 2.0) | (slants > 30.0)
     assert outside.sum() == clamped
     shown = np.clip(slants, 2.0, 30.0)
-    arrays = measure_pings(uuv(), Drifting((0.0, 0.0, height)), make_bed(slope)).arrays
+    arrays = pings(uuv(), Drifting((0.0, 0.0, height)), bed(slope)).arrays
     assert arrays["beam_range"][0] == pytest.approx(shown, rel=1e-12, abs=0.0)
     assert arrays["beam_valid"][0].tolist() == (~outside).astype(float).tolist()
     expected = math.nan if clamped == 4 else float(shown.mean())
@@ -148,22 +148,20 @@ def test_classic_altitude_is_the_mean_of_clamped_ranges(slope: float, height: fl
 
 
 @pytest.mark.requirement("DVU-5")
-def test_ranges_clamped_at_both_limits_have_a_mean() -> None:
+def test_ranges_of_which_some_are_at_either_limit_have_a_mean() -> None:
     """In a steep gully one side is too near and the other out of reach: limits of both kinds are averaged."""
     spec = uuv(
         beams=make_janus_beams(0.52, [0.25 * math.pi, 0.75 * math.pi, 1.25 * math.pi, 1.75 * math.pi]),
         maximum_range=4.0,
     )
-    arrays = measure_pings(spec, Drifting((0.0, 0.0, 2.6)), make_bed(1.4)).arrays
+    arrays = pings(spec, Drifting((0.0, 0.0, 2.6)), bed(1.4)).arrays
     assert sorted(arrays["beam_range"][0].tolist()) == [2.0, 2.0, 4.0, 4.0]
     assert arrays["altitude"][0] == 3.0
 
 
 @pytest.mark.requirement("DVU-5")
-def test_noise_keeps_ranges_within_their_limits() -> None:
-    arrays = measure_pings(
-        uuv(range=Noise(stddev=1.0)), Drifting((0.0, 0.0, 29.0 * math.cos(0.52))), make_bed(), MANY
-    ).arrays
+def test_noise_does_not_take_ranges_beyond_their_limits() -> None:
+    arrays = pings(uuv(range=Noise(stddev=1.0)), Drifting((0.0, 0.0, 29.0 * math.cos(0.52))), bed(), MANY).arrays
     ranges = arrays["beam_range"]
     assert ranges.max() == 30.0
     share = (4 * MANY, norm.sf(1.0))
@@ -173,10 +171,10 @@ def test_noise_keeps_ranges_within_their_limits() -> None:
 
 
 @pytest.mark.requirement("DVU-3", "DVU-5")
-def test_physical_fidelity_of_the_same_spec_solves_beams() -> None:
+def test_physical_beams_of_the_same_sheet_are_solved() -> None:
     """Without `classic` the dialect is a name: velocity and covariance are the beams', the altitude the bed's."""
     spec = replace(uuv(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
-    arrays = measure_pings(spec, Drifting((0.0, 0.0, 10.0)), make_bed(0.3)).arrays
+    arrays = pings(spec, Drifting((0.0, 0.0, 10.0)), bed(0.3)).arrays
     sine, cosine = math.sin(0.52), math.cos(0.52)
     unit = np.diag([0.5 / sine**2, 0.5 / sine**2, 0.25 / cosine**2])
     assert arrays["velocity_covariance"][0] == pytest.approx(0.05**2 * unit, abs=1e-15)
@@ -198,7 +196,7 @@ def whoi(angle: float = 25.0, **more: Any) -> Dvl:
         "water_mode": TrackMode.FALLBACK,
         "layer": WaterMassLayer(1.0, 20.0),
     }
-    return Dvl(**{**arguments, **more}, dialect=MessageDialect.DSROS, classic=True)
+    return Dvl(**{**given, **more}, dialect=MessageDialect.DSROS, classic=True)
 
 
 def slants_over(slope: float, height: float, angle: float) -> AnyArray:
@@ -209,12 +207,12 @@ def slants_over(slope: float, height: float, angle: float) -> AnyArray:
 
 
 @pytest.mark.requirement("DVW-4", "DVW-6")
-def test_beam_noise_and_documented_altitude_course_and_speed() -> None:
+def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
     """Altitude mean(r) cos(pi / 6) at any beam angle; course atan2(x', y') in the sensor's frame: forward is east."""
-    reading = measure_pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), make_bed(0.2), MANY)
-    arrays = reading.arrays
-    assert reading.emitted is not None
-    assert reading.emitted.all()
+    told = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(0.2), MANY)
+    arrays = told.arrays
+    assert told.emitted is not None
+    assert told.emitted.all()
     slants = slants_over(0.2, 20.0, 25.0)
     check_spread(arrays["beam_range"] - slants, np.full(4, 0.1))
     assert np.allclose(
@@ -228,27 +226,23 @@ def test_beam_noise_and_documented_altitude_course_and_speed() -> None:
     x, y = arrays["velocity"][:, 0], arrays["velocity"][:, 1]
     assert np.allclose(arrays["course"], np.mod(np.arctan2(x, y), 2.0 * math.pi), rtol=0.0, atol=1e-12)
     assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12, atol=0.0)
-    quiet = measure_pings(
-        whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), make_bed()
-    ).arrays
+    quiet = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), bed()).arrays
     assert math.degrees(quiet["course"][0]) == pytest.approx(90.0, abs=1e-9)
-    back = measure_pings(
-        whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), make_bed()
-    ).arrays
+    back = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), bed()).arrays
     assert math.degrees(back["course"][0]) == pytest.approx(270.0, abs=1e-9)
 
 
 @pytest.mark.requirement("DVW-2", "WTR-2")
-def test_classic_beams_are_single_rays_and_the_layer_ends_at_the_bottom() -> None:
+def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
     """Its width changes no range, and the layer ends at the bottom: of the mean of a current sheared by depth."""
     wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True, width=0.1)
     spec = whoi(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
     sheared = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
-    around = replace(make_bed(), water=Water(surface=50.0), current=sheared)
-    classic = measure_pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
+    around = replace(bed(), water=Water(surface=50.0), current=sheared)
+    classic = pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     nearest = replace(wide, weighting=BeamWeighting.NEAREST)
     wider = replace(spec, beams=nearest, classic=False, propagation=False)
-    physical = measure_pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
+    physical = pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
     assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
     assert np.all(physical["beam_range"][0] < 0.99 * classic["beam_range"][0])
     middle = 0.5 * (1.0 + 15.0)  # m below the instrument, 35 m under the surface
@@ -264,7 +258,7 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
     spec = whoi(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())
     turned = from_rpy(math.pi, 0.0, 0.3)  # of the two that would be as far, one is farther, the other nearer
     spec = replace(spec, classic=classic, propagation=False, bottom=DopplerTrack())
-    arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0), turned), make_bed(0.5)).arrays
+    arrays = pings(spec, Drifting((0.0, 0.0, 20.0), turned), bed(0.5)).arrays
     assert arrays["num_good_beams"][0] == 3.0
     if classic:
         assert arrays["velocity_mode"][0] == 0.0
@@ -279,27 +273,25 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
 
 
 @pytest.mark.requirement("WTR-1", "WTR-2")
-def test_water_track_replaces_missing_bottom_track() -> None:
+def test_water_track_where_there_is_no_bottom_track() -> None:
     """Velocity of the link less the current, by least squares, the noise of each axis of the solution."""
-    reading = measure_pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), make_bed(), MANY).arrays
-    assert np.all(reading["velocity_mode"] == 2.0)
+    told = pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), bed(), MANY).arrays
+    assert np.all(told["velocity_mode"] == 2.0)
     true = (np.array(V) - FLOW) * [1.0, -1.0, -1.0]
-    check_spread(reading["velocity"] - true, np.full(3, 0.01))
-    assert np.array_equal(reading["velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
-    assert np.array_equal(reading["water_velocity"], reading["velocity"])
+    check_spread(told["velocity"] - true, np.full(3, 0.01))
+    assert np.array_equal(told["velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
+    assert np.array_equal(told["water_velocity"], told["velocity"])
     for name in ("altitude", "course", "speed", "beam_range"):
-        assert np.isnan(reading[name]).all()
-    bottom = measure_pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), make_bed(), 5).arrays
+        assert np.isnan(told[name]).all()
+    bottom = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(), 5).arrays
     assert np.all(bottom["velocity_mode"] == 1.0)
 
 
 @pytest.mark.requirement("WTR-2")
-def test_both_tracks_have_separate_noise() -> None:
-    reading = measure_pings(
-        whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), make_bed(), MANY
-    ).arrays
-    assert np.all(reading["velocity_mode"] == 1.0)
+def test_both_tracks_at_once_have_each_its_noise() -> None:
+    told = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
+    assert np.all(told["velocity_mode"] == 1.0)
     flip = np.array([1.0, -1.0, -1.0])
-    off = np.column_stack([reading["velocity"] - V * flip, reading["water_velocity"] - (np.array(V) - FLOW) * flip])
+    off = np.column_stack([told["velocity"] - V * flip, told["water_velocity"] - (np.array(V) - FLOW) * flip])
     check_spread(off, np.concatenate([0.005 * np.sqrt([2.0, 2.0, 1.0 / 3.0]), np.full(3, 0.01)]))
-    assert np.array_equal(reading["water_velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
+    assert np.array_equal(told["water_velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))

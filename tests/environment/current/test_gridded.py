@@ -34,7 +34,7 @@ DRAW = np.random.default_rng(8)
 Points = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def make_axis(low: float, high: float, count: int) -> FloatArray:
+def rising(low: float, high: float, count: int) -> FloatArray:
     steps = np.cumsum(DRAW.uniform(0.2, 1.0, count))
     return low + (high - low) * (steps - steps[0]) / (steps[-1] - steps[0])
 
@@ -43,7 +43,7 @@ def values(points: Points) -> FloatArray:
     return DRAW.uniform(-1.0, 1.0, (*(axis.size for axis in points), 3))
 
 
-def interpolate_by_scipy(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
+def scipys(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
     got: FloatArray = RegularGridInterpolator(points, velocity)(asked)
     return got
 
@@ -53,10 +53,10 @@ def test_interpolation_equals_scipy() -> None:
     velocity = values(points)
     asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
     got = GriddedCurrent(points, velocity, "world").at(asked[:, 1:], asked[:, 0])
-    assert got == pytest.approx(interpolate_by_scipy(points, velocity, asked), abs=1e-13)
+    assert got == pytest.approx(scipys(points, velocity, asked), abs=1e-13)
     corners = np.stack([axis[DRAW.integers(0, axis.size, 200)] for axis in points], axis=1)
     got = GriddedCurrent(points, velocity, "world").at(corners[:, 1:], corners[:, 0])
-    assert got == pytest.approx(interpolate_by_scipy(points, velocity, corners), abs=1e-13)
+    assert got == pytest.approx(scipys(points, velocity, corners), abs=1e-13)
 
 
 def enu_in_the_world(vectors: FloatArray, latitude: FloatArray, longitude: FloatArray) -> Vectors:
@@ -73,7 +73,7 @@ def places(position: Vectors) -> tuple[FloatArray, FloatArray, FloatArray]:
     east, north = c * position[:, 0] - s * position[:, 1], s * position[:, 0] + c * position[:, 1]
     here = HERE.latitude, HERE.longitude, HERE.elevation
     got = pymap3d.enu2geodetic(east, north, position[:, 2], *here, deg=False)
-    return tuple(np.asarray(coordinate) for coordinate in got)  # type: ignore[return-value]
+    return tuple(np.asarray(one) for one in got)  # type: ignore[return-value]
 
 
 POSITION = DRAW.uniform((-9e3, -9e3, -90.0), (9e3, 9e3, 0.0), (1500, 3))
@@ -83,13 +83,13 @@ TIME = DRAW.uniform(0.0, 50.0, 1500)
 def test_geodetic_grid_agrees_with_pymap3d() -> None:
     latitude, longitude, altitude = places(POSITION)
     points = (
-        make_axis(0.0, 50.0, 3),
-        make_axis(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
-        make_axis(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
-        make_axis(-120.0, 40.0, 6),
+        rising(0.0, 50.0, 3),
+        rising(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
+        rising(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
+        rising(-120.0, 40.0, 6),
     )
     velocity = values(points)
-    expected = interpolate_by_scipy(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
+    expected = scipys(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
     got = GriddedCurrent(points, velocity, "geodetic", HERE).at(POSITION, TIME)
     assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
     turn = points[0], points[1], points[2] + 2.0 * math.pi, points[3]
@@ -99,10 +99,10 @@ def test_geodetic_grid_agrees_with_pymap3d() -> None:
 def test_ecef_grid() -> None:
     latitude, longitude, altitude = places(POSITION)
     ecef = np.stack(pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False), axis=1)
-    axes = [make_axis(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
-    points = (make_axis(0.0, 50.0, 3), axes[0], axes[1], axes[2])
+    axes = [rising(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
+    points = (rising(0.0, 50.0, 3), axes[0], axes[1], axes[2])
     velocity = values(points)
-    expected = interpolate_by_scipy(points, velocity, np.column_stack((TIME, ecef)))
+    expected = scipys(points, velocity, np.column_stack((TIME, ecef)))
     got = GriddedCurrent(points, velocity, "ecef", HERE).at(POSITION, TIME)
     assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
 
@@ -132,7 +132,7 @@ def test_linearised_coordinates_agree_with_the_ellipsoid(latitude: float) -> Non
         assert origin.to_enu_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
 
 
-def test_gazebo_example_grid_is_read(example_data: Path) -> None:
+def test_the_real_grid_of_gazebo(example_data: Path) -> None:
     """Everywhere -1 m/s east and 0.5 m/s north, 0 to 100 m deep, within a hundredth of a degree."""
     grid = gazebos(example_data, "degrees")
     origin = grid.origin
@@ -147,7 +147,7 @@ def test_gazebo_example_grid_is_read(example_data: Path) -> None:
         grid.at(position[:2], np.array([1.0, 80.5]))
 
 
-def test_angle_unit_changes_the_grid(example_data: Path) -> None:
+def test_degrees_read_as_radians_are_another_grid(example_data: Path) -> None:
     """A hundredth of a radian is 64 km: what is declared counts."""
     grid = gazebos(example_data, "radians")
     assert grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))[0, :2] == pytest.approx([-1.0, 0.5], abs=1e-3)
@@ -194,7 +194,7 @@ def test_outside_rules_are_independent() -> None:
         strict.at(np.array([[1.0, 1.0, 4.0]]), np.zeros(1))
 
 
-def test_rounding_at_the_edge_counts_as_inside() -> None:
+def test_rounding_at_the_edge_is_inside() -> None:
     points = (np.zeros(1), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
     grid = GriddedCurrent(points, values(points), "world", outside_vertical="error")
     got = grid.at(np.array([[2.0 + 1e-9, -1e-9, 1e-9], [2.0, 0.0, 0.0]]), np.zeros(2))
@@ -214,7 +214,7 @@ def test_field_is_constant_along_an_axis_of_one_point() -> None:
 def test_axis_of_one_point_with_rule_error(axis: int) -> None:
     points = [np.array([0.0, 1.0]) for _ in range(4)]
     points[axis] = np.zeros(1)
-    velocity = np.zeros((*(point.size for point in points), 3))
+    velocity = np.zeros((*(one.size for one in points), 3))
     grid = GriddedCurrent((points[0], points[1], points[2], points[3]), velocity, "world")
     asked = np.zeros((2, 4))
     asked[1, axis] = 0.25
@@ -226,9 +226,9 @@ HEAD = "t,x,y,z,u,v\n"
 ROWS = "".join(f"{t},{x},{y},{z},0.1,0.2\n" for t in (0, 5) for x in (0, 1) for y in (0, 1) for z in (-9, 0))
 
 
-def read_grid(path: Path, **rest: Any) -> GriddedCurrent:
-    arguments = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
-    return GriddedCurrent.from_file(path, **arguments)
+def read(path: Path, **rest: Any) -> GriddedCurrent:
+    given = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
+    return GriddedCurrent.from_file(path, **given)
 
 
 def test_rows_can_be_in_any_order(tmp_path: Path) -> None:
@@ -236,16 +236,16 @@ def test_rows_can_be_in_any_order(tmp_path: Path) -> None:
     rows = [f"{t},{x},{y},{z},{0.1 * t + 0.01 * x},{0.1 * y + 0.01 * z}\n" for t, x, y, z in points]
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + "".join(rows))
-    tidy = read_grid(path)
+    tidy = read(path)
     path.write_text("\ufeff" + HEAD + "".join(rows[::-1]))
-    assert np.array_equal(read_grid(path).velocity, tidy.velocity)
+    assert np.array_equal(read(path).velocity, tidy.velocity)
     assert tidy.at(np.array([[2.0, 1.0, -4.5]]), np.array([2.5]))[0] == pytest.approx([0.27, 0.055, 0.0], abs=1e-15)
 
 
 def test_table_starts_at_the_start_of_the_run(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + "".join(f"{t},0,0,0,{0.01 * t},0\n" for t in (100, 110, 130)))
-    grid, origin = read_grid(path, start=110.0, outside="hold"), np.zeros((3, 3))
+    grid, origin = read(path, start=110.0, outside="hold"), np.zeros((3, 3))
     assert grid.at(origin, np.array([-10.0, 0.0, 10.0]))[:, 0] == pytest.approx([1.0, 1.1, 1.2], abs=1e-14)
     with pytest.raises(FieldError, match=r"^time of row 0 \(s\): 20.1; must be from -10 to 20"):
         grid.at(origin[:1], np.array([20.1]))
@@ -285,10 +285,10 @@ def test_latitude_beyond_the_poles_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text(HEAD + re.sub(r"^(.),1,", r"\1,36,", ROWS, flags=re.MULTILINE))
     with pytest.raises(FieldError, match=r"latitude \(rad\) of a grid: 36.0.*for a file in degrees"):
-        read_grid(path, space="geodetic", origin=HERE)
-    assert read_grid(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
+        read(path, space="geodetic", origin=HERE)
+    assert read(path, space="geodetic", origin=HERE, units="degrees").points[1][-1] == math.radians(36.0)
     with pytest.raises(FieldError, match="units of a grid of currents: grad"):
-        read_grid(path, space="geodetic", origin=HERE, units="grad")
+        read(path, space="geodetic", origin=HERE, units="grad")
 
 
 AXIS = np.array([0.0, 1.0])

@@ -115,7 +115,7 @@ def track(count: int = 400) -> tuple[Vectors, Times]:
 
 
 @every
-def test_velocity_does_not_depend_on_block_size(kind: str) -> None:
+def test_blocks_of_any_size_give_the_same(kind: str) -> None:
     field, (position, time) = KINDS[kind], track()
     complete = field.at(position, time)
     cuts = [0, 1, 2, 7, 130, 131, 399, 400]
@@ -126,14 +126,14 @@ def test_velocity_does_not_depend_on_block_size(kind: str) -> None:
 
 
 @every
-def test_velocity_does_not_depend_on_row_order(kind: str) -> None:
+def test_rows_in_any_order_give_the_same(kind: str) -> None:
     field, (position, time) = KINDS[kind], track()
     order = np.random.default_rng(3).permutation(400)
     assert np.array_equal(field.at(position[order], time[order]), field.at(position, time)[order])
 
 
 @every
-def test_empty_input_gives_empty_output(kind: str) -> None:
+def test_no_rows_give_no_rows(kind: str) -> None:
     assert KINDS[kind].at(np.empty((0, 3)), np.empty(0)).shape == (0, 3)
 
 
@@ -169,14 +169,14 @@ def test_rotated_world_has_the_rotated_current(kind: str, angle: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "uniform"])
-def test_rotation_must_be_about_the_vertical(kind: str) -> None:
+def test_water_stays_level(kind: str) -> None:
     with pytest.raises(FieldError, match="about the vertical"):
         KINDS[kind].rotate((math.cos(0.2), math.sin(0.2), 0.0, 0.0))
 
 
 @pytest.mark.parametrize("kind", ["Gauss-Markov", "classic", "stratified Gauss-Markov", "tide table", "replay"])
 @pytest.mark.parametrize("instant", [math.nan, -1e4, math.inf, 1e12])
-def test_time_outside_the_record_is_an_error(kind: str, instant: float) -> None:
+def test_an_instant_outside_is_an_error(kind: str, instant: float) -> None:
     with pytest.raises(FieldError, match=r"instant.* of row 1"):
         KINDS[kind].at(np.zeros((3, 3)), np.array([0.0, instant, 0.0]))
 
@@ -184,34 +184,30 @@ def test_time_outside_the_record_is_an_error(kind: str, instant: float) -> None:
 @pytest.mark.parametrize(
     "kind", ["stratified", "stratified Gauss-Markov", "profile", "boundary layer", "grid in the world", "sum"]
 )
-def test_invalid_position_is_an_error(kind: str) -> None:
+def test_invalid_place_is_an_error(kind: str) -> None:
     position = np.array([[0.0, 0.0, -5.0], [0.0, 0.0, math.nan]])
     with pytest.raises(FieldError, match="of row 1"):
         KINDS[kind].at(position, np.zeros(2))
 
 
-def test_field_sum_adds_its_fields() -> None:
+def test_a_sum_is_the_sum() -> None:
     position, time = track()
-    parts = [term.at(position, time) for term in (TABLE, TIDE, KINDS["Gauss-Markov"])]
+    parts = [one.at(position, time) for one in (TABLE, TIDE, KINDS["Gauss-Markov"])]
     assert KINDS["sum"].at(position, time) == pytest.approx(sum(parts), rel=1e-15, abs=0.0)
 
 
-@pytest.mark.parametrize("current", [WANDER, CLASSIC, LAYERS])
-def test_run_is_a_function_of_seed_run_and_name(current: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
+@pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
+def test_a_run_is_a_function_of_seed_run_and_name(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> None:
     position, time = track()
-    first = realise(current, 5, 2).at(position, time)
-    assert np.array_equal(realise(current, 5, 2).at(position, time), first)
-    others = [
-        realise(current, 6, 2),
-        realise(current, 5, 3),
-        realise(type(current)(**{**vars_of(current), "name": "other"}), 5, 2),
-    ]
+    first = realise(one, 5, 2).at(position, time)
+    assert np.array_equal(realise(one, 5, 2).at(position, time), first)
+    others = [realise(one, 6, 2), realise(one, 5, 3), realise(type(one)(**{**vars_of(one), "name": "other"}), 5, 2)]
     for other in others:
         assert (other.at(position, time) != first).any(axis=1).mean() > 0.8
 
 
-def vars_of(current: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str, Any]:
-    return {name: getattr(current, name) for name in type(current).__dataclass_fields__}
+def vars_of(one: GaussMarkovCurrent | StratifiedGaussMarkovCurrent) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in type(one).__dataclass_fields__}
 
 
 @pytest.mark.parametrize("one", [WANDER, CLASSIC, LAYERS])
@@ -221,7 +217,7 @@ def test_alternating_queries_get_the_same_current(one: GaussMarkovCurrent | Stra
     got = [shared.at(position, slow), shared.at(position, quick), shared.at(position, slow), shared.at(position, quick)]
     assert np.array_equal(got[0], got[2])
     assert np.array_equal(got[1], got[3])
-    assert np.array_equal(got[1], realise(current, 1).at(position, quick))
+    assert np.array_equal(got[1], realise(one, 1).at(position, quick))
 
 
 def test_nested_random_currents_are_realised() -> None:
@@ -234,10 +230,10 @@ def test_nested_random_currents_are_realised() -> None:
     assert realise(TABLE, 1) is TABLE
 
 
-@pytest.mark.parametrize("current", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
-def test_random_current_has_no_velocity_outside_a_run(current: VectorField) -> None:
+@pytest.mark.parametrize("one", [WANDER, LAYERS, BoundaryLayer(WANDER, -9.0, 3.0)])
+def test_without_a_run_there_is_no_velocity(one: VectorField) -> None:
     with pytest.raises(FieldError, match=r"in a run only; use navsense.environment.current.realise"):
-        current.at(np.zeros((1, 3)), np.zeros(1))
+        one.at(np.zeros((1, 3)), np.zeros(1))
 
 
 @pytest.mark.parametrize(

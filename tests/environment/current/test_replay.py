@@ -20,7 +20,7 @@ TIMES = np.array([0.0, 2.0, 5.0])
 VELOCITY = np.array([[0.1, 0.2, 0.0], [0.5, -0.2, 0.1], [0.0, 0.0, 0.3]])
 
 
-def evaluate(field: CurrentReplay, *instants: float) -> Any:
+def at(field: CurrentReplay, *instants: float) -> Any:
     return field.at(np.zeros((len(instants), 3)), np.array(instants))
 
 
@@ -29,17 +29,14 @@ def test_interpolation_equals_numpy() -> None:
     times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
     asked = draw.uniform(times[0], times[-1], 400)
     expected = np.stack([np.interp(asked, times, column) for column in velocity.T], axis=1)
-    assert evaluate(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
+    assert at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
 
 
 def test_outside_rules() -> None:
     with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
-        evaluate(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
-    assert evaluate(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [
-        [0.1, 0.2, 0.0],
-        [0.0, 0.0, 0.3],
-    ]
-    assert evaluate(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
+        at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
+    assert at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
+    assert at(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +116,9 @@ def test_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
 
 def test_topic_without_velocity_is_an_error(tmp_path: Path) -> None:
     bag(tmp_path / "current", False, "Twist", False)
-    for topic, description in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
+    for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
         with pytest.raises(
-            FieldError, match=f"topic of the current: {description}; must be a topic of Twist or Vector3: /current"
+            FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3: /current"
         ):
             read_current(tmp_path / "current", topic=topic)
 

@@ -32,7 +32,7 @@ def at_depths(depths: Any, surface: float = 0.0) -> Vectors:
     return np.stack((0.0 * down, 0.0 * down, surface - down), axis=1)
 
 
-def evaluate(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
+def at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
     position = at_depths(depths, surface)
     out: Vectors = field.at(position, np.zeros(position.shape[0]))
     return out
@@ -45,30 +45,30 @@ def test_interpolation_equals_numpy(surface: float) -> None:
     table = StratifiedCurrent(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
     asked = draw.uniform(-20.0, 200.0, 500)
     expected = np.stack([np.interp(asked, depths, column) for column in velocities.T], axis=1)
-    assert evaluate(table, asked, surface) == pytest.approx(expected, abs=1e-12)
+    assert at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
 
 
 def test_velocity_at_a_row_is_exact() -> None:
     table = StratifiedCurrent((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
-    assert evaluate(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
+    assert at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
 
 
 def test_heading_rotates_east_and_north() -> None:
     """With the world's x axis to the north, an eastward current runs along -y."""
     table = StratifiedCurrent((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
-    assert evaluate(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
+    assert at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
 
 
-def test_depth_outside_holds_the_end_value_or_is_an_error() -> None:
+def test_outside_the_layers_it_holds_or_is_an_error() -> None:
     rows = ((5.0, 10.0), ((0.1, 0.0, 0.0), (0.3, 0.0, 0.0)))
-    assert evaluate(StratifiedCurrent(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
+    assert at(StratifiedCurrent(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
     with pytest.raises(FieldError, match=r'depth of row 1 \(m\): 4.9; must be from 5 to 10.*; use outside="hold"'):
-        evaluate(StratifiedCurrent(*rows, outside="error"), [7.0, 4.9])
+        at(StratifiedCurrent(*rows, outside="error"), [7.0, 4.9])
     wandering = StratifiedGaussMarkovCurrent(
         StratifiedCurrent(*rows, outside="error"), GaussMarkovProcess(), GaussMarkovProcess()
     )
     with pytest.raises(FieldError, match=r"depth of row 1 \(m\): 4.9; must be from 5 to 10"):
-        evaluate(realise(wandering, 1), [7.0, 4.9])
+        at(realise(wandering, 1), [7.0, 4.9])
     with pytest.raises(FieldError, match="outside of layers: zero; must be one of hold, error"):
         StratifiedCurrent(*rows, outside="zero")  # type: ignore[arg-type]
 
@@ -85,19 +85,19 @@ def test_dave_file_is_read_with_east_first(example_data: Path) -> None:
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     assert table.depths == tuple(10.0 * k for k in range(12))
     assert [vector[:2] for vector in table.velocities] == DAVE
-    assert evaluate(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
+    assert at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
 
 
-def test_dave_layers_use_the_limits_of_the_plugin(example_data: Path) -> None:
+def test_daves_layers_take_their_limits_from_its_plugin(example_data: Path) -> None:
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     speed = UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.0, 0.0)
     field = StratifiedGaussMarkovCurrent(table, speed, UuvGaussMarkovProcess(0.0, -math.pi, math.pi))
-    assert evaluate(realise(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
-        evaluate(table, np.arange(0.0, 115.0, 2.5)), rel=1e-12, abs=0.0
+    assert at(realise(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
+        at(table, np.arange(0.0, 115.0, 2.5)), rel=1e-12, abs=0.0
     )
 
 
-def write_table(folder: Path, text: str) -> Path:
+def written(folder: Path, text: str) -> Path:
     path = folder / "layers.csv"
     path.write_bytes(text.encode())
     return path
@@ -115,7 +115,7 @@ HEAD = "north [m/s],east [m/s],depth [m]\n"
     ],
 )
 def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, velocities: Any) -> None:
-    table = StratifiedCurrent.from_file(write_table(tmp_path, text))
+    table = StratifiedCurrent.from_file(written(tmp_path, text))
     assert (table.depths, table.velocities) == (depths, velocities)
 
 
@@ -152,24 +152,24 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem:
     assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
 
 
-def test_missing_table_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         StratifiedCurrent.from_file(tmp_path / "none.csv")
 
 
 def test_factors_scale_a_current() -> None:
     field = DepthScaledCurrent(UniformField((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
-    got = evaluate(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
+    got = at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
     assert got == pytest.approx(np.outer([1.0, 1.0, 0.75, 0.5, 0.5], [0.4, -0.2, 0.0]), rel=1e-15, abs=0.0)
 
 
-def test_power_law_and_its_mean() -> None:
+def test_the_power_law_and_its_mean() -> None:
     """The mean over the layer is 7/8 of the current above it for 1/7, and 10/11 for 1/10."""
     for exponent, mean in ((1.0 / 7.0, 7.0 / 8.0), (0.1, 10.0 / 11.0)):
         field = BoundaryLayer(UniformField((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
 
         def speed(height: float, field: BoundaryLayer = field) -> float:
-            return float(evaluate(field, 50.0 - height)[0, 0])
+            return float(at(field, 50.0 - height)[0, 0])
 
         total, _ = integrate.quad(speed, 0.0, 20.0, epsabs=1e-9, limit=400)
         assert total / 20.0 == pytest.approx(mean, abs=1e-7)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.requirement("DVU-2")
 HEADER = "NCOLS 3\nnrows 2\nxllcorner 100\nyllcorner -50.5\ncellsize 10\nNODATA_value -9999\n"
 
 
-def write_grid(folder: Path, text: str, name: str = "bed.asc") -> Path:
+def saved(folder: Path, text: str, name: str = "bed.asc") -> Path:
     path = folder / name
     path.write_bytes(text.encode())
     return path
@@ -52,7 +52,7 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "what"),
     [
         ("", "no rows"),
         ("1 2 3\n4 5\n", r"lengths of the grid's rows: \[2, 3\]"),
@@ -76,6 +76,6 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
         ("a\0b", "is not text"),
     ],
 )
-def test_invalid_grid_is_an_error(text: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match=problem):
-        read_grid(write_grid(tmp_path, text))
+def test_invalid_grid_is_an_error(text: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(FieldError, match=what):
+        read_grid(saved(tmp_path, text))

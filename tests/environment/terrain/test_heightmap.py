@@ -45,13 +45,13 @@ def triangles(bed: Heightmap) -> AnyArray:
     )
 
 
-def make_rough_map(rows: int, columns: int, seed: int = 3) -> Heightmap:
+def rough(rows: int, columns: int, seed: int = 3) -> Heightmap:
     heights = np.random.default_rng(seed).uniform(-1.0, 1.0, (rows, columns))
     return Heightmap(heights, (0.5, 0.75), (-3.0, 2.0))
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (9, 6), (70, 33)])
-def test_slope_equals_a_plane(shape: tuple[int, int]) -> None:
+def test_a_slope_is_a_plane(shape: tuple[int, int]) -> None:
     east, north = 0.3, -0.45
     x, y = np.meshgrid(np.arange(shape[1]) * 2.0 - 3.0, np.arange(shape[0]) * 3.0 + 1.0)
     bed = Heightmap(east * x + north * y + 5.0, (2.0, 3.0), (-3.0, 1.0))
@@ -66,16 +66,16 @@ def test_slope_equals_a_plane(shape: tuple[int, int]) -> None:
     away *= np.sign(away @ plane)[:, None] * side
     far = np.sqrt((away**2).sum(axis=1))
     steep = np.abs(away @ plane) / far
-    distance, normal = cast_rays(bed, target + away, -away)
+    distance, normal = met(bed, target + away, -away)
     keep = steep > 1e-3  # the error of a grazing range grows by this
     assert keep.sum() > 0.9 * COUNT
     assert np.max(np.abs(distance - far)[keep] * steep[keep]) < 1e-13 * 200.0
     np.testing.assert_allclose(normal, plane * side, atol=1e-13, rtol=0.0)
 
 
-def test_one_cell_matches_a_manual_calculation() -> None:
+def test_one_cell_by_hand() -> None:
     bed = Heightmap(np.array([[0.0, 1.0], [4.0, 2.0]]))  # south row, then north row
-    distance, normal = cast_rays(bed, [[0.5, 0.25, 10.0], [0.25, 0.5, 10.0], [0.5, 0.5, 10.0]], [0.0, 0.0, -1.0])
+    distance, normal = met(bed, [[0.5, 0.25, 10.0], [0.25, 0.5, 10.0], [0.5, 0.5, 10.0]], [0.0, 0.0, -1.0])
     assert distance.tolist() == [10.0 - 0.75, 10.0 - 1.5, 10.0 - 1.0]
     np.testing.assert_allclose(normal[0], np.array((-1.0, -1.0, 1.0)) / math.sqrt(3.0), atol=1e-15, rtol=0.0)
     np.testing.assert_allclose(normal[1], np.array((2.0, -4.0, 1.0)) / math.sqrt(21.0), atol=1e-15, rtol=0.0)
@@ -88,7 +88,7 @@ def test_ranges_equal_mujoco(oracle: Callable[[str], dict[str, AnyArray]]) -> No
     origin, direction, expected = (
         np.stack([table[name] for name in names.split()], axis=1) for names in ("x y z", "dx dy dz", "nx ny nz")
     )
-    distance, normal = cast_rays(bed, origin, direction)
+    distance, normal = met(bed, origin, direction)
     np.testing.assert_allclose(distance, table["range"], atol=3e-6, rtol=0.0)  # its heights are single precision
     assert ((normal * expected).sum(axis=1) > 1.0 - 1e-6).all()
 
@@ -97,7 +97,7 @@ def test_ranges_equal_mujoco(oracle: Callable[[str], dict[str, AnyArray]]) -> No
 def test_ranges_equal_the_slow_reference(
     rows: int, columns: int, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 ) -> None:
-    bed, rng = make_rough_map(rows, columns), np.random.default_rng(4)
+    bed, rng = rough(rows, columns), np.random.default_rng(4)
     low = np.array((bed.corner[0] - 2.0, bed.corner[1] - 2.0, -2.0))
     high = low + (bed.spacing[0] * columns + 4.0, bed.spacing[1] * rows + 4.0, 4.0)
     origin, target = rng.uniform(low, high, (2, COUNT // 5, 3))
@@ -107,7 +107,7 @@ def test_ranges_equal_the_slow_reference(
     direction[::7, 0] = 0.0
     direction[::5, 1] = 0.0
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
-    distance, normal = cast_rays(bed, origin, direction)
+    distance, normal = met(bed, origin, direction)
     expected = reference(triangles(bed), origin, direction)
     np.testing.assert_allclose(distance, expected, atol=1e-7, rtol=0.0)
     hit = np.isfinite(distance)
@@ -133,7 +133,7 @@ def test_hills_from_above_and_from_below(
     origin[::3, :2] = target[::3, :2] + rng.uniform(-3.0, 3.0, (len(target[::3]), 2))
     direction = target - origin
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
-    distance, normal = cast_rays(bed, origin, direction)
+    distance, normal = met(bed, origin, direction)
     expected = reference(triangles(bed), origin, direction)
     np.testing.assert_allclose(distance, expected, atol=1e-7, rtol=0.0)
     hit = np.isfinite(distance)
@@ -141,7 +141,7 @@ def test_hills_from_above_and_from_below(
     assert ((normal[hit] * direction[hit]).sum(axis=1) < 0.0).all()
 
 
-def test_rays_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_has_the_same_bits_in_any_block(monkeypatch: pytest.MonkeyPatch) -> None:
     bed, rng = hills(130, 600, 0.5), np.random.default_rng(7)
     count = 150 if INTERPRETED else 5000
     origin = rng.uniform((-20.0, -20.0, -25.0), (320.0, 85.0, 25.0), (count, 3))
@@ -169,19 +169,19 @@ def test_negligible_slant_has_no_effect(slant: float) -> None:
     bed = hills(40, 40)
     for x, y in ((8.0, 16.0), (17.0, 7.5), (3.25, 4.0), (0.0, 39.0)):
         for toward in ([slant, 0.0, -1.0], [0.0, slant, -1.0], [slant, -slant, -1.0]):
-            found = cast_rays(bed, [x, y, 20.0], toward)
-            straight = cast_rays(bed, [x, y, 20.0], [0.0, 0.0, -1.0])
+            found = met(bed, [x, y, 20.0], toward)
+            straight = met(bed, [x, y, 20.0], [0.0, 0.0, -1.0])
             assert math.isfinite(found[0][0])
             np.testing.assert_array_equal(found[0], straight[0])
             np.testing.assert_array_equal(found[1], straight[1])
-    level = cast_rays(bed, [-5.0, 8.0, 2.0], [1.0, 0.0, 0.0])[0]
-    assert cast_rays(bed, [-5.0, 8.0, 2.0], [1.0, slant, slant])[0] == level
+    level = met(bed, [-5.0, 8.0, 2.0], [1.0, 0.0, 0.0])[0]
+    assert met(bed, [-5.0, 8.0, 2.0], [1.0, slant, slant])[0] == level
     assert math.isfinite(level[0])
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_rays_hit_at_vertices_and_edges(block: int) -> None:
-    bed = make_rough_map(12, 15)
+def test_no_ray_slips_through_a_vertex_or_an_edge(block: int) -> None:
+    bed = rough(12, 15)
     x = bed.corner[0] + bed.spacing[0] * np.arange(15)
     y = bed.corner[1] + bed.spacing[1] * np.arange(12)
     points = triangles(bed)
@@ -196,7 +196,7 @@ def test_rays_hit_at_vertices_and_edges(block: int) -> None:
         start = np.array([[p if o is None else o for o, p in zip(origin, point, strict=True)] for point in target])
         away = target - start
         far = np.sqrt((away**2).sum(axis=1))
-        distance, _ = cast_rays(bed, start, away)
+        distance, _ = met(bed, start, away)
         sunk = start + away * ((np.copysign(1.5, away[:, 2]) - start[:, 2]) / away[:, 2])[:, None]
         inside = (sunk[:, 0] > x[0]) & (sunk[:, 0] < x[-1]) & (sunk[:, 1] > y[0]) & (sunk[:, 1] < y[-1])
         rim = np.stack([(edge - start[:, axis]) for axis, edge in ((0, x[0]), (0, x[-1]), (1, y[0]), (1, y[-1]))])
@@ -214,10 +214,10 @@ def test_ray_along_a_grid_line_hits_the_first_slope() -> None:
     heights[:, 6] = 1.0
     bed = Heightmap(heights)
     for y in (0.0, 3.0, 3.5, 8.0):
-        distance, normal = cast_rays(bed, [0.0, y, 0.5], [1.0, 0.0, 0.0])
+        distance, normal = met(bed, [0.0, y, 0.5], [1.0, 0.0, 0.0])
         assert distance[0] == 5.5
         np.testing.assert_allclose(normal[0], np.array((-1.0, 0.0, 1.0)) / math.sqrt(2.0), atol=1e-15, rtol=0.0)
-    along, _ = cast_rays(bed, [[6.0, 0.0, 1.5], [6.0, -2.0, 0.5]], [[0.0, 1.0, -0.25], [0.0, 1.0, 0.0]])
+    along, _ = met(bed, [[6.0, 0.0, 1.5], [6.0, -2.0, 0.5]], [[0.0, 1.0, -0.25], [0.0, 1.0, 0.0]])
     np.testing.assert_allclose(
         along, [math.sqrt(4.0 + 0.25), math.inf], rtol=1e-12, atol=0.0
     )  # the second comes in below: a map has no walls
@@ -226,15 +226,15 @@ def test_ray_along_a_grid_line_hits_the_first_slope() -> None:
 def test_maximum_range_edge_and_start_on_the_surface() -> None:
     bed = Heightmap(np.zeros((5, 5)), corner=(-2.0, -2.0))
     down = [0.0, 0.0, -1.0]
-    assert cast_rays(bed, [0.3, 0.2, 7.0], down, 7.0)[0][0] == 7.0
-    assert cast_rays(bed, [0.3, 0.2, 7.0], down, 6.999)[0][0] == math.inf
-    assert cast_rays(bed, [2.0, -2.0, 7.0], down)[0][0] == 7.0
-    assert cast_rays(bed, [2.0 + 1e-12, 0.0, 7.0], down)[0][0] == math.inf
-    assert cast_rays(bed, [0.3, 0.2, -7.0], down)[0][0] == math.inf
-    assert cast_rays(bed, [0.3, 0.2, -7.0], [0.0, 0.0, 1.0])[0][0] == 7.0
-    assert cast_rays(bed, [0.3, 0.2, 0.0], [0.1, 0.0, 1.0])[0][0] == 0.0
-    assert cast_rays(bed, [-9.0, 0.2, 1.0], [1.0, 0.0, 0.0])[0][0] == math.inf
-    far, normal = cast_rays(bed, [3e6, 4e6, 1e6], [-3.0, -4.0, -1.0])
+    assert met(bed, [0.3, 0.2, 7.0], down, 7.0)[0][0] == 7.0
+    assert met(bed, [0.3, 0.2, 7.0], down, 6.999)[0][0] == math.inf
+    assert met(bed, [2.0, -2.0, 7.0], down)[0][0] == 7.0
+    assert met(bed, [2.0 + 1e-12, 0.0, 7.0], down)[0][0] == math.inf
+    assert met(bed, [0.3, 0.2, -7.0], down)[0][0] == math.inf
+    assert met(bed, [0.3, 0.2, -7.0], [0.0, 0.0, 1.0])[0][0] == 7.0
+    assert met(bed, [0.3, 0.2, 0.0], [0.1, 0.0, 1.0])[0][0] == 0.0
+    assert met(bed, [-9.0, 0.2, 1.0], [1.0, 0.0, 0.0])[0][0] == math.inf
+    far, normal = met(bed, [3e6, 4e6, 1e6], [-3.0, -4.0, -1.0])
     assert abs(far[0] - 1e6 * math.sqrt(26.0)) < 1e-8
     assert normal[0].tolist() == [0.0, 0.0, 1.0]
 
@@ -258,8 +258,8 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     np.testing.assert_array_equal(slanted, normal)
 
 
-def test_block_bounds_contain_their_heights() -> None:
-    bed = make_rough_map(37, 70)
+def test_blocks_hold_all_of_their_heights() -> None:
+    bed = rough(37, 70)
     for shift, offset, columns, rows in bed._levels[1:].tolist():
         for q in range(rows):
             for p in range(columns):
@@ -268,7 +268,7 @@ def test_block_bounds_contain_their_heights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heights", "arguments", "problem"),
+    ("heights", "given", "what"),
     [
         (np.zeros((1, 5)), {}, "shape"),
         (np.zeros(5), {}, "shape"),
@@ -284,9 +284,9 @@ def test_block_bounds_contain_their_heights() -> None:
         ),
     ],
 )
-def test_invalid_map_is_an_error(heights: AnyArray, arguments: dict[str, Any], problem: str) -> None:
-    with pytest.raises(FieldError, match=problem):
-        Heightmap(heights, **arguments)
+def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], what: str) -> None:
+    with pytest.raises(FieldError, match=what):
+        Heightmap(heights, **given)
 
 
 def test_too_many_heights_are_an_error_before_allocation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

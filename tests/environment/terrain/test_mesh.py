@@ -43,7 +43,7 @@ def ball(rings: int, sides: int) -> AnyArray:
     return np.concatenate(both)
 
 
-def test_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]) -> None:
+def test_the_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]) -> None:
     corner = np.array([[[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 4.0, 2.0]]])
     origin = np.array([[1.0, 1.0, 3.0], [1.0, 1.0, -1.0], [3.0, 3.0, 3.0]])
     down, up = [0.0, 0.0, -1.0], [0.0, 0.0, 1.0]
@@ -62,16 +62,16 @@ def test_ranges_equal_the_slow_reference(
     direction[::9, 1] = 0.0
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     mesh = Mesh(triangles)
-    distance, normal = cast_rays(mesh, origin, direction)
+    distance, normal = met(mesh, origin, direction)
     np.testing.assert_allclose(distance, reference(triangles, origin, direction), rtol=1e-9, atol=0.0)
     hit = np.isfinite(distance)
     assert hit.sum() >= COUNT // 3
     assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
-    near, _ = cast_rays(mesh, origin[hit], direction[hit], 2.0)
+    near, _ = met(mesh, origin[hit], direction[hit], 2.0)
     assert (np.isfinite(near) == (distance[hit] <= 2.0)).all()
 
 
-def test_rays_hit_at_vertices_and_edges() -> None:
+def test_no_ray_slips_through_a_vertex_or_an_edge() -> None:
     triangles = ball(8, 11)
     mesh = Mesh(triangles)
     target = np.concatenate((triangles, 0.5 * (triangles + np.roll(triangles, 1, axis=1)))).reshape(-1, 3)
@@ -81,12 +81,12 @@ def test_rays_hit_at_vertices_and_edges() -> None:
         inner = rng.uniform(-0.4, 0.4, 3)
         away = target - inner
         far = np.sqrt((away**2).sum(axis=1))
-        outward, _ = cast_rays(mesh, inner, away)
+        outward, _ = met(mesh, inner, away)
         assert (outward <= far * (1.0 + 1e-9)).all()
-        inward, _ = cast_rays(mesh, target + 7.0 * away, -away)
+        inward, _ = met(mesh, target + 7.0 * away, -away)
         assert (inward <= 7.0 * far * (1.0 + 1e-9)).all()
     axis = np.array([[0.0, 0.0, 5.0], [0.0, 0.0, -5.0], [5.0, 0.0, 0.0], [0.0, -5.0, 0.0]])
-    assert (cast_rays(mesh, axis, -axis)[0] <= 4.1).all()
+    assert (met(mesh, axis, -axis)[0] <= 4.1).all()
 
 
 def test_rays_along_the_axes_hit_a_flat_mesh() -> None:
@@ -95,30 +95,30 @@ def test_rays_along_the_axes_hit_a_flat_mesh() -> None:
     )
     mesh = Mesh(square)
     places = np.array([[0.0, 0.0, 3.0], [1.0, 1.0, 3.0], [0.5, 0.5, 3.0], [1.0, 0.3, 3.0], [0.2, 0.7, 3.0]])
-    distance, normal = cast_rays(mesh, places, [0.0, 0.0, -1.0])
+    distance, normal = met(mesh, places, [0.0, 0.0, -1.0])
     np.testing.assert_allclose(distance, 3.0, rtol=1e-15, atol=0.0)
     assert normal.tolist() == [[0.0, 0.0, 1.0]] * 5
-    assert cast_rays(mesh, [2e6 + 0.5, 0.25, 2e6], [-1.0, 0.0, -1.0])[0][0] == pytest.approx(
+    assert met(mesh, [2e6 + 0.5, 0.25, 2e6], [-1.0, 0.0, -1.0])[0][0] == pytest.approx(
         2e6 * math.sqrt(2.0), rel=1e-15, abs=0.0
     )
-    assert cast_rays(mesh, [0.5, 0.25, -3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
+    assert met(mesh, [0.5, 0.25, -3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
 
 
-def test_mesh_far_from_the_origin_keeps_precision() -> None:
+def test_far_from_the_origin_a_mesh_keeps_its_digits() -> None:
     place = np.array((4e5, -5e5, 20.0))  # where single precision is a few centimetres wide
     mesh = Mesh(ball(30, 40) + place)
-    distance, _ = cast_rays(mesh, place + (0.3, 0.4, 9.0), [0.0, 0.0, -1.0])
-    near_origin, _ = cast_rays(Mesh(ball(30, 40)), [0.3, 0.4, 9.0], [0.0, 0.0, -1.0])
-    assert abs(distance[0] - near_origin[0]) < 1e-9
+    distance, _ = met(mesh, place + (0.3, 0.4, 9.0), [0.0, 0.0, -1.0])
+    beside, _ = met(Mesh(ball(30, 40)), [0.3, 0.4, 9.0], [0.0, 0.0, -1.0])
+    assert abs(distance[0] - beside[0]) < 1e-9
 
 
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     triangles, rng = ball(6, 7), np.random.default_rng(5)
     mesh = Mesh(triangles)
     rows = triangles.reshape(-1, 9)
-    is_kept = np.empty(len(rows), dtype=np.bool_)
-    assert interpreted(module._mark_valid)(rows, is_kept) == -1
-    solid = rows[is_kept]
+    kept = np.empty(len(rows), dtype=np.bool_)
+    assert interpreted(module._mark_valid)(rows, kept) == -1
+    solid = rows[kept]
     order, links, nodes = np.arange(len(solid)), np.zeros((2 * len(solid), 3), np.int64), np.empty((2 * len(solid), 6))
     used = interpreted(module._build_tree)(
         module._make_boxes(solid), order, nodes, links, np.empty((2 * module.BIN_COUNT, 7))
@@ -141,7 +141,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
 @pytest.mark.parametrize("direction", [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.6, 0.0, -0.8]])
 def test_ray_that_starts_on_the_mesh_has_range_0(direction: list[float]) -> None:
     mesh = Mesh(np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
-    assert cast_rays(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
+    assert met(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
 
 
 @pytest.mark.compiled
@@ -160,17 +160,17 @@ def test_million_degenerate_faces_terminate(kind: str) -> None:
         triangles[77] = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
         mesh = Mesh(triangles)
         assert mesh.degenerate == count - 1
-        assert cast_rays(mesh, [0.2, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
+        assert met(mesh, [0.2, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
     elif kind == "one place":  # nothing to cut by: a list of faces in the same place
         mesh = Mesh(np.tile([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], (count, 1, 1)))
-        assert cast_rays(mesh, [2.0, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
+        assert met(mesh, [2.0, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
     else:
         slivers = Mesh(triangles + rng.normal(size=triangles.shape) * 1e-9)
         assert slivers.triangles.shape[0] > 0
     assert time.process_time() - start < 60.0
 
 
-def test_tree_stays_within_its_stack() -> None:
+def test_a_tree_stays_within_its_stack() -> None:
     """Triangles at places that halve again and again: the cheapest cut takes a few off at each level."""
     count = 60 if INTERPRETED else 3000
     size = 2.0 ** -(np.arange(count) % 900.0)
@@ -188,7 +188,7 @@ def test_tree_stays_within_its_stack() -> None:
 SQUARE = "v 0 0 0\nv 2 0 0\nv 2 2 0\nv 0 2 0\n"
 
 
-def write_mesh(folder: Path, data: str | bytes, name: str) -> Path:
+def saved(folder: Path, data: str | bytes, name: str) -> Path:
     path = folder / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return path
@@ -204,20 +204,18 @@ def facet(corners: str) -> str:
     return f" facet normal 0 0 1e+0\n  outer loop\n   vertex {a}\n   vertex {b}\n   vertex {c}\n  endloop\n endfacet\n"
 
 
-def test_binary_stl_is_read(tmp_path: Path) -> None:
+def test_binary_stl(tmp_path: Path) -> None:
     triangles = ball(4, 5)[:7]
     for head in (b"made by a test", b"solid, though binary"):
-        path = write_mesh(tmp_path, binary(triangles, head), "a.STL")
+        path = saved(tmp_path, binary(triangles, head), "a.STL")
         read = np.sort(Mesh.from_file(path, (1.0, 2.0, -1.0)).triangles, axis=0)
-        expected = triangles[
+        kept = triangles[
             np.abs(np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])).max(1) > 0
         ]
-        np.testing.assert_array_equal(
-            read, np.sort(expected.astype(np.float32).astype(float) * (1.0, 2.0, -1.0), axis=0)
-        )
+        np.testing.assert_array_equal(read, np.sort(kept.astype(np.float32).astype(float) * (1.0, 2.0, -1.0), axis=0))
 
 
-def test_ascii_stl_is_read(tmp_path: Path) -> None:
+def test_stl_in_text(tmp_path: Path) -> None:
     text = (
         "solid a part\n"
         + facet("0 0 0,1 0 0,0 1 0")
@@ -225,18 +223,18 @@ def test_ascii_stl_is_read(tmp_path: Path) -> None:
         + facet("0 0 1,1. 0 1,0 .5E+1 1")
         + "endsolid"
     )
-    mesh = Mesh.from_file(write_mesh(tmp_path, text.replace("\n", "\r\n"), "a.stl"))
+    mesh = Mesh.from_file(saved(tmp_path, text.replace("\n", "\r\n"), "a.stl"))
     assert mesh.triangles[:, 0, 2].tolist() == [0.0, 1.0]
     assert mesh.triangles[1, 2].tolist() == [0.0, 5.0, 1.0]
 
 
-def test_obj_is_read(tmp_path: Path) -> None:
+def test_obj(tmp_path: Path) -> None:
     text = f"# a square\nmtllib x.mtl\no floor\n{SQUARE}vn 0 0 1\nvt 0 0\nf 1//1 2//1 3/1/1 \\\n 4\n"
     text += "o wall\nv 0 0 5 1.0\ng a\nf -1 1 2\nl 1 2\n"
-    path = write_mesh(tmp_path, text, "a.obj")
+    path = saved(tmp_path, text, "a.obj")
     mesh = Mesh.from_file(path)
     assert len(mesh.triangles) == 3
-    assert cast_rays(mesh, [1.5, 1.0, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
+    assert met(mesh, [1.5, 1.0, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
     assert len(Mesh.from_file(path, submesh="floor").triangles) == 2
     for name in ("wall", "a"):
         assert Mesh.from_file(path, submesh=name).triangles.max() == 5.0
@@ -247,7 +245,7 @@ def test_obj_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "problem"),
+    ("name", "data", "what"),
     [
         ("a.dae", "<COLLADA/>", ".dae; must be an STL or an OBJ file; convert it"),
         ("a", "v 0 0 0", "no suffix"),
@@ -277,17 +275,17 @@ def test_obj_is_read(tmp_path: Path) -> None:
         ("a.obj", SQUARE + "f 1 1 2\n", "must have one with an area"),
     ],
 )  # fmt: skip
-def test_invalid_mesh_is_an_error(name: str, data: str | bytes, problem: str, tmp_path: Path) -> None:
+def test_invalid_mesh_is_an_error(name: str, data: str | bytes, what: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError) as caught:
-        Mesh.from_file(write_mesh(tmp_path, data, name))
-    assert problem in str(caught.value)
+        Mesh.from_file(saved(tmp_path, data, name))
+    assert what in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path))
 
 
 def test_invalid_mesh_queries_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         Mesh.from_file(tmp_path / "none.stl")
-    path = write_mesh(tmp_path, binary(ball(4, 5)), "a.stl")
+    path = saved(tmp_path, binary(ball(4, 5)), "a.stl")
     with pytest.raises(FieldError, match="an STL file has no parts"):
         Mesh.from_file(path, submesh="a")
     with pytest.raises(FieldError, match="scale"):
@@ -299,10 +297,10 @@ def test_invalid_mesh_queries_are_errors(tmp_path: Path) -> None:
 EDGES = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.0, 0.0, -2.0), (1.0, -1.0, 3.0)]
 
 
-@pytest.mark.parametrize("first", EDGES)
-@pytest.mark.parametrize("second", EDGES)
-def test_degenerate_triangles_are_counted(first: tuple[float, ...], second: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("one", EDGES)
+@pytest.mark.parametrize("other", EDGES)
+def test_triangles_without_an_area_are_counted(one: tuple[float, ...], other: tuple[float, ...]) -> None:
     """Two edges from a corner span an area unless they are on one line, along the axes and across them."""
     corner, good = np.array((0.5, -0.25, 2.0)), [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)]
-    tested = [corner, corner + first, corner + 2.0 * np.array(second)]
-    assert Mesh(np.array([good, tested])).degenerate == (first == second)
+    tested = [corner, corner + one, corner + 2.0 * np.array(other)]
+    assert Mesh(np.array([good, tested])).degenerate == (one == other)

@@ -43,26 +43,26 @@ def rdi(angle: float) -> Vectors:
     return np.array([(s, 0.0, c), (-s, 0.0, c), (0.0, -s, c), (0.0, s, c)])
 
 
-def solve(
-    axes: Vectors, beam_velocity: FloatArray, deviation: FloatArray, good: BoolArray | None = None
+def solved(
+    axes: Vectors, seen: FloatArray, deviation: FloatArray, good: BoolArray | None = None
 ) -> tuple[FloatArray, FloatArray, int]:
     out, covariance = np.empty(3), np.empty((3, 3))
     valid = np.ones(len(axes), dtype=np.bool_) if good is None else good
-    count = solve_velocity(axes, beam_velocity, deviation, valid, out, covariance)
+    count = solve_velocity(axes, seen, deviation, valid, out, covariance)
     return out, covariance, count
 
 
-def draw_axes(rng: np.random.Generator, count: int) -> Vectors:
+def anywhere(rng: np.random.Generator, count: int) -> Vectors:
     axes = rng.normal(size=(count, 3))
     return np.asarray(axes / np.linalg.norm(axes, axis=1)[:, None])
 
 
 @pytest.mark.requirement("GAP-4", "GAP-6", "GAP-9")
 @pytest.mark.parametrize("row", figures("rdi/janus.csv"), ids=lambda row: f"{row['angle_deg']} deg")
-def test_solution_equals_the_rdi_transformation(row: dict[str, float]) -> None:
+def test_the_transformation_of_rdi(row: dict[str, float]) -> None:
     axes, rng = rdi(math.radians(row["angle_deg"])), np.random.default_rng(2)
     b = rng.normal(size=4)
-    velocity, covariance, count = solve(axes, b, np.full(4, 0.01))
+    velocity, covariance, count = solved(axes, b, np.full(4, 0.01))
     wanted = [row["a"] * (b[0] - b[1]), row["a"] * (b[3] - b[2]), row["b"] * b.sum()]
     assert count == 4
     assert velocity == pytest.approx(wanted, abs=3e-8)
@@ -73,7 +73,7 @@ def test_solution_equals_the_rdi_transformation(row: dict[str, float]) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_solution_equals_ooi_test_vectors() -> None:
+def test_the_test_vectors_of_ooi() -> None:
     """Ten real cells from beams to the earth's frame, the instrument looking up."""
     heading, first, second = (math.radians(a) for a in (98.41, 0.69, -2.54))
     pitch, roll = math.atan(math.tan(first) * math.cos(second)), second + math.pi
@@ -83,23 +83,23 @@ def test_solution_equals_ooi_test_vectors() -> None:
     rows, axes = figures("ooi/velocities.csv"), rdi(math.radians(20.0))
     assert len(rows) == 10
     for row in rows:
-        beam_velocity = np.array([row[f"b{k}_mm_s"] for k in (1, 2, 3, 4)]) * 1e-3
-        velocity, _, _ = solve(axes, beam_velocity, np.zeros(4))
+        seen = np.array([row[f"b{k}_mm_s"] for k in (1, 2, 3, 4)]) * 1e-3
+        velocity, _, _ = solved(axes, seen, np.zeros(4))
         assert turned @ velocity == pytest.approx([row["east_m_s"], row["north_m_s"], row["up_m_s"]], abs=5e-5)
-        error = compute_error_velocity(axes, beam_velocity, np.ones(4, dtype=np.bool_))
+        error = compute_error_velocity(axes, seen, np.ones(4, dtype=np.bool_))
         assert math.trunc(error * 1e6) == round(row["error_m_s"] * 1e6)  # published cut to six places
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
-def test_covariance_of_four_beams_at_thirty_degrees() -> None:
+def test_the_covariance_of_four_beams_at_thirty_degrees() -> None:
     azimuths = [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]
-    _, covariance, _ = solve(make_janus_beams(THIRTY, azimuths).axes, np.zeros(4), np.full(4, 0.005))
+    _, covariance, _ = solved(make_janus_beams(THIRTY, azimuths).axes, np.zeros(4), np.full(4, 0.005))
     assert covariance == pytest.approx(0.005**2 * np.diag([2.0, 2.0, 1.0 / 3.0]), rel=1e-12, abs=1e-20)
 
 
 @pytest.mark.requirement("GAP-9", "DVW-7")
 @pytest.mark.parametrize("missing", range(4))
-def test_three_beam_solution(missing: int) -> None:
+def test_three_beams(missing: int) -> None:
     """As if the fourth beam said what makes the error velocity 0; RDI's deviations for beam 4 missing."""
     axes, good = rdi(THIRTY), np.arange(4) != missing
     b = np.array([0.3, -0.2, 0.7, 0.1])
@@ -110,10 +110,10 @@ def test_three_beam_solution(missing: int) -> None:
         2: b[0] + b[1] - b[3],
         3: b[0] + b[1] - b[2],
     }[missing]
-    velocity, covariance, count = solve(axes, b, np.ones(4), good)
-    complete, _, _ = solve(axes, filled, np.ones(4))
+    velocity, covariance, count = solved(axes, b, np.ones(4), good)
+    whole, _, _ = solved(axes, filled, np.ones(4))
     assert count == 3
-    assert velocity == pytest.approx(complete, abs=1e-14)
+    assert velocity == pytest.approx(whole, abs=1e-14)
     assert math.isnan(compute_error_velocity(axes, b, good))
     worse = np.array([1.4142, 2.4495, 0.8165])
     if missing < 2:
@@ -124,16 +124,16 @@ def test_three_beam_solution(missing: int) -> None:
 @pytest.mark.requirement("GAP-9", "DVW-4")
 @pytest.mark.parametrize("count", [3, 4, 5, 8, 16])
 @pytest.mark.parametrize("seed", range(4))
-def test_solution_equals_weighted_least_squares(count: int, seed: int) -> None:
+def test_weighted_least_squares(count: int, seed: int) -> None:
     """Any beams, deviations and validity, against NumPy's and SciPy's solvers."""
     rng = np.random.default_rng((count, seed))
-    axes, beam_velocity, deviation = draw_axes(rng, count), rng.normal(size=count), rng.uniform(0.002, 0.2, count)
+    axes, seen, deviation = anywhere(rng, count), rng.normal(size=count), rng.uniform(0.002, 0.2, count)
     good = np.ones(count, dtype=np.bool_)
     good[3:] = rng.random(count - 3) < 0.7
-    beam_velocity[~good], deviation[~good] = math.nan, math.nan
-    velocity, covariance, used = solve(axes, beam_velocity, deviation, good)
+    seen[~good], deviation[~good] = math.nan, math.nan
+    velocity, covariance, used = solved(axes, seen, deviation, good)
     root = axes[good] / deviation[good, None]
-    wanted = lsq_linear(root, beam_velocity[good] / deviation[good], method="bvls", tol=1e-14).x
+    wanted = lsq_linear(root, seen[good] / deviation[good], method="bvls", tol=1e-14).x
     condition = np.linalg.cond(root) ** 2
     assert used == good.sum()
     assert velocity == pytest.approx(wanted, rel=1e-14 * condition, abs=1e-14 * condition)
@@ -143,19 +143,19 @@ def test_solution_equals_weighted_least_squares(count: int, seed: int) -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-def test_beam_without_deviation_gives_equal_weights() -> None:
+def test_a_beam_without_deviation_makes_all_weights_alike() -> None:
     rng = np.random.default_rng(7)
-    axes, beam_velocity, deviation = draw_axes(rng, 5), rng.normal(size=5), np.array([0.1, 0.0, 0.2, 0.05, 0.3])
-    velocity, covariance, _ = solve(axes, beam_velocity, deviation)
+    axes, seen, deviation = anywhere(rng, 5), rng.normal(size=5), np.array([0.1, 0.0, 0.2, 0.05, 0.3])
+    velocity, covariance, _ = solved(axes, seen, deviation)
     inverse = np.linalg.pinv(axes)
-    assert velocity == pytest.approx(inverse @ beam_velocity, rel=1e-12, abs=0.0)
+    assert velocity == pytest.approx(inverse @ seen, rel=1e-12, abs=0.0)
     assert covariance == pytest.approx(inverse @ np.diag(deviation**2) @ inverse.T, rel=1e-12, abs=0.0)
-    _, none, _ = solve(axes, beam_velocity, np.zeros(5))
+    _, none, _ = solved(axes, seen, np.zeros(5))
     assert np.array_equal(none, np.zeros((3, 3)))
 
 
 @pytest.mark.requirement("GAP-9")
-def test_covariance_matches_many_pings() -> None:
+def test_the_covariance_is_that_of_many_pings() -> None:
     """Errors of 4000 pings in units of the stated covariance: chi-squared of 12000 degrees of freedom, to 1e-6."""
     rng, pings = np.random.default_rng(11), 4000
     axes = make_gazebo_beams([0.0, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.45], [0.0] * 5).axes
@@ -163,7 +163,7 @@ def test_covariance_matches_many_pings() -> None:
     true = np.array([1.0, -0.3, 0.05])
     noise = rng.normal(size=(pings, 5)) * deviation
     for row in noise:
-        velocity, covariance, _ = solve(axes, axes @ true + row, deviation)
+        velocity, covariance, _ = solved(axes, axes @ true + row, deviation)
         total += float((velocity - true) @ np.linalg.solve(covariance, velocity - true))
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], 3 * pings)
     assert low < total < high
@@ -171,12 +171,12 @@ def test_covariance_matches_many_pings() -> None:
 
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize("count", [4, 5, 7])
-def test_error_velocity_has_the_variance_of_a_horizontal_component(count: int) -> None:
+def test_the_error_velocity_spreads_as_a_horizontal_one(count: int) -> None:
     """Its mean square over many pings of a regular Janus is the variance of x and y; false alarms 1e-6."""
     rng, pings = np.random.default_rng((5, count)), 4000
     axes = make_janus_beams(0.4, [2.0 * math.pi * k / count for k in range(count)]).axes
     good = np.ones(count, dtype=np.bool_)
-    _, covariance, _ = solve(axes, np.zeros(count), np.full(count, 0.01))
+    _, covariance, _ = solved(axes, np.zeros(count), np.full(count, 0.01))
     assert covariance[0, 0] == pytest.approx(covariance[1, 1], rel=1e-12, abs=0.0)
     errors = [compute_error_velocity(axes, row, good) for row in rng.normal(size=(pings, count)) * 0.01]
     freedom = pings * (count - 3)
@@ -185,7 +185,7 @@ def test_error_velocity_has_the_variance_of_a_horizontal_component(count: int) -
 
 
 @pytest.mark.requirement("GAP-9")
-def test_sign_of_error_velocity_identifies_the_beam_pair() -> None:
+def test_the_error_velocity_says_which_pair_reads_high() -> None:
     axes, good = rdi(THIRTY), np.ones(4, dtype=np.bool_)
     true = axes @ np.array([2.0, -1.0, 0.3])
     assert abs(compute_error_velocity(axes, true, good)) < 1e-15
@@ -216,23 +216,21 @@ def test_unsolvable_ping_is_nan() -> None:
         (axes, np.zeros(4, dtype=np.bool_)),
         (flat, flat[:, 2] == 0.0),
     ):
-        velocity, covariance, count = solve(directions, np.ones(4), np.full(4, 0.1), good)
+        velocity, covariance, count = solved(directions, np.ones(4), np.full(4, 0.1), good)
         assert count == 0
         assert np.isnan(velocity).all()
         assert np.isnan(covariance).all()
         assert math.isnan(compute_error_velocity(directions, np.ones(4), good))
 
 
-def compute_ranges(axes: Vectors, places: Vectors, turn: Rotation, slope: Vectors, above: float) -> FloatArray:
+def met(axes: Vectors, places: Vectors, turn: Rotation, slope: Vectors, above: float) -> FloatArray:
     """Return how far (k,) m each beam goes to a plane z = slope . (x, y) - above, with the sensor's origin at 0."""
     normal = np.array([-slope[0], -slope[1], 1.0])
     starts, ways = turn.apply(places), turn.apply(axes)
     return np.asarray(-(above + starts @ normal) / (ways @ normal))
 
 
-def compute_altitude_of(
-    axes: Vectors, places: Vectors, ranges: FloatArray, turn: Rotation, good: BoolArray | None = None
-) -> float:
+def told(axes: Vectors, places: Vectors, ranges: FloatArray, turn: Rotation, good: BoolArray | None = None) -> float:
     x, y, z, w = turn.as_quat()
     valid = np.ones(len(axes), dtype=np.bool_) if good is None else good
     return compute_altitude(axes, places, ranges, valid, w, x, y, z)
@@ -242,7 +240,7 @@ def compute_altitude_of(
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.2, -0.1, 2.0), (-0.15, 0.2, -1.0)])
 @pytest.mark.parametrize("beams", ["four", "five"])
-def test_altitude_over_a_slope_is_vertical(slope: float, attitude: tuple[float, float, float], beams: str) -> None:
+def test_altitude_over_a_slope(slope: float, attitude: tuple[float, float, float], beams: str) -> None:
     """The true vertical distance, from three beams or more, whatever the attitude and wherever the transducers sit."""
     four = make_janus_beams(math.radians(22.5), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]).axes
     five = make_gazebo_beams([0.3, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.0], [0.0] * 5).axes
@@ -250,45 +248,43 @@ def test_altitude_over_a_slope_is_vertical(slope: float, attitude: tuple[float, 
     places = np.random.default_rng(3).uniform(-0.2, 0.2, axes.shape)
     turn = Rotation.from_euler("xyz", attitude)
     gradient = slope * np.array([math.cos(0.7), math.sin(0.7)])
-    ranges = compute_ranges(axes, places, turn, gradient, 12.5)
+    ranges = met(axes, places, turn, gradient, 12.5)
     if np.all(ranges > 0.0):
-        assert compute_altitude_of(axes, places, ranges, turn) == pytest.approx(12.5, rel=1e-13, abs=0.0)
+        assert told(axes, places, ranges, turn) == pytest.approx(12.5, rel=1e-13, abs=0.0)
     for missing in range(len(axes)):
         some = np.where(np.arange(len(axes)) == missing, math.nan, ranges)
-        assert compute_altitude_of(axes, places, some, turn, ~np.isnan(some)) == pytest.approx(12.5, rel=1e-13, abs=0.0)
+        assert told(axes, places, some, turn, ~np.isnan(some)) == pytest.approx(12.5, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-5")
-def test_plane_fit_is_correct_where_mean_slant_range_is_wrong() -> None:
+def test_a_tilted_instrument_of_mean_slant_is_wrong_where_this_one_is_right() -> None:
     axes, none = make_janus_beams(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     turn = Rotation.from_euler("y", 0.3)
-    ranges = compute_ranges(axes, none, turn, np.zeros(2), 20.0)
-    assert compute_altitude_of(axes, none, ranges, turn) == pytest.approx(20.0, rel=1e-14, abs=0.0)
+    ranges = met(axes, none, turn, np.zeros(2), 20.0)
+    assert told(axes, none, ranges, turn) == pytest.approx(20.0, rel=1e-14, abs=0.0)
     assert ranges.mean() * math.cos(math.pi / 6.0) > 20.9
 
 
 @pytest.mark.requirement("GAP-5")
-def test_altitude_over_rough_ground_is_that_of_the_least_squares_plane() -> None:
+def test_altitude_over_rough_ground_is_that_of_the_plane_of_least_squares() -> None:
     rng = np.random.default_rng(4)
     axes = make_janus_beams(0.5, [2.0 * math.pi * k / 8 for k in range(8)]).axes
     turn, places = Rotation.from_euler("xyz", (0.1, 0.2, 0.3)), rng.uniform(-0.1, 0.1, (8, 3))
     ranges = rng.uniform(8.0, 12.0, 8)
     points = turn.apply(places + ranges[:, None] * axes)
     plane = np.linalg.lstsq(np.column_stack([points[:, :2], np.ones(8)]), points[:, 2], rcond=None)[0]
-    assert compute_altitude_of(axes, places, ranges, turn) == pytest.approx(-plane[2], rel=1e-12, abs=0.0)
+    assert told(axes, places, ranges, turn) == pytest.approx(-plane[2], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-5")
-def test_altitude_is_negative_under_a_ceiling_and_invalid_at_a_wall() -> None:
+def test_altitude_is_below_zero_under_a_ceiling_and_none_at_a_wall() -> None:
     axes, none = make_janus_beams(THIRTY, [0.0, math.pi / 2, math.pi, -math.pi / 2]).axes, np.zeros((4, 3))
     ahead = Rotation.from_euler("y", -math.pi / 2)  # the beams look along x
     upward = Rotation.from_euler("y", math.pi)
     ranges = np.full(4, 10.0)
-    assert compute_altitude_of(axes, none, ranges, upward) == pytest.approx(
-        -10.0 * math.cos(THIRTY), rel=1e-14, abs=0.0
-    )
-    assert math.isnan(compute_altitude_of(axes, none, ranges, ahead))
-    assert math.isnan(compute_altitude_of(axes, none, ranges, upward, np.array([True, True, False, False])))
+    assert told(axes, none, ranges, upward) == pytest.approx(-10.0 * math.cos(THIRTY), rel=1e-14, abs=0.0)
+    assert math.isnan(told(axes, none, ranges, ahead))
+    assert math.isnan(told(axes, none, ranges, upward, np.array([True, True, False, False])))
 
 
 COMPASS = [
@@ -304,7 +300,7 @@ COMPASS = [
 @pytest.mark.requirement("GAP-7")
 @pytest.mark.parametrize(("east", "north", "course"), COMPASS)
 @pytest.mark.parametrize("heading", [0.0, 0.7, -2.5, math.pi / 2])
-def test_course_is_a_compass_bearing(east: float, north: float, course: float, heading: float) -> None:
+def test_course_by_the_compass(east: float, north: float, course: float, heading: float) -> None:
     """Whatever the sensor's attitude and the world's heading; a climb changes nothing."""
     turn = Rotation.from_euler("xyz", (0.4, -0.3, 1.9))
     world = Rotation.from_euler("z", -heading).apply((3.0 * east, 3.0 * north, 0.8))
@@ -353,17 +349,17 @@ def test_course_without_speed() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
     rng = np.random.default_rng(9)
     for count in (3, 4, 5, 9):
-        axes, beam_velocity, deviation = draw_axes(rng, count), rng.normal(size=count), rng.uniform(0.01, 0.1, count)
+        axes, seen, deviation = anywhere(rng, count), rng.normal(size=count), rng.uniform(0.01, 0.1, count)
         good, places, ranges = np.ones(count, dtype=np.bool_), rng.normal(size=(count, 3)), rng.uniform(1.0, 9.0, count)
         turn = rng.normal(size=4)
         turn /= np.linalg.norm(turn)
         out, covariance = np.empty(3), np.empty((3, 3))
-        assert interpreted(solve_velocity)(axes, beam_velocity, deviation, good, out, covariance) == count
-        found = solve(axes, beam_velocity, deviation)
+        assert interpreted(solve_velocity)(axes, seen, deviation, good, out, covariance) == count
+        found = solved(axes, seen, deviation)
         assert np.array_equal(found[0], out)
         assert np.array_equal(found[1], covariance)
         pairs: list[tuple[Any, Any]] = [
-            (compute_error_velocity, (axes, beam_velocity, good)),
+            (compute_error_velocity, (axes, seen, good)),
             (compute_altitude, (axes, places, ranges, good, *turn)),
         ]
         pairs += [(compute_course_and_speed, (*seen[:3], *turn))]
