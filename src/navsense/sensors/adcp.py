@@ -58,6 +58,7 @@ from navsense.sensors.doppler.specification import (
     MessageDialect,
     Transducer,
     describe_sound,
+    parse_shape,
     validate_counts,
     validate_duration,
     validate_instrument,
@@ -182,7 +183,7 @@ class Adcp:
         """The arrays of a reading."""
         m, k = int(self.cells.count), len(self.beams.beams)
         arrays = (*ensemble.OUTPUTS, ensemble.RELATIVE_VELOCITY) if self.motion_compensated else ensemble.OUTPUTS
-        return tuple(Output(name, ensemble.parse_shape(axes, m, k), unit) for name, axes, unit in arrays)
+        return tuple(Output(name, parse_shape(letters, k, m), unit) for name, letters, unit in arrays)
 
     @cached_property
     def _instrument_rotation(self) -> Quaternion:

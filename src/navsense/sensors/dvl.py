@@ -78,6 +78,7 @@ from navsense.sensors.doppler.specification import (
     MessageDialect,
     Transducer,
     describe_sound,
+    parse_shape,
     validate_instrument,
 )
 from navsense.sensors.doppler.water import (
@@ -231,7 +232,7 @@ class Dvl:
     def outputs(self) -> tuple[Output, ...]:
         """The arrays of a reading."""
         k = len(self.beams.beams)
-        return tuple(Output(name, k if shape == ping.PER_BEAM else shape, unit) for name, shape, unit in ping.OUTPUTS)
+        return tuple(Output(name, parse_shape(letters, k), unit) for name, letters, unit in ping.OUTPUTS)
 
     @cached_property
     def _channels(self) -> NoiseChannels:
@@ -433,16 +434,18 @@ class Dvl:
         return DvlState(channels, long_term_errors, misalignment, 0.0, unlocked_until, filter_state)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the ideal outputs, the inputs of the errors (`EchoInputs`, `PlatformInputs`) and the signals.
+        """Return the ideal outputs, the inputs of the errors and the signals.
+
+        The inputs are the fields of `EchoInputs`, `PlatformInputs` and `TrackInputs`, and the duration of the ping.
 
         Raises `FieldError` if a body, the current or the speed of sound has no value there.
         """
         time, layer = ticks.time, self._tracked_layer
         sound_speed = get_sound_speed(environment, motion.at(time))
-        validity_time = transmit_time = time
+        time_of_validity = transmit_time = time
         if self.models_travel_time:
             receive_time = np.maximum(time - self.processing_time, 0.0)
-            validity_time, travel_time = compute_echo_timing(
+            time_of_validity, travel_time = compute_echo_timing(
                 self._ray_beams, motion, environment, receive_time, self.maximum_range, sound_speed, self.own_hull
             )
             if self.bottom_mode is TrackMode.NEVER and layer is not None:
@@ -450,61 +453,56 @@ class Dvl:
                 layer_travel_time = 2.0 * layer.far / (min(self.beams.janus_cosines) * sound_speed)
                 layer_travel_time = np.minimum(travel_time, layer_travel_time)
                 # It transmits later by the difference, and the time of validity moves with it.
-                validity_time = np.clip(validity_time + travel_time - layer_travel_time, 0.0, receive_time)
+                time_of_validity = np.clip(time_of_validity + travel_time - layer_travel_time, 0.0, receive_time)
                 travel_time = layer_travel_time
             transmit_time = receive_time - travel_time
             ping_duration = travel_time + self.processing_time
         else:
             ping_duration = np.zeros(time.shape[0])
-        motion_block = motion.at(validity_time)
+        motion_block = motion.at(time_of_validity)
         known_motion = FixedMotionBlock(motion_block)
         echoes = find_echoes(
-            self._ray_beams, known_motion, environment, validity_time, self.maximum_range, self.own_hull
+            self._ray_beams, known_motion, environment, time_of_validity, self.maximum_range, self.own_hull
         )
-        layer_time = validity_time
+        layer_time_of_validity = time_of_validity
         if layer is None:
             water_velocity, far_boundary = np.full(echoes.beam_range.shape, math.nan), np.full(len(ticks), math.nan)
         else:
             bottom_distance, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
             if self.models_travel_time:
-                layer_time = compute_middle_times(
-                    self.beams, layer, bottom_distance, transmit_time, sound_speed, validity_time
+                layer_time_of_validity = compute_middle_times(
+                    self.beams, layer, bottom_distance, transmit_time, sound_speed, time_of_validity
                 )
             else:
                 layer_motion = known_motion
             water_velocity, _, far_boundary = find_layer_velocities(
-                self.beams, layer, layer_motion, environment, layer_time, bottom_distance
+                self.beams, layer, layer_motion, environment, layer_time_of_validity, bottom_distance
             )
-        attitude, velocity = compute_platform_state(motion_block, environment.heading)
         ideal = self._solve_ideal(
-            ping.EchoInputs(
-                echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_velocity, velocity, sound_speed
-            ),
-            ping.PlatformInputs(
-                attitude=attitude,
-                sensor_velocity=velocity,
-                bottom_time_of_validity=validity_time,
-                layer_time_of_validity=layer_time,
-                layer_far_boundary=far_boundary,
-                sound_speed=sound_speed,
-            ),
+            ping.EchoInputs(echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_velocity),
+            ping.PlatformInputs(*compute_platform_state(motion_block, environment.heading), sound_speed),
+            ping.TrackInputs(time_of_validity, layer_time_of_validity, far_boundary),
             ping_duration,
         )
         ideal.update(evaluate_signals(self, environment, time))
         return ideal
 
     def _solve_ideal(
-        self, echoes: ping.EchoInputs, platform: ping.PlatformInputs, ping_duration: FloatArray
+        self,
+        echoes: ping.EchoInputs,
+        platform: ping.PlatformInputs,
+        tracks: ping.TrackInputs,
+        ping_duration: FloatArray,
     ) -> dict[str, AnyArray]:
         """Return the ideal outputs and the inputs of errors by name, all read-only."""
-        # `echoes` has the sensor's velocity and the speed of sound of `platform`.
-        attitude, _, bottom_time, layer_time, far_boundary, _ = platform
-        make_all_read_only((*echoes, attitude, bottom_time, layer_time, far_boundary, ping_duration))
+        make_all_read_only((*echoes, *platform, *tracks, ping_duration))
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
-        ping.solve_ideal_ping(self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(memory))
+        ping.solve_ideal_ping(
+            self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(tracks), tuple(memory)
+        )
         ideal = memory.name_ideal_outputs()
-        ideal.update(zip(ping.EchoInputs._fields, echoes, strict=True))
-        ideal.update(zip(ping.PlatformInputs._fields, platform, strict=True))
+        for inputs in (echoes, platform, tracks):
+            ideal.update(zip(inputs._fields, inputs, strict=True))
         ideal["ping_duration"] = ping_duration
         return ideal
 
@@ -523,17 +521,17 @@ class Dvl:
         unlocked_until, filter_state = state.unlocked_until.copy(), state.filter_state.copy()
         memory = ping.allocate_outputs(n, k)
         channels, biases = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, tuple(memory))
-        outputs = memory.name_outputs()
+        arrays = memory.name_outputs()
         if self.long_term is not None:
             long_term_filter.filter_pings(
                 self.long_term,
                 filter_state,
-                outputs.time_of_validity,
-                outputs.velocity_mode,
-                outputs.velocity,
-                outputs.velocity_covariance,
-                outputs.long_term_velocity,
-                outputs.long_term_covariance,
+                arrays["time_of_validity"],
+                arrays["velocity_mode"],
+                arrays["velocity"],
+                arrays["velocity_covariance"],
+                arrays["long_term_velocity"],
+                arrays["long_term_covariance"],
             )
         turn_on_biases = state.channels.turn_on
         bias = {"beam_velocity": biases[:, :k], "beam_range": biases[:, 2 * k :]}
@@ -546,8 +544,7 @@ class Dvl:
             unlocked_until,
             filter_state,
         )
-        arrays = dict(zip(ping.OUTPUT_NAMES, ping.select_outputs(outputs), strict=True))
-        return new_state, Measurement(arrays, bias, outputs.velocity_mode > NO_TRACK, emitted, turn_on)
+        return new_state, Measurement(arrays, bias, arrays["velocity_mode"] > NO_TRACK, emitted, turn_on)
 
     def _solve_pings(
         self,
@@ -568,7 +565,7 @@ class Dvl:
         received_arrays, measured = np.empty((len(ping.ReceivedBeams._fields), n, k)), np.empty((3 * k, n))
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
         bottom, water = self._track_parameters
-        beam_rows, component_rows = self._draw_rows
+        (beam_rows, component_rows), platform = self._draw_rows, ping.select_platform(ideal)
         component_stddev = bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev
         ping.receive_beams(
             ((bottom_stddev, *bottom), (water_stddev, *water)),
@@ -576,7 +573,8 @@ class Dvl:
             rate,
             self._geometry,
             (state.misalignment, state.long_term_errors),
-            ping.select_echo_inputs(ideal),
+            ping.select_echoes(ideal),
+            platform,
             beam_rows,
             draws,
             received_arrays,
@@ -595,7 +593,8 @@ class Dvl:
             self._geometry,
             values.T,
             received_arrays,
-            ping.select_platform_inputs(ideal),
+            platform,
+            ping.select_tracks(ideal),
             ticks.time,
             emitted,
             unlocked_until,
@@ -651,24 +650,10 @@ class Dvl:
             )
         cosines = np.tile([abs(cosine) for cosine in beams.janus_cosines], (count, 1))
         beam_velocity = apply_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
-        sound_speeds = np.full(count, sound_speed)
         ideal = self._solve_ideal(
-            ping.EchoInputs(
-                true_beam_range=ranges,
-                incidence_cosine=cosines,
-                true_beam_velocity=beam_velocity,
-                true_water_beam_velocity=water_beam_velocity,
-                sensor_velocity=bottom_velocity,
-                sound_speed=sound_speeds,
-            ),
-            ping.PlatformInputs(
-                attitude=attitude,
-                sensor_velocity=bottom_velocity,
-                bottom_time_of_validity=seconds,
-                layer_time_of_validity=seconds,
-                layer_far_boundary=far_boundary,
-                sound_speed=sound_speeds,
-            ),
+            ping.EchoInputs(ranges, cosines, beam_velocity, water_beam_velocity),
+            ping.PlatformInputs(attitude, bottom_velocity, np.full(count, sound_speed)),
+            ping.TrackInputs(seconds, seconds, far_boundary),
             ping_duration,
         )
         return measure_user_arrays(
@@ -680,7 +665,7 @@ class Dvl:
             name=name,
             clock=clock,
             temperature=temperature,
-            skip_ideal=[name for name in ping.OUTPUT_NAMES if name not in ideal],
+            skip_ideal=[output.name for output in self.outputs if output.name not in ideal],
             require_finite=False,
         )
 

@@ -84,7 +84,7 @@ OUTPUTS = (
     ("time_of_validity", "", "s"),
     ("sound_speed", "", "m/s"),
 )
-"""Name, shape (m cells, k beams) and unit of each array of a reading."""
+"""Name, shape (m cells, k beams, see `parse_shape`) and unit of each array of a reading."""
 
 RELATIVE_VELOCITY = ("relative_velocity", "m3", "m/s")
 """One more array if `velocity` is motion-compensated: the velocity before compensation."""
@@ -201,14 +201,6 @@ class BottomOutputs(NamedTuple):
     bottom_beam_velocity: FloatArray
     bottom_range: FloatArray
     bottom_percent_good: FloatArray
-
-
-def parse_shape(axes: str, cells: int, beams: int) -> int | tuple[int, ...]:
-    """Return the shape of a row of m cells and k beams; 0 for a scalar."""
-    sizes = tuple({"m": cells, "k": beams}.get(letter) or int(letter) for letter in axes)
-    if "m" in axes or len(sizes) > 1:
-        return sizes
-    return sizes[0] if sizes else 0
 
 
 def schedule_pings(

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -98,43 +98,50 @@ NEVER, ALWAYS, BEST, FALLBACK = range(4)
 PHYSICAL_RULE, UUV_RULE, DSROS_RULE = range(3)
 """Rules of the solution: those of the physical model or of a classic plug-in."""
 
-ROUNDING: Final = 1e-9
-"""s: tolerance for times that are a whole number of ticks apart."""
+TIME_TOLERANCE: Final = 1e-9
+"""s, for times that are a whole number of ticks apart."""
 
 CLASSIC_COSINE: Final = math.cos(math.pi / 6.0)
 """Factor from mean slant range to altitude in `dsros_dvl`, for any beam angle."""
 
-PER_BEAM = -1
-"""Shape of an output with one value per beam."""
-
 OUTPUTS = (
-    ("velocity", 3, "m/s"),
-    ("velocity_covariance", (3, 3), "m^2/s^2"),
-    ("altitude", 0, "m"),
-    ("course", 0, "rad"),
-    ("speed", 0, "m/s"),
-    ("beam_range", PER_BEAM, "m"),
-    ("beam_velocity", PER_BEAM, "m/s"),
-    ("beam_valid", PER_BEAM, "1"),
-    ("range_validity", PER_BEAM, "1"),
-    ("beam_deviation", PER_BEAM, "m/s"),
-    ("water_beam_velocity", PER_BEAM, "m/s"),
-    ("water_beam_deviation", PER_BEAM, "m/s"),
-    ("num_good_beams", 0, "1"),
-    ("velocity_mode", 0, "1"),
-    ("error_velocity", 0, "m/s"),
-    ("long_term_velocity", 3, "m/s"),
-    ("long_term_covariance", (3, 3), "m^2/s^2"),
-    ("time_of_validity", 0, "s"),
-    ("water_velocity", 3, "m/s"),
-    ("water_velocity_covariance", (3, 3), "m^2/s^2"),
-    ("sound_speed", 0, "m/s"),
-    ("water_time_of_validity", 0, "s"),
-    ("water_far", 0, "m"),
+    ("velocity", "3", "m/s"),
+    ("velocity_covariance", "33", "m^2/s^2"),
+    ("altitude", "", "m"),
+    ("course", "", "rad"),
+    ("speed", "", "m/s"),
+    ("beam_range", "k", "m"),
+    ("beam_velocity", "k", "m/s"),
+    ("beam_valid", "k", "1"),
+    ("range_validity", "k", "1"),
+    ("beam_deviation", "k", "m/s"),
+    ("water_beam_velocity", "k", "m/s"),
+    ("water_beam_deviation", "k", "m/s"),
+    ("num_good_beams", "", "1"),
+    ("velocity_mode", "", "1"),
+    ("error_velocity", "", "m/s"),
+    ("long_term_velocity", "3", "m/s"),
+    ("long_term_covariance", "33", "m^2/s^2"),
+    ("time_of_validity", "", "s"),
+    ("water_velocity", "3", "m/s"),
+    ("water_velocity_covariance", "33", "m^2/s^2"),
+    ("sound_speed", "", "m/s"),
+    ("water_time_of_validity", "", "s"),
+    ("water_far", "", "m"),
 )
-"""Name, shape and unit of each array of a reading."""
+"""Name, shape (k beams, see `parse_shape`) and unit of each array of a reading."""
 
-OUTPUT_NAMES = tuple(name for name, *_ in OUTPUTS)
+GROUP_SHAPES = ("", "k", "3", "33")
+"""Shape of the outputs in each array of `OutputMemory`."""
+
+OUTPUT_COUNTS = tuple(sum(shape == group_shape for _, shape, _ in OUTPUTS) for group_shape in GROUP_SHAPES)
+"""Number of outputs in each array of `OutputMemory`."""
+
+OUTPUT_ROWS = tuple(
+    (name, GROUP_SHAPES.index(shape), sum(other == shape for _, other, _ in OUTPUTS[:i]))
+    for i, (name, shape, _) in enumerate(OUTPUTS)
+)
+"""Name of each output, its array in `OutputMemory`, and its row there: rows are in the order of `OUTPUTS`."""
 
 IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
@@ -142,15 +149,14 @@ IDEAL_OUTPUTS = (
 )
 """Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`."""
 
-select_outputs = attrgetter(*OUTPUT_NAMES)
-"""Function of `PingOutputs` that returns the arrays of `OUTPUT_NAMES`."""
+IDEAL_OUTPUT_ROWS = tuple(entry for entry in OUTPUT_ROWS if entry[0] in (*IDEAL_OUTPUTS, "time_of_validity"))
 
 SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
 """Measurements of the beams that injected faults act on, in the order of the noise channels."""
 
 
 class EchoInputs(NamedTuple):
-    """True values of n pings of k beams that the errors of beams depend on; NaN without an echo."""
+    """True echoes of n pings of k beams; NaN without an echo."""
 
     true_beam_range: FloatArray
     """(n, k) m; infinite beyond the maximum range."""
@@ -164,21 +170,22 @@ class EchoInputs(NamedTuple):
     true_water_beam_velocity: FloatArray
     """(n, k) m/s relative to the water."""
 
-    sensor_velocity: Vectors
-    """(n, 3) m/s in the sensor's frame, relative to the world."""
-
-    sound_speed: FloatArray
-    """(n,) m/s."""
-
 
 class PlatformInputs(NamedTuple):
-    """True values of n pings that solutions depend on."""
+    """True state of the sensor at n pings."""
 
     attitude: Quaternions
     """(n, 4), sensor's frame to east, north, up."""
 
     sensor_velocity: Vectors
     """(n, 3) m/s in the sensor's frame, relative to the world."""
+
+    sound_speed: FloatArray
+    """(n,) m/s in the water at the sensor."""
+
+
+class TrackInputs(NamedTuple):
+    """Times of validity of both tracks of n pings, and the extent of the water track."""
 
     bottom_time_of_validity: Times
     """(n,) s, when the echoes left the bottom."""
@@ -189,12 +196,11 @@ class PlatformInputs(NamedTuple):
     layer_far_boundary: FloatArray
     """(n,) m along the instrument's axis; NaN without a layer."""
 
-    sound_speed: FloatArray
-    """(n,) m/s."""
 
-
-select_echo_inputs, select_platform_inputs = itemgetter(*EchoInputs._fields), itemgetter(*PlatformInputs._fields)
-"""Functions of ideal values by name that return the fields of `EchoInputs` and of `PlatformInputs`."""
+select_echoes = itemgetter(*EchoInputs._fields)
+select_platform = itemgetter(*PlatformInputs._fields)
+select_tracks = itemgetter(*TrackInputs._fields)
+"""Functions of ideal values by name that return the fields of a tuple."""
 
 
 class TrackParameters(NamedTuple):
@@ -256,15 +262,15 @@ class BeamGeometry(NamedTuple):
     output_rotation: FloatArray
 
 
-class LongTermErrors(NamedTuple):
+class InstrumentErrors(NamedTuple):
     """Constant errors of one serial number.
 
     misalignment: (4,) rotation from true to measured velocities.
-    long_term: (2, 4) scale error and three offsets (m/s), over the bottom and through the water.
+    long_term_errors: (2, 4) scale error and three offsets (m/s), over the bottom and through the water.
     """
 
     misalignment: FloatArray
-    long_term: FloatArray
+    long_term_errors: FloatArray
 
 
 class DrawRows(NamedTuple):
@@ -308,19 +314,19 @@ class ReceivedBeams(NamedTuple):
 
 
 class BeamOutputs(NamedTuple):
-    """Outputs of n pings per beam, (n, k) each: the array `per_beam` of `OutputMemory`."""
+    """Outputs of n pings per beam, (n, k) each, in the order of `OUTPUTS`."""
 
     beam_range: FloatArray
     beam_velocity: FloatArray
     beam_valid: FloatArray
+    range_validity: FloatArray
     beam_deviation: FloatArray
     water_beam_velocity: FloatArray
     water_beam_deviation: FloatArray
-    range_validity: FloatArray
 
 
 class SolutionOutputs(NamedTuple):
-    """Outputs of n pings from solved velocities."""
+    """Outputs of n pings from all beams of a track, by their names in a reading."""
 
     altitude: FloatArray
     course: FloatArray
@@ -332,81 +338,42 @@ class SolutionOutputs(NamedTuple):
     water_velocity: Vectors
     velocity_covariance: FloatArray
     water_velocity_covariance: FloatArray
-
-
-class PingOutputs(NamedTuple):
-    """Arrays of n pings by their names in a reading, in the order of `OutputMemory`."""
-
-    altitude: FloatArray
-    course: FloatArray
-    speed: FloatArray
-    num_good_beams: FloatArray
-    velocity_mode: FloatArray
-    error_velocity: FloatArray
-    time_of_validity: FloatArray
-    sound_speed: FloatArray
-    water_time_of_validity: FloatArray
-    water_far: FloatArray
-    beam_range: FloatArray
-    beam_velocity: FloatArray
-    beam_valid: FloatArray
-    beam_deviation: FloatArray
-    water_beam_velocity: FloatArray
-    water_beam_deviation: FloatArray
-    range_validity: FloatArray
-    velocity: Vectors
-    water_velocity: Vectors
-    long_term_velocity: Vectors
-    velocity_covariance: FloatArray
-    water_velocity_covariance: FloatArray
-    long_term_covariance: FloatArray
 
 
 class OutputMemory(NamedTuple):
-    """Memory of `PingOutputs`: scalars (10, n), per beam (7, n, k), vectors (3, n, 3), covariances (3, n, 3, 3)."""
+    """Arrays of n pings, one for the outputs of each shape: the rows are the outputs in the order of `OUTPUTS`.
+
+    scalars, per_beam, vectors, covariances: (10, n), (7, n, k), (3, n, 3), (3, n, 3, 3).
+    """
 
     scalars: FloatArray
     per_beam: FloatArray
     vectors: FloatArray
     covariances: FloatArray
 
-    def name_outputs(self) -> PingOutputs:
-        """Return the outputs, which share this memory."""
-        # Indexing is faster than iteration.
-        s, b, v, c = self.scalars, self.per_beam, self.vectors, self.covariances
-        return PingOutputs(
-            s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9],
-            b[0], b[1], b[2], b[3], b[4], b[5], b[6],
-            v[0], v[1], v[2], c[0], c[1], c[2],
-        )  # fmt: skip
+    def name_outputs(self) -> dict[str, AnyArray]:
+        """Return the outputs by name, which share this memory."""
+        return {name: self[group][row] for name, group, row in OUTPUT_ROWS}
 
     def name_ideal_outputs(self) -> dict[str, AnyArray]:
         """Return the arrays of `IDEAL_OUTPUTS` and the time of validity by name, which share this memory."""
-        s, b, v = self.scalars, self.per_beam, self.vectors
-        return {
-            "velocity": v[0],
-            "altitude": s[0],
-            "course": s[1],
-            "speed": s[2],
-            "beam_range": b[0],
-            "beam_velocity": b[1],
-            "error_velocity": s[5],
-            "water_velocity": v[1],
-            "water_beam_velocity": b[4],
-            "time_of_validity": s[6],
-        }
+        return {name: self[group][row] for name, group, row in IDEAL_OUTPUT_ROWS}
 
 
 def allocate_outputs(pings: int, beams: int) -> OutputMemory:
     """Return memory for the outputs of pings."""
+    scalars, per_beam, vectors, covariances = OUTPUT_COUNTS
     return OutputMemory(
-        np.empty((10, pings)), np.empty((7, pings, beams)), np.empty((3, pings, 3)), np.empty((3, pings, 3, 3))
+        np.empty((scalars, pings)),
+        np.empty((per_beam, pings, beams)),
+        np.empty((vectors, pings, 3)),
+        np.empty((covariances, pings, 3, 3)),
     )
 
 
 @inlined_kernel
-def _name_arrays(received_arrays: FloatArray) -> ReceivedBeams:
-    """Return the measurements in an array (10, n, k)."""
+def _split_received(received_arrays: FloatArray) -> ReceivedBeams:
+    """Return the rows of an array (10, n, k) as `ReceivedBeams`, which share its memory."""
     return ReceivedBeams(
         received_arrays[0],
         received_arrays[1],
@@ -431,7 +398,7 @@ def mark_published_pings(
     The rate therefore falls with depth.
     """
     for n in range(time.shape[0]):
-        emitted[n] = time[n] - ping_duration[n] >= last_publication_time - ROUNDING
+        emitted[n] = time[n] - ping_duration[n] >= last_publication_time - TIME_TOLERANCE
         if emitted[n]:
             last_publication_time = time[n]
     return last_publication_time
@@ -531,8 +498,9 @@ def receive_beams(
     receiver_parameters: Fields,
     rate: float,
     beam_geometry: Fields,
-    long_term_errors: Fields,
+    instrument_errors: Fields,
     echo_inputs: Fields,
+    platform_inputs: Fields,
     draw_rows: Fields,
     draws: FloatArray,
     received_arrays: FloatArray,
@@ -542,29 +510,36 @@ def receive_beams(
 
     `measured` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s), and
     ranges (m). `received_arrays` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
-    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `LongTermErrors`, `EchoInputs` and
-    `DrawRows`. `rate` (Hz) is that of the ticks.
+    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `InstrumentErrors`, `EchoInputs`,
+    `PlatformInputs` and `DrawRows`. `rate` (Hz) is that of the ticks.
     """
     bottom, water, receiver = (
         TrackParameters(*tracks[0]),
         TrackParameters(*tracks[1]),
         ReceiverParameters(*receiver_parameters),
     )
-    geometry, errors, rows = BeamGeometry(*beam_geometry), LongTermErrors(*long_term_errors), DrawRows(*draw_rows)
-    echo, received = EchoInputs(*echo_inputs), _name_arrays(received_arrays)
-    pings, beams = echo.true_beam_range.shape
-    received_arrays[0], received_arrays[1], received_arrays[7] = echo.true_beam_range, echo.incidence_cosine, 1.0
+    geometry, errors, rows = BeamGeometry(*beam_geometry), InstrumentErrors(*instrument_errors), DrawRows(*draw_rows)
+    echoes, platform, received = (
+        EchoInputs(*echo_inputs),
+        PlatformInputs(*platform_inputs),
+        _split_received(received_arrays),
+    )
+    pings, beams = echoes.true_beam_range.shape
+    received.true_beam_range[:], received.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
+    received.lock_probability[:] = 1.0
     ratio, factor, is_too_fast = np.ones(pings), np.ones((pings, beams)), np.empty(pings, np.bool_)
     if receiver.assumed_sound_speed > 0.0:
         for n in range(pings):
-            ratio[n] = receiver.assumed_sound_speed / echo.sound_speed[n]
+            ratio[n] = receiver.assumed_sound_speed / platform.sound_speed[n]
     if receiver.has_strength:
         _compute_echo_effects(receiver, received, factor)
     is_phased_array, misalignment = receiver.is_phased_array, errors.misalignment
+    sensor_velocity = platform.sensor_velocity
+    bottom_errors, water_errors = errors.long_term_errors[0], errors.long_term_errors[1]
     noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_deviation, is_too_fast)
     _receive_track(
-        bottom, is_phased_array, rate, geometry, misalignment, errors.long_term[0], echo.sensor_velocity, ratio, noise,
-        echo.true_beam_velocity, *out,
+        bottom, is_phased_array, rate, geometry, misalignment, bottom_errors, sensor_velocity, ratio, noise,
+        echoes.true_beam_velocity, *out,
     )  # fmt: skip
     for n in range(pings):
         if is_too_fast[n]:
@@ -573,8 +548,8 @@ def receive_beams(
     noise = (factor, rows.water_noise, draws)
     out = (measured[beams : 2 * beams], received.water_beam_deviation, is_too_fast)
     _receive_track(
-        water, is_phased_array, rate, geometry, misalignment, errors.long_term[1], echo.sensor_velocity, ratio, noise,
-        echo.true_water_beam_velocity, *out,
+        water, is_phased_array, rate, geometry, misalignment, water_errors, sensor_velocity, ratio, noise,
+        echoes.true_water_beam_velocity, *out,
     )  # fmt: skip
     _select_draws(rows.lock, draws, 0.0, received.lock_draw)
     _select_draws(rows.dropout, draws, 1.0, received.dropout_draw)
@@ -588,7 +563,7 @@ def receive_beams(
                 + beam_axes[k, 1] * instrument_axis[1]
                 + beam_axes[k, 2] * instrument_axis[2]
             )
-            distance = echo.true_beam_range[n, k] if echo.true_beam_range[n, k] < math.inf else math.nan
+            distance = echoes.true_beam_range[n, k] if echoes.true_beam_range[n, k] < math.inf else math.nan
             measured[2 * beams + k, n] = (
                 distance * ratio[n] / (compute_steering_ratio(janus_cosine, ratio[n]) if is_phased_array else 1.0)
             )
@@ -609,7 +584,7 @@ def _classify_range(limits: PingLimits, received: ReceivedBeams, n: int, k: int)
         return NO_ECHO
     if measured < limits.minimum_range or measured > limits.maximum_range:
         return TOO_LOW if measured < limits.minimum_range else TOO_HIGH
-    return NO_ECHO
+    return NO_ECHO  # the beam acquires lock again
 
 
 @inlined_kernel
@@ -639,7 +614,7 @@ def _select_good_beams(
         is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and has_no_dropout
         if not is_good:
             unlocked_until[k] = time + limits.reacquisition_time
-        is_good = is_good and (time >= unlocked_until[k] - ROUNDING or limits.reacquisition_time == 0.0)
+        is_good = is_good and (time >= unlocked_until[k] - TIME_TOLERANCE or limits.reacquisition_time == 0.0)
         water_velocity = received.water_beam_velocity[n, k]
         good[0, k], good[1, k] = is_good, has_no_dropout and water_velocity == water_velocity
         outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
@@ -828,6 +803,7 @@ def solve_ping(
     measured: FloatArray,
     received_arrays: FloatArray,
     platform_inputs: Fields,
+    track_inputs: Fields,
     time: Times,
     emitted: BoolArray,
     unlocked_until: FloatArray,
@@ -838,21 +814,26 @@ def solve_ping(
 
     `measured` (3 k, n) and `received_arrays` (10, n, k) are those of `receive_beams`. `measured` has biases and faults
     too. `unlocked_until` (k,) s is updated. The tuples are those of `PingLimits`, `BeamGeometry`, `PlatformInputs`,
-    `ComponentNoise` and `OutputMemory`.
+    `TrackInputs`, `ComponentNoise` and `OutputMemory`.
     """
     limits, geometry, noise_fields = (
         PingLimits(*ping_limits),
         BeamGeometry(*beam_geometry),
         ComponentNoise(*component_noise),
     )
-    platform, received = PlatformInputs(*platform_inputs), _name_arrays(received_arrays)
+    platform, tracks, received = (
+        PlatformInputs(*platform_inputs),
+        TrackInputs(*track_inputs),
+        _split_received(received_arrays),
+    )
     scalars, per_beam, vectors, covariances = output_memory
+    # Rows are in the order of `OUTPUTS`. The long-term filter writes vectors[1] and covariances[1].
     beam_outputs = BeamOutputs(
         per_beam[0], per_beam[1], per_beam[2], per_beam[3], per_beam[4], per_beam[5], per_beam[6]
     )  # fmt: skip
     outputs = SolutionOutputs(
         scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], scalars[5],
-        vectors[0], vectors[1], covariances[0], covariances[1],
+        vectors[0], vectors[2], covariances[0], covariances[2],
     )  # fmt: skip
     time_of_validity, sound_speed, water_time, water_far = scalars[6], scalars[7], scalars[8], scalars[9]
     scalars[:], per_beam[:], vectors[:], covariances[:] = math.nan, math.nan, math.nan, math.nan
@@ -876,51 +857,50 @@ def solve_ping(
     for n in range(time.shape[0]):
         if emitted[n]:
             uses_water = outputs.velocity_mode[n] == WATER_TRACK
-            bottom_time, layer_time = platform.bottom_time_of_validity[n], platform.layer_time_of_validity[n]
+            bottom_time, layer_time = tracks.bottom_time_of_validity[n], tracks.layer_time_of_validity[n]
             time_of_validity[n] = layer_time if uses_water else bottom_time
             if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
-                water_time[n], water_far[n] = layer_time, platform.layer_far_boundary[n]
+                water_time[n], water_far[n] = layer_time, tracks.layer_far_boundary[n]
         assumed = limits.assumed_sound_speed
         sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
 
 
 @kernel
 def solve_ideal_ping(
-    limits: Fields, geometry: Fields, echo_inputs: Fields, platform_inputs: Fields, output_memory: Fields
+    limits: Fields,
+    geometry: Fields,
+    echo_inputs: Fields,
+    platform_inputs: Fields,
+    track_inputs: Fields,
+    output_memory: Fields,
 ) -> None:
     """Write the outputs of n pings without errors: pings with perfect measurements.
 
     The tuples are those of `solve_ping` and `EchoInputs`.
     """
-    echo, platform = EchoInputs(*echo_inputs), PlatformInputs(*platform_inputs)
-    pings, beams = echo.true_beam_range.shape
+    echoes, tracks = EchoInputs(*echo_inputs), TrackInputs(*track_inputs)
+    pings, beams = echoes.true_beam_range.shape
     received_arrays, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
-    received_arrays[0], received_arrays[1], received_arrays[5], received_arrays[6] = (
-        echo.true_beam_range,
-        echo.incidence_cosine,
-        0.0,
-        0.0,
-    )
-    received_arrays[7], received_arrays[8], received_arrays[9] = 1.0, 0.0, 1.0
+    received = _split_received(received_arrays)
+    received.true_beam_range[:], received.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
+    received.beam_deviation[:], received.water_beam_deviation[:] = 0.0, 0.0
+    received.lock_probability[:], received.lock_draw[:], received.dropout_draw[:] = 1.0, 0.0, 1.0
     for n in range(pings):
         for k in range(beams):
-            measured[k, n], measured[beams + k, n] = echo.true_beam_velocity[n, k], echo.true_water_beam_velocity[n, k]
-            measured[2 * beams + k, n] = echo.true_beam_range[n, k]
+            measured[k, n] = echoes.true_beam_velocity[n, k]
+            measured[beams + k, n] = echoes.true_water_beam_velocity[n, k]
+            measured[2 * beams + k, n] = echoes.true_beam_range[n, k]
     no_noise = (0.0, np.full(3, -1), np.empty((0, 0)))
-    time, emitted, unlocked_until = (
-        platform.bottom_time_of_validity,
-        np.ones(pings, np.bool_),
-        np.full(beams, -math.inf),
-    )
     solve_ping(
         limits,
         geometry,
         measured,
         received_arrays,
         platform_inputs,
-        time,
-        emitted,
-        unlocked_until,
+        track_inputs,
+        tracks.bottom_time_of_validity,
+        np.ones(pings, np.bool_),
+        np.full(beams, -math.inf),
         no_noise,
         output_memory,
     )

@@ -46,6 +46,14 @@ NO_ECHO, TOO_LOW, TOO_HIGH, IN_RANGE = range(4)
 """Values of `range_validity`, as `ds_sensor_msgs/Range3D` numbers them. `NO_ECHO` includes loss of lock and dropout."""
 
 
+def parse_shape(letters: str, beams: int, cells: int = 0) -> int | tuple[int, ...]:
+    """Return the shape of a row of an array: "mk" for m cells and k beams, "33" for a matrix, "" for a scalar (0)."""
+    sizes = tuple({"m": cells, "k": beams}.get(letter) or int(letter) for letter in letters)
+    if "m" in letters or len(sizes) > 1:
+        return sizes
+    return sizes[0] if sizes else 0
+
+
 class Transducer(StrEnum):
     """How the beams are formed: by pistons, or by the phases of an array."""
 
