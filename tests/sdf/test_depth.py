@@ -94,7 +94,6 @@ def test_invalid_water(refused: Refused, in_world: Text, element: str, problem: 
     assert line.startswith(f"dive.sdf:3 {problem}")
 
 
-@pytest.mark.requirement("PRS-1", "SDF-1")
 def test_an_invalid_density_is_one_problem(refused: Refused, in_world: Text) -> None:
     water = "<navsense:water><density>x</density><sound_speed>fast</sound_speed></navsense:water>"
     depth = sensor("<formula>known</formula>")

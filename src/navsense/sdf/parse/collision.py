@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from navsense.core.errors import FieldError, SdfError
 from navsense.core.inputs import add_input
@@ -58,10 +58,15 @@ class SolidParser:
     search: SearchPath
     sensors: Sequence[MountedSensor]
 
+    @cached_property
+    def _ray_casters(self) -> frozenset[tuple[str, bool]]:
+        """The model of each sensor that casts rays, and whether the rays hit the model itself."""
+        specs = ((sensor.model, sensor.spec) for sensor in self.sensors)
+        return frozenset((model, spec.own_hull) for model, spec in specs if isinstance(spec, UsesRayCasting))
+
     def parse_solids(self, parsed: ParsedModel) -> Iterator[Solid]:
         """Yield the surfaces of a model's links, in the order of the file."""
-        casting = [(sensor, sensor.spec) for sensor in self.sensors if isinstance(sensor.spec, UsesRayCasting)]
-        needed = any(spec.own_hull or sensor.model != parsed.model.name for sensor, spec in casting)
+        needed = any(own_hull or model != parsed.model.name for model, own_hull in self._ray_casters)
         for scope, link in parsed.list_links():
             for element in link.element.find_all("collision"):
                 self.context.check(element, COLLISION)
