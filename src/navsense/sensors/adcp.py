@@ -222,8 +222,9 @@ class Adcp:
             ("range", "white", self.range_stddev > 0.0, bottom),
         ):
             if acts and count:
-                kind = "uniform" if name == "lock" else "normal"
-                processes.append(RandomProcess(channel, name, per_tick=count, kind=kind))
+                processes.append(
+                    RandomProcess(channel, name, per_tick=count, kind="uniform" if name == "lock" else "normal")
+                )
         return tuple(processes)
 
     @cached_property
