@@ -239,9 +239,7 @@ NAN = math.nan
 def test_a_variance_is_minus_one_if_it_or_its_value_is_unknown(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
-    out = np.full(np.shape(variance), math.inf)
-    dvl._write_variances(np.array(variance), np.array(value), out)
-    assert out.tolist() == written
+    assert dvl._fill_unknown_variances(np.array(variance), np.array(value)).tolist() == written
 
 
 @pytest.mark.requirement("GAP-4")

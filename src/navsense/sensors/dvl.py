@@ -302,9 +302,9 @@ class Dvl:
 
         The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
         """
-        bottom_distance = find_bottom_distance(self.beams, beam_range)
+        bottom_distance = find_bottom_distance(self.beams.forward_cosines, beam_range)
         if self._solution_rule == ping.DSROS_RULE:
-            bottom_distance[np.isnan(find_far_boundaries(layer, bottom_distance))] = math.inf
+            bottom_distance[np.isnan(find_far_boundaries(layer.boundaries, bottom_distance))] = math.inf
         return bottom_distance
 
     @cached_property
@@ -472,7 +472,12 @@ class Dvl:
             bottom_distance, layer_motion = self._find_layer_bottom(layer, echoes.beam_range), motion
             if self.models_travel_time:
                 layer_time_of_validity = compute_middle_times(
-                    self.beams, layer, bottom_distance, transmit_time, sound_speed, time_of_validity
+                    layer.boundaries,
+                    bottom_distance,
+                    transmit_time,
+                    self.beams.mean_inverse_janus_cosine,
+                    sound_speed,
+                    time_of_validity,
                 )
             else:
                 layer_motion = sampled_motion
@@ -640,7 +645,7 @@ class Dvl:
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
             bottom_distance = self._find_layer_bottom(layer, np.where(ranges < math.inf, ranges, math.nan))
-            far_boundary = find_far_boundaries(layer, bottom_distance)
+            far_boundary = find_far_boundaries(layer.boundaries, bottom_distance)
             water_beam_velocity = apply_inputs.project_velocity(
                 beams.axes, vector_through_water, np.zeros(ranges.shape)
             )

@@ -91,9 +91,9 @@ class WaterMassLayer:
             raise SensorError("share of the way to the bottom", self.share, allowed=allowed, field="share")
 
     @cached_property
-    def boundaries(self) -> LayerBoundaries:
-        """Boundaries, minimum size and share, as kernels take them."""
-        return LayerBoundaries(float(self.near), float(self.far), float(self.minimum_size), float(self.share))
+    def boundaries(self) -> PlainTuple:
+        """The fields of `LayerBoundaries`, for kernels."""
+        return float(self.near), float(self.far), float(self.minimum_size), float(self.share)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -129,22 +129,18 @@ class CellVelocities(NamedTuple):
 
 
 @kernel
-def _find_bottom_distance(cosines: FloatArray, beam_range: FloatArray, out: FloatArray) -> None:
+def find_bottom_distance(cosines: FloatArray, beam_range: FloatArray) -> FloatArray:
+    """Return the bottom's distance (n,) m along the axis in the shallowest beam; infinite without a bottom.
+
+    `cosines` (k,) are the `forward_cosines` of the beams. `beam_range` (n, k) m is NaN without an echo.
+    """
+    out = np.empty(beam_range.shape[0])
     for n in range(beam_range.shape[0]):
         shallowest = math.inf
         for k in range(beam_range.shape[1]):
             if beam_range[n, k] == beam_range[n, k]:
                 shallowest = min(shallowest, beam_range[n, k] * cosines[k])
         out[n] = shallowest
-
-
-def find_bottom_distance(beams: Beams, beam_range: FloatArray) -> FloatArray:
-    """Return the bottom's distance (n,) m along the axis in the shallowest beam; infinite without a bottom.
-
-    `beam_range` (n, k) m is NaN without an echo. Raises `SensorError` for a beam that points backwards.
-    """
-    out = np.empty(beam_range.shape[0])
-    _find_bottom_distance(beams.forward_cosines, beam_range, out)
     return out
 
 
@@ -157,50 +153,36 @@ def _find_far_boundary(layer: LayerBoundaries, bottom_distance: float) -> float:
 
 
 @kernel
-def _find_far_boundaries(boundaries: PlainTuple, bottom_distance: FloatArray, out: FloatArray) -> None:
-    layer = LayerBoundaries(*boundaries)
-    for n in range(bottom_distance.shape[0]):
+def find_far_boundaries(boundaries: PlainTuple, bottom_distance: FloatArray) -> FloatArray:
+    """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin.
+
+    `boundaries` is the tuple of `WaterMassLayer.boundaries`.
+    """
+    layer, out = LayerBoundaries(*boundaries), np.empty(bottom_distance.shape[0])
+    for n in range(out.shape[0]):
         out[n] = _find_far_boundary(layer, bottom_distance[n])
-
-
-def find_far_boundaries(layer: WaterMassLayer, bottom_distance: FloatArray) -> FloatArray:
-    """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin."""
-    far_boundary = np.empty(bottom_distance.shape[0])
-    _find_far_boundaries(tuple(layer.boundaries), bottom_distance, far_boundary)
-    return far_boundary
+    return out
 
 
 @kernel
-def _compute_middle_times(
+def compute_middle_times(
     boundaries: PlainTuple,
     bottom_distance: FloatArray,
     transmit_time: Times,
     mean_inverse_janus_cosine: float,
     sound_speed: FloatArray,
     fallback: Times,
-    out: Times,
-) -> None:
-    layer = LayerBoundaries(*boundaries)
+) -> Times:
+    """Return the mean times (n,) s at which the echoes left the middle of a layer, not before 0.
+
+    `boundaries` is the tuple of `WaterMassLayer.boundaries`. `sound_speed` (n,) m/s is the true one; `fallback` (n,) s
+    applies without a layer.
+    """
+    layer, out = LayerBoundaries(*boundaries), np.empty(fallback.shape[0])
     for n in range(out.shape[0]):
         far_boundary = _find_far_boundary(layer, bottom_distance[n])
         middle = transmit_time[n] + 0.5 * (layer.near + far_boundary) * mean_inverse_janus_cosine / sound_speed[n]
         out[n] = max(middle, 0.0) if far_boundary == far_boundary else fallback[n]
-
-
-def compute_middle_times(
-    beams: Beams,
-    layer: WaterMassLayer,
-    bottom_distance: FloatArray,
-    transmit_time: Times,
-    sound_speed: FloatArray,
-    fallback: Times,
-) -> Times:
-    """Return the mean times (n,) s at which the echoes left the middle of a layer, not before 0.
-
-    `sound_speed` (n,) m/s is the true one; `fallback` (n,) s applies without a layer.
-    """
-    out, boundaries, inverse_cosine = np.empty(fallback.shape), tuple(layer.boundaries), beams.mean_inverse_janus_cosine
-    _compute_middle_times(boundaries, bottom_distance, transmit_time, inverse_cosine, sound_speed, fallback, out)
     return out
 
 
@@ -374,7 +356,7 @@ def find_layer_velocities(
 
     def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
         _write_slant_ranges(
-            tuple(layer.boundaries),
+            layer.boundaries,
             bottom_distance[pings],
             motion_block.position_w[pings],
             motion_block.rotation_wb[pings],
