@@ -252,10 +252,8 @@ class Adcp:
     @cached_property
     def _geometry(self) -> ensemble.ProfilerGeometry:
         """Beams and cells."""
-        cosines, cells = self.beams.forward_cosines, self.cells
-        return ensemble.ProfilerGeometry(
-            self.beams.axes, self.beams.instrument_axis, cosines, cells.distances, float(cells.size)
-        )
+        beams, distances, size = self.beams, self.cells.distances, float(self.cells.size)
+        return ensemble.ProfilerGeometry(beams.axes, beams.instrument_axis, beams.forward_cosines, distances, size)
 
     @cached_property
     def _schedule(self) -> ensemble.PingSchedule:
