@@ -243,9 +243,7 @@ NAN = math.nan
 def test_unknown_variance_or_value_has_variance_minus_one(
     variance: list[list[float]], value: list[list[float]], written: list[list[float]]
 ) -> None:
-    out = np.full(np.shape(variance), math.inf)
-    dvl._write_variances(np.array(variance), np.array(value), out)
-    assert out.tolist() == written
+    assert dvl._fill_unknown_variances(np.array(variance), np.array(value)).tolist() == written
 
 
 @pytest.mark.requirement("GAP-4")

@@ -36,7 +36,7 @@ from navsense.noise.channel import Noise
 from navsense.sensors.base import Output, Sensor, evaluate_signals
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, EchoStrength, ping
 from navsense.sensors.doppler.beams import ONE_RAY
-from navsense.sensors.doppler.echoes import Fields
+from navsense.sensors.doppler.echoes import PlainTuple
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Cone
 from tests.verification.assumed_water import under_water
@@ -68,7 +68,7 @@ class Boundless(Dvl):
     """A sheet of which every beam is heard, wherever its echo comes from and whatever is told of it."""
 
     @cached_property
-    def _limits(self) -> Fields:
+    def _limits(self) -> PlainTuple:
         """Limits of a ping, without those of range and incidence."""
         limits = ping.PingLimits(*super()._limits)
         return tuple(limits._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf))

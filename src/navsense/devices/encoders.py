@@ -186,7 +186,7 @@ class Pd0Encoder:
             "bottom_correlation": np.isfinite(beam_velocity).astype(np.float64),
             "bottom_percent_good": percent_good,
             "bottom_maximum_range": spec.maximum_range * cosine,
-            "rest_0600": np.zeros(4, dtype=np.uint8),
+            "rest_0600": np.zeros(4, dtype=np.uint8),  # spare bytes up to the 85 bytes of a Workhorse
         }
 
     def _make_track(self, data: InstrumentData, vehicle_velocity: FloatArray, beam_velocity: FloatArray) -> FloatArray:

@@ -231,7 +231,7 @@ class DopplerInstrument:
         else:
             data = self._convert_dvl(arrays, orientation)
         stamp, output_stamp = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
-        return InstrumentData(stamp, output_stamp, **data, **self._sample_water(position + lever_arm))
+        return InstrumentData(stamp, output_stamp, **data, **self._evaluate_water(position + lever_arm))
 
     def _convert_dvl(self, arrays: Mapping[str, AnyArray], orientation: Quaternions) -> dict[str, Any]:
         """Return the data of a DVL; `orientation` (n, 4) is link to world."""
@@ -307,7 +307,7 @@ class DopplerInstrument:
             return rotate_vectors(velocity, FLU_TO_SFM)
         return rotate_vectors(velocity, self.mounting.rotation.T @ self.velocity_rotation)
 
-    def _sample_water(self, position: Vectors) -> dict[str, Any]:
+    def _evaluate_water(self, position: Vectors) -> dict[str, Any]:
         """Return depth (m, below the surface or the world's 0), temperature, salinity and pressure of the water."""
         water = self.world.environment.water
         depth = np.maximum((water.surface if water else 0.0) - position[:, 2], 0.0)

@@ -224,7 +224,7 @@ def _list_fields(key: str, cells: int) -> tuple[Pd0Field, ...]:
     return (field._replace(shape=(cells, *field.shape)),) if cells > 0 else ()
 
 
-def _make_type(key: str, offset: int, size: int) -> Pd0DataType:
+def _parse_type(key: str, offset: int, size: int) -> Pd0DataType:
     """Return a data type with this number of bytes."""
     profile = PROFILE_FIELDS.get(key)
     cells = (size - profile.offset) // (profile.end - profile.offset) if profile else 0
@@ -314,7 +314,7 @@ def _join_arrays(rows: AnyArray) -> dict[str, AnyArray]:
     return arrays
 
 
-def _make_written_type(key: str, arrays: Mapping[str, AnyArray], offset: int) -> Pd0DataType:
+def _make_type(key: str, arrays: Mapping[str, AnyArray], offset: int) -> Pd0DataType:
     """Return the data type for the given arrays: up to the last field with an array, and the bytes after it."""
     profile = PROFILE_FIELDS.get(key)
     table = _list_fields(key, arrays[profile.name].shape[-2] if profile and profile.name in arrays else 0)
@@ -324,7 +324,7 @@ def _make_written_type(key: str, arrays: Mapping[str, AnyArray], offset: int) ->
     return data_type if rest is None else data_type._replace(rest=int(rest.shape[-1]))
 
 
-def _list_given_types(arrays: Mapping[str, AnyArray]) -> tuple[str, ...]:
+def _list_types(arrays: Mapping[str, AnyArray]) -> tuple[str, ...]:
     """Return the keys of the types with a given array, in the order of instruments."""
     names = {key: {f"rest_{key}", *(field.name for field in _list_fields(key, 1))} for key in KNOWN_TYPES}
     keys = [key for key in KNOWN_TYPES if names[key] & arrays.keys()]
@@ -350,10 +350,10 @@ def encode(arrays: Mapping[str, ArrayLike], types: Sequence[str] | None = None) 
     """
     fields = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
     count = _count_ensembles(arrays)
-    keys = _list_given_types(fields) if types is None else tuple(types)
+    keys = _list_types(fields) if types is None else tuple(types)
     layout, offset = [], 6 + 2 * len(keys)
     for key in keys:
-        layout.append(_make_written_type(key, fields, offset))
+        layout.append(_make_type(key, fields, offset))
         offset += layout[-1].size
     if offset + 2 > MAX_ENSEMBLE_BYTES:
         allowed = f"must be at most {MAX_ENSEMBLE_BYTES}"
@@ -416,7 +416,7 @@ def _parse_layout(row: ByteArray, offsets: tuple[int, ...]) -> tuple[Pd0DataType
         number = f"{int(row[offset]) + 256 * int(row[offset + 1]):04x}"
         counts[number] = counts.get(number, 0) + 1
         key = number if counts[number] == 1 else f"{number}_{counts[number]}"
-        layout.append(_make_type(key, offset, end - offset))
+        layout.append(_parse_type(key, offset, end - offset))
     return tuple(layout)
 
 

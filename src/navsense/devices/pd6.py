@@ -153,7 +153,8 @@ PARSERS: Mapping[str, Callable[[PingRow, list[str]], None]] = {
 def decode(data: bytes) -> tuple[dict[str, AnyArray], int]:
     """Return the arrays of pings, and the number of skipped lines. A ping begins with `:SA`.
 
-    Values of damaged lines and bad velocities are NaN. Raises `RecordingError` for bytes without a ping.
+    Values of damaged lines and bad velocities are NaN. Exceptions are `:SA` and `:TS`: the values before the damage are
+    kept. Raises `RecordingError` for bytes without a ping.
     """
     rows: list[PingRow] = []
     skipped = 0

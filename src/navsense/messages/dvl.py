@@ -182,9 +182,7 @@ class DvlSeries:
 
     def get_integers(self, name: str) -> IntArray:
         """Return one array (n,) of integers, 0 if unknown."""
-        out = np.empty(self.count, dtype=np.int64)
-        _write_integers(self.get_column(name), out)
-        return out
+        return _to_integers(self.get_column(name))
 
     @cached_property
     def velocity_mode(self) -> IntArray:
@@ -257,9 +255,7 @@ class DvlSeries:
         declared = variance() if self.info.series_kind == "reading" else 0.0
         if isinstance(declared, float):
             return np.where(np.isnan(value), UNKNOWN, declared)
-        out = np.empty(declared.shape)
-        _write_variances(declared, value, out)
-        return out
+        return _fill_unknown_variances(declared, value)
 
     @property
     def output_delay(self) -> IntArray:
@@ -268,37 +264,35 @@ class DvlSeries:
 
 
 @kernel
-def _write_variances(variance: FloatArray, value: FloatArray, out: FloatArray) -> None:
-    """Write variances (n, m), -1 if the variance or its value is unknown."""
+def _fill_unknown_variances(variance: FloatArray, value: FloatArray) -> FloatArray:
+    """Return variances (n, m), -1 if the variance or its value is unknown."""
+    out = np.empty(variance.shape)
     step = 1 if value.shape[1] > 1 else 0  # One value applies to all variances of its row.
     for i in range(variance.shape[0]):
         for j in range(variance.shape[1]):
             is_known = not (math.isnan(variance[i, j]) or math.isnan(value[i, j * step]))
             out[i, j] = variance[i, j] if is_known else UNKNOWN
-
-
-@kernel
-def _write_integers(values: FloatArray, out: IntArray) -> None:
-    """Write integers (n,), 0 for NaN."""
-    for i in range(values.shape[0]):
-        out[i] = 0 if math.isnan(values[i]) else int(values[i])
-
-
-def count_finite(values: FloatArray) -> IntArray:
-    """Return the number of finite values (n,) in each row (n, k)."""
-    out = np.empty(values.shape[0], dtype=np.int64)
-    _write_counts(values, out)
     return out
 
 
 @kernel
-def _write_counts(values: FloatArray, out: IntArray) -> None:
-    """Write the number of finite values (n,) in each row (n, k)."""
+def _to_integers(values: FloatArray) -> IntArray:
+    """Return numbers (n,) as integers, 0 for NaN."""
+    out = np.empty(values.shape[0], dtype=np.int64)
     for i in range(values.shape[0]):
-        out[i] = 0
+        out[i] = 0 if math.isnan(values[i]) else int(values[i])
+    return out
+
+
+@kernel
+def count_finite(values: FloatArray) -> IntArray:
+    """Return the number of finite values (n,) in each row (n, k)."""
+    out = np.zeros(values.shape[0], dtype=np.int64)
+    for i in range(values.shape[0]):
         for j in range(values.shape[1]):
             if math.isfinite(values[i, j]):
                 out[i] += 1
+    return out
 
 
 def nan_to_zero(value: FloatArray) -> FloatArray:

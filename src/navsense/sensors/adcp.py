@@ -6,23 +6,24 @@ over the good pings p of an ensemble. b_pmk is the measured velocity along beam 
 if bin mapping is on (`doppler.ensemble`, `doppler.cells`). As for a DVL it is positive if the sensor moves along the
 beam. The result is the velocity of the water relative to the instrument, or to the ground if it is motion-compensated.
 `relative_velocity` then has the former, which needs no bottom. R_p rotates from the sensor's frame to the coordinate
-system, by the ping's own attitude:
+system, by the attitude at the ping:
 
-    beam          none: velocities along the beams alone, `velocity` is NaN
+    beam          none: only the velocities along the beams, `velocity` is NaN
     instrument    the sensor's axes, rotated by `reference`
-    ship          the same made level: the x axis keeps its heading, z is up
+    ship          the axes of `instrument`, levelled: x keeps its heading, z is up
     earth         east, north, up
 
-Each ping has its own instant, on a vehicle that moves in the meantime. Pings for the bottom stand between those for the
-profile. They give `bottom_velocity`, the velocity of the instrument over the bottom in the same axes. `orientation` is
-the rotation from the axes of `instrument` to east, north, up at the time of validity, the mean instant of the profile's
-pings, without errors of a compass. An ensemble is published at the first tick after it of a multiple of the ticks that
-it needs. Other ticks are not emitted and NaN.
+Each ping has its own time of validity, and the vehicle moves between pings. Bottom-track pings alternate with profile
+pings (`doppler.ensemble`). They give `bottom_velocity`, the velocity of the instrument over the bottom in the same
+axes. `orientation` is the rotation from the axes of `instrument` to east, north, up at the time of validity of the
+ensemble, without errors of a compass. This time is the mean over the profile pings. At ticks without an ensemble
+`emitted` is false and the arrays are NaN.
 
-    deviation of one ping, beam and cell:  stddev reference_cell_size / size,   1 / sqrt(pings) of that in an ensemble
+    standard deviation of one ping, beam and cell   stddev reference_cell_size / size
+    of an ensemble                                  1 / sqrt(pings) of that
 
-Sources: RD Instruments, How does depth cell size control the variance of the velocity profile (FAQ), for the deviation
-by cell size; those of `doppler.ensemble` and `doppler.cells`.
+Sources: RD Instruments, How does depth cell size control the variance of the velocity profile (FAQ), for the cell
+size; those of `doppler.ensemble` and `doppler.cells`.
 """
 
 from __future__ import annotations
@@ -86,25 +87,28 @@ class Adcp:
 
     beams: axes, positions and shapes.
     cells: depth cells.
-    pings, bottom_pings: of an ensemble; 0 for none for the bottom.
-    ping_interval: s; 0 for the shortest that sound allows.
-    processing_time: s after the last ping.
-    propagation: whether sound needs time; if not, all pings are at the tick.
-    minimum_range, maximum_range: of the bottom's echo, m along a beam.
-    profile, bottom: errors of velocities.
-    reference_cell_size: m, at which the profile's deviation holds; 0 for any size.
-    range_stddev: m, of a beam's range.
-    backscatter: strength of the water's echo; None: always strong.
+    pings, bottom_pings: profile pings and bottom-track pings of an ensemble.
+    ping_interval: shortest time between pings, s.
+    processing_time: from the last ping to the publication, s.
+    propagation: true if sound has a travel time. If false, all pings are at the tick.
+    minimum_range, maximum_range: of the bottom along a beam, m.
+    profile, bottom: errors of the velocities along the beams.
+    reference_cell_size: cell size at which the standard deviation of the profile holds, m; 0 for any size.
+    range_stddev: standard deviation of a beam's range, m.
+    backscatter: strength of the water's echo. None: all echoes are strong.
     sound: assumed speed of sound; None: the true one.
-    transducer, coordinates, bin_mapping: forming of the beams, axes of the velocities, mapping to common heights.
-    motion_compensated: whether `velocity` is relative to the ground.
-    min_beams: that a solution needs.
-    error_velocity_limit: m/s, above which a ping is rejected.
-    min_good_share: of the pings, below which a cell is NaN.
-    side_lobes: whether the beams have side lobes.
-    reference: rotation (w, x, y, z) from the sensor's frame to the instrument's.
-    own_hull: whether beams meet the bodies of the sensor's own model.
-    classic, dialect: whether the rules of a classic plug-in apply, and which messages it sends.
+    transducer: pistons or a phased array.
+    coordinates: axes of the velocities.
+    bin_mapping: mapping of the cells of tilted beams to common heights.
+    motion_compensated: true if `velocity` is relative to the ground.
+    min_beams: fewest beams for a solution.
+    error_velocity_limit: a ping above it is rejected, m/s.
+    min_good_share: fraction of good pings below which a cell is NaN.
+    side_lobes: true if side lobes contaminate cells near the bottom and the surface.
+    reference: rotation (w, x, y, z) from the sensor's frame to the axes of `instrument`.
+    own_hull: true if beams hit the bodies of the sensor's own model.
+    classic: true for the rules of a classic plug-in.
+    dialect: the plug-in whose messages the sensor sends, and whose rules apply with `classic`.
     """
 
     beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
@@ -206,7 +210,7 @@ class Adcp:
         """Random processes, those of serial numbers first."""
         k, m = len(self.beams.beams), int(self.cells.count)
         pings, bottom = int(self.pings) * m * k, int(self.bottom_pings) * k
-        found = [
+        processes = [
             RandomProcess(channel, "long_term", initial=4, per_tick=0)
             for channel, accuracy, count in (("profile", self.profile, 1), ("bottom", self.bottom, bottom))
             if accuracy.has_long_term_errors and count
@@ -218,10 +222,10 @@ class Adcp:
             ("range", "white", self.range_stddev > 0.0, bottom),
         ):
             if acts and count:
-                found.append(
+                processes.append(
                     RandomProcess(channel, name, per_tick=count, kind="uniform" if name == "lock" else "normal")
                 )
-        return tuple(found)
+        return tuple(processes)
 
     @cached_property
     def _first_draw_rows(self) -> Mapping[tuple[str, str], int]:
@@ -248,8 +252,8 @@ class Adcp:
     @cached_property
     def _geometry(self) -> ensemble.ProfilerGeometry:
         """Beams and cells."""
-        cosines, cells = self.beams.forward_cosines, self.cells
-        return ensemble.ProfilerGeometry(self.beams.axes, self.beams.axis, cosines, cells.distances, float(cells.size))
+        beams, distances, size = self.beams, self.cells.distances, float(self.cells.size)
+        return ensemble.ProfilerGeometry(beams.axes, beams.instrument_axis, beams.forward_cosines, distances, size)
 
     @cached_property
     def _schedule(self) -> ensemble.PingSchedule:
@@ -346,39 +350,39 @@ class Adcp:
         """
         rows = self._find_emitted_rows(ticks)
         time = ticks.time[rows]
-        validity_time = self._compute_ping_times(time, np.array([self._schedule.mean_profile_time]))[:, 0]
-        block = motion.at(validity_time)
-        sound_speed, equal = get_sound_speed(environment, block), np.ones(validity_time.shape)
-        ratio = equal if self.sound.speed is None else self.sound.speed / sound_speed
-        heading = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
-        attitude, _ = self._compute_rotations(block.rotation_wb, heading, ensemble.INSTRUMENT)
-        profile = self._sample_profile(motion, environment, time, ratio, heading)
-        inputs = EnsembleInputs(*profile, *self._sample_bottom(motion, environment, time, heading))
+        time_of_validity = self._compute_ping_times(time, np.array([self._schedule.mean_profile_time]))[:, 0]
+        motion_block = motion.at(time_of_validity)
+        sound_speed, ones = get_sound_speed(environment, motion_block), np.ones(time_of_validity.shape)
+        ratio = ones if self.sound.speed is None else self.sound.speed / sound_speed
+        enu_rotation = np.array(pose.from_rpy(0.0, 0.0, environment.heading))
+        attitude, _ = self._compute_rotations(motion_block.rotation_wb, enu_rotation, ensemble.INSTRUMENT)
+        profile = self._sample_profile(motion, environment, time, ratio, enu_rotation)
+        inputs = EnsembleInputs(*profile, *self._sample_bottom(motion, environment, time, enu_rotation))
         velocity = inputs.true_beam_velocity
         if self.sound.speed is not None:
-            velocity = self._sample_profile(motion, environment, time, equal, heading)[0]
+            velocity = self._sample_profile(motion, environment, time, ones, enu_rotation)[0]
         rules = self._rules._replace(error_velocity_limit=math.inf, min_good_share=0.0)
         means = self._average_ensembles(
             rules, inputs, velocity, inputs.true_bottom_range, inputs.true_bottom_beam_velocity
         )
         names = (*ensemble.IDEAL_OUTPUTS, ensemble.RELATIVE_VELOCITY[0])
         arrays = {name: means[name] for name in names if name in means}
-        arrays |= {"time_of_validity": validity_time, "sound_speed": sound_speed}
+        arrays |= {"time_of_validity": time_of_validity, "sound_speed": sound_speed}
         arrays["orientation"] = multiply_arrays(attitude, np.array(pose.conjugate(self._instrument_rotation)))
         arrays |= inputs._asdict()
         return {name: ensemble.expand_rows(array, rows, len(ticks)) for name, array in arrays.items()}
 
     def _compute_rotations(
-        self, rotation_ws: Quaternions, heading: FloatArray, coordinates: int
+        self, rotation_ws: Quaternions, enu_rotation: FloatArray, coordinates: int
     ) -> tuple[Quaternions, Quaternions]:
         """Return rotations (q, 4) from the sensor's frame to east, north, up and to a coordinate system."""
         attitude, output_rotation = np.empty(rotation_ws.shape), np.empty(rotation_ws.shape)
         reference = np.array(self._instrument_rotation)
-        ensemble.compute_rotations(rotation_ws, heading, reference, coordinates, attitude, output_rotation)
+        ensemble.compute_rotations(rotation_ws, enu_rotation, reference, coordinates, attitude, output_rotation)
         return attitude, output_rotation
 
     def _sample_profile(
-        self, motion: Motion, environment: Environment, time: Times, ratio: FloatArray, heading: FloatArray
+        self, motion: Motion, environment: Environment, time: Times, ratio: FloatArray, enu_rotation: FloatArray
     ) -> tuple[FloatArray, FloatArray, Quaternions, Quaternions]:
         """Return the first four `EnsembleInputs` of ensembles published at (n,) s; `ratio` (n,) is c0 / c."""
         n, p, (m, k) = time.size, int(self.pings), self._slant_ranges.shape
@@ -396,8 +400,8 @@ class Adcp:
             side_lobes=self.side_lobes and not self._is_classic,
             as_points=self._is_classic,
         )
-        attitude, rotation = self._compute_rotations(motion_block.rotation_wb, heading, int(self._rules.coordinates))
-        shape = (n, p, m, k)
+        coordinates, shape = int(self._rules.coordinates), (n, p, m, k)
+        attitude, rotation = self._compute_rotations(motion_block.rotation_wb, enu_rotation, coordinates)
         return (
             velocities.beam_velocity.reshape(shape),
             velocities.axial_velocity.reshape(shape),
@@ -406,7 +410,7 @@ class Adcp:
         )
 
     def _sample_bottom(
-        self, motion: Motion, environment: Environment, time: Times, heading: FloatArray
+        self, motion: Motion, environment: Environment, time: Times, enu_rotation: FloatArray
     ) -> tuple[FloatArray, FloatArray, Vectors, Quaternions]:
         """Return the last four `EnsembleInputs` of ensembles published at (n,) s."""
         n, p, k = time.size, int(self.bottom_pings), len(self.beams.beams)
@@ -414,7 +418,7 @@ class Adcp:
         motion_block = motion.at(instants)
         beams = self.beams.nearest_ray_beams if self.classic else self.beams
         echoes = find_echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
-        _, rotation = self._compute_rotations(motion_block.rotation_wb, heading, int(self._rules.coordinates))
+        _, rotation = self._compute_rotations(motion_block.rotation_wb, enu_rotation, int(self._rules.coordinates))
         _, velocity = compute_platform_state(motion_block, environment.heading)
         return (
             echoes.finite_range.reshape(n, p, k),
@@ -457,7 +461,7 @@ class Adcp:
             ratio,
             self.transducer is Transducer.PHASED_ARRAY,
             self.beams.axes,
-            self.beams.axis,
+            self.beams.instrument_axis,
             state.long_term_errors[1],
             (float(self.bottom.stddev), float(self.range_stddev)),
             (self._find_draw_row("bottom", "white"), self._find_draw_row("range", "white"), rows, draws),
@@ -465,22 +469,22 @@ class Adcp:
             bottom_range,
         )
         ensemble.add_faults((velocity, bottom_velocity, bottom_range), ideal, rows)
-        found = self._average_ensembles(self._rules, inputs, velocity, bottom_range, bottom_velocity)
-        main = "beam_velocity" if self.coordinates is CoordinateSystem.BEAM else "velocity"
-        lost = np.isnan(inputs.true_beam_velocity).all(axis=1)
-        found |= {
-            "echo": np.where(lost, math.nan, echo),
-            "correlation": np.where(lost, math.nan, correlation),
+        means = self._average_ensembles(self._rules, inputs, velocity, bottom_range, bottom_velocity)
+        profile = means["beam_velocity" if self.coordinates is CoordinateSystem.BEAM else "velocity"]
+        is_invalid = np.isnan(inputs.true_beam_velocity).all(axis=1)
+        means |= {
+            "echo": np.where(is_invalid, math.nan, echo),
+            "correlation": np.where(is_invalid, math.nan, correlation),
             "sound_speed": assumed,
             "time_of_validity": ideal["time_of_validity"][rows],
             "orientation": ideal["orientation"][rows],
         }
-        arrays = {name: ensemble.expand_rows(array, rows, n) for name, array in found.items()}
+        arrays = {name: ensemble.expand_rows(array, rows, n) for name, array in means.items()}
         for name, constant in (("cell_distance", self.cell_distance), ("beam_direction", self.beam_direction)):
             arrays[name] = np.repeat(constant[None], n, axis=0)
         arrays = {output.name: arrays[output.name] for output in self.outputs}
         emitted, valid = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
-        emitted[rows], valid[rows] = True, np.isfinite(found[main]).any(axis=(1, 2))
+        emitted[rows], valid[rows] = True, np.isfinite(profile).any(axis=(1, 2))
         return state, Measurement(arrays, {}, valid, emitted)
 
     def _add_profile_errors(
@@ -510,9 +514,9 @@ class Adcp:
         return velocity, echo, correlation
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return the ideal values without an echo of the bottom in some ensembles, `rows` (n,)."""
-        lost, names = rows[:, None, None], ("true_bottom_range", "true_bottom_beam_velocity")
-        return {**ideal, **{name: np.where(lost, math.nan, ideal[name]) for name in names}}
+        """Return the ideal values without bottom echoes in the ensembles `rows` (n,)."""
+        names = ("true_bottom_range", "true_bottom_beam_velocity")
+        return {**ideal, **{name: np.where(rows[:, None, None], math.nan, ideal[name]) for name in names}}
 
     def without_errors(self) -> Adcp:
         """Return the same spec without errors: no assumed speed of sound, no loss of pings."""
@@ -531,9 +535,9 @@ class Adcp:
     def example_spec(cls) -> Adcp:
         """Return a spec in which every field acts, for the shallow water of the example world."""
         shape = Cone(math.radians(6.0), 1, (1.0, 0.02, -0.01))
-        made = make_x_beams(math.radians(25.0)).beams
+        beams = make_x_beams(math.radians(25.0)).beams
         return cls(
-            beams=Beams(tuple(replace(beam, shape=shape) for beam in made), BeamWeighting.PATTERN, 0.5),
+            beams=Beams(tuple(replace(beam, shape=shape) for beam in beams), BeamWeighting.PATTERN, 0.5),
             cells=DepthCells(4, 0.7, 0.1, 0.5, 0.05, 3),
             pings=3,
             bottom_pings=2,

@@ -11,9 +11,10 @@ scaled to the variance of a horizontal velocity component (Teledyne RDI).
     altitude   height of the sensor above the plane through the echoes, with the sensor's attitude
     course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed is its horizontal part
 
-Timing of a ping that is published at t, with the largest range r and the speed of sound c:
+Timing of a ping that is published at t, with the largest range r, the speed of sound c and the processing time p:
 
-- The instrument transmits at t - 2 r / c, but not before the previous ping is published. So the rate falls with depth.
+- The instrument transmits at t - p - 2 r / c, but not before the previous ping is published. So the rate falls with
+  depth.
 - The time of validity is when the echo leaves the bottom: the mean range over c after transmission. For the water track
   it is when the echo leaves the middle of the layer.
 - Without bottom track, the instrument listens only to the far boundary of the layer.
@@ -62,8 +63,8 @@ from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, mak
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
-    Fields,
-    FixedMotionBlock,
+    PlainTuple,
+    SampledMotion,
     compute_echo_timing,
     compute_platform_state,
     find_echoes,
@@ -95,7 +96,7 @@ from navsense.sensors.user_arrays import check_time
 BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""
 
-NO_TRACK_ERRORS = DopplerTrack()
+IDEAL_TRACK = DopplerTrack()
 
 MISSING_VALUES = "values without a source, not simulated unless you set them"
 """Beginning of the line of a description that lists `Dvl.missing_values`."""
@@ -168,8 +169,8 @@ class Dvl:
     beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
-    bottom: DopplerTrack = field(default=NO_TRACK_ERRORS, metadata=in_file("bottom_track"))
-    water: DopplerTrack = field(default=NO_TRACK_ERRORS, metadata=in_file("water_track"))
+    bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
+    water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
     range: Noise = NEUTRAL
     bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
     water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
@@ -259,9 +260,9 @@ class Dvl:
         if rule != ping.PHYSICAL_RULE:
             processes += [RandomProcess(f"velocity_{axis}", "white") for axis in "xyz"]
         # The UUV Simulator adds noise to the bottom-track velocity and dsros_dvl to the water-track velocity.
-        if self.bottom.is_white and rule != ping.UUV_RULE:
+        if self.bottom.has_white_noise and rule != ping.UUV_RULE:
             processes += [RandomProcess(f"bottom_{i}", "white") for i in range(k)]
-        if self.water.is_white and rule != ping.DSROS_RULE:
+        if self.water.has_white_noise and rule != ping.DSROS_RULE:
             processes += [RandomProcess(f"water_{i}", "white") for i in range(k)]
         for name, acts in (("lock", self.strength is not None), ("dropout", self.dropout_probability > 0.0)):
             if acts:
@@ -269,7 +270,7 @@ class Dvl:
         return tuple(processes)
 
     @cached_property
-    def _draw_rows(self) -> tuple[Fields, IntArray]:
+    def _draw_rows(self) -> tuple[PlainTuple, IntArray]:
         """Rows of the draws of each beam (`DrawRows`), and of the velocity's components."""
         beams, components = ping.make_draw_rows(
             self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick
@@ -296,18 +297,18 @@ class Dvl:
             return None
         return replace(self.layer, share=1.0) if self._solution_rule == ping.DSROS_RULE else self.layer
 
-    def _find_bottom_distance(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
+    def _find_layer_bottom(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
         """Return the distance (n,) m to the bottom along the axis from ranges (n, k) m; infinite without a bottom.
 
         The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
         """
-        bottom = find_bottom_distance(self.beams, beam_range)
+        bottom_distance = find_bottom_distance(self.beams.forward_cosines, beam_range)
         if self._solution_rule == ping.DSROS_RULE:
-            bottom[np.isnan(find_far_boundaries(layer, bottom))] = math.inf
-        return bottom
+            bottom_distance[np.isnan(find_far_boundaries(layer.boundaries, bottom_distance))] = math.inf
+        return bottom_distance
 
     @cached_property
-    def _limits(self) -> Fields:
+    def _limits(self) -> PlainTuple:
         """Limits and choices of the solution, `PingLimits`."""
         modes = list(TrackMode)
         limits = ping.PingLimits(
@@ -327,7 +328,7 @@ class Dvl:
         return tuple(limits)
 
     @cached_property
-    def _ideal_limits(self) -> Fields:
+    def _ideal_limits(self) -> PlainTuple:
         """Limits and choices of the solution of an instrument without errors and without loss of beams."""
         limits = ping.PingLimits(*self._limits)._replace(
             error_velocity_limit=math.inf,
@@ -340,7 +341,7 @@ class Dvl:
         return tuple(limits)
 
     @cached_property
-    def _receiver_parameters(self) -> Fields:
+    def _receiver_parameters(self) -> PlainTuple:
         """Parameters of the receiver for `receive_beams`, `ReceiverParameters`."""
         strength = (0.0,) * 5 if self.strength is None else self.strength.parameters
         is_phased_array = self.transducer is Transducer.PHASED_ARRAY
@@ -351,7 +352,7 @@ class Dvl:
         )
 
     @cached_property
-    def _track_parameters(self) -> tuple[Fields, Fields]:
+    def _track_parameters(self) -> tuple[PlainTuple, PlainTuple]:
         """The fields of `TrackParameters` of both tracks, except `stddev`."""
         bottom, water = (
             (float(track.per_speed), float(track.reference_rate), float(track.maximum_velocity))
@@ -360,10 +361,10 @@ class Dvl:
         return bottom, water
 
     @cached_property
-    def _geometry(self) -> Fields:
+    def _geometry(self) -> PlainTuple:
         """Axes and positions of the beams, and the rotation to the axes of the velocities: `BeamGeometry`."""
         rotation = np.array(pose.normalize(self.reference))
-        return tuple(ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.axis, rotation))
+        return tuple(ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.instrument_axis, rotation))
 
     @property
     def models_travel_time(self) -> bool:
@@ -406,7 +407,7 @@ class Dvl:
         warnings = []
         has_errors = self.bottom.has_errors or self.water.has_errors
         for name, mode, track in _list_tracks(self):
-            if mode != TrackMode.NEVER and not track.is_white and has_errors:
+            if mode != TrackMode.NEVER and not track.has_white_noise and has_errors:
                 value = f"{track.reported_stddev:g} m/s" if track.reported_stddev > 0.0 else "a covariance of 0"
                 problem = f"the standard deviation of single pings is 0, and {value} is reported"
                 remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
@@ -460,21 +461,26 @@ class Dvl:
         else:
             ping_duration = np.zeros(time.shape[0])
         motion_block = motion.at(time_of_validity)
-        known_motion = FixedMotionBlock(motion_block)
+        sampled_motion = SampledMotion(motion_block)
         echoes = find_echoes(
-            self._ray_beams, known_motion, environment, time_of_validity, self.maximum_range, self.own_hull
+            self._ray_beams, sampled_motion, environment, time_of_validity, self.maximum_range, self.own_hull
         )
         layer_time_of_validity = time_of_validity
         if layer is None:
             water_velocity, far_boundary = np.full(echoes.beam_range.shape, math.nan), np.full(len(ticks), math.nan)
         else:
-            bottom_distance, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
+            bottom_distance, layer_motion = self._find_layer_bottom(layer, echoes.beam_range), motion
             if self.models_travel_time:
                 layer_time_of_validity = compute_middle_times(
-                    self.beams, layer, bottom_distance, transmit_time, sound_speed, time_of_validity
+                    layer.boundaries,
+                    bottom_distance,
+                    transmit_time,
+                    self.beams.mean_inverse_janus_cosine,
+                    sound_speed,
+                    time_of_validity,
                 )
             else:
-                layer_motion = known_motion
+                layer_motion = sampled_motion
             water_velocity, _, far_boundary = find_layer_velocities(
                 self.beams, layer, layer_motion, environment, layer_time_of_validity, bottom_distance
             )
@@ -554,7 +560,7 @@ class Dvl:
         draws: FloatArray,
         emitted: BoolArray,
         unlocked_until: FloatArray,
-        output_memory: Fields,
+        output_memory: PlainTuple,
     ) -> tuple[NoiseState, FloatArray]:
         """Write the outputs of the pings; return the state of the channels and the biases (n, 3 k).
 
@@ -562,6 +568,7 @@ class Dvl:
         are bottom-track velocities, water-track velocities and ranges.
         """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
+        # Arrays of noise channels are contiguous along the pings of one channel.
         received_arrays, measured = np.empty((len(ping.ReceivedBeams._fields), n, k)), np.empty((3 * k, n))
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
         bottom, water = self._track_parameters
@@ -631,14 +638,14 @@ class Dvl:
         count, default_range = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
         bottom_velocity = apply_inputs.check_velocity("velocity", velocity, count)
         ranges = apply_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
-        attitude = apply_inputs.check_attitude(orientation, beams.axis, count)
+        attitude = apply_inputs.check_attitude(orientation, beams.instrument_axis, count)
         vector_through_water = bottom_velocity
         if water_velocity is not None:
             vector_through_water = apply_inputs.check_velocity("water_velocity", water_velocity, count)
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
-            bottom = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
-            far_boundary = find_far_boundaries(layer, bottom)
+            bottom_distance = self._find_layer_bottom(layer, np.where(ranges < math.inf, ranges, math.nan))
+            far_boundary = find_far_boundaries(layer.boundaries, bottom_distance)
             water_beam_velocity = apply_inputs.project_velocity(
                 beams.axes, vector_through_water, np.zeros(ranges.shape)
             )

@@ -185,8 +185,10 @@ def test_shallowest_beam_limits_the_layer() -> None:
     )
     ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).beam_range
     uphill = 20.0 / (1.0 + 0.5 * math.tan(THIRTY))  # where 20 - x / 2 is x cot 30
-    assert find_bottom_distance(BEAMS, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
-    assert find_bottom_distance(BEAMS, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])).tolist() == [
+    assert find_bottom_distance(BEAMS.forward_cosines, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
+    assert find_bottom_distance(
+        BEAMS.forward_cosines, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])
+    ).tolist() == [
         pytest.approx(8.0 * math.cos(THIRTY), rel=1e-12, abs=0.0),
         math.inf,
     ]
@@ -198,7 +200,7 @@ def test_shallowest_beam_limits_the_layer() -> None:
         [float(np.dot(beam.axis, mean)) for beam in tilted], rel=1e-14, abs=0.0
     )
     slant = np.array([[30.0, 20.0, 25.0]])
-    assert find_bottom_distance(uneven, slant) == pytest.approx(
+    assert find_bottom_distance(uneven.forward_cosines, slant) == pytest.approx(
         [(slant[0] * uneven.forward_cosines).min()], rel=1e-14, abs=0.0
     )
 

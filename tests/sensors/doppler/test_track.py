@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from navsense.core.errors import SensorError
 from navsense.noise.channel import Noise
-from navsense.sensors.doppler import DopplerTrack
+from navsense.sensors.doppler import DopplerTrack, ping
 from navsense.sensors.doppler.beam_errors import compute_stddev
 
 
@@ -65,4 +66,19 @@ def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
 def test_other_track_fields_are_not_errors(given: dict[str, Any], errs: bool, is_white: bool) -> None:
     """A rate at which nothing holds, a stated deviation and the rules of a noise that is none are no errors."""
     track = DopplerTrack(**given)
-    assert (track.has_errors, track.is_white) == (errs, is_white)
+    assert (track.has_errors, track.has_white_noise) == (errs, is_white)
+
+
+def test_outputs_of_a_ping_have_the_order_of_the_table() -> None:
+    """`solve_ping` numbers the rows of `OutputMemory`; names come from `OUTPUTS`."""
+    groups = [tuple(name for name, other, _ in ping.OUTPUTS if other == shape) for shape in ping.GROUP_SHAPES]
+    scalars, per_beam, vectors, covariances = groups
+    assert per_beam == ping.BeamOutputs._fields
+    assert ping.SolutionOutputs._fields == (*scalars[:6], vectors[0], vectors[2], covariances[0], covariances[2])
+    assert scalars[6:] == ("time_of_validity", "sound_speed", "water_time_of_validity", "water_far")
+    assert (vectors[1], covariances[1]) == ("long_term_velocity", "long_term_covariance")
+    memory = ping.allocate_outputs(2, 3)
+    assert sum(np.shares_memory(array, memory.scalars) for array in memory.name_outputs().values()) == len(scalars)
+    assert {name: array.shape[1:] for name, array in memory.name_outputs().items()} == {
+        name: {"": (), "k": (3,), "3": (3,), "33": (3, 3)}[shape] for name, shape, _ in ping.OUTPUTS
+    }

@@ -90,7 +90,7 @@ class DopplerTrack:
         return replace(self, noise=replace(self.noise, classic=False), **limits) != DopplerTrack()
 
     @property
-    def is_white(self) -> bool:
+    def has_white_noise(self) -> bool:
         """True if each ping has its own noise."""
         return self.noise.has_white_noise or self.per_speed > 0.0
 

@@ -235,7 +235,7 @@ class Beams:
         return np.ascontiguousarray(self.axes[:, None, :])
 
     @cached_property
-    def axis(self) -> FloatArray:
+    def instrument_axis(self) -> FloatArray:
         """Axis (3,) of the instrument: the unit vector along the mean of the beams' axes; z if these cancel."""
         x, y, z = (math.fsum(column) for column in zip(*self.axes.tolist(), strict=True))
         length = math.hypot(x, y, z)
@@ -244,7 +244,7 @@ class Beams:
     @cached_property
     def janus_cosines(self) -> tuple[float, ...]:
         """Cosine of each beam's Janus angle, its angle to the instrument's axis."""
-        x, y, z = self.axis.tolist()
+        x, y, z = self.instrument_axis.tolist()
         return tuple(u * x + v * y + w * z for u, v, w in self.axes.tolist())
 
     @cached_property

@@ -49,7 +49,7 @@ def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -
     track = _make_track(part, "bottom_track", temperature=temperature)
     if stddev is not None:
         return replace(track, noise=replace(track.noise, stddev=stddev, noise_density=0.0))
-    if not track.is_white:
+    if not track.has_white_noise:
         allowed = "must be given (m/s): the part has no source for the standard deviation of a single ping"
         remedy = f'write Dvl.from_part("{part.name}", stddev=...)'
         raise MissingDeviationError(f"stddev of part {part.name}", None, allowed=allowed, remedy=remedy)

@@ -59,8 +59,8 @@ from navsense.motion.base import Motion, MotionBlock
 from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL
 from navsense.sensors.doppler.beams import Beams, BeamWeighting
 
-Fields: TypeAlias = tuple[Any, ...]
-"""Fields of a `NamedTuple`. Python passes plain tuples: Numba needs 4 us to find the type of a `NamedTuple`."""
+PlainTuple: TypeAlias = tuple[Any, ...]
+"""The fields of a `NamedTuple`. Python passes these to kernels: Numba needs 4 us to find the type of a `NamedTuple`."""
 
 SOUND_SPEED = 1500.0
 """m/s: the true speed of sound in a world without water."""
@@ -97,15 +97,15 @@ class EchoTiming(NamedTuple):
     travel_time: FloatArray
 
 
-class FixedMotionBlock(NamedTuple):
-    """A motion that is known at one set of instants."""
+class SampledMotion(NamedTuple):
+    """A motion that is sampled at one set of instants."""
 
-    block: MotionBlock
+    motion_block: MotionBlock
     end: float = math.inf
 
     def at(self, time: Times) -> MotionBlock:
         """Return the block. `time` must be its instants (n,) s."""
-        return self.block
+        return self.motion_block
 
 
 class SensorMotion(NamedTuple):
@@ -125,12 +125,12 @@ class BeamRays(NamedTuple):
     cosines: FloatArray
 
 
-class BeamHits(NamedTuple):
-    """Rays of some pings, by ping and beam, and their hits: range (m), normal, velocity (m/s) of the body."""
+class RayHits(NamedTuple):
+    """Rays of some pings, by ping and beam, and their hits: distance (m), normal, velocity (m/s) of the body."""
 
     origin: Vectors
     direction: Vectors
-    range: FloatArray
+    distance: FloatArray
     normal: Vectors
     velocity: Vectors
 
@@ -158,18 +158,18 @@ def _make_rays(
     for n in range(origin.shape[0] // count):
         p, q = position[first + n], rotation[first + n]
         for k in range(rays.shape[0]):
-            a, b, c = rotate(q[0], q[1], q[2], q[3], transducers[k, 0], transducers[k, 1], transducers[k, 2])
-            a, b, c = p[0] + a, p[1] + b, p[2] + c
+            x, y, z = rotate(q[0], q[1], q[2], q[3], transducers[k, 0], transducers[k, 1], transducers[k, 2])
+            x, y, z = p[0] + x, p[1] + y, p[2] + z
             for m in range(rays.shape[1]):
-                i, j, h = rotate(q[0], q[1], q[2], q[3], rays[k, m, 0], rays[k, m, 1], rays[k, m, 2])
-                length = math.sqrt(i * i + j * j + h * h)
+                dx, dy, dz = rotate(q[0], q[1], q[2], q[3], rays[k, m, 0], rays[k, m, 1], rays[k, m, 2])
+                length = math.sqrt(dx * dx + dy * dy + dz * dz)
                 ray: int = n * count + k * rays.shape[1] + m
-                origin[ray, 0], origin[ray, 1], origin[ray, 2] = a, b, c
-                direction[ray, 0], direction[ray, 1], direction[ray, 2] = i, j, h
-                if not (0.0 < length < math.inf and abs(a) + abs(b) + abs(c) < math.inf):
+                origin[ray, 0], origin[ray, 1], origin[ray, 2] = x, y, z
+                direction[ray, 0], direction[ray, 1], direction[ray, 2] = dx, dy, dz
+                if not (0.0 < length < math.inf and abs(x) + abs(y) + abs(z) < math.inf):
                     return ray
-                unit_direction[ray, 0], unit_direction[ray, 1] = i / length, j / length
-                unit_direction[ray, 2] = h / length
+                unit_direction[ray, 0], unit_direction[ray, 1] = dx / length, dy / length
+                unit_direction[ray, 2] = dz / length
                 max_distances[ray], row[ray] = max_distance, n
     return -1
 
@@ -196,38 +196,38 @@ def compute_transducer_velocity(
 @kernel
 def _measure_nearest(
     first: int,
-    sensor_motion: Fields,
-    beam_rays: Fields,
+    sensor_motion: PlainTuple,
+    beam_rays: PlainTuple,
     maximum_range: float,
     water_surface: float,
-    ray_hits: Fields,
-    echo_arrays: Fields,
+    ray_hits: PlainTuple,
+    echo_arrays: PlainTuple,
 ) -> None:
     """Write the echoes of the nearest ray of each beam, from ping `first` on."""
     motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
-    hits, echoes = BeamHits(*ray_hits), Echoes(*echo_arrays)
+    hits, echoes = RayHits(*ray_hits), Echoes(*echo_arrays)
     axes, (count, rays) = beams.axes, beams.weights.shape
-    for n in range(first, first + hits.range.shape[0] // (rays * count)):
+    for n in range(first, first + hits.distance.shape[0] // (rays * count)):
         q = motion.rotation[n]
         w, x, y, z = q[0], q[1], q[2], q[3]
         for k in range(count):
             nearest_distance, nearest_ray, first_ray = math.inf, -1, ((n - first) * count + k) * rays
             for m in range(first_ray, first_ray + rays):
-                distance, height, vertical_slope = hits.range[m], hits.origin[m, 2], hits.direction[m, 2]
+                distance, height, vertical_slope = hits.distance[m], hits.origin[m, 2], hits.direction[m, 2]
                 if distance < nearest_distance and _stays_in_water(height, vertical_slope, distance, water_surface):
                     nearest_distance, nearest_ray = distance, m
             if nearest_ray < 0 or nearest_distance > maximum_range:
                 echoes.beam_range[n, k] = math.nan if nearest_ray < 0 else math.inf
                 echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
                 continue
-            d, f, v = hits.direction[nearest_ray], hits.normal[nearest_ray], hits.velocity[nearest_ray]
-            a, b, c = compute_transducer_velocity(
+            d, normal, body = hits.direction[nearest_ray], hits.normal[nearest_ray], hits.velocity[nearest_ray]
+            vx, vy, vz = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
             )
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            ux, uy, uz = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             echoes.beam_range[n, k] = nearest_distance
-            echoes.incidence_cosine[n, k] = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
-            echoes.beam_velocity[n, k] = i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2])
+            echoes.incidence_cosine[n, k] = -(d[0] * normal[0] + d[1] * normal[1] + d[2] * normal[2])
+            echoes.beam_velocity[n, k] = ux * (vx - body[0]) + uy * (vy - body[1]) + uz * (vz - body[2])
 
 
 @kernel
@@ -284,19 +284,19 @@ def _fit_axis_range(
 @kernel
 def _measure_footprint(
     first: int,
-    sensor_motion: Fields,
-    beam_rays: Fields,
+    sensor_motion: PlainTuple,
+    beam_rays: PlainTuple,
     is_pattern: bool,
     absorption: float,
     maximum_range: float,
     water_surface: float,
-    ray_hits: Fields,
-    echo_arrays: Fields,
+    ray_hits: PlainTuple,
+    echo_arrays: PlainTuple,
 ) -> None:
     """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
     motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
-    hits, echoes = BeamHits(*ray_hits), Echoes(*echo_arrays)
-    origin, direction, distance, normal, body_velocity = hits
+    hits, echoes = RayHits(*ray_hits), Echoes(*echo_arrays)
+    origin, direction, distance = hits.origin, hits.direction, hits.distance
     axes, (count, rays) = beams.axes, beams.weights.shape
     for n in range(first, first + distance.shape[0] // (rays * count)):
         q = motion.rotation[n]
@@ -317,10 +317,10 @@ def _measure_footprint(
             echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
             if not axis_range <= maximum_range:
                 continue
-            a, b, c = compute_transducer_velocity(
+            vx, vy, vz = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[n], motion.angular_velocity[n], beams.positions[k]
             )
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            ux, uy, uz = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             nearest, weight_sum, incidence_sum, velocity_sum = math.inf, 0.0, 0.0, 0.0
             for m in range(first_ray, last_ray):
                 nearest = min(nearest, distance[m])
@@ -330,16 +330,16 @@ def _measure_footprint(
                     weight, cosine, distance[m], max_distance, origin[m, 2], direction[m, 2], water_surface
                 ):
                     continue
-                d, f, v = direction[m], normal[m], body_velocity[m]
+                d, normal, body = direction[m], hits.normal[m], hits.velocity[m]
                 if is_pattern:
-                    cosine = -(d[0] * f[0] + d[1] * f[1] + d[2] * f[2])
+                    cosine = -(d[0] * normal[0] + d[1] * normal[1] + d[2] * normal[2])
                     # Relative to the nearest ray, so that the weights of a distant bottom do not underflow.
                     weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (distance[m] - nearest))
                     incidence_sum += weight * cosine
-                    velocity_sum += weight * (d[0] * (a - v[0]) + d[1] * (b - v[1]) + d[2] * (c - v[2]))
+                    velocity_sum += weight * (d[0] * (vx - body[0]) + d[1] * (vy - body[1]) + d[2] * (vz - body[2]))
                 else:
-                    incidence_sum -= weight * (i * f[0] + j * f[1] + h * f[2])
-                    velocity_sum += weight * (i * (a - v[0]) + j * (b - v[1]) + h * (c - v[2]))
+                    incidence_sum -= weight * (ux * normal[0] + uy * normal[1] + uz * normal[2])
+                    velocity_sum += weight * (ux * (vx - body[0]) + uy * (vy - body[1]) + uz * (vz - body[2]))
                 weight_sum += weight
             if is_pattern:
                 inverse_weight_sum = 1.0 / weight_sum if weight_sum > 0.0 else math.nan
@@ -354,19 +354,19 @@ def _measure_footprint(
 def _compute_timing(
     first: int,
     beams: int,
-    ray_hits: Fields,
+    ray_hits: PlainTuple,
     water_surface: float,
     time: Times,
     sound_speed: FloatArray,
     maximum_range: float,
-    timing_arrays: Fields,
+    timing_arrays: PlainTuple,
 ) -> None:
     """Write the times of validity and the travel times (s) from ping `first` on. Times before 0 are set to 0."""
-    hits, timing = BeamHits(*ray_hits), EchoTiming(*timing_arrays)
-    for n in range(first, first + hits.range.shape[0] // beams):
+    hits, timing = RayHits(*ray_hits), EchoTiming(*timing_arrays)
+    for n in range(first, first + hits.distance.shape[0] // beams):
         count, range_sum, max_distance = 0, 0.0, 0.0
         for m in range((n - first) * beams, (n - first + 1) * beams):
-            distance = hits.range[m]
+            distance = hits.distance[m]
             if _stays_in_water(hits.origin[m, 2], hits.direction[m, 2], distance, water_surface):
                 count, range_sum, max_distance = count + 1, range_sum + distance, max(max_distance, distance)
         if count == 0:
@@ -377,7 +377,7 @@ def _compute_timing(
 
 
 def _cast_rays(
-    block: MotionBlock,
+    motion_block: MotionBlock,
     pings: slice,
     time: Times,
     transducers: Vectors,
@@ -385,14 +385,16 @@ def _cast_rays(
     environment: Environment,
     maximum_range: float,
     own_hull: bool,
-) -> Fields:
-    """Return the `BeamHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
+) -> PlainTuple:
+    """Return the `RayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
     instants = time[pings]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit_direction = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
     distance, rows, max_distance = np.empty(count), np.empty(count, dtype=np.int64), float(maximum_range)
-    motion, out = (block.position_w, block.rotation_wb), (origin, direction, unit_direction, distance, rows)
-    invalid_ray = _make_rays(pings.start, *motion, transducers, rays, max_distance, *out)
+    out = (origin, direction, unit_direction, distance, rows)
+    invalid_ray = _make_rays(
+        pings.start, motion_block.position_w, motion_block.rotation_wb, transducers, rays, max_distance, *out
+    )
     if invalid_ray >= 0:
         raise ray_error(origin, direction, max_distance, invalid_ray)
     excluded = (environment.hull,) if environment.hull and not own_hull else ()
@@ -420,15 +422,15 @@ def find_echoes(
 
     Raises `FieldError` if a body has no position there.
     """
-    block, water_surface, maximum_range = motion.at(time), get_surface_height(environment), float(maximum_range)
+    motion_block, water_surface, maximum_range = motion.at(time), get_surface_height(environment), float(maximum_range)
     rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
     absorption = NEPERS_PER_DECIBEL * beams.absorption
-    sensor_motion = (block.rotation_wb, block.velocity_w, block.angular_velocity_b)
+    sensor_motion = (motion_block.rotation_wb, motion_block.velocity_w, motion_block.angular_velocity_b)
     echo_arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
     is_nearest = beams.weighting is BeamWeighting.NEAREST
     is_pattern = beams.weighting is BeamWeighting.PATTERN
     for pings in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
-        hits = _cast_rays(block, pings, time, beams.positions, rays, environment, math.inf, own_hull)
+        hits = _cast_rays(motion_block, pings, time, beams.positions, rays, environment, math.inf, own_hull)
         if is_nearest or (rays.shape[1] == 1 and not is_pattern):
             _measure_nearest(pings.start, sensor_motion, beam_rays, maximum_range, water_surface, hits, echo_arrays)
         else:
@@ -454,24 +456,24 @@ def compute_echo_timing(
     is neglected. A ping without an echo listens up to `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true
     one. Raises `FieldError` if a body has no position there.
     """
-    block, water_surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
+    motion_block, water_surface, axes = motion.at(time), get_surface_height(environment), beams.axis_rays
     timing, maximum_range = EchoTiming(np.empty(time.shape[0]), np.empty(time.shape[0])), float(maximum_range)
     for pings in _split_pings(time.shape[0], axes.shape[0]):
-        hits = _cast_rays(block, pings, time, beams.positions, axes, environment, maximum_range, own_hull)
+        hits = _cast_rays(motion_block, pings, time, beams.positions, axes, environment, maximum_range, own_hull)
         _compute_timing(
             pings.start, axes.shape[0], hits, water_surface, time, sound_speed, maximum_range, tuple(timing)
         )
     return timing
 
 
-def get_sound_speed(environment: Environment, block: MotionBlock) -> FloatArray:
+def get_sound_speed(environment: Environment, motion_block: MotionBlock) -> FloatArray:
     """Return the true speed of sound (n,) m/s at a sensor; above the water that at its surface, 1500 without water.
 
     Raises `FieldError` if the formula of the world's water is not valid there.
     """
     if environment.water is None:
-        return np.full(block.position_w.shape[0], SOUND_SPEED)
-    return environment.water.sound_speed_at(np.maximum(environment.water.surface - block.position_w[:, 2], 0.0))
+        return np.full(motion_block.position_w.shape[0], SOUND_SPEED)
+    return environment.water.sound_speed_at(np.maximum(environment.water.surface - motion_block.position_w[:, 2], 0.0))
 
 
 @lru_cache(maxsize=8)
@@ -498,12 +500,14 @@ def _compute_platform_state(
         )
 
 
-def compute_platform_state(block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
+def compute_platform_state(motion_block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
     """Return attitudes (n, 4) of the sensor in east, north, up, and its velocities (n, 3) m/s in its own frame.
 
     heading: rad, of the world's x axis from east, counter-clockwise.
     """
-    count = block.position_w.shape[0]
+    count = motion_block.position_w.shape[0]
     attitude, velocity = np.empty((count, 4)), np.empty((count, 3))
-    _compute_platform_state(block.velocity_w, block.rotation_wb, _make_enu_rotation(heading), attitude, velocity)
+    _compute_platform_state(
+        motion_block.velocity_w, motion_block.rotation_wb, _make_enu_rotation(heading), attitude, velocity
+    )
     return attitude, velocity

@@ -46,7 +46,7 @@ from navsense.core.rotation import multiply, rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL, compute_lock_probability, compute_noise_factor
-from navsense.sensors.doppler.echoes import Fields
+from navsense.sensors.doppler.echoes import PlainTuple
 from navsense.sensors.doppler.solution import compute_error_velocity, solve_velocity
 
 BEAM, INSTRUMENT, SHIP, EARTH = range(4)
@@ -290,7 +290,7 @@ def add_cell_errors(
     stddev: float,
     factor: FloatArray,
     lock_probability: FloatArray,
-    ensemble_draws: Fields,
+    ensemble_draws: PlainTuple,
     out: FloatArray,
 ) -> None:
     """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a bad cell.
@@ -391,12 +391,12 @@ def _divide_sums(rules: EnsembleRules, outputs: ProfileOutputs, n: int, m: int, 
 
 @kernel
 def compute_profile(
-    ensemble_rules: Fields,
-    profiler_geometry: Fields,
+    ensemble_rules: PlainTuple,
+    profiler_geometry: PlainTuple,
     velocity: FloatArray,
     attitude: FloatArray,
     output_rotation: FloatArray,
-    output_arrays: Fields,
+    output_arrays: PlainTuple,
 ) -> None:
     """Write the `ProfileOutputs` of measured velocities (n, p, m, k) m/s of pings."""
     rules, geometry = EnsembleRules(*ensemble_rules), ProfilerGeometry(*profiler_geometry)
@@ -452,7 +452,7 @@ def add_bottom_errors(
     axis: FloatArray,
     long_term_errors: FloatArray,
     stddevs: tuple[float, float],
-    ensemble_draws: Fields,
+    ensemble_draws: PlainTuple,
     out: FloatArray,
     out_range: FloatArray,
 ) -> None:
@@ -484,13 +484,13 @@ def add_bottom_errors(
 
 @kernel
 def compute_bottom(
-    ensemble_rules: Fields,
+    ensemble_rules: PlainTuple,
     axes: Vectors,
     true_range: FloatArray,
     bottom_range: FloatArray,
     velocity: FloatArray,
     output_rotation: FloatArray,
-    output_arrays: Fields,
+    output_arrays: PlainTuple,
 ) -> None:
     """Write the `BottomOutputs` of true and measured ranges (m) and measured velocities (m/s) of pings (n, b, k)."""
     rules, outputs, (pings, beams) = EnsembleRules(*ensemble_rules), BottomOutputs(*output_arrays), velocity.shape[1:]

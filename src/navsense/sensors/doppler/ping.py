@@ -75,7 +75,7 @@ from navsense.sensors.doppler.beam_errors import (
     compute_strength,
 )
 from navsense.sensors.doppler.beams import MIN_BEAMS
-from navsense.sensors.doppler.echoes import Fields
+from navsense.sensors.doppler.echoes import PlainTuple
 from navsense.sensors.doppler.solution import (
     compute_altitude,
     compute_course_and_speed,
@@ -494,14 +494,14 @@ def _select_draws(rows: IntArray, draws: FloatArray, default: float, out: FloatA
 
 @kernel
 def receive_beams(
-    tracks: tuple[Fields, Fields],
-    receiver_parameters: Fields,
+    tracks: tuple[PlainTuple, PlainTuple],
+    receiver_parameters: PlainTuple,
     rate: float,
-    beam_geometry: Fields,
-    instrument_errors: Fields,
-    echo_inputs: Fields,
-    platform_inputs: Fields,
-    draw_rows: Fields,
+    beam_geometry: PlainTuple,
+    instrument_errors: PlainTuple,
+    echo_inputs: PlainTuple,
+    platform_inputs: PlainTuple,
+    draw_rows: PlainTuple,
     draws: FloatArray,
     received_arrays: FloatArray,
     measured: FloatArray,
@@ -798,17 +798,17 @@ def _add_component_noise(
 
 @kernel
 def solve_ping(
-    ping_limits: Fields,
-    beam_geometry: Fields,
+    ping_limits: PlainTuple,
+    beam_geometry: PlainTuple,
     measured: FloatArray,
     received_arrays: FloatArray,
-    platform_inputs: Fields,
-    track_inputs: Fields,
+    platform_inputs: PlainTuple,
+    track_inputs: PlainTuple,
     time: Times,
     emitted: BoolArray,
     unlocked_until: FloatArray,
-    component_noise: Fields,
-    output_memory: Fields,
+    component_noise: PlainTuple,
+    output_memory: PlainTuple,
 ) -> None:
     """Write the outputs of the published pings at times (n,) s; other rows are NaN.
 
@@ -867,12 +867,12 @@ def solve_ping(
 
 @kernel
 def solve_ideal_ping(
-    limits: Fields,
-    geometry: Fields,
-    echo_inputs: Fields,
-    platform_inputs: Fields,
-    track_inputs: Fields,
-    output_memory: Fields,
+    limits: PlainTuple,
+    geometry: PlainTuple,
+    echo_inputs: PlainTuple,
+    platform_inputs: PlainTuple,
+    track_inputs: PlainTuple,
+    output_memory: PlainTuple,
 ) -> None:
     """Write the outputs of n pings without errors: pings with perfect measurements.
 

@@ -33,7 +33,7 @@ import math
 from navsense.core.kernels import kernel
 from navsense.core.rotation import rotate
 from navsense.core.typing import BoolArray, FloatArray, Vectors
-from navsense.sensors.doppler.beams import MIN_DETERMINANT
+from navsense.sensors.doppler.beams import MIN_BEAMS, MIN_DETERMINANT
 
 _MIN_SCATTER = 1e-12
 """Smallest determinant of the horizontal scatter matrix of the hits, at trace 1. Below it the hits are on a line."""
@@ -109,7 +109,7 @@ def _count_good(axes: Vectors, good: BoolArray) -> int:
             count += 1
     xx, xy, xz, yy, yz, zz = _compute_gram(axes, axes[0], good, 0.0)
     mean = count / 3.0
-    if count < 3 or not _compute_determinant(xx, xy, xz, yy, yz, zz) > MIN_DETERMINANT * mean * mean * mean:
+    if count < MIN_BEAMS or not _compute_determinant(xx, xy, xz, yy, yz, zz) > MIN_DETERMINANT * mean * mean * mean:
         count = 0
     return count
 
@@ -239,7 +239,7 @@ def compute_altitude(
         if good[k]:
             px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
             count, mx, my, mz = count + 1, mx + px, my + py, mz + pz
-    if count < 3:
+    if count < MIN_BEAMS:
         return math.nan
     mx, my, mz = mx / count, my / count, mz / count
     xx, xy, yy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0

@@ -40,7 +40,7 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.echoes import Fields, SensorMotion, compute_transducer_velocity, get_surface_height
+from navsense.sensors.doppler.echoes import PlainTuple, SensorMotion, compute_transducer_velocity, get_surface_height
 from navsense.sensors.doppler.specification import validate_counts
 
 MAX_SAMPLES = 1000
@@ -91,9 +91,9 @@ class WaterMassLayer:
             raise SensorError("share of the way to the bottom", self.share, allowed=allowed, field="share")
 
     @cached_property
-    def boundaries(self) -> LayerBoundaries:
-        """Boundaries, minimum size and share, as kernels take them."""
-        return LayerBoundaries(float(self.near), float(self.far), float(self.minimum_size), float(self.share))
+    def boundaries(self) -> PlainTuple:
+        """The fields of `LayerBoundaries`, for kernels."""
+        return float(self.near), float(self.far), float(self.minimum_size), float(self.share)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -129,80 +129,60 @@ class CellVelocities(NamedTuple):
 
 
 @kernel
-def _find_bottom_distance(cosines: FloatArray, beam_range: FloatArray, out: FloatArray) -> None:
+def find_bottom_distance(cosines: FloatArray, beam_range: FloatArray) -> FloatArray:
+    """Return the bottom's distance (n,) m along the axis in the shallowest beam; infinite without a bottom.
+
+    `cosines` (k,) are the `forward_cosines` of the beams. `beam_range` (n, k) m is NaN without an echo.
+    """
+    out = np.empty(beam_range.shape[0])
     for n in range(beam_range.shape[0]):
         shallowest = math.inf
         for k in range(beam_range.shape[1]):
             if beam_range[n, k] == beam_range[n, k]:
                 shallowest = min(shallowest, beam_range[n, k] * cosines[k])
         out[n] = shallowest
-
-
-def find_bottom_distance(beams: Beams, beam_range: FloatArray) -> FloatArray:
-    """Return the bottom's distance (n,) m along the axis in the shallowest beam; infinite without a bottom.
-
-    `beam_range` (n, k) m is NaN without an echo. Raises `SensorError` for a beam that points backwards.
-    """
-    out = np.empty(beam_range.shape[0])
-    _find_bottom_distance(beams.forward_cosines, beam_range, out)
     return out
 
 
 @kernel
-def _find_far_boundary(layer: LayerBoundaries, bottom: float) -> float:
+def _find_far_boundary(layer: LayerBoundaries, bottom_distance: float) -> float:
     """Return the far boundary (m) of a layer above a bottom (m); NaN if the remaining layer is too thin."""
-    far_boundary = min(layer.far, layer.share * bottom)
+    far_boundary = min(layer.far, layer.share * bottom_distance)
     size = far_boundary - layer.near
     return far_boundary if size > 0.0 and size >= layer.minimum_size else math.nan
 
 
 @kernel
-def _find_far_boundaries(boundaries: Fields, bottom: FloatArray, out: FloatArray) -> None:
-    layer = LayerBoundaries(*boundaries)
-    for n in range(bottom.shape[0]):
-        out[n] = _find_far_boundary(layer, bottom[n])
+def find_far_boundaries(boundaries: PlainTuple, bottom_distance: FloatArray) -> FloatArray:
+    """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin.
 
-
-def find_far_boundaries(layer: WaterMassLayer, bottom: FloatArray) -> FloatArray:
-    """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin."""
-    far_boundary = np.empty(bottom.shape[0])
-    _find_far_boundaries(tuple(layer.boundaries), bottom, far_boundary)
-    return far_boundary
+    `boundaries` is the tuple of `WaterMassLayer.boundaries`.
+    """
+    layer, out = LayerBoundaries(*boundaries), np.empty(bottom_distance.shape[0])
+    for n in range(out.shape[0]):
+        out[n] = _find_far_boundary(layer, bottom_distance[n])
+    return out
 
 
 @kernel
-def _compute_middle_times(
-    boundaries: Fields,
-    bottom: FloatArray,
+def compute_middle_times(
+    boundaries: PlainTuple,
+    bottom_distance: FloatArray,
     transmit_time: Times,
     mean_inverse_janus_cosine: float,
-    sound_speed: FloatArray,
-    fallback: Times,
-    out: Times,
-) -> None:
-    layer = LayerBoundaries(*boundaries)
-    for n in range(out.shape[0]):
-        far_boundary = _find_far_boundary(layer, bottom[n])
-        middle = transmit_time[n] + 0.5 * (layer.near + far_boundary) * mean_inverse_janus_cosine / sound_speed[n]
-        out[n] = max(middle, 0.0) if far_boundary == far_boundary else fallback[n]
-
-
-def compute_middle_times(
-    beams: Beams,
-    layer: WaterMassLayer,
-    bottom: FloatArray,
-    transmit_time: Times,
     sound_speed: FloatArray,
     fallback: Times,
 ) -> Times:
     """Return the mean times (n,) s at which the echoes left the middle of a layer, not before 0.
 
-    `sound_speed` (n,) m/s is the true one; `fallback` (n,) s applies without a layer.
+    `boundaries` is the tuple of `WaterMassLayer.boundaries`. `sound_speed` (n,) m/s is the true one; `fallback` (n,) s
+    applies without a layer.
     """
-    out = np.empty(bottom.shape)
-    _compute_middle_times(
-        tuple(layer.boundaries), bottom, transmit_time, beams.mean_inverse_janus_cosine, sound_speed, fallback, out
-    )
+    layer, out = LayerBoundaries(*boundaries), np.empty(fallback.shape[0])
+    for n in range(out.shape[0]):
+        far_boundary = _find_far_boundary(layer, bottom_distance[n])
+        middle = transmit_time[n] + 0.5 * (layer.near + far_boundary) * mean_inverse_janus_cosine / sound_speed[n]
+        out[n] = max(middle, 0.0) if far_boundary == far_boundary else fallback[n]
     return out
 
 
@@ -232,15 +212,15 @@ def _make_sample_points(
     for q in range(slant_range.shape[0]):
         w, x, y, z = rotation[q, 0], rotation[q, 1], rotation[q, 2], rotation[q, 3]
         for k in range(slant_range.shape[2]):
-            a, b, c = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
-            a, b, c = position[q, 0] + a, position[q, 1] + b, position[q, 2] + c
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            px, py, pz = rotate(w, x, y, z, transducers[k, 0], transducers[k, 1], transducers[k, 2])
+            px, py, pz = position[q, 0] + px, position[q, 1] + py, position[q, 2] + pz
+            ux, uy, uz = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             for m in range(slant_range.shape[1]):
                 if slant_range[q, m, k, 0] != slant_range[q, m, k, 0]:
                     continue
                 for s in range(slant_range.shape[3]):
                     r = slant_range[q, m, k, s]
-                    sample[count, 0], sample[count, 1], sample[count, 2] = a + r * i, b + r * j, c + r * h
+                    sample[count, 0], sample[count, 1], sample[count, 2] = px + r * ux, py + r * uy, pz + r * uz
                     instant[count] = time[q]
                     count += 1
     return count
@@ -248,10 +228,10 @@ def _make_sample_points(
 
 @kernel
 def _compute_velocities(
-    sensor_motion: Fields,
+    sensor_motion: PlainTuple,
     transducers: Vectors,
     axes: Vectors,
-    axis: FloatArray,
+    instrument_axis: FloatArray,
     weights: FloatArray,
     slant_range: FloatArray,
     current: Vectors,
@@ -263,25 +243,25 @@ def _compute_velocities(
     for q in range(beam_velocity.shape[0]):
         rotation = motion.rotation[q]
         w, x, y, z = rotation[0], rotation[1], rotation[2], rotation[3]
-        f, g, e = rotate(w, x, y, z, axis[0], axis[1], axis[2])
+        ax, ay, az = rotate(w, x, y, z, instrument_axis[0], instrument_axis[1], instrument_axis[2])
         for k in range(beam_velocity.shape[2]):
-            p, r, t = compute_transducer_velocity(
+            tx, ty, tz = compute_transducer_velocity(
                 w, x, y, z, motion.velocity[q], motion.angular_velocity[q], transducers[k]
             )
-            i, j, h = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
+            ux, uy, uz = rotate(w, x, y, z, axes[k, 0], axes[k, 1], axes[k, 2])
             for m in range(beam_velocity.shape[1]):
                 beam_velocity[q, m, k], axial_velocity[q, m, k] = math.nan, math.nan
                 if slant_range[q, m, k, 0] != slant_range[q, m, k, 0]:
                     continue
-                a, b, c = p, r, t
+                vx, vy, vz = tx, ty, tz
                 if current.shape[0] > 0:
                     for s in range(weights.shape[0]):
-                        a -= weights[s] * current[count, 0]
-                        b -= weights[s] * current[count, 1]
-                        c -= weights[s] * current[count, 2]
+                        vx -= weights[s] * current[count, 0]
+                        vy -= weights[s] * current[count, 1]
+                        vz -= weights[s] * current[count, 2]
                         count += 1
-                beam_velocity[q, m, k] = i * a + j * b + h * c
-                axial_velocity[q, m, k] = (i * f + j * g + h * e) * (f * a + g * b + e * c)
+                beam_velocity[q, m, k] = ux * vx + uy * vy + uz * vz
+                axial_velocity[q, m, k] = (ux * ax + uy * ay + uz * az) * (ax * vx + ay * vy + az * vz)
 
 
 def sample_water_velocity(
@@ -318,7 +298,7 @@ def sample_water_velocity(
             (rotation, motion_block.velocity_w[pings], motion_block.angular_velocity_b[pings]),
             transducers,
             axes,
-            beams.axis,
+            beams.instrument_axis,
             weights,
             slant_range,
             current,
@@ -330,8 +310,8 @@ def sample_water_velocity(
 
 @kernel
 def _write_slant_ranges(
-    boundaries: Fields,
-    bottom: FloatArray,
+    boundaries: PlainTuple,
+    bottom_distance: FloatArray,
     position: Vectors,
     rotation: Quaternions,
     transducers: Vectors,
@@ -345,7 +325,7 @@ def _write_slant_ranges(
     """Write boundaries (n,) m and slant ranges (n, 1, k, s) m of the samples; the first is NaN outside the water."""
     layer, samples = LayerBoundaries(*boundaries), out.shape[3]
     for n in range(out.shape[0]):
-        far[n] = _find_far_boundary(layer, bottom[n])
+        far[n] = _find_far_boundary(layer, bottom_distance[n])
         near[n] = layer.near if far[n] == far[n] else math.nan
         for k in range(out.shape[2]):
             height, vertical_slope = compute_height_and_slope(position[n], rotation[n], transducers[k], axes[k])
@@ -358,11 +338,16 @@ def _write_slant_ranges(
 
 
 def find_layer_velocities(
-    beams: Beams, layer: WaterMassLayer, motion: Motion, environment: Environment, time: Times, bottom: FloatArray
+    beams: Beams,
+    layer: WaterMassLayer,
+    motion: Motion,
+    environment: Environment,
+    time: Times,
+    bottom_distance: FloatArray,
 ) -> LayerVelocities:
     """Return the velocity through a layer along each beam at instants (n,) s.
 
-    `bottom` (n,) m is the bottom's distance along the instrument's axis (`find_bottom_distance`), infinite without one.
+    `bottom_distance` (n,) m is along the instrument's axis (`find_bottom_distance`), infinite without a bottom.
     Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
     current has no value there.
     """
@@ -371,8 +356,8 @@ def find_layer_velocities(
 
     def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
         _write_slant_ranges(
-            tuple(layer.boundaries),
-            bottom[pings],
+            layer.boundaries,
+            bottom_distance[pings],
             motion_block.position_w[pings],
             motion_block.rotation_wb[pings],
             beams.positions,
