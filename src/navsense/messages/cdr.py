@@ -181,7 +181,7 @@ class MessageEncoder:
     type: full name of the message type.
     layout: byte layout of a message.
     fill: writes the numbers. `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer
-        nanoseconds, and the arrays by name, time first. It raises `RecordingError` for a stamp outside the limits of
+        nanoseconds, and the arrays (n, ...) by name. It raises `RecordingError` for a stamp outside the limits of
         the message.
     schema: definition of the type in the encoding `ros2msg`.
     ignores_arrays: true for a message without values of the reading. It is written at every sample, also if the
@@ -222,7 +222,7 @@ def to_humble(encoder: MessageEncoder) -> MessageEncoder:
 
 
 def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
-    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
+    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` (n, ...) by name."""
     out = np.empty((stamp.shape[0], len(encoder.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(encoder.layout.template, dtype=np.uint8)
     encoder.fill(out.view(encoder.layout.dtype())[:, 0], stamp, arrays)

@@ -23,8 +23,8 @@ from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
-from navsense.simulation import fidelity as fidelities
 from navsense.simulation.buffering import buffer_slices
+from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import BackgroundWorker, RunArrays, check_memory
 from navsense.simulation.sensor_run import compute_ideal
@@ -147,7 +147,7 @@ def simulate(
     Raises `MotionError`, and `SimulationError`, also for a run that needs more than half of the free memory.
     """
     numbers = check_run_numbers(runs)
-    world = fidelities.apply_fidelity(world, fidelity)
+    world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
         motions = load_motions(world, motion)
     session = prepare(
@@ -276,7 +276,7 @@ def record(
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)
-    world = fidelities.apply_fidelity(world, fidelity)
+    world = apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
