@@ -22,7 +22,7 @@ from navsense.messages.base import (
     MIN_STAMP_SECONDS,
     NANOSECONDS_PER_SECOND,
     SeriesKind,
-    stamp_error,
+    make_stamp_error,
 )
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, format_schema, parse_fields
 from navsense.world import MountedSensor
@@ -237,7 +237,7 @@ def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "heade
     """
     invalid = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
     if invalid:
-        raise stamp_error(clock, invalid // NANOSECONDS_PER_SECOND)
+        raise make_stamp_error(clock, invalid // NANOSECONDS_PER_SECOND)
 
 
 @kernel
