@@ -39,7 +39,7 @@ from navsense.motion.stationary import Stationary
 from navsense.noise.channel import NEUTRAL, Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
-from navsense.simulation.sensor_run import replace_motions
+from navsense.simulation.motions import replace_motions
 from navsense.world import CurrentTopic, Model, MountedSensor, World
 
 AXES = "xyz"

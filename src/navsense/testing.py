@@ -282,7 +282,7 @@ def iter_variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     of the noise check the others.
     """
     for field in fields(spec):
-        if not field.init or field.metadata.get("label"):
+        if not field.init or field.metadata.get("message_only"):
             continue
         value, name = getattr(spec, field.name), f"{path}{field.name}"
         if isinstance(spec, Noise) and not _is_active(spec, field.name):

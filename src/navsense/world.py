@@ -83,7 +83,7 @@ class Model:
 
 
 class Units(Mapping[str, str]):
-    """Unit of each array by name, read-only. All readings of a sensor share it."""
+    """Unit of each array by name, read-only. Unlike a mapping proxy it can be pickled."""
 
     __slots__ = ("_units",)
 

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.messages import cdr, depth, navsat, schemas, world_topics
-from navsense.messages.base import stamp_error
+from navsense.messages.base import make_stamp_error
 from navsense.noise.channel import Noise
 from navsense.sensors import SENSORS, AirPressure, Altimeter, NavSat
 from navsense.sensors.base import Output
@@ -303,7 +303,7 @@ def test_stamp_out_of_range_names_the_clock_and_the_option(seconds: int) -> None
     message = messages.make_encoder(mounted(Magnetometer(), clock_name="m::l::quartz"))
     with pytest.raises(RecordingError, match=rf"m::l::quartz.*{seconds}.*--epoch"):
         cdr.encode(message, np.array([0, seconds * 10**9]), {"field": np.zeros((2, 3))})
-    assert "--epoch" in str(stamp_error("c", 1.0))
+    assert "--epoch" in str(make_stamp_error("c", 1.0))
 
 
 def test_mismatched_rows_are_an_error_before_writing() -> None:

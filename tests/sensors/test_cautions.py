@@ -20,7 +20,7 @@ from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channel import Noise
 from navsense.sensors import Adcp, DopplerTrack, Dvl, TrackMode, WaterMassLayer
-from navsense.simulation.sensor_run import make_sensor_motion, resolve_motions
+from navsense.simulation.motions import make_sensor_motion, resolve_motions
 from navsense.world import Link, Model, MountedSensor, World
 
 NAME = "auv::base::one"
@@ -154,7 +154,7 @@ def test_sensor_attitude_equals_its_truth_for_any_links() -> None:
         one = MountedSensor(NAME, Telling(), "auv", "auv::head", 1.0, mount)
         built = World("sea", (made,), (one,))
         (note,) = built.notes
-        truth = make_sensor_motion(built, one, resolve_motions(built, {})).at(np.zeros(1)).rotation_wb[0]
+        truth = make_sensor_motion(built, one, resolve_motions(built)).at(np.zeros(1)).rotation_wb[0]
         assert abs(float(np.dot(truth, ast.literal_eval(note.reason)))) == pytest.approx(1.0, abs=1e-14)
 
 

@@ -158,7 +158,7 @@ def run(
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
     from navsense.runner.run import load_motions, record
-    from navsense.simulation.sensor_run import replace_motions
+    from navsense.simulation.motions import replace_motions
 
     world = world_options.load(fidelity)
     motions = load_motions(world, parse_motion_options(motion))

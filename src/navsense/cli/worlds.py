@@ -33,7 +33,7 @@ def check(world_options: WorldOptions) -> None:
             click.echo(str(problem))
         sys.exit(2)
     from navsense.core.text import format_count
-    from navsense.simulation.sensor_run import list_unreadable_surfaces
+    from navsense.simulation.motions import list_unreadable_surfaces
 
     print_warnings(world, err=False)
     problems = list(list_unreadable_surfaces(world))

@@ -42,7 +42,7 @@ class _NoiseBias:
         channels = NoiseChannels((_CHANNEL,), (replace(noise, stddev=0.0),))  # jitter has a stream of each sensor
         self._draws = Draws(channels.processes, seed, key)
         state = channels.init(self._draws.initial)
-        self.turn_on, self.dynamic = float(state.turn_on[0]), float(state.bias[0, DYNAMIC_BIAS_STATE])
+        self.turn_on, self.dynamic = float(state.turn_on[0]), float(state.bias_state[0, DYNAMIC_BIAS_STATE])
         self.varies = noise.has_dynamic_bias
         if self.varies:
             sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time

@@ -61,5 +61,5 @@ def get_file_fields(spec: Any) -> Mapping[str, FileField]:
 @cache
 def _collect_file_fields(spec: Any) -> Mapping[str, FileField]:
     metadata = {entry.name: entry.metadata for entry in fields(spec)}
-    file_fields = {name: data.get("file", _DEFAULT) for name, data in metadata.items() if "label" not in data}
+    file_fields = {name: data.get("file", _DEFAULT) for name, data in metadata.items() if "message_only" not in data}
     return MappingProxyType({name: file for name, file in file_fields.items() if not file.excluded})

@@ -191,7 +191,8 @@ class Reading(Mapping[str, AnyArray]):
     clock_error: the error of the sensor's clock, (*runs, time) s.
     valid: false where the values are invalid, (*runs, time).
     emitted: false where the sensor published no sample, (*runs, time).
-    arrival: true time at which the receiver gets the sample, (*runs, time) s.
+    arrival: true time at which the receiver gets the sample, (*runs, time) s. `arrivals` stores it; None without
+        latency.
     """
 
     name: str

@@ -53,7 +53,7 @@ MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
 """Largest reading (s since the start of the run) of a clock whose stamps fit into a message with some epoch."""
 
 
-def stamp_error(clock: str, seconds: float) -> RecordingError:
+def make_stamp_error(clock: str, seconds: float) -> RecordingError:
     """Return the error of a stamp outside the limits of messages."""
     return RecordingError(
         f"stamp of clock {clock!r}, in seconds",
@@ -71,7 +71,7 @@ def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) 
     """
     time = (reading.time if validity is None else validity) + reading.clock_error
     if time.size and not (time.min() >= -MAX_CLOCK_TIME and time.max() <= MAX_CLOCK_TIME):
-        raise stamp_error(clock, float(time[~(np.abs(time) <= MAX_CLOCK_TIME)][0]))
+        raise make_stamp_error(clock, float(time[~(np.abs(time) <= MAX_CLOCK_TIME)][0]))
     return to_nanoseconds(reading.epoch, time)
 
 

@@ -22,7 +22,7 @@ from navsense.messages.base import (
     MIN_STAMP_SECONDS,
     NANOSECONDS_PER_SECOND,
     SeriesKind,
-    stamp_error,
+    make_stamp_error,
 )
 from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, HUMBLE, format_schema, parse_fields
 from navsense.world import MountedSensor
@@ -181,7 +181,7 @@ class MessageEncoder:
     type: full name of the message type.
     layout: byte layout of a message.
     fill: writes the numbers. `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer
-        nanoseconds, and the arrays by name, time first. It raises `RecordingError` for a stamp outside the limits of
+        nanoseconds, and the arrays (n, ...) by name. It raises `RecordingError` for a stamp outside the limits of
         the message.
     schema: definition of the type in the encoding `ros2msg`.
     ignores_arrays: true for a message without values of the reading. It is written at every sample, also if the
@@ -222,7 +222,7 @@ def to_humble(encoder: MessageEncoder) -> MessageEncoder:
 
 
 def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
-    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` by name, time first."""
+    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` (n, ...) by name."""
     out = np.empty((stamp.shape[0], len(encoder.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(encoder.layout.template, dtype=np.uint8)
     encoder.fill(out.view(encoder.layout.dtype())[:, 0], stamp, arrays)
@@ -237,7 +237,7 @@ def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "heade
     """
     invalid = _write_stamps(stamp, get_field(rows, path + ".sec", stamp), get_field(rows, path + ".nanosec", stamp))
     if invalid:
-        raise stamp_error(clock, invalid // NANOSECONDS_PER_SECOND)
+        raise make_stamp_error(clock, invalid // NANOSECONDS_PER_SECOND)
 
 
 @kernel

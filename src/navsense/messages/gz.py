@@ -18,7 +18,7 @@ import numpy as np
 
 from navsense.core.errors import RecordingError
 from navsense.core.series import Reading
-from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, stamp_error
+from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, make_stamp_error
 
 VARINT, FIXED64, LENGTH_DELIMITED = 0, 1, 2
 """Protobuf wire types."""
@@ -88,7 +88,7 @@ def encode_classic_time(stamp: int, entity: str) -> bytes:
     """
     seconds, nanoseconds = divmod(stamp, NANOSECONDS_PER_SECOND)
     if not MIN_STAMP_SECONDS <= seconds <= MAX_STAMP_SECONDS:
-        raise stamp_error(f"of {entity}", seconds)
+        raise make_stamp_error(f"of {entity}", seconds)
     return encode_int(1, seconds, required=True) + encode_int(2, nanoseconds, required=True)
 
 

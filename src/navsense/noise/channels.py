@@ -54,13 +54,13 @@ def _as_rows(ideal: FloatArray) -> FloatArray:
 class NoiseState(NamedTuple):
     """The state of one instrument at tick `last_tick`.
 
-    turn_on, scale: (channels,), turn-on bias (channel's unit) and scale factor.
-    bias: (channels, 2 + m), dynamic bias, random walk and m components of flicker.
+    turn_on, scale: (channels,), turn-on bias (channel's unit) and scale factor error.
+    bias_state: (channels, 2 + m), dynamic bias, random walk and m components of flicker.
     """
 
     turn_on: FloatArray
     scale: FloatArray
-    bias: FloatArray
+    bias_state: FloatArray
     last_tick: int = 0
 
 
@@ -129,11 +129,12 @@ class NoiseChannels:
                 float(initial[name, process][0]) if (name, process) in initial else 0.0
                 for process in ("turn_on", "sign", "drift", "scale")
             )
-            state.turn_on[c], state.bias[c, DYNAMIC_BIAS_STATE] = _compute_initial_bias(noise, turn_on, sign, dynamic)
+            initial_bias = _compute_initial_bias(noise, turn_on, sign, dynamic)
+            state.turn_on[c], state.bias_state[c, DYNAMIC_BIAS_STATE] = initial_bias
             state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * scale
             if noise.bias_instability > 0.0:
                 flicker = initial[name, "flicker"]
-                state.bias[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
+                state.bias_state[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
         return state
 
     def apply(
@@ -155,7 +156,7 @@ class NoiseChannels:
         ideal_rows = tuple(_as_rows(ideal) for ideal in ideals)
         ideal_rows += (_NO_ROWS,) * (_MAX_ARRAYS - len(ideal_rows))
         shape, index = (len(self.names), ticks.index.size), ticks.index
-        measured, bias, bias_state = np.empty(shape), np.empty(shape), state.bias.copy()
+        measured, bias, bias_state = np.empty(shape), np.empty(shape), state.bias_state.copy()
         apply_noise(
             ideal_rows,
             index,

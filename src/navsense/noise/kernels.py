@@ -275,7 +275,7 @@ def apply_noise(
                 coefficient, reference = noise["scale_temperature_coefficient"], noise["reference_temperature"]
                 if scale[c] != 0.0 or coefficient != 0.0:
                     _apply_scale(scale[c], coefficient, reference, block_temperature, source, measured)
-                    source = measured
+                    source = measured  # `_write_measured` reads value i before it writes value i
                 sigma = white_stddev(dt, noise["stddev"], noise["noise_density"])
                 _write_measured(sigma, noise, draw_rows[c], block_draws, source, bias[c, first:stop], measured)
                 c += 1

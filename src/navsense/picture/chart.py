@@ -23,8 +23,8 @@ from navsense.picture.ground import (
     make_relief,
 )
 from navsense.picture.tracks import Track, make_tracks, select_vehicles
-from navsense.simulation.sensor_run import check_duration, resolve_motions
-from navsense.simulation.session import check_duration_value
+from navsense.simulation.motions import check_motion_ends, replace_motions, resolve_motions
+from navsense.simulation.session import check_duration
 from navsense.world import World
 
 DEFAULT_DEPTH = 50.0
@@ -114,9 +114,9 @@ def make_chart(world: World, motions: Mapping[str, Motion], duration: float | No
     The current is that of one run. Raises `SimulationError` and `MotionError` for an invalid motion or duration (s),
     and `FieldError` for a surface that cannot be read.
     """
-    all_motions = resolve_motions(world, motions)
+    all_motions = resolve_motions(replace_motions(world, motions))
     if duration is not None:
-        check_duration(all_motions, check_duration_value(duration))
+        check_motion_ends(all_motions, check_duration(duration))
     vehicles = select_vehicles(world, all_motions)
     ground = find_static_ground(world, all_motions, {model.name for model in vehicles if not model.static})
     tracks = make_tracks(vehicles, all_motions, duration)

@@ -20,7 +20,7 @@ from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.picture.tracks import Track
-from navsense.simulation.sensor_run import Motions, build_scene, read_surface
+from navsense.simulation.motions import Motions, build_scene, read_surface
 from navsense.world import World
 
 UNDERWATER_COLOURS = ("#24466b", "#3f6f94", "#74a3b8", "#aecbd0", "#e6efe6")

@@ -13,7 +13,7 @@ from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
-from navsense.simulation.sensor_run import Motions
+from navsense.simulation.motions import Motions
 from navsense.world import Model, World
 
 MAX_ROWS, MIN_ROWS, TOTAL_ROWS = 4000, 200, 12000

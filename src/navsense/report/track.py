@@ -18,7 +18,7 @@ from navsense.report.axes import Axis, find_finite_range, format_quantity, make_
 from navsense.report.images import TIME_COLOURS, compute_relief_pixels, encode_png_uri, format_hex_colour
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import PLOT_WIDTH, Plot, SvgFigure
-from navsense.simulation.sensor_run import resolve_motions
+from navsense.simulation.motions import resolve_motions
 
 MAX_ROWS = 3000
 """Rows of a track at most. A line between two rows is shorter than a pixel."""
@@ -64,7 +64,7 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         return None
     scene, surface = Scene(()), None
     if data.world is not None:
-        scene = find_static_ground(data.world, resolve_motions(data.world, {}), {track.name for track in tracks})
+        scene = find_static_ground(data.world, resolve_motions(data.world), {track.name for track in tracks})
         water = data.world.environment.water
         surface = water.surface if water is not None else None
     # A view takes a track of one row for a vehicle that stands still.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,25 +17,20 @@ from navsense.core.errors import SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
 from navsense.core.series import Current, Reading, TimeSlice, Truth
-from navsense.core.ticks import make_ticks
 from navsense.core.typing import Times
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
-from navsense.simulation import fidelity as fidelities
 from navsense.simulation.buffering import buffer_slices
+from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.real_time import RealTimeLimiter
-from navsense.simulation.run_arrays import BackgroundWorker, RunArrays, check_memory
-from navsense.simulation.sensor_run import compute_ideal
+from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
 from navsense.world import World
 
 MotionSource = Motion | str | os.PathLike[str]
 """A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
-
-Progress = Callable[[float, float], None]
-"""Called with the simulated time (s) so far, and the duration (s) of the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +142,7 @@ def simulate(
     Raises `MotionError`, and `SimulationError`, also for a run that needs more than half of the free memory.
     """
     numbers = check_run_numbers(runs)
-    world = fidelities.apply_fidelity(world, fidelity)
+    world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
         motions = load_motions(world, motion)
     session = prepare(
@@ -160,26 +155,7 @@ def simulate(
         truth_rate=truth_rate,
     )
     check_memory(session)
-    sensor_runs = session.open_sensor_runs()
-    run_arrays = RunArrays(session, has_run_axis=runs is not None)
-    with BackgroundWorker() as worker:
-        for start, end in session.split_windows():
-            for sensor in world.sensors:
-                ticks = make_ticks(start, end, sensor.rate)
-                if not len(ticks):
-                    continue
-                differs, sensor_motion = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
-                ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, 0), ticks)
-                worker.submit(run_arrays.copy_ideal, sensor, ticks, 0 if differs else None, ideal)
-                for run_index, sensor_run in enumerate(sensor_runs[sensor.name]):
-                    if differs and run_index:
-                        ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, run_index), ticks)
-                        worker.submit(run_arrays.copy_ideal, sensor, ticks, run_index, ideal)
-                    worker.submit(run_arrays.copy_block, sensor, ticks, run_index, sensor_run.measure(ticks, ideal))
-            worker.submit(run_arrays.copy_truth, session.compute_truth(start, end))
-            worker.submit(run_arrays.copy_current, session.compute_current(start, end))
-            if progress:
-                progress(end, session.duration)
+    run_arrays = compute_run_arrays(session, has_run_axis=runs is not None, progress=progress)
     canonical = {model.name: model.canonical_link for model in world.models if model.links}
     return Run(
         session,
@@ -276,7 +252,7 @@ def record(
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)
-    world = fidelities.apply_fidelity(world, fidelity)
+    world = apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid = dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)

@@ -85,7 +85,7 @@ def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArra
     return views
 
 
-MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"label": True})
+MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"message_only": True})
 """Metadata of a field that only messages use and that changes no reading, such as dialects, topics and frames."""
 
 TEMPERATURE = "temperature"

@@ -5,9 +5,9 @@
 
 p is the sensor's position, rotation_ws rotates sensor coordinates to world coordinates, B_w is in tesla. S is the soft
 iron, which rotates and scales the world's field; i (A) is the world's signal "motor_current". Hard iron and motor
-current are fixed in the sensor's frame, and S does not act on them. `channels` is `Noise`, its gain first: the noise of
-each axis acts after the rotation. Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft
-iron: Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vector times the current.
+current are fixed in the sensor's frame, and S does not act on them. `channels` applies the model of `Noise` to each
+axis of the sensor's frame. Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft iron:
+Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vector times the current.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _NO_CURRENT: FloatArray = make_read_only(np.empty(0))
 
 
 @kernel
-def _add_iron(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: FloatArray) -> None:
-    """Add hard iron + motor current (T) to rows (3, n); current (n,) A, (0,) without one."""
+def _add_fixed_field(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: FloatArray) -> None:
+    """Add the field (T) of hard iron and motor current to rows (3, n); current (n,) A, (0,) without one."""
     for axis in range(rows.shape[0]):
         row, iron, per_ampere = rows[axis], hard[axis], motor[axis]
         if current.shape[0] == 0:
@@ -98,7 +98,7 @@ class Magnetometer:
         return NoiseChannels(("field.x", "field.y", "field.z"), (self.x, self.y, self.z))
 
     @cached_property
-    def _iron(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    def _distortion(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Soft iron (3, 3), hard iron (3,) T and motor current (3,) T/A; None if they have no effect."""
         if (self.hard_iron, self.soft_iron, self.motor_current) == (ZERO_VECTOR, IDENTITY, ZERO_VECTOR):
             return None
@@ -142,19 +142,20 @@ class Magnetometer:
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
         """Return the new state and the noisy field (n, 3) T with its slowly varying bias."""
-        total = ideal["field"] if self._iron is None else self._add_vehicle_field(self._iron, ideal)
+        total = ideal["field"] if self._distortion is None else self._distort_field(self._distortion, ideal)
         state, field, bias = self._channels.apply(state, ticks, draws, total, temperature=ideal.get(TEMPERATURE))
         return state, Measurement({"field": field}, {"field": bias}, turn_on_bias={"field": state.turn_on})
 
-    def _add_vehicle_field(
-        self, iron: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]
+    def _distort_field(
+        self, distortion: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]
     ) -> Vectors:
-        """Return the field (n, 3) T before the channels: with soft iron, hard iron and motor current."""
-        soft, hard, motor = iron
+        """Return the field (n, 3) T with soft iron, hard iron and motor current."""
+        soft, hard, motor = distortion
         ideal_rows: FloatArray = np.ascontiguousarray(ideal["field"].T)
         rows = np.empty(ideal_rows.shape)
         mix_axes(soft, make_read_only(ideal_rows), rows)
-        _add_iron(hard, motor, make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT, rows)
+        current = make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT
+        _add_fixed_field(hard, motor, current, rows)
         return rows.T
 
     def apply(

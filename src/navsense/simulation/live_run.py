@@ -85,24 +85,8 @@ def concatenate_readings(readings: list[Reading]) -> Reading:
     )
 
 
-class TickCache:
-    """The ticks of the current step, computed once for all sensors of the same rate."""
-
-    def __init__(self) -> None:
-        """Start without ticks."""
-        self._ticks: dict[tuple[int, int, float], Ticks] = {}
-
-    def clear(self) -> None:
-        """Remove the ticks of the previous step."""
-        self._ticks.clear()
-
-    def between(self, first: int, end: int, rate: float) -> Ticks:
-        """Return ticks first to end - 1 at a rate (Hz)."""
-        key = (first, end, rate)
-        ticks = self._ticks.get(key)
-        if ticks is None:
-            ticks = self._ticks[key] = Ticks(np.arange(first, end, dtype=np.int64), rate)
-        return ticks
+TickCache = dict[tuple[int, int, float], Ticks]
+"""The ticks of the current step by first tick, end and rate (Hz), computed once for all sensors of the same rate."""
 
 
 class LiveSensor:
@@ -123,14 +107,15 @@ class LiveSensor:
         self.mounted, self.clock = sensor, clock
         self.reading: Reading | None = None
         self._sensor_run, self._motion, self._session, self._tick_cache = sensor_run, motion, session, tick_cache
+        # Blocks are measured ahead of time, as if the sensor were on. `take_due` applies the switch.
         sensor_run.sensor = replace(sensor, is_on=True)
         self._prefetch = PREFETCH if is_known_ahead and not isinstance(sensor.spec, SupportsAdjustment) else 1
-        self._end = min(m.end for m in session.list_motions(sensor))
+        self._motion_end = min(m.end for m in session.list_motions(sensor))
         self._block: Reading
+        self._block_start = self._block_end = self._next_tick = 0
         self._queue: deque[Reading] = deque()
         self._taken_rows = 0  # of the first reading in the queue
         self._latest_emitted: Reading | None = None
-        self._first = self._measured = self._next = 0
 
     @property
     def name(self) -> str:
@@ -214,7 +199,7 @@ class LiveSensor:
 
     def _take_measured(self, end: float) -> Reading | None:
         """Return the samples with instants up to t = `end` (s); None without any."""
-        first, rate = self._next, self.mounted.rate
+        first, rate = self._next_tick, self.mounted.rate
         if first / rate > end:
             return None
         stop = first + 1
@@ -228,26 +213,28 @@ class LiveSensor:
                 remedy="give the world a smaller <max_step_size> or the sensor a lower rate",
             )
         readings: list[Reading] = []
-        while self._next < stop:
-            if self._next == self._measured:
+        while self._next_tick < stop:
+            if self._next_tick == self._block_end:
                 self._measure(stop)
-            end_index = min(stop, self._measured)
-            readings.append(self._block.between(self._next - self._first, end_index - self._first))
-            self._next = end_index
+            end_index = min(stop, self._block_end)
+            readings.append(self._block.between(self._next_tick - self._block_start, end_index - self._block_start))
+            self._next_tick = end_index
         return readings[0] if len(readings) == 1 else concatenate_readings(readings)
 
     def _measure(self, stop: int) -> None:
         """Measure the next block: up to `stop`, or farther if samples may be measured ahead of time."""
-        rate, first = self.mounted.rate, self._measured
+        rate, first = self.mounted.rate, self._block_end
         end = max(min(stop, first + BLOCK_SAMPLES), first + self._prefetch)
-        while end > stop and (end - 1) / rate > self._end:
+        while end > stop and (end - 1) / rate > self._motion_end:
             end -= 1
-        ticks = self._tick_cache.between(first, end, rate)
+        ticks = self._tick_cache.get((first, end, rate))
+        if ticks is None:
+            ticks = self._tick_cache[first, end, rate] = Ticks(np.arange(first, end, dtype=np.int64), rate)
         ideal = compute_ideal(self.mounted, self._motion, self._session.environments[self.name], ticks)
         self._block = make_reading(
             self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self._session.epoch
         )
-        self._first, self._measured = first, end
+        self._block_start, self._block_end = first, end
 
 
 class LiveRun:
@@ -259,7 +246,7 @@ class LiveRun:
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = 0
         self._closed = False
-        self._tick_cache = TickCache()
+        self._tick_cache: TickCache = {}
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
         # A motion without memory is cached for the instants that the sensor uses.
         motions = {

@@ -1,4 +1,4 @@
-"""The arrays of a run in memory. Each array is allocated once and filled block by block."""
+"""Runs in memory: their arrays, each allocated once and filled block by block."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ import numpy as np
 
 from navsense.core.errors import SimulationError
 from navsense.core.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_all_read_only, make_read_only
-from navsense.core.ticks import Ticks, count_samples
+from navsense.core.ticks import Ticks, count_samples, make_ticks
 from navsense.core.typing import AnyArray
 from navsense.sensors.base import get_flags
-from navsense.simulation.sensor_run import SensorBlock
+from navsense.simulation.sensor_run import SensorBlock, compute_ideal
 from navsense.simulation.session import Session
 from navsense.world import MountedSensor
 
 Arguments = ParamSpec("Arguments")
+
+Progress = Callable[[float, float], None]
+"""Called with the simulated time (s) so far, and the duration (s) of the run."""
 
 MAX_MEMORY_FRACTION = 0.5
 """Largest fraction of the free memory that a run may need."""
@@ -283,3 +286,27 @@ class RunArrays:
             name: Truth(name, self._truth_time, **arrays, epoch=self._session.epoch)
             for name, arrays in self._truth.items()
         }
+
+
+def compute_run_arrays(session: Session, *, has_run_axis: bool, progress: Progress | None = None) -> RunArrays:
+    """Simulate all runs of a session and return their arrays. A second thread copies the blocks."""
+    sensor_runs, run_arrays = session.open_sensor_runs(), RunArrays(session, has_run_axis=has_run_axis)
+    with BackgroundWorker() as worker:
+        for start, end in session.split_windows():
+            for sensor in session.world.sensors:
+                ticks = make_ticks(start, end, sensor.rate)
+                if not len(ticks):
+                    continue
+                differs, sensor_motion = session.differs_between_runs(sensor), session.sensor_motions[sensor.name]
+                ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, 0), ticks)
+                worker.submit(run_arrays.copy_ideal, sensor, ticks, 0 if differs else None, ideal)
+                for run_index, sensor_run in enumerate(sensor_runs[sensor.name]):
+                    if differs and run_index:
+                        ideal = compute_ideal(sensor, sensor_motion, session.get_environment(sensor, run_index), ticks)
+                        worker.submit(run_arrays.copy_ideal, sensor, ticks, run_index, ideal)
+                    worker.submit(run_arrays.copy_block, sensor, ticks, run_index, sensor_run.measure(ticks, ideal))
+            worker.submit(run_arrays.copy_truth, session.compute_truth(start, end))
+            worker.submit(run_arrays.copy_current, session.compute_current(start, end))
+            if progress:
+                progress(end, session.duration)
+    return run_arrays

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 
 from navsense.clock import ArrivalQueue, Clock, ClockRealisation, SensorClock
-from navsense.core.errors import FieldError, MotionError, SensorError, SimulationError, Where
-from navsense.core.pose import Pose
+from navsense.core.errors import FieldError, SensorError
 from navsense.core.random_streams import Draws
 from navsense.core.series import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
-from navsense.environment.terrain.base import LazyShape
-from navsense.environment.terrain.scene import Body, Scene
 from navsense.faults.injection import apply_faults, init_faults
 from navsense.faults.schedule import (
     EmissionMask,
@@ -26,145 +22,8 @@ from navsense.faults.schedule import (
     list_source_arrays,
 )
 from navsense.motion.base import Motion
-from navsense.motion.derived import attach
-from navsense.motion.stationary import Stationary
-from navsense.sensors.base import Measurement, UsesRayCasting, get_flags, repeat_rows
-from navsense.world import Link, Model, MountedSensor, World
-
-Motions = Mapping[str, Motion]
-"""Top-level model name -> motion of its canonical link in the world."""
-
-NO_LINK_MOTIONS: Motions = MappingProxyType({})
-"""Links without separate motions."""
-
-
-def check_motions(world: World, motions: Mapping[str, Motion]) -> None:
-    """Raise `SimulationError` for a motion of an unknown or static model."""
-    models = {model.name: model for model in world.models}
-    for name in motions:
-        if name not in models:
-            allowed = f"must be a model of the world: {', '.join(sorted(models)) or 'it has none'}"
-            raise SimulationError("motion of model", name, allowed=allowed)
-        if models[name].static:
-            raise SimulationError("motion of model", name, allowed="is static and cannot move")
-
-
-def resolve_motions(world: World, motions: Mapping[str, Motion]) -> Motions:
-    """Return the motion of each model: that in `motions`, else that of the model, else stationary at its pose.
-
-    Raises the errors of `check_motions`.
-    """
-    check_motions(world, motions)
-    resolved: dict[str, Motion] = {}
-    for model in world.models:
-        start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
-        default = Stationary(start) if model.motion is None else model.motion
-        resolved[model.name] = motions.get(model.name, default)
-    return resolved
-
-
-def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
-    """Return the world with these motions of models. Raises the errors of `check_motions`."""
-    check_motions(world, motions)
-    return replace(world, models=tuple(replace(m, motion=motions.get(m.name, m.motion)) for m in world.models))
-
-
-def make_link_motion(
-    model: Model, link: Link, model_motions: Motions, link_motions: Motions = NO_LINK_MOTIONS
-) -> Motion:
-    """Return the true motion of a link: its separate motion in `link_motions`, else as a rigid part of its model."""
-    if link.name in link_motions:
-        return link_motions[link.name]
-    canonical = model.link(model.canonical_link).pose
-    return attach(model_motions[model.name], canonical.inverse() @ link.pose)
-
-
-def make_sensor_motion(
-    world: World, sensor: MountedSensor, model_motions: Motions, link_motions: Motions = NO_LINK_MOTIONS
-) -> Motion:
-    """Return the true motion of a sensor's frame, with its lever arm; arguments as for `make_link_motion`."""
-    if sensor.link in link_motions:
-        return attach(link_motions[sensor.link], sensor.pose)
-    model = world.model(sensor.model)
-    canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
-    pose: Pose = canonical.inverse() @ link @ sensor.pose
-    return attach(model_motions[model.name], pose)
-
-
-def build_scene(world: World, model_motions: Motions, link_motions: Motions = NO_LINK_MOTIONS) -> Scene:
-    """Return the bodies that rays can hit in a world: those of its environment, and the surfaces of its models.
-
-    `link_motions` are the motions of links that do not move with their model.
-    """
-    link_names = {solid.link for solid in world.solids}
-    motions = {
-        link.name: make_link_motion(model, link, model_motions, link_motions)
-        for model in world.models
-        for link in model.links
-        if link.name in link_names
-    }
-    bodies = list(world.environment.scene.bodies)
-    for solid in world.solids:
-        motion = motions[solid.link]
-        if isinstance(motion, Stationary):  # a body of the world frame
-            bodies.append(Body(solid.name, solid.shape, motion.pose @ solid.pose))
-        else:
-            bodies.append(Body(solid.name, solid.shape, solid.pose, motion))
-    return Scene(tuple(bodies))
-
-
-def make_environment(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
-    """Return the environment of a sensor; for a sensor that casts rays, with the scene.
-
-    The files of surfaces that the rays can hit are read. Raises `FieldError` with the surface's name for a file that
-    cannot be read.
-    """
-    if not isinstance(sensor.spec, UsesRayCasting):
-        return world.environment
-    where = {solid.name: solid.where for solid in world.solids}
-    for body in scene.bodies:
-        if isinstance(body.shape, LazyShape) and can_hit(sensor, body.name):
-            read_surface(body.name, body.shape, where.get(body.name))
-    return replace(world.environment, scene=scene, hull=sensor.model)
-
-
-def can_hit(sensor: MountedSensor, body: str) -> bool:
-    """Return True if a sensor casts rays that can hit the body with this name."""
-    spec = sensor.spec
-    return isinstance(spec, UsesRayCasting) and (spec.own_hull or not body.startswith(f"{sensor.model}::"))
-
-
-def list_unreadable_surfaces(world: World) -> Iterator[FieldError]:
-    """Read the surfaces that rays of a sensor can hit, and yield the errors of their files."""
-    for solid in world.solids:
-        if isinstance(solid.shape, LazyShape) and any(can_hit(sensor, solid.name) for sensor in world.sensors):
-            try:
-                read_surface(solid.name, solid.shape, solid.where)
-            except FieldError as error:
-                yield error
-
-
-def read_surface(name: str, lazy_shape: LazyShape, where: Where | None) -> None:
-    """Read a surface. Raise `FieldError` with its name and its location `where` in the world file."""
-    try:
-        _ = lazy_shape.shape
-    except FieldError as error:
-        subject = f"surface {name}: {f'{error.where} ' if error.where else ''}{error.what}"
-        location = where or error.where
-        raise FieldError(subject, error.value, allowed=error.allowed, where=location, remedy=error.remedy) from error
-
-
-def check_duration(motions: Motions, duration: float) -> None:
-    """Raise `MotionError` if a motion ends before `duration` (s)."""
-    for name, motion in motions.items():
-        if motion.end < duration:
-            raise MotionError(
-                f"duration of the run against the motion of {name!r}",
-                duration,
-                allowed=f"must be at most {motion.end!r} s, where that motion ends",
-                remedy="ask for a shorter duration or give a longer motion",
-            )
-
+from navsense.sensors.base import Measurement, get_flags, repeat_rows
+from navsense.world import MountedSensor, World
 
 UNDEFINED_FIELD_REMEDY = "check the position of the model at this time: its motion, and <spherical_coordinates>"
 """Remedy for a sensor at a point where a field is undefined."""
@@ -333,19 +192,3 @@ def make_reading(
 def index_clocks(world: World) -> Mapping[str, Clock]:
     """Return the world's clocks by full name."""
     return {clock.name: clock for clock in world.clocks}
-
-
-def open_sensor_runs(
-    world: World, seed: int, runs: Sequence[int], *, prefetch: int = 0
-) -> dict[str, tuple[SensorRun, ...]]:
-    """Return the sensor runs by full sensor name, one for each run."""
-    clocks = index_clocks(world)
-    clock_names = {sensor.clock for sensor in world.sensors if sensor.clock}
-    realisations = {(name, run): ClockRealisation(clocks[name], seed, run) for name in clock_names for run in runs}
-
-    def open_run(sensor: MountedSensor, run: int) -> SensorRun:
-        clock = clocks[sensor.clock] if sensor.clock else None
-        realisation = realisations[clock.name, run].copy() if clock else None
-        return SensorRun(sensor, clock, seed, run, prefetch=prefetch, clock_realisation=realisation)
-
-    return {sensor.name: tuple(open_run(sensor, run) for run in runs) for sensor in world.sensors}

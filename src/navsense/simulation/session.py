@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from navsense.clock import ClockRealisation
 from navsense.core.errors import FieldError, SimulationError
 from navsense.core.kernels import INTERPRETED, load_numba
 from navsense.core.random_streams import BLOCK_SAMPLES, check_seed
@@ -21,21 +22,18 @@ from navsense.environment.current.base import list_random_names
 from navsense.motion.base import Motion
 from navsense.motion.derived import is_known_ahead
 from navsense.sensors.base import UsesRayCasting, uses_current
-from navsense.simulation.sensor_run import (
-    NO_LINK_MOTIONS,
+from navsense.simulation.motions import (
+    NO_DRIVEN_LINKS,
     Motions,
-    SensorRun,
     build_scene,
-    check_duration,
-    compute_ideal,
+    check_motion_ends,
     make_environment,
     make_link_motion,
-    make_reading,
     make_sensor_motion,
-    open_sensor_runs,
     replace_motions,
     resolve_motions,
 )
+from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
 from navsense.world import MountedSensor, World
 
 LONGEST_WINDOW = 30.0
@@ -48,7 +46,7 @@ TRUTH_RATE = 100.0
 """Default rate (Hz) of the ground truth of links."""
 
 
-def check_duration_value(duration: float) -> float:
+def check_duration(duration: float) -> float:
     """Return the duration (s). Raises `SimulationError` unless it is above 0 and within the range of stamps."""
     if not (isinstance(duration, int | float | np.number) and duration > 0.0 and duration != math.inf):
         raise SimulationError("duration", duration, allowed="must be a finite number of seconds > 0")
@@ -62,7 +60,7 @@ class Session:
     """A world with resolved motions and its runs.
 
     sensor_motions, environments: by sensor name.
-    link_motions: by link name.
+    link_motions: of all links, by link name.
     currents: one current per run, or none.
     has_random_current: true if the runs differ by a random current.
     """
@@ -81,7 +79,18 @@ class Session:
 
     def open_sensor_runs(self, *, prefetch: int = 0) -> dict[str, tuple[SensorRun, ...]]:
         """Return the sensor runs by full sensor name, one for each run, with their initial draws."""
-        return open_sensor_runs(self.world, self.seed, self.runs, prefetch=prefetch)
+        clocks, seed = index_clocks(self.world), self.seed
+        clock_names = {sensor.clock for sensor in self.world.sensors if sensor.clock}
+        realisations = {
+            (name, run): ClockRealisation(clocks[name], seed, run) for name in clock_names for run in self.runs
+        }
+
+        def open_run(sensor: MountedSensor, run: int) -> SensorRun:
+            clock = clocks[sensor.clock] if sensor.clock else None
+            realisation = realisations[clock.name, run].copy() if clock else None
+            return SensorRun(sensor, clock, seed, run, prefetch=prefetch, clock_realisation=realisation)
+
+        return {sensor.name: tuple(open_run(sensor, run) for run in self.runs) for sensor in self.world.sensors}
 
     def differs_between_runs(self, sensor: MountedSensor) -> bool:
         """Return True if the ideal values of a sensor differ between runs because of a random current."""
@@ -211,7 +220,7 @@ def prepare(
     seed: int,
     runs: Sequence[int] = (0,),
     motions: Mapping[str, Motion] | None = None,
-    driven_links: Motions = NO_LINK_MOTIONS,
+    driven_links: Motions = NO_DRIVEN_LINKS,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     live: bool = False,
@@ -225,8 +234,8 @@ def prepare(
     """
     if not INTERPRETED:
         load_numba()  # its errors must come before an output replaces an older file
-    model_motions = resolve_motions(world, motions or {})
     world = replace_motions(world, motions or {})
+    model_motions = resolve_motions(world)
     seed, current_field = check_seed(seed), world.environment.current
     currents = () if current_field is None else tuple(realise(current_field, seed, run) for run in runs)
     if len(currents) == 1:
@@ -234,8 +243,8 @@ def prepare(
     if live:
         seconds = math.inf
     else:
-        seconds = check_duration_value(find_common_end(model_motions) if duration is None else duration)
-        check_duration(model_motions, seconds)
+        seconds = check_duration(find_common_end(model_motions) if duration is None else duration)
+        check_motion_ends(model_motions, seconds)
     scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,

@@ -137,6 +137,7 @@ class McapFileWriter:
         self._end = 0
         self._size = 0
         self._failed = False
+        # A truncated recording with this name is kept, unless it has been recovered.
         is_unfinished = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: written bytes survive a crash of this process.

@@ -1,0 +1,143 @@
+"""The motions of the models, links and sensors of a world, and the scene that rays can hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from navsense.core.errors import FieldError, MotionError, SimulationError, Where
+from navsense.core.pose import Pose
+from navsense.environment.base import Environment
+from navsense.environment.terrain.base import LazyShape
+from navsense.environment.terrain.scene import Body, Scene
+from navsense.motion.base import Motion
+from navsense.motion.derived import attach
+from navsense.motion.stationary import Stationary
+from navsense.sensors.base import UsesRayCasting
+from navsense.world import Link, Model, MountedSensor, World
+
+Motions = Mapping[str, Motion]
+"""Top-level model name -> motion of its canonical link in the world."""
+
+NO_DRIVEN_LINKS: Motions = MappingProxyType({})
+"""No link moves separately from its model."""
+
+
+def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
+    """Return the world with these motions of models. Raise `SimulationError` for an unknown or static model."""
+    models = {model.name: model for model in world.models}
+    for name in motions:
+        if name not in models:
+            allowed = f"must be a model of the world: {', '.join(sorted(models)) or 'it has none'}"
+            raise SimulationError("motion of model", name, allowed=allowed)
+        if models[name].static:
+            raise SimulationError("motion of model", name, allowed="is static and cannot move")
+    return replace(world, models=tuple(replace(m, motion=motions.get(m.name, m.motion)) for m in world.models))
+
+
+def resolve_motions(world: World) -> Motions:
+    """Return the motion of each model; a model without a motion is stationary at its pose."""
+    resolved: dict[str, Motion] = {}
+    for model in world.models:
+        start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
+        resolved[model.name] = Stationary(start) if model.motion is None else model.motion
+    return resolved
+
+
+def make_link_motion(model: Model, link: Link, model_motions: Motions, driven_links: Motions) -> Motion:
+    """Return the true motion of a link: that in `driven_links`, else that of its model, which is rigid.
+
+    driven_links: motions of the links that do not move with their model, by full name.
+    """
+    if link.name in driven_links:
+        return driven_links[link.name]
+    canonical = model.link(model.canonical_link).pose
+    return attach(model_motions[model.name], canonical.inverse() @ link.pose)
+
+
+def make_sensor_motion(
+    world: World, sensor: MountedSensor, model_motions: Motions, driven_links: Motions = NO_DRIVEN_LINKS
+) -> Motion:
+    """Return the true motion of a sensor's frame, with its lever arm; arguments as for `make_link_motion`."""
+    if sensor.link in driven_links:
+        return attach(driven_links[sensor.link], sensor.pose)
+    model = world.model(sensor.model)
+    canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
+    pose: Pose = canonical.inverse() @ link @ sensor.pose
+    return attach(model_motions[model.name], pose)
+
+
+def build_scene(world: World, model_motions: Motions, driven_links: Motions = NO_DRIVEN_LINKS) -> Scene:
+    """Return the bodies that rays can hit in a world: those of its environment, and the surfaces of its models.
+
+    `driven_links` as for `make_link_motion`.
+    """
+    link_names = {solid.link for solid in world.solids}
+    motions = {
+        link.name: make_link_motion(model, link, model_motions, driven_links)
+        for model in world.models
+        for link in model.links
+        if link.name in link_names
+    }
+    bodies = list(world.environment.scene.bodies)
+    for solid in world.solids:
+        motion = motions[solid.link]
+        if isinstance(motion, Stationary):  # a body of the world frame
+            bodies.append(Body(solid.name, solid.shape, motion.pose @ solid.pose))
+        else:
+            bodies.append(Body(solid.name, solid.shape, solid.pose, motion))
+    return Scene(tuple(bodies))
+
+
+def make_environment(world: World, sensor: MountedSensor, scene: Scene) -> Environment:
+    """Return the environment of a sensor; for a sensor that casts rays, with the scene.
+
+    The files of surfaces that the rays can hit are read. Raises `FieldError` with the surface's name for a file that
+    cannot be read.
+    """
+    if not isinstance(sensor.spec, UsesRayCasting):
+        return world.environment
+    where = {solid.name: solid.where for solid in world.solids}
+    for body in scene.bodies:
+        if isinstance(body.shape, LazyShape) and can_hit(sensor, body.name):
+            read_surface(body.name, body.shape, where.get(body.name))
+    return replace(world.environment, scene=scene, hull=sensor.model)
+
+
+def can_hit(sensor: MountedSensor, body: str) -> bool:
+    """Return True if a sensor casts rays that can hit the body with this name."""
+    spec = sensor.spec
+    return isinstance(spec, UsesRayCasting) and (spec.own_hull or not body.startswith(f"{sensor.model}::"))
+
+
+def list_unreadable_surfaces(world: World) -> Iterator[FieldError]:
+    """Read the surfaces that rays of a sensor can hit, and yield the errors of their files."""
+    for solid in world.solids:
+        if isinstance(solid.shape, LazyShape) and any(can_hit(sensor, solid.name) for sensor in world.sensors):
+            try:
+                read_surface(solid.name, solid.shape, solid.where)
+            except FieldError as error:
+                yield error
+
+
+def read_surface(name: str, lazy_shape: LazyShape, where: Where | None) -> None:
+    """Read a surface. Raise `FieldError` with its name and its location `where` in the world file."""
+    try:
+        _ = lazy_shape.shape
+    except FieldError as error:
+        subject = f"surface {name}: {f'{error.where} ' if error.where else ''}{error.what}"
+        location = where or error.where
+        raise FieldError(subject, error.value, allowed=error.allowed, where=location, remedy=error.remedy) from error
+
+
+def check_motion_ends(motions: Motions, duration: float) -> None:
+    """Raise `MotionError` if a motion ends before `duration` (s)."""
+    for name, motion in motions.items():
+        if motion.end < duration:
+            raise MotionError(
+                f"duration of the run against the motion of {name!r}",
+                duration,
+                allowed=f"must be at most {motion.end!r} s, where that motion ends",
+                remedy="ask for a shorter duration or give a longer motion",
+            )
