@@ -256,7 +256,7 @@ def test_frequency_and_ageing_differ_between_runs() -> None:
 
 
 def test_processes_have_independent_random_streams() -> None:
-    """Each has a stream of its own: the sum of two is the two of them."""
+    """Each process has its own stream: the sum of two is the sum of their errors."""
     time = np.arange(3000) / 700.0
     both = compute_error(clock(white_frequency=2e-19, flicker_frequency=7e-21), time, seed=3)
     first, second = (

@@ -1,4 +1,4 @@
-"""A current in whole runs: in memory, in recordings, live, in several runs at once."""
+"""A current in complete runs: in memory, in recordings, live, in several runs at once."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def calibrate(*arguments: object, cwd: Path | None = None) -> subprocess.Complet
 
 @dataclass
 class Ended:
-    """How a command ended, and what it said."""
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str
@@ -315,7 +315,7 @@ def test_raw_counts_are_converted_to_field(inside: Callable[..., Ended], attitud
 
 
 def test_wrong_mounting_is_reported(inside: Callable[..., Ended], bags: ModuleType, tmp_path: Path) -> None:
-    """What is given is 30 degrees about z beside what it is: the whole of it is in the soft iron."""
+    """The declared mounting is wrong by 30 degrees about z. The soft iron contains all of this error."""
     path = bags.record(bags.Scene(tmp_path / "drive"))
     turns = r"the soft iron turns the field by (\S+) deg about \((\S+), (\S+), (\S+)\) in the sensor(, more.*mount)?"
     (small,) = re.findall(turns, inside(path, "--attitude", "/attitude").stdout)

@@ -297,7 +297,7 @@ def test_sums_of_other_surfaces_start_from_a_sphere() -> None:
 
 
 def test_nearest_point_oracle_matches_an_independent_result() -> None:
-    """The search itself, on a case with an answer of its own: the end of an ellipse, by one angle."""
+    """The search itself, on a case with a known answer: the end of an ellipse, by one angle."""
     point = np.array([1.0, 0.0, 1.2])
     flat = minimize_scalar(lambda a: np.hypot(0.7 * np.cos(a) - 1.0, 1.6 * np.sin(a) - 1.2), bounds=(0.0, 1.57))
     assert nearest(AXES, point) == pytest.approx(flat.fun, abs=1e-7)

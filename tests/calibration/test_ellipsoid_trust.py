@@ -128,7 +128,7 @@ def test_level_car_does_not_determine_a_sphere(ratio: float) -> None:
 @pytest.mark.parametrize("ratio", [1.01, 1.02, 1.05])
 @pytest.mark.parametrize("motion", [dive, figure_eight])
 def test_soft_iron_that_biases_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
-    """Whatever its own size: a sphere that is off by a hundredth of the field or more is never called ok."""
+    """For soft iron of any size, a sphere with an error of 1 % of the field or more is never ok."""
     for seed in range(5):
         random = np.random.default_rng(seed)
         found = ellipsoid(readings(motion(random), random, make_stretched_iron(2, ratio)), unit="uT", soft_iron=False)
@@ -137,7 +137,7 @@ def test_soft_iron_that_biases_a_sphere_is_a_reason(motion: Motion, ratio: float
 
 
 def test_soft_iron_with_full_coverage_does_not_bias_a_sphere() -> None:
-    """Half a percent of it, seen or not, where all directions came: the sphere is right, and said to be."""
+    """0.5 % of soft iron with readings in all directions: the sphere is correct, and the verdict is ok."""
     random = np.random.default_rng(1)
     found = ellipsoid(
         readings(draw_directions(random), random, make_stretched_iron(2, 1.005)), unit="uT", soft_iron=False
@@ -282,7 +282,7 @@ def test_search_converges_for_a_belt_of_readings() -> None:
 
 @pytest.mark.compiled
 def test_many_planar_readings_are_rejected_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few of them tell that all of them would not do: the rows that are worked on are a few times their number."""
+    """A subsample shows that all readings would not suffice: the number of processed rows is a few times its size."""
     random = np.random.default_rng(1)
     rows, add = [], _ellipsoid_distance.add_total
 

@@ -301,7 +301,7 @@ MOUNTINGS = [Rotation.identity(), Rotation.from_euler("xyz", [0.3, -0.2, 0.5]), 
 @pytest.mark.parametrize("mounting", MOUNTINGS, ids=["level", "tilted", "on end"])
 @pytest.mark.parametrize("soft", [True, False])
 def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft: bool) -> None:
-    """Whatever the errors of its attitudes pretend: refused, with the axis and what is missing."""
+    """For any declared attitude errors, calibration fails and names the axis and the missing rotation."""
     turns = make_driving_attitudes(mounting=mounting)
     text = str(get_error(Device(iron=IRON if soft else NONE), turns, add_attitude_errors(turns, error), soft_iron=soft))
     axis = mounting.inv().apply([0.0, 0.0, 1.0])
@@ -370,7 +370,7 @@ def test_rounding_is_not_rotation_about_other_axes() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_planar_motion_suffices_for_scale_and_bias() -> None:
-    """Scale and bias alone, the direction known: four numbers, which a turn about the vertical tells apart."""
+    """Scale and bias alone, with a known direction: a rotation about the vertical separates the four unknowns."""
     found = calibrate(Device(iron=NONE), make_driving_attitudes(), soft_iron=False, direction=DOWN)
     assert found.degrees_of_freedom == 4
     assert found.verdict.ok
@@ -380,7 +380,7 @@ def test_planar_motion_suffices_for_scale_and_bias() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_regularisation_covers_attitude_errors() -> None:
-    """A known direction, scale and bias: errors of the attitude shrink the scale by the part that was told."""
+    """A known direction, scale and bias: attitude errors shrink the scale by the declared share."""
     device, count = Device(iron=NONE, stddev=(1e-9,) * 3), 200000
     swaying = Rotation.from_euler("xyz", 0.05 * np.sin(np.outer(np.arange(count), (0.011, 0.007, 0.005))))
     statistics = GramSums()

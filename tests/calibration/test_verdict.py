@@ -108,7 +108,7 @@ def test_verdict_texts() -> None:
 
 
 def find_reasons(residuals: Vectors, readings: Vectors | None = None, stddev: float = np.inf) -> tuple[str, ...]:
-    """Return what is said of the shape of residuals (n, axes), of readings that are all different unless given."""
+    """Return the reasons from the shape of residuals (n, axes). By default all readings are different."""
     subsample = Subsample(3)
     subsample.update(np.random.default_rng(9).normal(size=(len(residuals), 3)) if readings is None else readings)
     squares = np.sum(residuals**2, axis=1) / np.mean(residuals**2)

@@ -54,7 +54,7 @@ def test_field_on_and_off_the_axis() -> None:
 
 
 def test_field_within_the_radius_equals_that_on_the_surface() -> None:
-    """One wall at the surface: bounded, whole across it, and at the centre as on the axis."""
+    """A shell at the surface: the field is bounded, continuous across it, and at the centre as on the axis."""
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
     centre = np.array(WRECK.position_w)
     inside, surface, outside = evaluate(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))

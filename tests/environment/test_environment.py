@@ -1,4 +1,4 @@
-"""What surrounds a robot, as a whole: its heading, and how it turns."""
+"""The environment of a robot: its heading and its rotation."""
 
 from __future__ import annotations
 

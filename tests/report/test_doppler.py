@@ -1,4 +1,4 @@
-"""What a report says of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
+"""Reports of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def warnings(found: ReportData) -> list[str]:
 
 
 def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
-    """Return a recording whose profiler says other arrays."""
+    """Return a recording whose profiler has other arrays."""
     old = found.readings[NAME]
     return replace(found, readings={NAME: replace(old, arrays={**old.arrays, **arrays})})
 
@@ -349,7 +349,7 @@ def test_cells_without_known_distance_are_numbered() -> None:
 
 
 def test_sensor_of_another_type_has_no_declared_errors(tmp_path: Path) -> None:
-    """As a world that is named beside a bag may have it."""
+    """Such a sensor may be in a world that is given with a bag."""
     from navsense.sensors.magnetometer import Magnetometer
 
     other = MountedSensor(NAME, Magnetometer(), "boat", "boat::hull", 1.0)

@@ -47,7 +47,7 @@ SHOWN = {
     "world: magnetic anomaly": (10.0, 10.5),
     "c: step": (11.0, 11.5),
 }
-"""What the section of the faults is to have, and from when to when (s) it says so."""
+"""Expected lines of the section of faults, with start and end (s)."""
 
 
 def write_world(folder: Path, name: str, *, faulty: bool) -> Path:
@@ -84,7 +84,7 @@ def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
 def test_fault_messages_list_the_active_faults(folder: Path, name: str) -> None:
-    """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
+    """Also with an inferred world, where only topics show the faults of sensors."""
     complete = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
     seen = next(
         reading for reading in read_report_data(str(folder / name)).readings.values() if "field" in reading.arrays
@@ -100,7 +100,7 @@ def test_info_counts_the_faults(folder: Path) -> None:
 
 
 def test_clock_step_changes_stamps_only(folder: Path) -> None:
-    """Beside the same run without it: in true time, in truth and in numbers nothing is another."""
+    """Compared to the same run without it: true time, truth and values are equal."""
     text = (folder / "w.sdf").read_text(encoding="utf-8")
     sound = folder / "still" / "w.sdf"
     sound.parent.mkdir(exist_ok=True)

@@ -369,7 +369,7 @@ def test_readings_without_truth_or_values_are_shown() -> None:
 
 @pytest.mark.compiled
 def test_hour_of_a_fast_sensor_gives_a_small_page() -> None:
-    """Whatever the number of rows, a line has no more points than twice the columns."""
+    """For any number of rows, a line has at most twice as many points as columns."""
     short, long = (len(make_page(make_report_data(reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
 

@@ -187,7 +187,7 @@ def test_physical_fidelity_of_the_same_spec_solves_beams() -> None:
 
 
 def whoi(angle: float = 25.0, **more: Any) -> Dvl:
-    """Return a sheet as `dsros_dvl` has them: z down, told in its own frame."""
+    """Return a spec as of `dsros_dvl`: z down, with velocities in the sensor's frame."""
     arguments: dict[str, Any] = {
         "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS], pos_z_down=True),
         "minimum_range": 0.7,

@@ -77,7 +77,7 @@ def rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 
 def test_velocity_is_that_of_the_hit_point() -> None:
-    """Follow the body's own point for a moment: its place before and after tells its velocity."""
+    """Follow the body's own point for a moment: its positions before and after give its velocity."""
     origin, direction, time = rays(400)
     world = scene()
     hits = world.cast(origin, direction, time)

@@ -100,7 +100,7 @@ def test_covariance_of_four_beams_at_thirty_degrees() -> None:
 @pytest.mark.requirement("GAP-9", "DVW-7")
 @pytest.mark.parametrize("missing", range(4))
 def test_three_beam_solution(missing: int) -> None:
-    """As if the fourth beam said what makes the error velocity 0; RDI's deviations for beam 4 missing."""
+    """The fourth beam has the value that makes the error velocity 0; RDI's deviations without beam 4."""
     axes, good = rdi(THIRTY), np.arange(4) != missing
     b = np.array([0.3, -0.2, 0.7, 0.1])
     filled = b.copy()
@@ -243,7 +243,7 @@ def compute_altitude_of(
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.2, -0.1, 2.0), (-0.15, 0.2, -1.0)])
 @pytest.mark.parametrize("beams", ["four", "five"])
 def test_altitude_over_a_slope_is_vertical(slope: float, attitude: tuple[float, float, float], beams: str) -> None:
-    """The true vertical distance, from three beams or more, whatever the attitude and wherever the transducers sit."""
+    """The true vertical distance, from three beams or more, for any attitude and any transducer positions."""
     four = make_janus_beams(math.radians(22.5), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]).axes
     five = make_gazebo_beams([0.3, 1.5, 3.0, 4.0, 5.5], [0.4, 0.5, 0.3, 0.6, 0.0], [0.0] * 5).axes
     axes = four if beams == "four" else five
@@ -305,7 +305,7 @@ COMPASS = [
 @pytest.mark.parametrize(("east", "north", "course"), COMPASS)
 @pytest.mark.parametrize("heading", [0.0, 0.7, -2.5, math.pi / 2])
 def test_course_is_a_compass_bearing(east: float, north: float, course: float, heading: float) -> None:
-    """Whatever the sensor's attitude and the world's heading; a climb changes nothing."""
+    """For any attitude of the sensor and heading of the world; a climb changes nothing."""
     turn = Rotation.from_euler("xyz", (0.4, -0.3, 1.9))
     world = Rotation.from_euler("z", -heading).apply((3.0 * east, 3.0 * north, 0.8))
     x, y, z, w = turn.as_quat()
