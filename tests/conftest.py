@@ -39,7 +39,7 @@ def collected_rows(pytestconfig: pytest.Config) -> frozenset[str]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Return the folder of other people's files, which stands beside the repository; skip where it does not."""
+    """Return the folder of third-party files next to the repository; skip the test if it is missing."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs ../shared/data, real files of other projects that are not part of this one")

@@ -1,4 +1,4 @@
-"""The benchmark measures what it says; how fast is not tested."""
+"""The benchmark measures the declared quantities; its speed is not tested."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_check_reads_surfaces_that_rays_can_hit(inside: Typed, tmp_path: Path) -
 
 @pytest.mark.requirement("DVU-2")
 def test_run_warns_when_no_reading_is_valid(inside: Typed, tmp_path: Path) -> None:
-    """A vehicle under the sea bed, whose beam down meets nothing; above it nothing is said."""
+    """A vehicle under the sea bed has a beam without a hit, and a warning; a vehicle above it has no warning."""
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
     world = tmp_path / "w.sdf"
     for height, warns in ((-5, True), (5, False)):
@@ -135,7 +135,7 @@ def test_run_warns_when_no_reading_is_valid(inside: Typed, tmp_path: Path) -> No
 
 @pytest.mark.requirement("NOI-6", "DVU-2")
 def test_fault_file_is_checked_described_and_run(inside: Typed, tmp_path: Path) -> None:
-    """By the end of a sensor's name; one that begins at the end of the run is told of, one before it is not."""
+    """By the ending of a sensor's name. A fault after the run is reported, one during it is not."""
     world, faults = tmp_path / "w.sdf", tmp_path / "faults.toml"
     (tmp_path / "bed.txt").write_text("1 2\n2 2\n")
     world.write_text(BED.format("bed.txt", "range", 5, LIMITS))

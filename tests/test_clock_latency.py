@@ -84,7 +84,7 @@ def test_dropped_sample_does_not_delay_other_samples() -> None:
 @pytest.mark.parametrize("sheet", [Latency(fixed=0.1, mean=0.02), Latency(fixed=0.1, mean=0.02, stddev=0.05)])
 @pytest.mark.parametrize("cuts", [[], [1, 2, 50, 51, 52], list(range(1, 200))])
 def test_dropped_sample_arrives_after_the_last_published_sample(sheet: Latency, cuts: list[int]) -> None:
-    """With and without a random part: the later of its own instant and the arrival of the last one sent before it."""
+    """With and without a random part: the later of its own due time and the arrival of the last published sample."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
     arrivals = ArrivalQueue(sheet, "dvl", 5, 2)

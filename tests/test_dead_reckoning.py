@@ -102,7 +102,7 @@ def make_worse(reckoning: Any, world: Any) -> Any:
 
 
 def remove_errors(reckoning: Any, world: Any) -> Any:
-    """Return the world with instruments and clocks that are right; the DVL still says that it is as good as it was."""
+    """Return the world with instruments and clocks without errors; the declared DVL errors remain."""
     variants = []
     for sensor in world.sensors:
         spec = sensor.spec

@@ -1,4 +1,4 @@
-"""The page on Doppler velocity logs is what the program says: its cheap figures again, its examples, its pictures."""
+"""The page on Doppler velocity logs agrees with the program: its fast figures, its examples, its pictures."""
 
 from __future__ import annotations
 

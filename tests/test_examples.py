@@ -14,12 +14,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ELSEWHERE = frozenset(("seabed",))
-"""Examples that a test of their own runs."""
+"""Examples that a separate test runs."""
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem not in ELSEWHERE)
 
 NEEDS = dict.fromkeys(("mag_factor", "attitude_graph", "dead_reckoning", "survey_factors"), "gtsam")
-"""What an example needs beside the core: an extra."""
+"""Extras that an example requires in addition to the core."""
 
 
 def blocks(path: str) -> list[str]:

@@ -66,7 +66,7 @@ CASES = [
 
 
 def make_world(spec: Sensor, faults: tuple[ScheduledFault, ...]) -> World:
-    """The sensor beside another, faults on the first."""
+    """The sensor next to another one, with faults on the first."""
     world = example_world(("one", spec), ("other", Magnetometer.example_spec()))
     faulty, sound = world.sensors
     return replace(world, sensors=(replace(faulty, faults=Faults(scheduled=faults)), sound))
@@ -112,7 +112,7 @@ def test_faults_do_not_depend_on_block_size(name: str, kind: str) -> None:
 @pytest.mark.requirement("NOI-6", "BAT-1", "LIV-1")
 @pytest.mark.parametrize("name", KINDS)
 def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
-    """All kinds at once; the sensor beside it is to the last bit what it is beside a sound one."""
+    """All kinds at once; the other sensor is bitwise equal to one next to a sensor without faults."""
     spec, duration = KINDS[name].example_spec(), ROWS / RATE
     world = make_world(spec, make_faults("all", spec))
     single = simulate(world, duration, seed=3)
@@ -131,7 +131,7 @@ def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in FAULT_BITS])
 def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
-    """Beside the same sensor without faults: outside its time nothing changes, inside what its kind says."""
+    """Compared to the same sensor without faults: only rows within the fault change, as its kind defines."""
     spec = KINDS[name].example_spec()
     sound, _ = measure_in_blocks(make_world(spec, ()), ())
     faulty, _ = measure_in_blocks(make_world(spec, make_faults(kind, spec)), ())
@@ -192,7 +192,7 @@ FOLLOWING = {
     },
     ("Adcp", "bottom_beam_velocity"): {"velocity", "bottom_velocity"},
 }
-"""Arrays that a sensor computes from another one, beside which they change."""
+"""Arrays that a sensor computes from another one, and that change with it."""
 
 LASTING = {"long_term_velocity", "long_term_covariance"}
 """Arrays that also hold what came before."""

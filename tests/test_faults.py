@@ -1,4 +1,4 @@
-"""Faults on purpose: in a world's file, in a file of their own, in what sensors and clocks show, and in recordings."""
+"""Fault injection: in a world file, in a fault file, in readings and clocks, and in recordings."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def world(tmp_path: Path) -> Callable[..., Any]:
 
 @pytest.mark.requirement("NOI-6")
 def test_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
-    """Beside the same run without them: what is on a row is the fault's own, and nothing else is touched."""
+    """Compared to the same run without faults: only the faulty rows and arrays change."""
     plain = ns.simulate(world(), 6.0, seed=1)
     run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
     field, told, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)

@@ -144,7 +144,7 @@ def test_altimeter_world_with_pose_has_gazebo_values(example_data: Path) -> None
 
 @pytest.mark.requirement("ALT-1", "ALT-2")
 def test_altimeter_matches_gazebo_classic() -> None:
-    """At z = 10 it says reference 10, height 0, velocity 0; ten steps of 1 ms later it falls with g dt 10, exactly."""
+    """At z = 10: reference 10, height 0, velocity 0; ten steps of 1 ms later it falls with g dt 10, exactly."""
     motion = Falling(Pose((0.0, 0.0, 10.0)), 0.0)
     ticks = Ticks(np.arange(11, dtype=np.int64), 1000.0)
     found = Altimeter(classic=True).ideal(motion, Environment(), ticks)

@@ -26,7 +26,7 @@ FILE_LINES = 1000
 BODY_LINES = 60
 
 LONG_FILES: dict[str, str] = {}
-"""Files over the limit: module -> why it reads better whole."""
+"""Files over the limit: module -> why it reads better in one piece."""
 
 LONG_BODIES: dict[str, str] = {}
 """Functions over the limit, tables and kernels that are one formula: module.qualified_name -> why."""
@@ -73,7 +73,7 @@ PRIVATE: dict[tuple[str, str], str] = {}
 """Private files and folders that others import: (module, what) -> why."""
 
 BITWISE = ("noise", "sensors", "clock", "environment")
-"""Where a row must come out the same whatever the rows beside it: NumPy's vector loops differ from its scalar ones."""
+"""Rows must not depend on other rows here: NumPy's vector loops differ from its scalar ones."""
 
 PRODUCTS = frozenset("cross dot einsum inner kron linalg matmul outer tensordot vdot convolve correlate".split())
 TRANSCENDENTAL = frozenset(

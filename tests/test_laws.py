@@ -28,7 +28,7 @@ from navsense.testing import (
 )
 
 SLOW = ("check_batch", "check_equivariance", "check_independence", "check_parameters", "check_current")
-"""Laws of runs, turns, streams and fields, many runs each: they say nothing of how the arithmetic is run."""
+"""Laws of runs, rotations, streams and fields over many runs: they do not depend on compilation."""
 
 LAWS = [
     pytest.param(law, id=law.__name__, marks=[pytest.mark.compiled] * (law.__name__ in SLOW)) for law in SENSOR_LAWS
@@ -50,7 +50,7 @@ def test_imu_without_orientation_satisfies_the_laws() -> None:
 
 
 NOISE_LAWS = (check_noise_cut, check_noise_ideal, check_noise_parameters) if INTERPRETED else (check_noise,)
-"""The declared deviation over thousands of serial numbers says nothing of how the arithmetic is run."""
+"""The declared deviation over thousands of serial numbers does not depend on compilation."""
 
 
 @pytest.mark.requirement("NOI-3")

@@ -1,4 +1,4 @@
-"""What is installed is what the project says: metadata, types, command, extras; and what `make` says without venv."""
+"""The installed package equals the project: metadata, types, command, extras; and `make` without venv."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def with_source() -> dict[str, str]:
 
 @pytest.fixture
 def unable(tmp_path: Path) -> Path:
-    """Return a copy of what `make` needs, beside a folder `bin` for stand-ins of python3."""
+    """Return a copy of what `make` needs, with a folder `bin` for stand-ins of python3."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""Streams: the numbers are NumPy's, keyed by name, whatever the size of the blocks."""
+"""Streams: the numbers equal NumPy's, are keyed by name, and do not depend on the block size."""
 
 from __future__ import annotations
 

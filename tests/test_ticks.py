@@ -1,4 +1,4 @@
-"""Ticks: sample k is at k / rate, k = 0 ... ceil(duration rate) - 1, whatever the floats say."""
+"""Ticks: sample k is at k / rate, k = 0 ... ceil(duration rate) - 1, regardless of rounding."""
 
 from __future__ import annotations
 

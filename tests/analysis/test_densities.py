@@ -1,4 +1,4 @@
-"""Spectra have the declared level, one-sided, and scatter as they say."""
+"""Spectra have the declared one-sided level and the declared scatter."""
 
 from __future__ import annotations
 

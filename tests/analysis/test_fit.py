@@ -1,4 +1,4 @@
-"""Figures come back from records that were made with them, as often and as closely as the fit says."""
+"""The fit recovers the parameters of simulated records, within the errors that it reports."""
 
 from __future__ import annotations
 

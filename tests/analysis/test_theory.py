@@ -23,7 +23,7 @@ def weights(factor: int, order: int) -> FloatArray:
 
 
 def by_covariance(covariance: Callable[[FloatArray], FloatArray], factor: int, order: int) -> float:
-    """Variance of the values' difference from their covariance at whole lags (samples)."""
+    """Variance of the difference of the values, from their covariance at integer lags (samples)."""
     taps = weights(factor, order)
     lags = np.abs(np.subtract.outer(np.arange(taps.size), np.arange(taps.size))).astype(np.float64)
     return float(taps @ covariance(lags) @ taps) / math.factorial(order)

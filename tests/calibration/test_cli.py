@@ -31,7 +31,7 @@ def calibrate(*arguments: object, cwd: Path | None = None) -> subprocess.Complet
 
 @dataclass
 class Ended:
-    """How a command ended, and what it said."""
+    """Exit code and output of a command."""
 
     returncode: int
     stdout: str

@@ -331,7 +331,7 @@ def test_it_does_not_matter_how_readings_are_cut() -> None:
 
 @pytest.mark.compiled
 def test_accumulated_readings_equal_stored_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both the ellipsoid, to a hundredth of its deviation, and what residuals say of blocks."""
+    """Both find the same ellipsoid, to a hundredth of its deviation, and the same residual statistics of blocks."""
     random = np.random.default_rng(7)
     field = readings(anywhere(200_000, random), 0.5, random)
     folded = EllipsoidFitter(soft_iron=True)

@@ -385,7 +385,7 @@ def test_planar_motion_is_enough_where_it_is() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_regularisation_covers_attitude_errors() -> None:
-    """A known direction, scale and bias: errors of the attitude shrink the scale by the part that was told."""
+    """A known direction, scale and bias: attitude errors shrink the scale by the declared share."""
     device, count = Device(iron=NONE, stddev=(1e-9,) * 3), 200000
     swaying = Rotation.from_euler("xyz", 0.05 * np.sin(np.outer(np.arange(count), (0.011, 0.007, 0.005))))
     statistics = GramSums()

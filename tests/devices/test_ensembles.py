@@ -77,7 +77,7 @@ def test_heading_of_a_full_turn_is_zero() -> None:
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices", "NOI-6")
 def test_profile_remains_without_the_bottom(tmp_path: Path) -> None:
-    """Motion is taken out by whoever reads: from 2 to 4 s the profile stays, and the bottom's velocity is bad."""
+    """The reader compensates the motion: from 2 to 4 s the profile remains, and the bottom velocity is invalid."""
     spec = replace(SHEET, motion_compensated=True)
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
     complete, struck = ensembles(tmp_path, spec), ensembles(tmp_path, spec, lost)
@@ -94,7 +94,7 @@ def test_profile_remains_without_the_bottom(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
 def test_three_beam_bottom_solutions_are_counted_as_three(tmp_path: Path) -> None:
-    """A tilt makes all beams of different lengths; the longest one hears no bottom."""
+    """A tilt gives all beams different lengths; the longest one has no bottom echo."""
     slants = np.sort(ensembles(tmp_path, SHEET)[0]["bottom_range"][0]) / math.cos(math.radians(20.0))
     assert np.diff(slants).min() > 0.02, "m: ranges are of centimetres"
     earth, beam = ensembles(tmp_path, replace(SHEET, maximum_range=float(slants[2]) + 0.01))

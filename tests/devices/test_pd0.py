@@ -194,7 +194,7 @@ def test_too_long_ensemble_is_an_error() -> None:
 
 
 def test_ensembles_without_a_variable_leader_round_trip() -> None:
-    """Other loggers may leave it out: the bytes are kept, but nothing tells the time."""
+    """Other loggers may omit it: the bytes are kept, but there is no time."""
     made = pd0.encode(make_arrays(4), ("0000", "0100", "0600"))
     (part,) = pd0.decode(made).blocks
     assert (len(part), "number" in part.arrays) == (4, False)

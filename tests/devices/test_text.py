@@ -81,7 +81,7 @@ def test_pd6_limits_and_damage() -> None:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_water_linked_covariance_has_no_rounding_residue() -> None:
-    """What turning leaves of a part that is none is 0; a small part of its own stays."""
+    """The rounding residue of a rotated zero is 0; small real values remain."""
     square = np.diag((4e-5, 4e-5, 7e-6)) + 1.5e-36
     square[0, 1] = square[1, 0] = 3e-12
     given = waterlinked.decode((ORACLES / "waterlinked" / "velocity.json").read_bytes())[0] | {

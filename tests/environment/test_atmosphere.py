@@ -1,4 +1,4 @@
-"""The standard atmosphere against its own table, other programs and Gazebo; and on a sea-level state of one's own."""
+"""The standard atmosphere against its table, other programs and Gazebo, and with other sea-level conditions."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ POLES = np.array(
         [0.0, 1.0, 1.0],
     ]
 )
-"""Directions on the axes, where two parts are equally small, and beside such places."""
+"""Directions on the axes, where two components are equally small, and close to them."""
 
 
 def draws(seed: int, count: int = N) -> dict[str, AnyArray]:

@@ -155,7 +155,7 @@ def test_graph_estimates_scale_direction_and_bias(solve: Callable[[Any, Any], An
 @pytest.mark.requirement("FAC-4:robust")
 @solvers
 def test_robust_calibration(solve: Callable[[Any, Any], Any]) -> None:
-    """Every seventh reading is 97 sigmas off: least squares is drawn away, Huber's loss is where its weights say."""
+    """Every seventh reading is 97 sigmas off. It biases least squares; Huber's loss is at its weighted optimum."""
     attitudes, measured = make_outliers()
     model = nm.Robust.Create(nm.mEstimator.Huber(1.345), nm.Isotropic.Sigma(3, SIGMA))
     two = [MagFactor2(1, 2, m, r, model) for r, m in zip(attitudes, measured, strict=True)]

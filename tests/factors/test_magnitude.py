@@ -25,7 +25,7 @@ PLACES = [[22.6, -1.9, 44.2], [0.0, 0.0, 1.0], [1e-3, 0.0, 0.0], [0.0, 0.0, 0.0]
 
 
 def on_a_sphere(count: int, seed: int = 1) -> AnyArray:
-    """Return measurements (n, 3) uT of a biased sensor at attitudes that nobody knows."""
+    """Return measurements (n, 3) uT of a biased sensor at unknown attitudes."""
     random = np.random.default_rng(seed)
     directions = random.normal(size=(count, 3))
     directions /= np.linalg.norm(directions, axis=1)[:, None]

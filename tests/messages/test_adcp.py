@@ -1,4 +1,4 @@
-"""Profiles of the current in recordings, read by programs that nobody here wrote: rosbags, mcap, Google's protobuf."""
+"""Profiles of the current in recordings, read by independent programs: rosbags, mcap, Google's protobuf."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def vectors(size: int) -> st.SearchStrategy[list[float]]:
 
 
 def finite(size: int) -> st.SearchStrategy[list[float]]:
-    """Return numbers whose products do not overflow: nobody promises which NaN arithmetic gives."""
+    """Return numbers whose products do not overflow: the NaN of an overflow is not specified."""
     return st.lists(st.floats(-1e9, 1e9), min_size=size, max_size=size)
 
 

@@ -1,4 +1,4 @@
-"""Messages of a depth sensor, read by rosbags and from a recording by programs that nobody here wrote."""
+"""Messages of a depth sensor, read by rosbags and from a recording by independent programs."""
 
 from __future__ import annotations
 

@@ -54,13 +54,13 @@ FULL, LOST, WET = 0, 2, 3
 
 
 def beams(count: int) -> Beams:
-    """Return beams at 30 degrees with places of their own."""
+    """Return beams at 30 degrees with separate positions."""
     found = make_janus_beams(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
     return Beams(tuple(Beam(b.shape, b.rotation, place) for b, place in zip(found.beams, PLACES, strict=False)))
 
 
 def sheet(count: int = 4, **changes: Any) -> Dvl:
-    """Return a sheet of both tracks that tells velocities in a frame of their own."""
+    """Return a spec with both tracks whose velocities are in a separate frame."""
     arguments = {
         "beams": beams(count),
         "range": Noise(stddev=SPREAD),
@@ -77,7 +77,7 @@ def mounted(spec: Any, frame: str = "dvl_link") -> MountedSensor:
 
 
 def reading(count: int = 4) -> Reading:
-    """Return four pings, told 0.05 s after their validity by a clock that is off."""
+    """Return four pings, published 0.05 s after their time of validity, stamped by a clock with an offset."""
     rng = np.random.default_rng(count)
     time = np.arange(4) / 4.0 + 1.0
     arrays: dict[str, Any] = {
@@ -124,7 +124,7 @@ def header(row: int, frame: str = "dvl_link", is_published: bool = False) -> Any
 
 
 def stamp(row: int, is_published: bool = False) -> Any:
-    """Return when row `row` was valid, or was told, by a clock that is 1/8 s ahead."""
+    """Return when row `row` was valid, or was published, by a clock that is 1/8 s ahead."""
     part = reading()
     when = (
         part.time[row] if is_published or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
@@ -179,7 +179,7 @@ NAN3, NOT = (math.nan,) * 3, np.full(9, -1.0)
 
 
 def list_beam_fields(row: int, count: int) -> dict[str, Any]:
-    """Return what all messages of one row say of beams: of the track that gave the velocity."""
+    """Return the beam fields that all messages of one row share: those of the track of the velocity."""
     part, track = reading(count), "water_beam" if row == WET else "beam"
     known = row != LOST
     velocity = part[f"{track}_velocity"][row] if known else np.full(count, math.nan)
@@ -270,7 +270,7 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Messa
 
 @pytest.mark.requirement("GAP-1")
 def test_bottom_and_water_velocity_have_a_message_each() -> None:
-    """The water's beside the bottom's where both are told: `tell` fills both wherever the water is always tracked."""
+    """The water velocity has a separate message if both are always tracked."""
     for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
         for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
             companions = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
@@ -570,7 +570,7 @@ def test_gazebo_message_has_both_tracks_if_always_active() -> None:
 @pytest.mark.requirement("GAP-4", "REC-1:mcap")
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
-    """Read by rosbags by that definition, whatever the beams; what truth has none of is not known."""
+    """Read by rosbags with that definition, for any beams. Values without a truth are unknown."""
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
     (told,) = (part for part in page.split("```\n") if part.startswith("std_msgs/Header header\nfloat64[] velocity\n"))
     sensor, (_, kind) = mounted(sheet(count)), dvl.PING_MESSAGE
@@ -606,7 +606,7 @@ DIALECTS = {
 """Topics of each dialect, of two of them as the wiki of Field-Robotics-Lab lists them, and their types."""
 
 WHOLE = {"/dvl/dvl_ping": "navsense_msgs/msg/Dvl"}
-"""What each has beside them."""
+"""Additional topics of each dialect."""
 
 HIDDEN = {
     MessageDialect.OWN: {"/dvl/dvl/ideal", "/dvl/dvl_water/ideal", "/dvl/dvl/bias"},

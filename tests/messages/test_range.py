@@ -1,4 +1,4 @@
-"""Messages of a range sensor, read by programs that nobody here wrote."""
+"""Messages of a range sensor, read by independent programs."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_angular_velocity_equals_differences_of_scipy_rotations(trajectory: Traj
 
 
 def test_quaternion_of_varying_length_rotates_as_its_direction() -> None:
-    """s = (1 + t)(1, t, 0, 0) turns about x by 2 atan t, whatever its length."""
+    """s = (1 + t)(1, t, 0, 0) rotates about x by 2 atan t, for any length."""
     coefficients = np.zeros((1, 3, 7))
     coefficients[0, :, 3] = 0.0, 1.0, 1.0
     coefficients[0, :, 4] = 1.0, 1.0, 0.0

@@ -1,4 +1,4 @@
-"""Flicker noise: flat where it says, exact at any step, stationary from the first sample."""
+"""Flicker noise: flat over its band, exact for any step, stationary from the first sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults on purpose through one sensor: which sample a spike strikes, told row by row in plain words and fractions."""
+"""Scheduled faults of one sensor: the sample that a spike hits, row by row, in exact fractions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def spike(start: float, end: float = np.inf, period: float = 0.0, value: float =
 def apply_in_blocks(
     planned: tuple[ScheduledFault, ...], rate: float, here: BoolArray, cuts: tuple[int, ...] = ()
 ) -> tuple[dict[str, Any], Any]:
-    """A ramp that is told `here` through scheduled faults, cut into pieces, and the state at its end."""
+    """A ramp with published rows `here`, with scheduled faults, computed in blocks, and the final state."""
     faults, parts = Faults(scheduled=planned), []
     state, ramp = init_faults(faults, EMPTY), np.arange(here.size, dtype=np.float64)
     for first, stop in zip((0, *cuts), (*cuts, here.size), strict=True):
@@ -40,7 +40,7 @@ def apply_in_blocks(
 
 
 def find_struck_rows(start: str, end: str, period: str, rate: str, here: BoolArray) -> list[int]:
-    """The rows that a spike strikes, in fractions: each instant waits for the next row that is told, before the end."""
+    """The rows that a spike hits, in fractions: each spike waits for the next published row before its end."""
     instant: Fraction | None = Fraction(start)
     last, step, rows = Fraction(end), Fraction(period), []
     for row in np.flatnonzero(here):
@@ -72,7 +72,7 @@ MASKS = [lambda k: k >= 0, lambda k: k % 7 == 3, lambda k: (k * k) % 11 < 3, lam
 @pytest.mark.parametrize("mask", MASKS, ids=["each", "every_7th", "odd", "late"])
 @pytest.mark.parametrize(("start", "end", "period", "rate"), CASES)
 def test_spike_hits_the_first_emitted_sample(start: str, end: str, period: str, rate: str, mask: Any) -> None:
-    """Once, told on that row and on no other, decimals meant as they are written, however the record is cut."""
+    """Once, on that row only, with exact decimals, for any block size."""
     here = mask(np.arange(300))
     expected = np.zeros(300)
     expected[find_struck_rows(start, end, period, rate, here)] = 1.0

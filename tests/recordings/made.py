@@ -28,7 +28,7 @@ from navsense.world import Link, Model, MountedSensor, World
 
 @dataclass(frozen=True)
 class Somewhere:
-    """A motion that only says that it is one."""
+    """A motion that contains only its type."""
 
     end: float = 1e9
 
@@ -127,7 +127,7 @@ def slab(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> TimeSlice:
 
 
 def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
-    """Return a copy of a bag of ROS 1 that does not say what it is of, or says `text` of itself instead."""
+    """Return a copy of a ROS 1 bag without metadata, or with `text` as metadata."""
     with Reader1(bag) as reader, Writer1(target) as writer:
         lines = {}
         for one in reader.connections:
@@ -143,7 +143,7 @@ def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
 
 
 def written(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **options: Any) -> Path:
-    """Write rows of schema, channel, message by the package mcap, as given, with what another file says of itself."""
+    """Write rows of schema, channel, message by the package mcap, unchanged, with the metadata of another file."""
     with path.open("wb") as file, like.open("rb") as told:
         writer = McapWriter(file, **options)
         writer.start("ros2", "elsewhere")
@@ -163,7 +163,7 @@ def written(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **opti
 
 
 def without(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
-    """Return a copy of an MCAP file without some messages, each told by its topic and its place there."""
+    """Return a copy of an MCAP file without some messages, selected by topic and index."""
     counts: Counter[str] = Counter()
     kept = []
     with recording.open("rb") as file:

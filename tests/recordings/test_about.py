@@ -1,4 +1,4 @@
-"""What a bag of ROS 1 says of itself: that a round trip by way of one loses nothing that messages hold."""
+"""Metadata of ROS 1 bags: a round trip through one loses nothing that messages hold."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.requirement("REC-1:bag")
 def test_bag_without_metadata_message(folder: Path, tmp_path: Path, made: ModuleType) -> None:
-    """It is known for one of ours, and guessed from its messages."""
+    """It is recognised as a navsense bag, and its content is inferred from its messages."""
     bag = made.untold(folder / "a.bag", tmp_path / "untold.bag")
     found = ns.open(bag)
     assert "imu" in found
@@ -157,7 +157,7 @@ def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, made: M
 
 @pytest.mark.requirement("REC-1:bag")
 def test_bag_of_several_nodes_has_no_caller(folder: Path, tmp_path: Path) -> None:
-    """What ours says of itself is then a message among others, and is carried as one."""
+    """The metadata message is then an ordinary message, and is copied as one."""
     with Reader(folder / "a.bag") as reader, Writer(tmp_path / "mixed.bag") as writer:
         for connection in reader.connections:
             more: Any = connection.ext

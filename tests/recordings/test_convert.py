@@ -253,7 +253,7 @@ DEFINED += "\nMSG: std_msgs/Header\nuint32 seq\ntime stamp\nstring frame_id\n"
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a bag of ROS 1 by rosbags, of another program: an IMU, a type that nobody knows, a header at 0."""
+    """Return a ROS 1 bag of another program, by rosbags: an IMU, an unknown type, a header at 0."""
     path = tmp_path_factory.mktemp("foreign") / "dive.bag"
     store = get_typestore(Stores.ROS1_NOETIC)
     store.register(get_types_from_msg(DEFINED, OTHER))
@@ -386,7 +386,7 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_euroc_comments_list_unsupported_values() -> None:
-    """A random walk of 0 beside flicker would seem to be an IMU without a slow error."""
+    """A random walk of 0 next to flicker would look like an IMU without slow errors."""
     flicker = Noise(bias_instability=2e-4)
     (sensor,) = example_world(
         ("imu", Imu(angular_velocity_x=Noise(bias_instability=1e-4), angular_velocity_y=flicker))

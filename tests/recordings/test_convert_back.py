@@ -76,7 +76,7 @@ def test_faults_are_restored_from_every_format(folder: Path, name: str) -> None:
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("shift", [0, 17])
 def test_faults_of_a_bag_copied_by_another_program(folder: Path, tmp_path: Path, shift: int) -> None:
-    """What is said of the recording is not in it; where arrivals (ns) are others, nothing says which rows are meant."""
+    """The metadata of the recording is missing. If arrival times (ns) differ, the faulty rows are unknown."""
     with Reader(folder / "a") as reader, Writer(tmp_path / "copy", version=9) as writer:
         lines = {
             connection.id: writer.add_connection(
@@ -119,7 +119,7 @@ def test_true_times_are_converted(folder: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
 def test_adcp_in_a_bag_has_its_true_times(tmp_path: Path) -> None:
-    """Its arrays are on a topic beside its own, and it is told later than what it is about."""
+    """Its arrays are on a separate topic, and it is published later than its time of validity."""
     world = example_world(("adcp", Adcp.example_spec()))
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.db3"], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a", tmp_path / "b.mcap")

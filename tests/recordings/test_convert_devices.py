@@ -1,4 +1,4 @@
-"""What instruments send, made of recordings: against what the same run sent itself, and what is said of the rest."""
+"""Device logs from recordings: equal to those of the same run, with a list of the losses."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_converted_device_log_has_the_same_bytes(folder: Path, tmp_path: Path, n
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
 def test_losses_from_messages_in_device_reports(folder: Path, tmp_path: Path) -> None:
-    """Instants are whole nanoseconds in them; all else is the same to the last bit."""
+    """Their times are integer nanoseconds; all other values are bitwise equal."""
     convert(folder / "a.mcap", tmp_path / JSON)
     found, known = (map(json.loads, (place / JSON).read_text().splitlines()) for place in (tmp_path, folder))
     for one, other in zip(found, known, strict=True):
@@ -198,7 +198,7 @@ def test_attitude_is_unknown_without_truth(folder: Path, tmp_path: Path) -> None
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
 def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Path, made: ModuleType) -> None:
-    """Where the message of all arrays stands beside the dialect's, all is known."""
+    """With the message of all arrays next to that of the dialect, all values are known."""
     world = ns.load(folder / "sea.sdf")
     sheets: dict[str, Any] = {sensor.name: sensor.spec for sensor in world.sensors}
     other = replace(sheets[DVL], dialect=MessageDialect.UUV)

@@ -59,7 +59,7 @@ def world(*specs: Any, pose: Pose = Pose(), heading: float = 0.0, names: tuple[s
 
 
 class Dive:
-    """A vehicle that turns, pitches and rolls at constant rates, and what a DVL without errors tells of it."""
+    """A vehicle that turns, pitches and rolls at constant rates, and the readings of a DVL without errors."""
 
     def __init__(self, where: World, seed: int = 3, *, up: bool = False) -> None:
         rng = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def ensembles(data: bytes) -> dict[str, Any]:
 
 
 def to_earth(arrays: dict[str, Any], *, up: bool = False) -> Rotation:
-    """Return RDI's rotation from the instrument to earth, of what the leader says of its attitude."""
+    """Return RDI's rotation from the instrument to earth, from the attitude in the leader."""
     pitch, roll = arrays["pitch"], arrays["roll"]
     tilt = np.arctan(np.tan(pitch) * np.cos(roll))
     turns = np.stack((-arrays["heading"], tilt, roll + (math.pi if up else 0.0)), axis=1)
@@ -328,7 +328,7 @@ def test_nmea_velocity_is_level_and_in_knots(tmp_path: Path) -> None:
 
 
 def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
-    """Return what an ADCP without errors tells, of water that moves at one velocity a cell."""
+    """Return the readings of an ADCP without errors, in water with one velocity per cell."""
     flags = np.ones(COUNT, dtype=np.bool_)
     rng = np.random.default_rng(8)
     water = rng.uniform(-1.0, 1.0, (cells, 3))

@@ -95,7 +95,7 @@ SPANS = {
 def test_lost_messages_lose_only_their_rows(
     folder: Path, monkeypatch: pytest.MonkeyPatch, lost: str, size: int
 ) -> None:
-    """Rows without a message are taken as well, and counted; those of no message at all say nothing."""
+    """Rows without a message are read and counted. Rows of a sensor without any message give no information."""
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", size)
     monkeypatch.setattr(channels, "BATCH_BYTES", size)
     known = ns.open(folder / "a.npz")[IMU]
@@ -148,7 +148,7 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
 @pytest.mark.parametrize("rate", [3.0, 7.0])
 @pytest.mark.parametrize("delay", [0.0123456784999, 0.03])
 def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) -> None:
-    """Instants of such a rate are no whole nanoseconds: what is rounded twice may be off by one."""
+    """Times at such a rate are not integer nanoseconds: rounding twice may be off by one."""
     time = np.arange(10_000) / rate
     (sensor,) = example_world(("dvl", Dvl.example_spec())).sensors
     sensor = dataclasses.replace(sensor, rate=rate, latency=Latency(delay))
@@ -163,7 +163,7 @@ def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03), Latency(0.0123456789, 0.02), Latency(0.01), Latency()])
 def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> None:
-    """It is told when it was sent: what arrives is that much later, to the nanosecond."""
+    """The message has its time of publication. It arrives later by the latency, exact to the nanosecond."""
     world = make_world(("dvl", Dvl.example_spec()), ("adcp", Adcp.example_spec()), latency=latency)
     ns.record(world, [tmp_path / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 1.0, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.mcap", tmp_path / "b.npz")
@@ -186,7 +186,7 @@ def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> No
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03, 0.01, 0.005), Latency(0.03)], ids=["random", "not said"])
 def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> None:
-    """Of a latency that differs from row to row, or is not said, the instants are those of validity, without faults."""
+    """For an unknown latency, or one that differs between rows, the times are those of validity, without faults."""
     ns.record(make_world(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
     with open_messages(tmp_path / "a.mcap") as source:
         if not latency.stddev:

@@ -1,4 +1,4 @@
-"""Scalars and companions in recordings: heights, pressures and places, read back by programs nobody here wrote."""
+"""Scalars and companion topics in recordings: heights, pressures and positions, read by independent programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `info` says of recordings that are folders: ours of CSV, EuRoC's of anybody, and folders that are none."""
+"""`info` of recordings that are folders: CSV of navsense, EuRoC of any program, and other folders."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class OneByOne:
 
 
 def of_items(items: Iterable[RawMessage]) -> Said:
-    """Return what messages say that come singly."""
+    """Return the content of messages that are read one by one."""
     found: Said = {}
     for item in items:
         found.setdefault(item.channel.topic, []).append((item.log_time, item.publish_time, item.data))
@@ -91,7 +91,7 @@ def by_mcap(path: Path) -> Said:
 
 
 def read_both(path: Path) -> tuple[Said, Said]:
-    """Return what a file says one by one, and many at once."""
+    """Return the content of a file, read one by one and in batches."""
     with open_messages(path) as source:
         topics = {line.topic for line in source.channels}
         return of_items(source.read_messages()), flatten_batches(source.read_batches(topics))

@@ -1,4 +1,4 @@
-"""MCAP recordings, read back by two programs that nobody here wrote."""
+"""MCAP recordings, read by two independent programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that a DVL tells comes back out of recordings of messages, whatever its dialect; others read it too."""
+"""Messages of any dialect restore all arrays of a DVL; other programs can read them too."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make_world(*named: tuple[str, Any], latency: Latency | None = None) -> ns.Wo
 
 
 def series(reading: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
-    """Return what a reading says, what is true, and what is hidden but for the constant part of it, by row emitted."""
+    """Return measured values, ideal values and biases without their constant part, by published row."""
     kinds = {"arrays": reading.arrays, "ideal": reading.ideal, "bias": reading.bias, "fault": reading.fault}
     return {kind: {name: array[reading.emitted] for name, array in named.items()} for kind, named in kinds.items()}
 
@@ -148,7 +148,7 @@ def test_sensors_of_different_size_share_one_definition(tmp_path: Path) -> None:
 
 
 def record_reading(path: Path, world: ns.World) -> ns.Reading:
-    """Return what an instrument tells in a run that is recorded too."""
+    """Return the reading of an instrument in a recorded run."""
     ns.record(world, path, DURATION, seed=SEED, epoch=EPOCH)
     return ns.simulate(world, DURATION, seed=SEED, epoch=EPOCH)[DVL]
 
@@ -223,7 +223,7 @@ def test_bag_without_metadata_is_read(tmp_path: Path, made: ModuleType, dialect:
 
 @pytest.mark.requirement("REC-1:bag")
 def test_beams_of_unknown_direction_are_reported(tmp_path: Path, made: ModuleType) -> None:
-    """Of a fifth the dialect's message does not say where it looks; what stands beside it is named as not read."""
+    """The dialect's message has no direction of a fifth beam; the unread messages are listed."""
     known = record_reading(tmp_path / "a.bag", CASES["beams"])
     bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
     names, lost = pinged(bag)

@@ -241,7 +241,7 @@ PRESSURE, TEMPERATURE, FIELD = "FluidPressure", "Temperature", "MagneticField"
 def write_messages(
     path: Path, messages: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
 ) -> Path:
-    """Write messages, (topic, type, bytes), 0.1 s apart; `None` as bytes for a message that says when it is."""
+    """Write messages, (topic, type, bytes), 0.1 s apart; `None` as bytes for a message with its time."""
     with path.open("wb") as file:
         writer = Writer(file)
         writer.start("ros2", "elsewhere")

@@ -85,7 +85,7 @@ def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 
 def read_messages(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any]]]:
-    """Return (time, message) by topic, by the definitions in the bag alone; `whole` with what it says of itself."""
+    """Return (time, message) by topic, by the definitions in the bag alone; `complete` includes the metadata."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with AnyReader([path if path.suffix == ".bag" else path.parent]) as reader:
         for connection, time, data in reader.messages():

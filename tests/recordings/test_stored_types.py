@@ -207,7 +207,7 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", ALL)
 def test_no_python_name_is_written(folder: Path, name: str) -> None:
-    """Neither a module nor, as a text of its own, a class."""
+    """Neither a module nor, as a separate text, a class."""
     modules = {
         "/".join(one.relative_to(RECORDINGS.parent).with_suffix("").parts) for one in RECORDINGS.parent.rglob("*.py")
     }
@@ -443,7 +443,7 @@ def test_import_error_of_a_package_is_reported(
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("version", [None, 1, 3])
 def test_world_of_a_later_format_is_noted(folder: Path, tmp_path: Path, version: int | None) -> None:
-    """Arrays and messages are read by what they say themselves, with one note."""
+    """Arrays and messages are read by their own metadata, with one note."""
     note = f"its world is stored in format {version or 1}, and this version of navsense reads format 2"
     with np.load(folder / "a.npz") as archive:
         arrays = dict(archive)

@@ -67,7 +67,7 @@ def test_times_beyond_the_range_of_a_bag(tmp_path: Path, name: str) -> None:
 
 
 def test_topic_without_a_name(tmp_path: Path) -> None:
-    """A bag of ROS 1 with one can be read by nobody; every other recording has a place for it."""
+    """ROS 1 bags do not support it; every other format does."""
     source = write_mcap(tmp_path / "a.mcap", ("", *BOOL), ("/b", *BOOL))
     why = "no bag of ROS 1 can be read that has a topic without a name"
     result = convert(source, tmp_path / "b.bag")

@@ -1,4 +1,4 @@
-"""What a report says of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
+"""Reports of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def warnings(found: ReportData) -> list[str]:
 
 
 def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
-    """Return a recording whose profiler says other arrays."""
+    """Return a recording whose profiler has other arrays."""
     old = found.readings[NAME]
     return replace(found, readings={NAME: replace(old, arrays={**old.arrays, **arrays})})
 

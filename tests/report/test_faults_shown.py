@@ -47,7 +47,7 @@ SHOWN = {
     "world: magnetic anomaly": (10.0, 10.5),
     "c: step": (11.0, 11.5),
 }
-"""What the section of the faults is to have, and from when to when (s) it says so."""
+"""Expected lines of the section of faults, with start and end (s)."""
 
 
 def write_world(folder: Path, name: str, *, faulty: bool) -> Path:

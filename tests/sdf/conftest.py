@@ -1,4 +1,4 @@
-"""Texts of worlds, loaded from a file of their own; and what a wrong one is refused with."""
+"""Texts of worlds, loaded from separate files, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`<adcp>`: each field of the sheet can be said, is said once, and what cannot be is refused at its line."""
+"""`<adcp>`: each field of the spec has an element, and an invalid value is an error with its line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FULL = """<sensor name="a" type="adcp"><update_rate>2</update_rate><navsense:fid
 """Every field of the sheet, and of its parts, other than by default."""
 
 OTHERS = {"dialect": "is that of Woods Hole's plug-in"}
-"""What this block does not say, and why."""
+"""Fields that this block does not have, with the reason."""
 
 
 def sheet(world: World) -> Adcp:

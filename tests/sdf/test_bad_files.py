@@ -1,4 +1,4 @@
-"""Files beside a world that are no good: an error with the world's line and the file's name, in bounded time."""
+"""Invalid files of a world: an error with the world's line and the file's name, in bounded time."""
 
 from __future__ import annotations
 

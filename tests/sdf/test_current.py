@@ -423,7 +423,7 @@ DAVE = """<plugin name="current" filename="libdave_ocean_current_plugin.so">
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 def test_dave_current_plugin_is_read(load: Load, in_world: Text, tmp_path: Path) -> None:
-    """A layer's speed is no less than 0, whatever that of the constant current may be."""
+    """The speed of a layer is at least 0, for any constant current."""
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     field = load(in_world(STEP + DAVE), fidelity="classic").environment.current
     assert isinstance(field, FieldSum)
@@ -473,7 +473,7 @@ WORLDS = ("dave_ocean_waves_dvl_current_profiling.world", "dave_ocean_waves_tran
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("file", WORLDS)
 def test_dave_worlds_are_read(example_data: Path, dave: Path, file: str) -> None:
-    """Layers north and east as their header says; every flood of a year runs to 255 degrees, every ebb to 69."""
+    """Layers are north and east as in their header; every flood of a year runs to 255 degrees, every ebb to 69."""
     world = sdf.load(example_data / "dave" / file, path=dave)
     field = world.environment.current
     assert isinstance(field, FieldSum)
@@ -560,7 +560,7 @@ def vehicle(inside: str, name: str = "m") -> str:
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("units", ["", ' units="degrees"'])
 def test_gazebo_current_table_is_read(load: Load, in_world: Text, example_data: Path, units: str) -> None:
-    """Of gz-sim's own test: -1 m/s east, 0.5 north; its degrees are radians where the file does not say degrees."""
+    """Of gz-sim's test: -1 m/s east, 0.5 north. Its degrees are radians unless the file declares degrees."""
     lookup = f"<lookup_current_x>{EAST}</lookup_current_x><lookup_current_y>{NORTH}</lookup_current_y>"
     text = PRELOAD.format(file="underwater_currents.csv", units=units) + vehicle(lookup)
     world = load(in_world(text), path=str(example_data / "gz-sim"))

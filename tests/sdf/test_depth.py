@@ -1,4 +1,4 @@
-"""`<navsense:water>` and `<sensor type="depth">`: what the file says is what the water and the sheet hold."""
+"""`<navsense:water>` and `<sensor type="depth">`: the file determines the water and the spec."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_depth_camera_is_not_a_depth_sensor(load: Load, in_link: Text) -> None:
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 def test_reading_of_a_world_file(tmp_path: Path) -> None:
-    """A tank with a surface 3 m up, and a sensor 1 m above the floor that is told its density."""
+    """A tank with a surface 3 m up, and a sensor 1 m above the floor with the declared density."""
     formula = '<formula density="998" gravity="9.8062">constant</formula>'
     body = f'<sensor name="d" type="depth"><update_rate>10</update_rate><depth>{formula}</depth></sensor>'
     tank = '<navsense:water surface="3" latitude_deg="45"><density>998</density></navsense:water>'
@@ -287,7 +287,7 @@ def test_uuv_simulator_pressure_sensor_is_read(load: Load) -> None:
 
 @pytest.mark.requirement("ALT-8", "SDF-2")
 def test_sigma_and_amplitude_are_multiplied(load: Load) -> None:
-    """As the macro stands the plug-in has no noise, and a warning says so."""
+    """The unmodified macro gives the plug-in no noise, and a warning."""
     world = load(plugged(LATER))
     assert world.sensors[0].spec == Depth(Noise(maximum=30e6), ConstantDensity(9.80638 * 1000.0 / 9.80665))
     (note,) = (note for note in world.notes if "amplitude" in note.reason)

@@ -1,4 +1,4 @@
-"""`<dvl>`: each field of the sheet can be said, is said once, and what cannot be is refused at its line."""
+"""`<dvl>`: each field of the spec has an element, and an invalid value is an error with its line."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ OTHERS = {
     "message_options.beam_frames": "of the dialect of the UUV Simulator",
     "missing_values": "of a part of the catalogue",
 }
-"""What this block does not say, and why."""
+"""Fields that this block does not have, with the reason."""
 
 
 @pytest.mark.requirement("SDF-1", "GAP-2")
@@ -316,7 +316,7 @@ MOVES = """<navsense:motion loop="true"><navsense:waypoint time="0">0 0 0 0 0 0<
 
 @pytest.mark.requirement("GAP-1", "GAP-5", "GAP-7", "CUR-2")
 def test_dive_over_a_flat_bottom(load: Load, in_world: Text) -> None:
-    """What is told is the closed form of the run's own truth: both tracks, the altitude, in the axes of the link."""
+    """Readings equal the closed form of the run's truth: both tracks, the altitude, in the axes of the link."""
     sensor = """<sensor name="d" type="dvl"><pose>0.5 0 -0.1 0.2 0.1 2</pose><update_rate>10</update_rate><dvl>
 <propagation>false</propagation><bottom_track/><water_track when="always"><layer near="2" far="9"/></water_track>
 <reference link="base"/></dvl></sensor>"""

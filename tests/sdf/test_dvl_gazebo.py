@@ -1,4 +1,4 @@
-"""`<gz:dvl>`: what the file says, Gazebo's own worlds and figures (provenance: tests/oracles/gazebo/README.md)."""
+"""`<gz:dvl>`: its elements, Gazebo's worlds and values (provenance: tests/oracles/gazebo/README.md)."""
 
 from __future__ import annotations
 

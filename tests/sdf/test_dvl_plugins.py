@@ -66,7 +66,7 @@ ELEMENTS = {
     "beamAzimuthDeg4": "-45",
     "pos_z_down": "false",
 }
-"""What the document's example of Woods Hole's plug-in says, one element a line."""
+"""The documented example of the ds_sim plug-in, one element per line."""
 
 FIRST = 8
 """Line of the first of them in `in_link`."""
@@ -165,7 +165,7 @@ def test_classic_has_the_same_spec_with_other_rules(load: Load, in_link: Text) -
 
 
 def list_readings(world: World) -> list[Any]:
-    """Return what the Doppler instruments of a world say, and under what names, on a dive from 100 m to 30 m."""
+    """Return the readings and topics of the Doppler instruments of a world, on a dive from 100 m to 30 m."""
     run = ns.simulate(world, 2.0, seed=1, motion={"auv": make_motion(0.3, (1.0, 0.5, -35.0))})
     found: list[Any] = []
     for sensor in world.sensors:
@@ -361,7 +361,7 @@ def no_water(before: Dive, after: Dive) -> None:
 
 
 def other_current(before: Dive, after: Dive) -> None:
-    """The one current of a world acts whatever its topic, with a warning."""
+    """The one current of a world acts with any topic, with a warning."""
     expected = ("<plugin><ocean_current_topic>: flow", "nothing publishes it: the world's current, on ")
     assert [(element, reason[: len(expected[1])]) for element, reason in warnings(after.world)] == [expected]
     same_readings(before, after)
@@ -439,7 +439,7 @@ def test_every_ds_sim_element_has_an_effect(load: Load, in_link: Text, tag: str,
 
 @pytest.mark.requirement("DVW-6")
 def test_elements_without_effect_in_classic_are_listed(load: Load, in_link: Text) -> None:
-    """One ray a beam whatever the width, and a layer all of the way to the bottom: by the plug-in's own rules."""
+    """One ray per beam for any width, and a layer down to the bottom, as in the plug-in."""
     text = in_link(woods_hole(WATER).replace("</plugin>", '<navsense:layer far="24" share="0.5"/></plugin>'))
     listed = {"<plugin><beamWidthDeg>", "<navsense:layer share>"}
     for fidelity, left_out in (("physical", set[str]()), ("classic", listed)):
@@ -736,7 +736,7 @@ HEAD = {
     **{f"beam_link_name_{i}": f"sonar{i}" for i in range(4)},
     **{f"beam_topic_{i}": f"dvl_sonar{i}" for i in range(4)},
 }
-"""What the document's example of the UUV Simulator's plug-in says, one element a line."""
+"""The documented example of the UUV Simulator's plug-in, one element per line."""
 
 TILT = 0.52
 
@@ -933,7 +933,7 @@ def test_uuv_simulator_plugin_follows_the_fidelity(load: Load, in_world: Text) -
     ],
 )
 def test_misspelled_plugin_file_name_is_a_warning(load: Load, in_world: Text, name: str, *, is_meant: bool) -> None:
-    """A warning, which `check` shows too: nothing else says that the vehicle has no DVL. Another instrument is none."""
+    """A warning, also of `check`, because the vehicle has no DVL otherwise. Another instrument has no warning."""
     world = load(in_world(uuv().replace(PLUGIN, name)))
     notes = [(note.kind, note.reason, note.where and note.where.line) for note in world.notes if "<plugin" in note.what]
     expected = ("warning", f"is not supported; did you mean {PLUGIN}?", 3)
@@ -944,7 +944,7 @@ def test_misspelled_plugin_file_name_is_a_warning(load: Load, in_world: Text, na
 
 @pytest.mark.requirement("DVU-4", "DVU-6")
 def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, in_world: Text) -> None:
-    """Off at the start, on from 0.5 s to 1 s: its readings and its Bool say so; draws go on as if it had been on."""
+    """Off at the start, on from 0.5 s to 1 s: readings and the Bool message follow; draws continue as if it were on."""
     batch = ns.simulate(load(in_world(uuv() + BED)), 1.5, seed=3)["auv::base::dvl_plugin"]
     world = load(in_world(uuv({"is_on": "false"}) + BED))
     sim, emitted, velocities = ns.live(world, seed=3), [], []
@@ -1249,7 +1249,7 @@ def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: s
 @pytest.mark.requirement("DVU-1", "DVW-1", "SDF-2")
 @needs_xacro
 def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> None:
-    """Four files of macros in one robot: all four are DVLs, and say how they look at the bed."""
+    """Four files of macros in one robot: all four are DVLs that look at the bottom."""
     dave, woods_hole_s = shared_data / "dave", shared_data / "ds_sim"
     (tmp_path / "auv.urdf.xacro").write_text(
         f"""<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="auv">
@@ -1338,7 +1338,7 @@ def test_unsupported_profile_parameters(load: Load, in_link: Text, refused: Call
 @pytest.mark.requirement("DVW-1", "DVW-6", "GAP-8")
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 def test_ds_sim_profile_in_each_of_its_axes(load: Load, in_world: Text, mode: int) -> None:
-    """Water against the instrument, seen at points under classic, where nothing is said in level axes."""
+    """Velocity of the water relative to the instrument, in points under classic, without level axes."""
     layers = '<navsense:layer depth="0">0 0 0</navsense:layer>'.replace("navsense:", "")
     current = f'<navsense:current><stratified>{layers}<layer depth="40">0.4 0 0</layer></stratified></navsense:current>'
     inside = woods_hole({**WATER, "waterTrackBins": "20", "currentProfileCoordMode": str(mode), "maxRange": "30.7"})

@@ -45,7 +45,7 @@ def test_specs_are_equal_for_fidelity_of_load_and_of_run(file: str, fidelity: st
 
 @pytest.mark.requirement("SDF-1")
 def test_plugin_currents_and_limits_follow_the_fidelity_of_load(load: Load, in_world: Text) -> None:
-    """The two that `simulate` cannot change, as its documentation says."""
+    """The documentation lists the two that `simulate` cannot change."""
     text = in_world(f'{CURRENT}<model name="auv"><link name="base"/>{PRESSURE}</model>')
     physical, classic = load(text), load(text, fidelity="classic")
     later = apply_fidelity(physical, "classic")

@@ -1,4 +1,4 @@
-"""Whatever a file holds: a world, or one of our errors with a place."""
+"""Any content of a file gives a world, or a navsense error with its location."""
 
 from __future__ import annotations
 

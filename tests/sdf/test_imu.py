@@ -224,7 +224,7 @@ def test_orientations_equal_gazebo_tests(example_data: Path, file: str, expected
     ],
 )
 def test_references_equal_the_gazebo_library(localization: str, world: str, rpy: tuple[float, float, float]) -> None:
-    """gz-sensors' own table: the orientation of an unturned sensor, whatever named axes the world itself has."""
+    """The table of gz-sensors: the orientation of an unrotated sensor, for any named axes of the world."""
     found = multiply(conjugate(ENU_ROTATIONS[localization]), ENU_ROTATIONS[world])
     assert same_rotation(found, from_rpy(*rpy))
 

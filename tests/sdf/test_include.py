@@ -459,7 +459,7 @@ def test_invalid_model_folders_are_reported(refused: Refused, text: str, problem
 
 
 def test_missing_model_is_one_problem(refused: Refused) -> None:
-    """What refers to it is no second one: nobody knows what it would hold."""
+    """A reference to the missing model is not a second problem, because its content is unknown."""
     frame = '<frame name="f" attached_to="x::y"/>'
     lines = refused(dive_sdf=world(inc("x.sdf"), frame, f'<model name="m">{inc("x.sdf")}</model>'))
     assert [line.partition("; is not found;")[0] for line in lines] == [

@@ -214,7 +214,7 @@ def asked(resolve: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
 def test_random_worlds_agree_with_libsdformat(resolve: Path, tmp_path: Path) -> None:
-    """Verdict and poses of worlds that nobody thought of: nested models, includes, merged models, placement frames."""
+    """Verdict and poses of random worlds: nested models, includes, merged models, placement frames."""
     files = []
     for seed in range(14):
         folder = tmp_path / f"world{seed}"

@@ -215,7 +215,7 @@ REFERENCES = {
 def test_reference_to_a_missing_include_is_an_error(
     refused: Refused, in_world: Text, tmp_path: Path, case: str, known: bool
 ) -> None:
-    """Never a pose of something else; the error says where the include is that may have brought the name."""
+    """The pose is never that of another frame; the error names the include that may define the name."""
     (tmp_path / "good.sdf").write_text(f'<sdf version="1.9">{model("auv", BASE)}</sdf>', encoding="utf-8")
     lost = named("ship") if known else UNNAMED
     lines = refused(in_world(f"{lost}\n" + REFERENCES[case].format("ship", lost)), missing="skip")
@@ -233,7 +233,7 @@ def test_missing_merged_include_may_define_any_name(refused: Refused, in_world: 
 
 @pytest.mark.parametrize("name", ["shop", "world", "m::x", "other::ship"])
 def test_unknown_names_are_reported(refused: Refused, in_world: Text, name: str) -> None:
-    """What is left out has a name of its own: a name that is not it is no more than a mistake."""
+    """The skipped model has a known name: any other unknown name is an error."""
     frame = model("m", BASE, f'<frame name="f" attached_to="{name}"/>') if name == "world" else ""
     frame = frame or model("m", BASE) + f'<frame name="f" attached_to="{name}"/>'
     (line,) = refused(in_world(f"{named('ship')}\n{frame}"), missing="skip")
@@ -342,7 +342,7 @@ INNER = model("inner", MAST)
 def test_ambiguous_canonical_link_is_an_error(
     load: Load, refused: Refused, in_world: Text, body: tuple[str, ...], link: str | None
 ) -> None:
-    """The first link is moved by the motion: where it may be in what is left out, the file must say which it is."""
+    """The motion moves the first link. If the first link may be in a skipped model, the file must name it."""
     text = in_world(model("m", *body, MOTION))
     if link is not None:
         (found,) = load(text, missing="skip").models
@@ -479,7 +479,7 @@ HYDRO = '<plugin filename="gz-sim-hydrodynamics-system" name="h">{}</plugin>'
 
 @pytest.mark.requirement("CUR-2")
 def test_currents_of_skipped_vehicles_are_kept(load: Load, in_world: Text, tmp_path: Path) -> None:
-    """What the left-out vehicle's plug-ins say of the water, the water still does."""
+    """Currents of the plug-ins of a skipped vehicle still act."""
     rows = [f"{t},{x},{y},{z},0.25,-0.5" for t in (0, 9) for x in (-9, 9) for y in (-9, 9) for z in (-9, 9)]
     (tmp_path / "table.csv").write_text("\n".join(["t,x,y,z,east,north", *rows]) + "\n", encoding="utf-8")
     lookup = "<lookup_current_x>east</lookup_current_x><lookup_current_y>north</lookup_current_y>"
@@ -501,7 +501,7 @@ def test_missing_current_table_is_an_error(refused: Refused, in_world: Text) -> 
 
 
 def test_many_missing_includes_are_skipped_quickly(load: Load, in_world: Text) -> None:
-    """Some thousands of includes and joints that hang on them: each looked up once, not each beside each."""
+    """Some thousands of includes with joints: each is looked up once."""
     count = 3000
     lost = "\n".join(named(f"ship{i}") for i in range(count))
     joints = "\n".join(JOINT.format("a", f"ship{i}::l").replace('"j"', f'"j{i}"') for i in range(count))

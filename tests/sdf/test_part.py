@@ -1,4 +1,4 @@
-"""`<navsense:part>`: a real part's noise where the file gives none of its own."""
+"""`<navsense:part>`: a real part's noise for fields that the file does not set."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_part_supplies_noise_missing_in_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("IMU-3", "PRS-1")
 def test_part_of_a_water_pressure_sensor(tmp_path: Path) -> None:
-    """20 Pa of noise, 5000 / 3 Pa of turn-on bias, 0 to 30 bar, which a gauge says from the air's pressure on."""
+    """20 Pa of noise, 5000 / 3 Pa of turn-on bias, 0 to 30 bar of gauge pressure."""
     found = spec(tmp_path, "depth", "<navsense:part>Bar30</navsense:part>")
     assert found == Depth.from_part("bar30")
     assert isinstance(found, Depth)

@@ -1,4 +1,4 @@
-"""`<collision>` and range sensors: what the file says is what rays meet, and what the sheet holds."""
+"""`<collision>` and range sensors: the file determines the surfaces that rays hit, and the spec."""
 
 from __future__ import annotations
 

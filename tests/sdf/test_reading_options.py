@@ -1,4 +1,4 @@
-"""What the command line says about how a world is read: arguments of xacro, and what is to be left out."""
+"""Options of the command line for reading a world: arguments of xacro, and skipped models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields, air, place and signals of a world: what the file says is what the surroundings hold."""
+"""Fields, air, coordinates and signals of a world: the file determines the environment."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ ORIGINS = [
 
 @pytest.mark.requirement("SDF-2")
 def test_chain_of_every_joint_type(load: Load) -> None:
-    """No joint is taken out and no link dropped, whatever the type, order and mass; held against SciPy's rotations."""
+    """No joint and no link is dropped, for any type, order and mass; compared to SciPy's rotations."""
     links = [f'<link name="l{i}"/>' for i in range(7)]
     joints = [
         joint(f"j{i}", f"l{i}", f"l{i + 1}", f'<origin xyz="{join(xyz)}" rpy="{join(rpy)}"/>{LIMIT}', kind)
@@ -98,7 +98,7 @@ def join(numbers: list[float]) -> str:
 
 @pytest.mark.requirement("SDF-2")
 def test_half_turns_match_a_manual_calculation(load: Load) -> None:
-    """A foot at the end of an arm: quarter turns, so that every number can be told by eye."""
+    """A foot at the end of an arm: quarter turns, so that every number can be checked by eye."""
     quarter = math.pi / 2
     text = robot(
         '<link name="base"/><link name="arm"/><link name="foot"/>'
@@ -171,7 +171,7 @@ def test_urdf_robot_equals_sdf_robot(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("SDF-2")
 def test_older_gazebo_elements_are_read(load: Load) -> None:
-    """What `<gazebo>` holds names no version: what 1.5 and 1.6 wrote otherwise is read as they meant it."""
+    """`<gazebo>` has no version: elements of 1.5 and 1.6 are read in their old meaning."""
     (imu,) = load(
         robot("""<link name="base"/><gazebo reference="base"><sensor name="imu" type="imu">
 <pose frame="base">1 0 0 0 0 0</pose><imu><topic>old</topic><noise><type>gaussian</type>
@@ -407,7 +407,7 @@ def test_link_graph_is_a_tree_or_an_error(load: Load, count: int, pairs: list[tu
 
 @pytest.mark.requirement("SDF-2")
 def test_world_includes_urdf_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A world includes robots: by file, and by packages of ROS 1 and 2; what is not found says what to set."""
+    """A world includes robots by file and by packages of ROS 1 and 2; the error for a missing one has a remedy."""
     share = tmp_path / "install" / "share" / "auv_description" / "urdf"
     source = tmp_path / "src" / "glider"
     share.mkdir(parents=True)

@@ -64,7 +64,7 @@ def test_real_dvl_has_four_beams_over_level_ground(dvl_robots: dict[str, str], t
 
 @pytest.mark.requirement("SDF-2")
 def test_uuv_simulator_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
-    """Model plug-in, four beam links on fixed joints, a ray sensor in each: all there, or told why not."""
+    """Model plug-in, four beam links on fixed joints, a ray sensor in each: all are read, or listed with a reason."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
     (model,) = world.models

@@ -196,7 +196,7 @@ def test_xacro_worlds_and_includes(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("SDF-2")
 def test_missing_xacro_is_an_error_when_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is not installed, an error says what to install; a file without macros needs it not."""
+    """Without xacro, an error names the package to install; a file without macros does not need it."""
     (tmp_path / "xacro.py").write_text("raise ImportError('No module named xacro')", encoding="utf-8")
     (tmp_path / "a.xacro").write_text(f'{OPEN}<link name="a"/></robot>', encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

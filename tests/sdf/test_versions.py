@@ -25,7 +25,7 @@ pytestmark = pytest.mark.requirement("SDF-1")
 
 
 def upgraded(body: str, minor: int) -> tuple[Element, Context]:
-    """Return the world element of a file, its children from line 2 on, as SDF 1.12 says it."""
+    """Return the world element of a file in the form of SDF 1.12, its children from line 2 on."""
     context = Context("dive.sdf")
     root = parse_xml(f'<sdf><world name="w">\n{body}</world></sdf>'.encode(), "dive.sdf")
     upgrade(context, root, minor)

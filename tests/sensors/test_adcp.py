@@ -211,7 +211,7 @@ TILTS = [(0.0, 12.0), (8.0, 0.0), (-5.0, 10.0)]
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("roll", "pitch"), TILTS)
 def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> None:
-    """Without it, and by the nearest cell, the error is that of beams at heights of their own, solved by NumPy."""
+    """Without bin mapping, and with the nearest cell, the error is that of beams at different heights, by NumPy."""
     turn = from_rpy(math.radians(roll), math.radians(pitch), 0.4)
     base = sheet(side_lobes=False, coordinates=CoordinateSystem.EARTH, beams=turning(25.0))
     axes = Rotation.from_quat(turn, scalar_first=True).apply(base.beams.axes)
@@ -267,7 +267,7 @@ def test_output_axes(coordinates: CoordinateSystem) -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_constant_arrays_are_in_every_row() -> None:
-    """Also by the first, which tells of nothing else."""
+    """Also in the first row, which has no ensemble."""
     spec = sheet(propagation=True)
     one = measure(spec, Passing(40.0), make_sea(), 3)
     assert one.emitted is not None
@@ -535,7 +535,7 @@ def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
 def test_bottom_pings_have_one_of_four_results() -> None:
-    """Tilted to one side all beams are of different lengths: the farthest that is heard leaves four, three or two."""
+    """A tilt to one side gives all beams different lengths: four, three or two beams have an echo."""
     turn = from_rpy(math.radians(3.0), math.radians(4.0), 0.0)
     spec = sheet(bottom_pings=2)
     slants = np.sort(-39.0 / Rotation.from_quat(turn, scalar_first=True).apply(spec.beams.axes)[:, 2])
@@ -592,7 +592,7 @@ def test_two_beams_give_no_valid_velocity() -> None:
 
 @pytest.mark.requirement("NOI-6", "GAP-8")
 def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
-    """From 2 to 4 s of a run nothing comes back from the bottom; the water is heard, and what is true stays."""
+    """From 2 to 4 s there is no bottom echo; water echoes and true values remain."""
     spec = sheet(motion_compensated=True, bottom_pings=2)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 40.0)))
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
@@ -669,7 +669,7 @@ OF_SHEETS: tuple[tuple[Any, str], ...] = (
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("made", "name"), OF_SHEETS)
 def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
-    """Every error names the field and what is allowed; zero and infinity are for the fields that say so."""
+    """Every error names the field and the allowed values; some fields allow zero or infinity."""
     assert len(SIZES) == 11
     for value in (*NEVER, math.inf):
         if name == "error_velocity_limit" and value is math.inf:

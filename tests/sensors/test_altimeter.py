@@ -195,7 +195,7 @@ def test_every_reference_satisfies_the_cut_law(reference: float | ZeroReference)
 
 @pytest.mark.requirement("ALT-1")
 def test_classic_reference_is_the_height_at_the_start() -> None:
-    """gz-sim sets it when the sensor is made; whatever the sheet says."""
+    """gz-sim sets it when it creates the sensor; the reference of the spec has no effect."""
     plain = world(Altimeter(reference=0.25))
     run = ns.simulate(plain, 1.0, fidelity="classic")[NAME]
     assert np.array_equal(run[REFERENCE], np.full(200, run[REFERENCE][0]))

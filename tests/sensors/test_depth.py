@@ -40,7 +40,7 @@ def read_depth(z: float, sheet: Depth, surroundings: Environment) -> tuple[float
 @pytest.mark.requirement("PRS-1", "ALT-8")
 @pytest.mark.parametrize("z", [0.0, -0.5, -10.0, -300.0, -6000.0])
 def test_default_pressure_equals_other_simulators(z: float) -> None:
-    """A world that does not say what water it has: 101.325 kPa + 9.80638 kPa a metre, as written in their sources."""
+    """Water is not declared: 101.325 kPa + 9.80638 kPa per metre, as in the sources of the simulators."""
     pressure, depth, true = read_depth(z, Depth(assumed=UUV), Environment())
     assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14, abs=0.0)
     assert true == -z

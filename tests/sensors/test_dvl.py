@@ -1,4 +1,4 @@
-"""Doppler velocity log: what pings tell and how far off, held against NumPy's own algebra and chi-squared bounds."""
+"""Doppler velocity log: readings of pings and their errors, against NumPy's algebra and chi-squared bounds."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def axes_of(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
 def measure_pings(
     spec: Dvl, motion: Any, around: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
 ) -> Measurement:
-    """Return what a serial number tells at `count` ticks."""
+    """Return the measurement of a serial number at `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "dvl"))
     _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
@@ -167,7 +167,7 @@ def test_covariance_matches_the_errors(
 
 @pytest.mark.requirement("DVW-4", "GAP-4")
 def test_solution_is_the_weighted_pseudo_inverse() -> None:
-    """Velocity from the very beams that are told, by NumPy's least squares with rows over sigma."""
+    """Velocity from the measured beams, by NumPy's least squares with rows over sigma."""
     spec = sheet(bottom=RED, strength=FAINT)
     arrays = measure_pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), make_bed(0.5), 20).arrays
     for k in range(20):

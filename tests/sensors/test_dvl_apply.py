@@ -130,7 +130,7 @@ def test_given_velocity_relative_to_the_water() -> None:
 
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_pings_are_output_after_their_echoes() -> None:
-    """Echoes from 75 m come back after 0.1 s and are told 20 ms later: every other row of 10 Hz, from the first on."""
+    """Echoes from 75 m return after 0.1 s and are output 20 ms later: every other row of 10 Hz, from the first on."""
     sheet = Dvl(processing_time=0.02)
     reading = sheet.apply(np.arange(9) * 0.1, OWN[:9], beam_range=np.full((9, 4), 75.0), seed=1)
     assert reading.emitted.tolist() == [True, False] * 4 + [True]

@@ -1,4 +1,4 @@
-"""Altitude, course and frames of a Doppler velocity log: by true geometry, whatever the mounting and the world."""
+"""Altitude, course and frames of a Doppler velocity log, by true geometry, for any mounting and world."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_altitude_is_the_vertical_distance(slope: float, rpy: Vector, mounting: 
 
 @pytest.mark.requirement("GAP-5", "GAP-6")
 def test_altitude_of_beams_with_different_angles_and_positions() -> None:
-    """Five beams, each with an angle and a transducer of its own: still the distance of the sensor's origin."""
+    """Five beams with different angles and transducer positions: still the distance of the sensor's origin."""
     angles, places = (15.0, 20.0, 25.0, 30.0, 35.0), [(0.2 * i, -0.1 * i, 0.05 * i) for i in range(5)]
     single = [
         make_janus_beams(math.radians(a), [math.radians(72.0 * i + d) for d in (0, 90, 180)])

@@ -1,4 +1,4 @@
-"""When a Doppler velocity log pings, what instant it tells of, and how long it has no lock: closed forms of r / c."""
+"""Ping times, times of validity and loss of lock of a Doppler velocity log: closed forms of r / c."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sheet(**more: Any) -> Dvl:
 def measure_pings(
     spec: Dvl, motion: Any, around: Environment, count: int, rate: float
 ) -> tuple[FloatArray, Measurement]:
-    """Return the ticks' instants, and what is told at them."""
+    """Return the times of the ticks, and the measurement."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), 5, (0, "dvl"))
     _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
@@ -80,7 +80,7 @@ def measure_pings(
 
 
 def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
-    """Return which ticks tell of a ping that went out at the one before: the first after all echoes are back."""
+    """Return the ticks that publish the ping sent at the previous one: the first after all echoes are back."""
     last, found = 0.0, []
     for t in time.tolist():
         found.append(t >= last + awaited(t) - 1e-9)
@@ -111,7 +111,7 @@ def test_ping_rate_decreases_with_altitude(height: float, processing: float) -> 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_ping_rate_during_a_climb_from_a_slope() -> None:
-    """Ranges are those when all is back, a processing time before the tick: the farthest waits, the mean is told of."""
+    """Ranges are those when all echoes are back, a processing time before the tick: the farthest, and the mean."""
     spec, normal = sheet(maximum_range=400.0, processing_time=0.02), np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
     motion = Flying((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
     time, reading = measure_pings(spec, motion, make_bed(0.3), 800, 50.0)
@@ -224,7 +224,7 @@ def test_bottom_loss_fault_keeps_the_water_track() -> None:
 
 @pytest.mark.requirement("GAP-9", "DVW-3")
 def test_velocity_is_that_at_the_time_of_validity() -> None:
-    """It accelerates and turns: what is told is of the echo's instant in the sensor's axes of then, to 1 nm/s."""
+    """It accelerates and turns: the velocity is that at the echo, in the sensor axes of that time, to 1 nm/s."""
     motion = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
     spec = sheet(processing_time=0.03)
     time, reading = measure_pings(spec, motion, make_bed(), 200, 20.0)
@@ -249,7 +249,7 @@ def test_velocity_is_that_at_the_time_of_validity() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
-    """The same through `simulate` and live, step by step: truth is that of the echo, ticks without a ping say so."""
+    """Equal in `simulate` and live: truth is that of the echo, and ticks without a ping are not published."""
     motion, spec = (
         Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
         sheet(bottom=DopplerTrack(Noise(stddev=0.01))),

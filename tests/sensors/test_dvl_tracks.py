@@ -1,4 +1,4 @@
-"""Over the bottom or through the water: which of the two is told, and what a velocity through moving water is."""
+"""Bottom track and water track: the selected track, and the velocity relative to moving water."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ TABLE = {
     ("best", "best"): "BWBW-",
     ("best", "fallback"): "BBBW-",
 }
-"""What is told with both and the bottom surer, both and the water surer, only the bottom, only the water, neither."""
+"""Both with a better bottom, both with a better water track, only the bottom, only the water, neither."""
 
 
 @pytest.mark.requirement("GAP-1", "WTR-1", "WTR-2")
@@ -145,7 +145,7 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
 def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
-    """Where no bottom is met each beam hears the layer, with its deviation; nothing is known of the bottom."""
+    """Without a bottom each beam has an echo of the layer, with its deviation; the bottom is unknown."""
     spec = sheet(water=DopplerTrack(reported_stddev=0.02))
     arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0)), make_sea(bottom=False, current=UniformField(FLOW))).arrays
     own = axes_in((1.0, 0.0, 0.0, 0.0)) @ (np.array(V) - FLOW)
@@ -162,7 +162,7 @@ def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 def test_water_track_in_a_uniform_current(rpy: Vector) -> None:
-    """R^T (v - current), whatever the attitude; without a current the water stands still."""
+    """R^T (v - current), for any attitude; without a current the water is at rest."""
     turned = from_rpy(*rpy)
     motion = Drifting((0.0, 0.0, 20.0), rotation=turned)
     arrays = measure_pings(sheet(), motion, make_sea(current=UniformField(FLOW))).arrays

@@ -36,7 +36,7 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
 
 
 def measure_both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
-    """What is told with and without a fault from 1 s to 2 s, and the rows that it is on."""
+    """Readings with and without a fault from 1 s to 2 s, and the faulty rows."""
     fault = ScheduledFault(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
     rows = pack_fault_bits(faulty.fault) > 0.0
@@ -89,7 +89,7 @@ def test_height_is_relative_to_the_reported_reference(reference: float | ZeroRef
 @pytest.mark.requirement("NOI-6", "ALT-8")
 @pytest.mark.parametrize(("value", "side"), [(5.0, 0.0), (21.0, 1.0), (-29.0, -1.0)])
 def test_biased_range_stays_within_limits(value: float, side: float) -> None:
-    """Of 30 m, between limits of 2 m and 50 m; what is put beyond them is no return, and says so."""
+    """30 m, between limits of 2 m and 50 m; a value beyond them is no return, with a flag."""
     sheet = Range(Noise(stddev=0.01), 2.0, 50.0)
     sound, faulty, rows = measure_both(sheet, "bias", "range", value)
     assert np.array_equal(faulty["out_of_range"], np.where(rows, side, 0.0))

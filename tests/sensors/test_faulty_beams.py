@@ -52,7 +52,7 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
 
 
 def measure_both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
-    """Return what is told with and without faults, and the rows that tell something while these act."""
+    """Return readings with and without faults, and the published rows while the faults act."""
     sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), planned))
     assert np.array_equal(sound.emitted, faulty.emitted)
     inside = (sound.time >= START) & (sound.time < END)
@@ -121,7 +121,7 @@ def test_faulty_beam_is_rejected_by_the_error_velocity() -> None:
 
 @pytest.mark.requirement("NOI-6")
 def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
-    """Of a DVL between pings too: the next that is told, and it alone."""
+    """Also for a DVL between pings: it acts on the next published ping only."""
     sound, faulty, _ = measure_both(DVL, ScheduledFault("spike", 1.01, END, "beam_velocity", (OFF,)))
     struck = np.flatnonzero(np.abs(faulty["beam_velocity"] - sound["beam_velocity"]).max(axis=1) > 0.5 * OFF)
     assert struck.tolist() == [int(np.flatnonzero(sound.emitted & (sound.time >= 1.01))[0])]
@@ -134,7 +134,7 @@ def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
 @pytest.mark.requirement("NOI-6", "GAP-8")
 @pytest.mark.parametrize("array", ["beam_velocity", "bottom_beam_velocity", "bottom_range"])
 def test_adcp_beam_fault_changes_the_profile(array: str) -> None:
-    """In still water: what the profile says of it is the motion that is taken out, wrong by either beam."""
+    """In still water the profile is the motion that is compensated, with the error of either beam."""
     sound, faulty, rows = measure_both(ADCP, ScheduledFault("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
     moved = faulty[array][rows] - sound[array][rows]
     good = np.isfinite(moved[..., 0])
@@ -213,7 +213,7 @@ TOLD = ("beam.pd0", "instrument.pd0", "ship.pd0", "earth.pd0", "pd6", "wl.json",
 def test_bias_fault_reaches_the_documented_formats(
     tmp_path: Path, array: str, value: tuple[float, ...], without: tuple[str, ...]
 ) -> None:
-    """What is heard is in all of them; of the rest some make their own, as `docs/worlds.md` says."""
+    """Measured arrays are in all formats; some formats compute other arrays, as in `docs/worlds.md`."""
     for folder, planned in (("sound", ()), ("faulty", (ScheduledFault("bias", START, END, array, value),))):
         (tmp_path / folder).mkdir()
         ns.record(world(DVL, *planned), [tmp_path / folder / f"a.{one}" for one in TOLD], 3.0, seed=4, epoch=1767225600)

@@ -225,7 +225,7 @@ def test_remedy_names_an_existing_option() -> None:
 
 @pytest.mark.requirement("DOO-1")
 def test_numbers_of_every_type_and_lists_are_accepted() -> None:
-    """Whole ones, NumPy's, rows in a list: a sheet is the same, and can be a key."""
+    """Integers, NumPy numbers, rows in a list: the spec is equal, and hashable."""
     assert Noise(stddev=1) == Noise(stddev=np.float64(1.0)) == Noise(stddev=np.int64(1))
     assert Cone(0.1, axis=[1.0, 0.0, 0.0]) == Cone(0.1)
     assert Dvl(misalignment=[0, 0, 0]) == Dvl(misalignment=np.zeros(3)) == Dvl()

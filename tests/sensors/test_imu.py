@@ -89,7 +89,7 @@ def test_rotated_mounting_rotates_the_reading() -> None:
 
 @pytest.mark.requirement("IMU-1")
 def test_integrated_readings_reproduce_the_motion() -> None:
-    """Dead reckoning by SciPy from the ideal readings: the whole model, gravity and frames included."""
+    """Dead reckoning by SciPy from the ideal readings: the complete model with gravity and frames."""
     rate, count = 2000.0, 4000
     ticks = Ticks(np.arange(count), rate)
     truth = example_motion().at(ticks.time)

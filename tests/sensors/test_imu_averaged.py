@@ -211,7 +211,7 @@ def driven_world(rate: float) -> World:
 @pytest.mark.requirement("IMU-4", "LIV-1")
 @pytest.mark.parametrize("rate", [10.0, 30.0, 100.0, 250.0])
 def test_closed_loop_readings_reproduce_the_motion(rate: float) -> None:
-    """The robot is driven; it has forgotten where the interval began, whatever the steps, and the sensor has not."""
+    """The driven robot does not store the start of the interval, for any steps; the sensor does."""
 
     def state(t: float) -> State:
         angle, at = 0.8 * t, math.sin(2.0 * t)

@@ -1,4 +1,4 @@
-"""What leaks from axis to axis in an IMU, in which order, and whether its gyroscope tells the earth's rate."""
+"""Cross-axis errors of an IMU and their order, and gyroscopes that resolve the earth's rate."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def test_surface_files_are_read_before_the_first_sample_if_reachable() -> None:
 
 @pytest.mark.requirement("DVU-2")
 def test_many_rays_are_cast_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More rays than are cast at once: a row is the same in parts, whole and alone."""
+    """More rays than one block: a row is equal in blocks, at once and alone."""
     sheet = Range(beam=Fan(8, -0.3, 0.3, 8, -0.3, 0.3))
     path = [Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0)), Pose((3.0, 0.0, 9.0), from_rpy(0.1, 1.2, 0.0))]
     motion, ticks = waypoints((0.0, 4.0), path), Ticks(np.arange(7, dtype=np.int64), 2.0)

@@ -111,7 +111,7 @@ def _trial(stamped: Stamped, errors: FloatArray, largest: float) -> Trial:
 
 
 def precision(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the least step between stamps, as they stand beside whole steps next to the true time."""
+    """Yield the least step between stamps, compared to full steps next to the true time."""
     declared, time = stamped.clock.noise.precision, stamped.time
     yield from estimates.precision(_trial(stamped, time - declared * np.round(time / declared), float(time[-1])))
 

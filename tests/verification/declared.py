@@ -158,7 +158,7 @@ def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
 
 
 def _noisy(spec: Sensor, name: str) -> bool:
-    """Tell whether a field of a sheet is a noise, or several, or what has one of its own."""
+    """True if a field of a spec is a noise, several noises, or contains one."""
     value = getattr(spec, name)
     return any(isinstance(part, Noise | DopplerTrack) for part in (value if isinstance(value, tuple) else (value,)))
 

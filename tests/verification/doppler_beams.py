@@ -65,7 +65,7 @@ ACTED_ON: Mapping[str, str] = {
 
 
 class Boundless(Dvl):
-    """A sheet of which every beam is heard, wherever its echo comes from and whatever is told of it."""
+    """A spec with an echo on every beam, from any distance and in any mode."""
 
     @cached_property
     def _limits(self) -> PlainTuple:
@@ -74,7 +74,7 @@ class Boundless(Dvl):
         return tuple(limits._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return what a perfect instrument would say; one that stands still hears the same each time."""
+        """Return the ideal reading; a stationary instrument has the same each time."""
         if self.models_travel_time or not isinstance(motion, Stationary) or not len(ticks):
             return super().ideal(motion, environment, ticks)
         once = super().ideal(motion, environment, Ticks(ticks.index[:1], ticks.rate))
@@ -143,7 +143,7 @@ def _tracking(side: str, *names: str) -> Callable[[Sensor], Sequence[Sensor]]:
 
 
 def _ping(moved: Moved, key: str, rate: float, count: int, **inputs: AnyArray) -> Mapping[str, AnyArray]:
-    """Return what the instrument tells `count` times at a rate (Hz) as it stands, of ideal values that are `given`."""
+    """Return `count` readings at a rate (Hz) of the stationary instrument, from ideal values `inputs`."""
     sheet = moved.sheet
     ideal = {name: np.repeat(array[:1], count, axis=0) for name, array in moved.ideal.items()}
     draws = Draws(sheet.processes(), 1, (0, "declared", sheet.type, key, repr(rate)))
@@ -247,7 +247,7 @@ def sound(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 
 
 def _rotation(velocity: AnyArray) -> list[float]:
-    """Return the rotation vector (rad) of a matrix whose rows (3, 3) are told of unit vectors."""
+    """Return the rotation vector (rad) of a matrix whose rows (3, 3) are the measured unit vectors."""
     turn = velocity.T
     parts = np.array((turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]))
     sine = 0.5 * float(np.linalg.norm(parts))
@@ -318,7 +318,7 @@ def reacquisition(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 
 
 def _age(moved: Moved) -> tuple[float, float]:
-    """Return how old (s) an echo is when it is told, and how long sound took from the bottom."""
+    """Return the age (s) of an echo at its output, and its travel time from the bottom."""
     age = float(moved.time[-1] - moved.ideal["time_of_validity"][-1])
     return age, float(moved.ideal["true_beam_range"][-1].mean() / moved.ideal["sound_speed"][-1])
 
@@ -330,7 +330,7 @@ def propagation(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 
 
 def processing(moved: Moved) -> Iterator[tuple[str, Estimate]]:
-    """Yield how long an echo takes beside its way."""
+    """Yield the delay of an echo in addition to its travel time."""
     if isinstance(moved.sheet, Dvl):
         (age, way), declared = _age(moved), moved.sheet.processing_time
         yield "time_of_validity", Estimate("processing_time", declared, age - way, _rounding(moved), unit="s")

@@ -132,7 +132,7 @@ def _slopes(a: float, b: float, rate: float) -> FloatArray:
 
 
 def simulate_flags(sensor: MountedSensor, seed: int, count: int, runs: int) -> tuple[BoolArray, BoolArray]:
-    """Return (runs, n) where the sensor says nothing, and where it shows an earlier sample."""
+    """Return (runs, n) where the sensor publishes nothing, and where it repeats an earlier sample."""
     silent, stale = (np.empty((runs, count), dtype=np.bool_) for _ in range(2))
     for run in range(runs):
         for ticks, block in blocks(sensor, None, np.arange(count), seed=seed, run=run):

@@ -86,7 +86,7 @@ def _solve(columns: FloatArray, values: AnyArray) -> tuple[FloatArray, FloatArra
 
 
 def _angle(frequency: float, time: Times) -> FloatArray:
-    """Return 2 pi f t (n,) less whole turns."""
+    """Return 2 pi f t (n,) modulo full turns."""
     turns = frequency * time
     return np.asarray(2.0 * math.pi * (turns - np.floor(turns)))
 
@@ -99,7 +99,7 @@ def _waves(frequency: float, time: Times, values: FloatArray) -> tuple[float, fl
 
 
 def _is_folded(frequency: float, rate: float) -> bool:
-    """Tell whether samples at `rate` (Hz) do not tell sine from cosine of a frequency (Hz)."""
+    """True if samples at `rate` (Hz) do not separate sine and cosine of a frequency (Hz)."""
     return abs(math.sin(2.0 * math.pi * frequency / rate)) < 1e-3
 
 

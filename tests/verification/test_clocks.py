@@ -194,7 +194,7 @@ def make_false_run(channel: str, name: str, share: float) -> Callable[..., Senso
 
 
 def is_active(line: Line, name: str) -> bool:
-    """Tell whether a figure of the line's part acts in it."""
+    """True if a parameter of the line's part acts in it."""
     left = line.alone(WITNESS)
     sheet: Any = left and getattr(left, {"clock": "noise"}.get(line.part, line.part))
     return sheet is not None and name in {field.name for field in fields(sheet) if getattr(sheet, field.name)}

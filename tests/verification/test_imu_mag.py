@@ -1,4 +1,4 @@
-"""What an IMU and a magnetometer have beside their noise is read back, and one that has it otherwise is caught."""
+"""Errors of an IMU and a magnetometer other than noise are estimated, and a wrong value is detected."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ LIES: list[tuple[type[Sensor], str, Lie, str]] = [
     (Magnetometer, "hard_iron", stretch, "hard_iron"),
     (Magnetometer, "motor_current", stretch, "motor_current"),
 ]
-"""Kind, field, how it is told, what rows begin with."""
+"""Kind, field, how it is declared, how its rows start."""
 
 
 def find_worst_row(rows: list[Row]) -> Row:

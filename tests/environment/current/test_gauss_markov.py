@@ -40,7 +40,7 @@ def ensemble(speed: GaussMarkovProcess, times: tuple[float, ...], runs: int) -> 
 
 
 def is_within(square: float, count: int, expected: float) -> bool:
-    """Tell whether a mean square of `count` normals is that of the expected variance, at the false-alarm rate."""
+    """True if a mean square of `count` normals agrees with the expected variance, at the false-alarm rate."""
     low, high = stats.chi2.ppf([ALARM / 2, 1 - ALARM / 2], count) / count
     return low <= square / expected <= high
 

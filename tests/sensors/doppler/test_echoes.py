@@ -1,4 +1,4 @@
-"""What beams hear of the bottom, held against closed forms, numerical derivatives and SciPy's quadrature."""
+"""Bottom echoes of beams, compared to closed forms, numerical derivatives and SciPy's quadrature."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_beam_velocity_of_an_offset_sensor_on_a_yawing_vehicle() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_beams_end_at_the_water_surface() -> None:
-    """A sensor in the air hears nothing, nor does a beam from beyond the surface: a quay's wall above the water."""
+    """A sensor in the air has no echo, nor has a beam that crosses the surface to a quay's wall."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     roof = Body("roof", Plane(), Pose((0.0, 0.0, 5.0)))
     dry = Environment(scene=Scene((roof, Body("bed", Plane(), Pose((0.0, 0.0, -30.0))))))
@@ -434,7 +434,7 @@ def test_footprint_over_an_edge() -> None:
 
 @pytest.mark.requirement("GAP-4")
 def test_beams_of_different_widths_are_independent() -> None:
-    """Each has its own rays; a beam of fewer hears as it does among its like."""
+    """Each beam has its own rays; a beam with fewer rays has the same echo as among equal beams."""
     janus_beams = make_janus_beams(THIRTY, PLUS).beams
     mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(janus_beams))
     still, bed = Steady(Pose((0.0, 0.0, 30.0), from_rpy(0.1, 0.05, 0.0)), (1.0, 2.0, 0.3)), ground(0.3)
@@ -452,7 +452,7 @@ def test_beams_of_different_widths_are_independent() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_time_of_validity_of_an_echo() -> None:
-    """t - (2 max(r) - mean(r)) / c, of the beams that hear: all went out when the farthest did, which is waited for."""
+    """t - (2 max(r) - mean(r)) / c over the beams with an echo: the ping waits for the farthest echo."""
     shelf = Body("shelf", Box((60.0, 60.0, 1.0)), Pose((-30.0, 0.0, -0.5)))
     deep = Body("bed", Plane(), Pose((0.0, 0.0, -30.0)))
     beams = make_janus_beams(THIRTY, PLUS, width=0.1)

@@ -109,7 +109,7 @@ def test_transducer_lever_arm() -> None:
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.7), (0.15, -0.1, 0.0)])
 @pytest.mark.parametrize("bottom", [math.inf, 15.0])
 def test_layer_velocity_of_a_sheared_current(attitude: Vector, bottom: float) -> None:
-    """A straight profile is heard as it is in the middle of what each beam crosses of the layer, wherever that is."""
+    """A linear profile gives the velocity at the middle of the part of the layer that each beam crosses."""
     motion = Moving(Pose((0.0, 0.0, -10.0), from_rpy(*attitude)), (0.5, 0.0, 0.0))
     shear = replace(SEA, current=Sheared((0.6, -0.8, 0.0), lambda z, _: 0.2 + 0.03 * (z + 10.0)))
     found, near, far = find_layer(LAYER, motion, shear, bottom=bottom)
@@ -179,7 +179,7 @@ def test_layer_ends_at_80_percent_of_the_range() -> None:
 
 @pytest.mark.requirement("GAP-1")
 def test_shallowest_beam_limits_the_layer() -> None:
-    """On a slope the beam uphill decides; distances are along the mean of the beams, whatever their angles."""
+    """On a slope the uphill beam limits the layer; distances are along the mean of the beams, for any angles."""
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
     )
@@ -207,7 +207,7 @@ def test_shallowest_beam_limits_the_layer() -> None:
 
 @pytest.mark.requirement("GAP-1")
 def test_layer_above_the_surface_has_no_echo() -> None:
-    """Beams whose places are all under water hear; the others do not, nor does a sensor in the air."""
+    """Beams with all samples under water have an echo; other beams and a sensor in the air have none."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     ask = partial(find_layer_velocities, up, LAYER, surroundings := Moving(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0)))
     assert ask(SEA, AT_0, NO_BOTTOM).velocity[0] == pytest.approx([math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)

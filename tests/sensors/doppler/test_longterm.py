@@ -1,4 +1,4 @@
-"""Long-term velocity: Schmidt's filter written out in full beside it, and its covariance over a thousand runs."""
+"""Long-term velocity: compared to Schmidt's filter in full, and its covariance over a thousand runs."""
 
 from __future__ import annotations
 
