@@ -187,7 +187,7 @@ def test_sigmas_of_a_mounted_sensor(numbers: Any) -> None:
     ours = MagPoseFactorPose3(*arguments, numbers, MOUNTING)
     covariance = np.eye(3) * numbers**2 if np.ndim(numbers) == 0 else np.diag(SIGMAS**2)
     model = nm.Gaussian.Covariance(numbers if np.ndim(numbers) == 2 else covariance)
-    reference = MagPoseFactorPose3(*given, model, MOUNTING)
+    reference = MagPoseFactorPose3(*arguments, model, MOUNTING)
     values = values_of(gtsam.Pose3(ATTITUDE, np.zeros(3)))
     assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-11, abs=0.0)
     assert ours.linearize(values).equals(reference.linearize(values), 1e-11)

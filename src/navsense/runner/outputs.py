@@ -19,13 +19,15 @@ OutputTarget = str | os.PathLike[str]
 
 def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
     """Raise `SimulationError` if two outputs are the same, or one is inside another."""
-    urls = [output for output in outputs if streams.is_url(output)]
-    paths = [Path(os.path.realpath(recordings.output_path(path))) for path in list_paths(outputs)]
-    if len(set(urls)) < len(urls) or any(
-        path == other or path in other.parents for path, other in permutations(paths, 2)
-    ):
-        allowed = "must be different files, folders and URLs, none in another"
-        raise SimulationError("outputs", ", ".join(map(str, outputs)), allowed=allowed)
+    for first, second in permutations(outputs, 2):
+        if streams.is_url(first) or streams.is_url(second):
+            overlap = first == second
+        else:
+            path, other = (Path(os.path.realpath(recordings.output_path(to_path(one)))) for one in (first, second))
+            overlap = path == other or path in other.parents
+        if overlap:
+            allowed = "must be different files, folders and URLs, none in another"
+            raise SimulationError("outputs", f"{first}, {second}", allowed=allowed)
 
 
 def check_output(output: OutputTarget, world: World | None = None) -> None:
