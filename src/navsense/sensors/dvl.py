@@ -501,15 +501,14 @@ class Dvl:
         ping_duration: FloatArray,
     ) -> dict[str, AnyArray]:
         """Return the ideal outputs and the inputs of errors by name, all read-only."""
-        make_all_read_only((*echoes, *platform, *tracks, ping_duration))
+        inputs = (*echoes, *platform, *tracks, ping_duration)
+        make_all_read_only(inputs)
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
         ping.solve_ideal_ping(
             self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(tracks), tuple(memory)
         )
         ideal = memory.name_ideal_outputs()
-        for inputs in (echoes, platform, tracks):
-            ideal.update(zip(inputs._fields, inputs, strict=True))
-        ideal["ping_duration"] = ping_duration
+        ideal.update(zip(ping.INPUT_NAMES, inputs, strict=True))
         return ideal
 
     def measure(

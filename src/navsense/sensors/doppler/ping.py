@@ -197,6 +197,9 @@ class TrackInputs(NamedTuple):
     """(n,) m along the instrument's axis; NaN without a layer."""
 
 
+INPUT_NAMES = (*EchoInputs._fields, *PlatformInputs._fields, *TrackInputs._fields, "ping_duration")
+"""Names of the inputs of the errors among the ideal values."""
+
 select_echoes = itemgetter(*EchoInputs._fields)
 select_platform = itemgetter(*PlatformInputs._fields)
 select_tracks = itemgetter(*TrackInputs._fields)
