@@ -130,6 +130,9 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
         for batch in split_batches(reader):
             kept = [message for message in batch if message.channel not in obstacles]
             for channel in {message.channel for message in kept}:
+                # A channel can be defined after the first message.
+                if obstacle := recording.find_obstacle(channel):
+                    raise RecordingError(f"topic {channel.topic}: {obstacle}", where=reader.where)
                 recording.add_channel(channel)
             recording.write(encoder.transcode(kept))
             count += len(kept)
