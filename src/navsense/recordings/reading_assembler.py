@@ -63,17 +63,17 @@ GapMasks = Mapping[SeriesKey, BoolArray]
 
 @dataclass(eq=False)
 class TimeBase:
-    """Times of a recording: its epoch (s), if navsense wrote it, and if it has the rates of the sensors."""
+    """Times of a recording: its epoch (s), if navsense wrote it, and if it has the world with the rates of sensors."""
 
     epoch: int
     is_navsense: bool
-    has_rates: bool
+    has_stored_world: bool
 
     def to_seconds(self, stamp: IntArray, rate: float) -> Times:
         """Return stamps (n,) ns as s after the epoch, exactly at the instants of a known rate (Hz)."""
         since = stamp - self.epoch * NANOSECONDS_PER_SECOND
         seconds: Times = since / NANOSECONDS
-        if self.has_rates and rate:
+        if self.has_stored_world and rate:
             tick_time = np.rint(seconds * rate) / rate
             seconds = np.where(np.rint(tick_time * NANOSECONDS).astype(np.int64) == since, tick_time, seconds)
         return seconds
@@ -84,7 +84,7 @@ class TimeBase:
         if not delay:
             return log_time
         sample_time = log_time - round(delay * NANOSECONDS)
-        if self.has_rates and sensor.rate:
+        if self.has_stored_world and sensor.rate:
             # Arrival and sample time were rounded to ns, so their difference may be off by one.
             seconds = (sample_time - self.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
             tick_time = np.rint(seconds * sensor.rate) / sensor.rate
@@ -196,7 +196,7 @@ class SensorAssembler:
             validity = sample_time = stamp = np.where(main.stamp == 0, main.log_time, main.stamp)
             fault_time = main.log_time if is_doppler else _times_of_validity(main, parts)
         has_latency = sensor.latency is not None
-        if not (base.is_navsense and (base.has_rates or is_doppler)):
+        if not (base.is_navsense and (base.has_stored_world or is_doppler)):
             has_latency = bool((main.log_time != validity).any())
         time = base.to_seconds(sample_time, sensor.rate)
         time_of_validity = time if sample_time is validity else base.to_seconds(validity, 0.0)

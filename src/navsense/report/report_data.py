@@ -132,7 +132,7 @@ def _read_messages(file: Path) -> ReportData:
         notes=(*reader.stored_world.notes, *losses),
         scheduled_faults=_parse_faults(faults),
         clocks=reader.stored_world.clocks,
-        has_recorded_specs=reader.time_base.has_rates,
+        has_recorded_specs=reader.time_base.has_stored_world,
     )
 
 
