@@ -96,8 +96,8 @@ class AllanStatistic:
         if exponent is not None and not 2 - 2 * self.order <= exponent <= WHITE_PHASE:
             allowed = f"must be from {2 - 2 * self.order} to {WHITE_PHASE}, or None"
             raise AnalysisError("exponent", exponent, allowed=allowed)
-        rows = array.ndim - 1 if array.ndim == 1 else array.ndim - 2
-        series = np.moveaxis(array, rows, -1)
+        time_axis = max(array.ndim - 2, 0)
+        series = np.moveaxis(array, time_axis, -1)
         phase_count = series.shape[-1] + (not phase)
         factor = self._check_factors(phase_count, factors)
         # Variance over the mean square of the differences.
@@ -111,7 +111,7 @@ class AllanStatistic:
             exponents[index] = _identify_exponents(x, factor, self.order) if exponent is None else exponent
             dof[index] = self._degrees_of_freedom(exponents[index], factor, phase_count)
         counts = np.array([self.count_differences(phase_count, int(m)) for m in factor])
-        deviation, exponents, dof = (np.moveaxis(a, -1, rows) for a in (np.sqrt(variance), exponents, dof))
+        deviation, exponents, dof = (np.moveaxis(a, -1, time_axis) for a in (np.sqrt(variance), exponents, dof))
         return AllanCurve(self, float(rate), phase_count, factor, counts, deviation, exponents, dof)
 
     @property

@@ -54,10 +54,10 @@ def welch(
     from scipy.signal import get_window, welch
 
     array = np.asarray(values, dtype=np.float64)
-    along = 0 if array.ndim == 1 else array.ndim - 2
+    time_axis = 0 if array.ndim == 1 else array.ndim - 2
     if not array.ndim or not np.isfinite(array).all():
         raise AnalysisError("values", f"shape {array.shape}", allowed="must be (n,) finite numbers")
-    count = array.shape[along]
+    count = array.shape[time_axis]
     segment = length or 1 << max(3, int(math.log2(max(count / 8.0, 1.0))))
     if not 8 <= segment <= count:
         raise AnalysisError("length", segment, allowed=f"must be from 8 to {count}, the record's own")
@@ -65,15 +65,15 @@ def welch(
         raise AnalysisError("overlap", overlap, allowed="must be from 0 to below 1")
     shared = int(overlap * segment)
     # Removing the mean of each segment would remove a part of the lowest frequency.
-    series = array - array.mean(axis=along, keepdims=True)
+    series = array - array.mean(axis=time_axis, keepdims=True)
     frequency, density = welch(
-        series, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=along
+        series, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=time_axis
     )
     segments = (count - shared) // (segment - shared)
     inner = slice(1, (segment + 1) // 2)
-    kept = np.moveaxis(np.moveaxis(density, along, 0)[inner], 0, along)
+    inner_density = np.moveaxis(np.moveaxis(density, time_axis, 0)[inner], 0, time_axis)
     return Spectrum(
-        frequency[inner], kept, _degrees_of_freedom(get_window(window, segment), segment - shared, segments)
+        frequency[inner], inner_density, _degrees_of_freedom(get_window(window, segment), segment - shared, segments)
     )
 
 

@@ -101,10 +101,10 @@ class WorldChart:
     @property
     def start(self) -> tuple[float, float, float]:
         """Start (m) of the first vehicle that moves, else place of the first one, else the centre of the view."""
-        for track in (*self.moving_tracks, *self.tracks)[:1]:
-            x, y, z = track.position[0].tolist()
+        tracks, view = (*self.moving_tracks, *self.tracks), self.view
+        if tracks:
+            x, y, z = tracks[0].position[0].tolist()
             return (x, y, z)
-        view = self.view
         return (0.5 * (view.west + view.east), 0.5 * (view.south + view.north), self.surface or 0.0)
 
 

@@ -356,11 +356,12 @@ def _is_increasing(values: IntArray) -> bool:
 def _match_values(own: IntArray, other: IntArray) -> IntArray:
     """Return for each value the index of an equal one in `other`, -1 without one."""
     indices = np.full(own.size, -1, dtype=np.int64)
-    order, theirs = np.argsort(own, kind="stable"), np.argsort(other, kind="stable")
+    order, other_order = np.argsort(own, kind="stable"), np.argsort(other, kind="stable")
     values, first, count = np.unique(own[order], return_index=True, return_counts=True)
-    start = np.searchsorted(other, values, side="left", sorter=theirs)
-    alike = np.searchsorted(other, values, side="right", sorter=theirs) - start == count
+    other_first = np.searchsorted(other, values, side="left", sorter=other_order)
+    other_count = np.searchsorted(other, values, side="right", sorter=other_order) - other_first
+    # Of several equal values, the i-th one matches the i-th one, if there are as many in both.
     group = np.repeat(np.arange(values.size), count)
-    fits = alike[group]
-    indices[order[fits]] = theirs[(start[group] + np.arange(own.size) - first[group])[fits]]
+    is_matched = (other_count == count)[group]
+    indices[order[is_matched]] = other_order[(other_first[group] + np.arange(own.size) - first[group])[is_matched]]
     return indices

@@ -63,32 +63,34 @@ GapMasks = Mapping[SeriesKey, BoolArray]
 
 @dataclass(eq=False)
 class TimeBase:
-    """Times of a recording: its epoch (s), if navsense wrote it, and if it has the rates of the sensors."""
+    """Times of a recording: its epoch (s), if navsense wrote it, and if it has the world with the rates of sensors."""
 
     epoch: int
     is_navsense: bool
-    has_rates: bool
+    has_stored_world: bool
 
     def to_seconds(self, stamp: IntArray, rate: float) -> Times:
         """Return stamps (n,) ns as s after the epoch, exactly at the instants of a known rate (Hz)."""
         since = stamp - self.epoch * NANOSECONDS_PER_SECOND
-        found: Times = since / NANOSECONDS
-        if self.has_rates and rate:
-            at = np.rint(found * rate) / rate
-            found = np.where(np.rint(at * NANOSECONDS).astype(np.int64) == since, at, found)
-        return found
+        seconds: Times = since / NANOSECONDS
+        if self.has_stored_world and rate:
+            tick_time = np.rint(seconds * rate) / rate
+            seconds = np.where(np.rint(tick_time * NANOSECONDS).astype(np.int64) == since, tick_time, seconds)
+        return seconds
 
     def subtract_latency(self, log_time: IntArray, sensor: MountedSensor) -> IntArray:
         """Return log times (n,) ns minus the constant latency of a sensor, the inverse of `Latency`."""
         delay = _constant_latency(sensor)
         if not delay:
             return log_time
-        found = log_time - round(delay * NANOSECONDS)
-        if self.has_rates and sensor.rate:
-            # Sum and instant were rounded to ns, so their difference may be off by one.
-            at = np.rint((found - self.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS * sensor.rate) / sensor.rate
-            found = np.where(to_nanoseconds(self.epoch, at + delay) == log_time, to_nanoseconds(self.epoch, at), found)
-        return found
+        sample_time = log_time - round(delay * NANOSECONDS)
+        if self.has_stored_world and sensor.rate:
+            # Arrival and sample time were rounded to ns, so their difference may be off by one.
+            seconds = (sample_time - self.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
+            tick_time = np.rint(seconds * sensor.rate) / sensor.rate
+            has_tick = to_nanoseconds(self.epoch, tick_time + delay) == log_time
+            sample_time = np.where(has_tick, to_nanoseconds(self.epoch, tick_time), sample_time)
+        return sample_time
 
 
 @dataclass(eq=False)
@@ -194,7 +196,7 @@ class SensorAssembler:
             validity = sample_time = stamp = np.where(main.stamp == 0, main.log_time, main.stamp)
             fault_time = main.log_time if is_doppler else _times_of_validity(main, parts)
         has_latency = sensor.latency is not None
-        if not (base.is_navsense and (base.has_rates or is_doppler)):
+        if not (base.is_navsense and (base.has_stored_world or is_doppler)):
             has_latency = bool((main.log_time != validity).any())
         time = base.to_seconds(sample_time, sensor.rate)
         time_of_validity = time if sample_time is validity else base.to_seconds(validity, 0.0)
@@ -311,8 +313,9 @@ class LinkAssembler:
     def pop(self, time_base: TimeBase, *, last: bool) -> Truth | None:
         """Remove and return the complete rows, None without any; with `last` also rows without acceleration."""
         others = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
+        incomplete = list(others) if self.notes else []  # the note is about missing accelerations
         aligned = align_columns(
-            self.pose, others, self.pose.count, self.notes and others, by_publish_time=time_base.is_navsense, last=last
+            self.pose, others, self.pose.count, incomplete, by_publish_time=time_base.is_navsense, last=last
         )
         if aligned is None:
             return None

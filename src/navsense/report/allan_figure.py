@@ -14,6 +14,7 @@ from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise
 from navsense.report.axes import Axis, make_log_axis
+from navsense.report.residuals import compute_white_variance
 from navsense.report.svg_figure import SvgFigure, stack_plots
 
 FACTORS_PER_DECADE = 6
@@ -47,10 +48,8 @@ def format_coverage(count: int, time: FloatArray, rate: float) -> str:
 
 def list_noise_terms(noise: Noise, rate: float) -> tuple[theory.NoiseTerm, ...]:
     """Return the terms of the Allan variance of a declared noise, sampled at a rate (Hz); constant errors have none."""
-    white = (
-        noise.white_stddev(rate) ** 2 + noise.precision**2 / 12.0 + noise.outlier_probability * noise.outlier_stddev**2
-    )
-    terms: list[theory.NoiseTerm] = [theory.White(math.sqrt(white / rate))] if white > 0.0 else []
+    variance = compute_white_variance(noise, rate)
+    terms: list[theory.NoiseTerm] = [theory.White(math.sqrt(variance / rate))] if variance > 0.0 else []
     if noise.has_dynamic_bias:
         terms.append(theory.GaussMarkov(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time, sampled=True))
     if noise.bias_instability > 0.0:

@@ -143,12 +143,12 @@ def make_profile_figures(
         return
     velocity, rows = reading.arrays[name], np.asarray(reading.emitted)
     distance, title = get_cell_positions(reading, sensor, velocity.shape[1])
-    axes = (distance, title, span, list_axis_labels(reading.type, name, velocity.shape[2], sensor))
-    yield make_waterfall("Current profile", reading.time[rows], velocity[rows], *axes)
+    labels = list_axis_labels(reading.type, name, velocity.shape[2], sensor)
+    yield make_waterfall("Current profile", reading.time[rows], velocity[rows], distance, title, span, labels)
     ideal = reading.ideal.get(name)
     if ideal is not None and ideal.shape == velocity.shape:
-        colours = replace(VELOCITY, title="reading minus ideal")
-        yield make_waterfall("Profile minus ideal", reading.time[rows], velocity[rows] - ideal[rows], *axes, colours)
+        error, colours = velocity[rows] - ideal[rows], replace(VELOCITY, title="reading minus ideal")
+        yield make_waterfall("Profile minus ideal", reading.time[rows], error, distance, title, span, labels, colours)
 
 
 def find_profile_array(reading: Reading) -> str | None:
@@ -160,10 +160,11 @@ def find_profile_array(reading: Reading) -> str | None:
 
 def make_current_figures(data: ReportData) -> Iterator[SvgFigure]:
     """Yield the true current by depth as a waterfall, nothing if it is recorded at one place only."""
-    layers = data.current.layers if data.current is not None else None
-    if data.current is not None and layers is not None and len(layers.depths) > 1:
-        axes = (np.array(layers.depths), "depth (m)", data.span, EARTH)
-        yield make_waterfall("True current by depth", data.current.time, layers.velocity, *axes)
+    if data.current is None or data.current.layers is None or len(data.current.layers.depths) < 2:
+        return
+    layers, title = data.current.layers, "True current by depth"
+    depths = np.array(layers.depths)
+    yield make_waterfall(title, data.current.time, layers.velocity, depths, "depth (m)", data.span, EARTH)
 
 
 def make_waterfall(
@@ -178,10 +179,10 @@ def make_waterfall(
 ) -> SvgFigure:
     """Return values (n, k, a) at times (n,) s and positions (k,) m as `a` images with labels, the nearest on top."""
     order = np.argsort(positions)
-    half = 0.5 * float(np.median(np.diff(positions[order]))) if positions.size > 1 else 0.5
+    half_cell = 0.5 * float(np.median(np.diff(positions[order]))) if positions.size > 1 else 0.5
     if colours.height <= TITLE_HEIGHT:
         y_title = y_title.partition("(")[2].rstrip(")") or y_title
-    y_axis = Axis(float(positions.max()) + half, float(positions.min()) - half, y_title, Scale(1.0, "m"))
+    y_axis = Axis(float(positions.max()) + half_cell, float(positions.min()) - half_cell, y_title, Scale(1.0, "m"))
     low, high = colours.limits or _choose_colour_limits(values, signed=colours.signed)
     anchors = SIGNED_COLOURS if colours.signed else MAGNITUDE_COLOURS
     share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0

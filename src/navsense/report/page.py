@@ -113,8 +113,10 @@ def make_page(data: ReportData) -> str:
     sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{key}">{escape(title.rpartition("::")[2])}</a>' for key, title, _ in sections)
     main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, title, body in sections)
-    tracks = [track.format_track(data, one, track_map.surface) for one in track_map.tracks] if track_map else []
-    header = "".join(f'<p class="track">{escape(text)}</p>' for text in tracks)
+    shown_tracks = track_map.tracks if track_map else ()
+    surface = track_map.surface if track_map else None
+    track_lines = [track.format_track(data, shown, surface) for shown in shown_tracks]
+    header = "".join(f'<p class="track">{escape(text)}</p>' for text in track_lines)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -147,11 +149,12 @@ def _format_css() -> str:
     """Return the style sheet, with the rules for the width of figures in windows of each width."""
     _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("*/")
     rules = [css]
-    for letter, most in GRID_FIGURES.items():
+    for letter, figures_per_row in GRID_FIGURES.items():
         spans = "".join(
-            f".{letter}{GRID_COLUMNS // n}{{grid-column:span {GRID_COLUMNS // n}}}" for n in range(1, most + 1)
+            f".{letter}{GRID_COLUMNS // n}{{grid-column:span {GRID_COLUMNS // n}}}"
+            for n in range(1, figures_per_row + 1)
         )
-        width = FIGURE_WIDTH * most + FIGURE_GAP * (most - 1) + PAGE_MARGIN
+        width = (FIGURE_WIDTH + FIGURE_GAP) * figures_per_row - FIGURE_GAP + PAGE_MARGIN
         rules.append(f"@media (min-width:{width}px){{{spans}}}\n")
     return "".join(rules)
 

@@ -64,8 +64,8 @@ class ReportData:
     @property
     def span(self) -> tuple[float, float]:
         """First and last time (s) of any reading or truth."""
-        every = [*(reading.time for reading in self.readings.values()), *(truth.time for truth in self.truth.values())]
-        times = [time for time in every if time.size]
+        parts: list[Reading | Truth] = [*self.readings.values(), *self.truth.values()]
+        times = [part.time for part in parts if part.time.size]
         return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
 
 
@@ -86,12 +86,14 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
 
 def _read_arrays(file: Path) -> ReportData:
     recording = recordings.open(file)
-    world: World | None = None
+    recorded_world: World | None = None
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
     try:
         stored = recording.stored_world
-        world, clocks, notes = stored.world if stored.topics else None, stored.clocks, stored.notes
+        clocks, notes = stored.clocks, stored.notes
+        if stored.topics:  # a world that is inferred from the arrays has no topics, and no specs to show
+            recorded_world = stored.world
     except DamagedError as error:
         notes = (str(error),)
     current = recording.current
@@ -101,14 +103,14 @@ def _read_arrays(file: Path) -> ReportData:
         file,
         {name: select_run(reading, 0) for name, reading in recording.readings.items()},
         recording.truth,
-        world,
+        recorded_world,
         name=str(recording.metadata["world"]),
         current=current,
         metadata={key: recording.metadata.get(key) for key in ("seed", "runs", "duration_asked")},
         notes=notes,
         scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
         clocks=clocks,
-        has_recorded_specs=world is not None,
+        has_recorded_specs=recorded_world is not None,
     )
 
 
@@ -130,21 +132,25 @@ def _read_messages(file: Path) -> ReportData:
         notes=(*reader.stored_world.notes, *losses),
         scheduled_faults=_parse_faults(faults),
         clocks=reader.stored_world.clocks,
-        has_recorded_specs=reader.time_base.has_rates,
+        has_recorded_specs=reader.time_base.has_stored_world,
     )
 
 
 def _build_report_data(
-    file: Path, readings: Mapping[str, Reading], truth: Mapping[str, Truth], world: World | None, **fields: Any
+    file: Path,
+    readings: Mapping[str, Reading],
+    truth: Mapping[str, Truth],
+    recorded_world: World | None,
+    **fields: Any,
 ) -> ReportData:
-    """Return a recording; `world` is the recorded or inferred world."""
+    """Return a recording with the sensors and tracks of its recorded or inferred world. Its `world` stays None."""
     return ReportData(
         path=str(file),
         readings=readings,
         truth=truth,
-        sensors={sensor.name: sensor for sensor in world.sensors} if world else {},
-        tracks=select_tracks(world, truth),
-        stationary_models=tuple(note for note in world.notes if note.model) if world else (),
+        sensors={sensor.name: sensor for sensor in recorded_world.sensors} if recorded_world else {},
+        tracks=select_tracks(recorded_world, truth),
+        stationary_models=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
         **fields,
     )
 

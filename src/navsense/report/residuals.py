@@ -84,9 +84,13 @@ class ResidualChannel:
     @property
     def declared_stddev(self) -> float:
         """Declared standard deviation of one sample; 0 without declared noise."""
-        noise = self.noise
-        variance = noise.white_stddev(self.rate) ** 2 + noise.precision**2 / 12.0
-        return math.sqrt(variance + noise.outlier_probability * noise.outlier_stddev**2)
+        return math.sqrt(compute_white_variance(self.noise, self.rate))
+
+
+def compute_white_variance(noise: Noise, rate: float) -> float:
+    """Return sigma^2, the declared variance of one sample at a rate (Hz): white noise, rounding and outliers."""
+    variance = noise.white_stddev(rate) ** 2 + noise.precision**2 / 12.0
+    return variance + noise.outlier_probability * noise.outlier_stddev**2
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,10 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     )
     noises = sensor.spec.noise().get(array, ()) if sensor else ()
     if sensor and isinstance(sensor.spec, HasIndirectNoise) and array in sensor.spec.noise_quantities:
-        noises = ()
+        noises = ()  # declared in another unit than the array
     unit, measured, ideal, residual = _convert_for_display(reading, array, measured, ideal)
-    rate = sensor.rate if sensor else 1.0 / float(np.median(np.diff(time))) if time.size > 1 else 1.0
+    interval = float(np.median(np.diff(time))) if time.size > 1 else 1.0
+    rate = sensor.rate if sensor else 1.0 / interval
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
     bias = np.zeros_like(residual)
     if array in reading.bias and array != "orientation":

@@ -88,12 +88,13 @@ def make_array_sections(reading: Reading, sensor: MountedSensor | None) -> list[
         if not any(np.isfinite(channel.residual).any() for channel in channels) or _are_constant_flags(channels):
             continue
         tests = [residuals.check_noise(channel, sensor) for channel in channels]
-        sections.append(ArraySection(name, channels, tests, *_find_water_spans(reading, name)))
+        water_spans, note = _find_water_spans(reading, name)
+        sections.append(ArraySection(name, channels, tests, water_spans, note))
     return sorted(sections, key=lambda section: not section.has_declared_noise)
 
 
 def _are_constant_flags(channels: Sequence[ResidualChannel]) -> bool:
-    """Return whether the channels are flags that never change and equal their ideal values."""
+    """Return True if the channels are flags that never change and equal their ideal values."""
     return all(
         c.unit == "1" and not c.declared_stddev and not c.residual.any() and not np.ptp(c.reading) for c in channels
     )
@@ -248,11 +249,11 @@ def _make_density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
 def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
     """Return the histogram of residuals divided by their reported standard deviations."""
     sizes = [float(np.nanpercentile(np.abs(v), 99.5)) for v in normalised.values() if np.isfinite(v).any()]
-    reach = min(max([4.5, *sizes]), 30.0)
-    edges = np.linspace(-reach, reach, BINS + 1)
+    half_width = min(max([MIN_HALF_WIDTH, *sizes]), 30.0)
+    edges = np.linspace(-half_width, half_width, BINS + 1)
     bars = [compute_histogram_density(values, edges) for values in normalised.values()]
-    x = np.linspace(-reach, reach, 241)
-    x_axis = Axis(-reach, reach, "residual / reported standard deviation", Scale(1.0, ""))
+    x = np.linspace(-half_width, half_width, 241)
+    x_axis = Axis(-half_width, half_width, "residual / reported standard deviation", Scale(1.0, ""))
     y_axis = _make_density_axis([*bars, _compute_normal_density(x, 1.0)], x_axis.scale)
     caption = "Residual divided by the standard deviation in the message. Dashed: the standard normal distribution."
     figure = stack_plots("Residual divided by its reported standard deviation", x_axis, [y_axis], caption)

@@ -118,7 +118,7 @@ class Plot:
         self.elements.append(f'<path class="{css_class}" d="{path}"/>')
 
     def _format_points(self, x: FloatArray, y: FloatArray) -> list[str]:
-        """Return points as SVG text, clipped to the surroundings of the self."""
+        """Return points as SVG text, clipped to the surroundings of the plot."""
         right = np.clip(self.x_axis.fraction(x), -0.5, 1.5) * PLOT_WIDTH
         down = (1.0 - np.clip(self.y_fraction(y), -1.0, 2.0)) * self.height
         return [f"{a:.1f},{b:.1f}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]

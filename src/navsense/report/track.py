@@ -67,13 +67,17 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         scene = find_static_ground(data.world, resolve_motions(data.world), {track.name for track in tracks})
         water = data.world.environment.water
         surface = water.surface if water is not None else None
-    # A view takes a track of one row for a vehicle that stands still.
-    still = [replace(track, time=track.time[:1], position=track.position[:1]) for track in tracks]
-    pairs = zip(tracks, still, strict=True)
-    view = find_view([one if (track.position == one.position).all() else track for track, one in pairs], scene)
+    view = find_view([_reduce_stationary_track(track) for track in tracks], scene)
     relief = make_relief(scene, view) if scene.bodies else None
     tracks = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks]
     return TrackMap(tracks, view, relief if relief is not None and relief.has_ground else None, surface)
+
+
+def _reduce_stationary_track(track: Track) -> Track:
+    """Return the first row of a track that does not move: `find_view` takes a track of one row for stationary."""
+    if (track.position != track.position[:1]).any():
+        return track
+    return replace(track, time=track.time[:1], position=track.position[:1])
 
 
 def format_track(data: ReportData, track: Track, surface: float | None) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 
@@ -52,11 +53,11 @@ MAX_SHORTFALL = 0.01
 
 @dataclass(frozen=True)
 class ReportWarning:
-    """One line of the list: its subject, its text, and its kind, `warning` or `note`."""
+    """One line of the list: its subject, its text and its kind."""
 
     subject: str
     text: str
-    kind: str = "warning"
+    kind: Literal["warning", "note"] = "warning"
 
 
 def find_warnings(

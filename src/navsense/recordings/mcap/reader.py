@@ -2,6 +2,7 @@
 
 A segment of a file is a chunk, or a run of messages outside chunks. Segments that follow one another in time are read
 one by one. Where segments overlap, the messages before the start of the next segment are yielded, and the others wait.
+The messages that are yielded together are a window. A batch has messages of one channel, from one or more windows.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ class RecordIndex:
         """Opcodes of the records (n,)."""
         return self.data[self.offsets[:-1]]
 
-    def body(self, place: int) -> bytes:
+    def body(self, index: int) -> bytes:
         """Return the body of one record."""
-        return self.data[self.offsets[place] + records.RECORD_HEADER.size : self.offsets[place + 1]].tobytes()
+        return self.data[self.offsets[index] + records.RECORD_HEADER.size : self.offsets[index + 1]].tobytes()
 
     def messages(self) -> ScannedMessages:
         """Return the message records. Raises `records.DamagedError` for a message that is shorter than its header."""
