@@ -16,7 +16,7 @@ from navsense.clock import Clock, Discipline, Oscillator, SensorClock, compute_e
 from navsense.core.errors import ClockError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import make_generator
-from navsense.core.series import to_nanoseconds
+from navsense.core.readings import to_nanoseconds
 from navsense.core.typing import FloatArray
 from navsense.noise.channel import Noise
 

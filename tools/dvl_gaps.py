@@ -23,7 +23,7 @@ import numpy as np
 from svg_charts import Line, Panel, chart, steps
 
 import navsense as ns
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.channel import Noise

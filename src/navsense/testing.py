@@ -25,7 +25,7 @@ from navsense.core.errors import NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.random_streams import Draws
-from navsense.core.series import ARRAY_GROUPS, Reading
+from navsense.core.readings import ARRAY_GROUPS, Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, Quaternion, Times
 from navsense.environment.base import Environment

@@ -20,7 +20,7 @@ import navsense as ns
 from navsense import messages
 from navsense.core.errors import RecordingError, SensorError
 from navsense.core.pose import Pose, from_rpy
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages import cdr, dvl, schemas
 from navsense.noise.channel import Noise
 from navsense.recordings.static_transforms import list_static_transforms

@@ -16,7 +16,7 @@ from rosbags.rosbag1 import Writer as Writer1
 
 from navsense.clock import Clock
 from navsense.core.pose import Pose, from_rpy
-from navsense.core.series import Reading, TimeSlice, Truth
+from navsense.core.readings import Reading, TimeSlice, Truth
 from navsense.core.typing import Times
 from navsense.motion.base import MotionBlock
 from navsense.noise.channel import Noise

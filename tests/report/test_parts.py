@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from navsense.core.series import ARRAY_GROUPS, Reading, Truth
+from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.channel import Noise

@@ -12,7 +12,7 @@ import pytest
 import navsense as ns
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy, rotate
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, Quaternion, Vector
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.core.errors import ClockError, Where
-from navsense.core.series import LONGEST_TIME
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.validation import validate_types
 from navsense.noise.channel import NEUTRAL, Noise
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
-from navsense.core.series import make_read_only
+from navsense.core.readings import make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.noise.channel import Noise

@@ -13,7 +13,7 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.channel import Noise

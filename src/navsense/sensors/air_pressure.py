@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from navsense.clock import Clock
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.core.validation import check_numbers, validate_types

@@ -27,7 +27,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.ticks import MAX_TICKS, Ticks
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.core.validation import validate_types

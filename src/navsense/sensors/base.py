@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkab
 import numpy as np
 
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import all_true
+from navsense.core.readings import all_true
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 from navsense.environment.base import Environment

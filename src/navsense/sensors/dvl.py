@@ -41,7 +41,7 @@ from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading, make_all_read_only, make_read_only
+from navsense.core.readings import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.core.validation import check_numbers

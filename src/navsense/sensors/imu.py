@@ -35,8 +35,8 @@ from navsense.core.field_metadata import in_file
 from navsense.core.geodesy import EARTH_RATE, compute_earth_rate_w
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import cross, multiply, rotate
-from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types

@@ -24,8 +24,8 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import rotate_rows_inverse
-from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vector, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types

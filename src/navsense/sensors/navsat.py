@@ -27,7 +27,7 @@ from navsense.core.field_metadata import in_file
 from navsense.core.geodesy import MAX_ELEVATION, Origin, ecef_to_geodetic, geodetic_to_ecef
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading, make_read_only
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vectors
 from navsense.core.validation import validate_types

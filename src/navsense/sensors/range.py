@@ -34,8 +34,8 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
+from navsense.core.readings import Reading
 from navsense.core.rotation import rotate
-from navsense.core.series import Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.core.validation import validate_types
