@@ -36,8 +36,8 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.noise.terms import make_flicker_components
 from navsense.runner.live import live
 from navsense.runner.run import simulate

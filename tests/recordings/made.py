@@ -19,7 +19,7 @@ from navsense.core.pose import Pose, from_rpy
 from navsense.core.readings import Reading, TimeSlice, Truth
 from navsense.core.typing import Times
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer

@@ -28,7 +28,7 @@ from navsense.clock import Latency
 from navsense.core.errors import NavsenseError, RecordingError
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.faults.injection import Faults
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings import parquet
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.mcap.recovery import recover_mcap

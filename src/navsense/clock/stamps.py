@@ -20,7 +20,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess
 from navsense.core.readings import NANOSECONDS
 from navsense.core.typing import FloatArray, Times
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.noise.terms import quantise, saturate, white_noise
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 2e-9, 1e-15

@@ -27,7 +27,7 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.report.labels import list_axis_labels
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu

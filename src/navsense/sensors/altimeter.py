@@ -34,8 +34,8 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.user_arrays import apply, check_rows, check_time, make_ticks
 

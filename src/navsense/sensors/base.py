@@ -25,7 +25,7 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise

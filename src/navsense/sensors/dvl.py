@@ -48,8 +48,8 @@ from navsense.core.validation import check_numbers
 from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (

@@ -43,8 +43,8 @@ from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_type
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.noise.terms import stationary_stddev
 from navsense.sensors._cross_axis import make_matrix, mix_axes
 from navsense.sensors._interval_means import average_intervals

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from navsense.core.errors import SensorError
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.doppler.beam_errors import compute_stddev
 
