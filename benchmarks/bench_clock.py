@@ -28,7 +28,7 @@ from navsense.clock import Clock, Discipline, SensorClock, get_oscillator
 from navsense.clock._nodes import NODE_RATE
 from navsense.clock.oscillator import list_processes
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 from navsense.world import Link, Model, MountedSensor, World
 

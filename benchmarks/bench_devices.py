@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import navsense as ns
-from navsense.core.series import Reading, Truth
+from navsense.core.readings import Reading, Truth
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.devices.encoders import FORMATS
 from navsense.devices.instrument import DopplerInstrument

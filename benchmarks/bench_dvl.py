@@ -33,7 +33,7 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import Motion
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import DopplerTrack, Dvl, EchoStrength, Fan, LongTermFilter, Sound
 from navsense.sensors.doppler import Beams, BeamWeighting, WaterMassLayer, make_janus_beams
 from navsense.sensors.doppler.echoes import compute_echo_timing, find_echoes, get_sound_speed

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
-from navsense.core.series import TRUTH_ARRAYS, Reading, TimeSlice, Truth
+from navsense.core.readings import TRUTH_ARRAYS, Reading, TimeSlice, Truth
 from navsense.recordings import RecordingHeader, open_writer
 from navsense.report import write
 from navsense.report.report_data import read_report_data

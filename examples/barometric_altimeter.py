@@ -34,8 +34,8 @@ from navsense.core.ticks import Ticks
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import make_example_noise
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.noise import parse_child_noise

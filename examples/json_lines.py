@@ -17,7 +17,7 @@ import navsense as ns
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError
-from navsense.core.series import Reading, TimeSlice
+from navsense.core.readings import Reading, TimeSlice
 from navsense.recordings import Capability, Dataset, Format, RecordingHeader, RecordingWriter, metadata
 from navsense.recordings.base import AtomicWriter
 from navsense.recordings.convert import convert

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import navsense as ns
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.recordings import RecordingHeader
 from navsense.streams import Publisher, Stream, StreamUrl, register_stream
 from navsense.world import World

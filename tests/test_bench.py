@@ -17,7 +17,7 @@ import pytest
 
 import navsense as ns
 from navsense.analysis import bench
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import SENSORS
 
 pytestmark = pytest.mark.compiled

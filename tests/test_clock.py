@@ -13,7 +13,7 @@ from navsense.clock import Clock, ClockRealisation, Discipline, SensorClock, com
 from navsense.core.errors import ClockError
 from navsense.core.random_streams import make_generator
 from navsense.core.typing import FloatArray
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.runner.run import simulate
 from navsense.sensors import Imu, Magnetometer
 from navsense.testing import example_world

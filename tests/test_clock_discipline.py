@@ -16,9 +16,9 @@ from navsense.clock import Clock, Discipline, Oscillator, SensorClock, compute_e
 from navsense.core.errors import ClockError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import make_generator
-from navsense.core.series import to_nanoseconds
+from navsense.core.readings import to_nanoseconds
 from navsense.core.typing import FloatArray
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 
 LOOP = Discipline(interval=0.05, step_threshold=math.inf, slew_rate=1.0, proportional=0.6, integral=0.15)
 

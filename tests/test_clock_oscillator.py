@@ -32,7 +32,7 @@ from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import make_generator
 from navsense.core.typing import FloatArray
 from navsense.environment.signal import Signal
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors import Imu

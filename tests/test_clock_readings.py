@@ -21,7 +21,7 @@ from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import draw_normals, seed_state
 from navsense.core.typing import FloatArray
 from navsense.environment.signal import Signal
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation.live_run import LiveRun
 from navsense.testing import example_world

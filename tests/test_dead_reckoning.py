@@ -24,7 +24,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import navsense as ns
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable

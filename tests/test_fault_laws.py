@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from navsense import simulate
-from navsense.core.series import FAULT_BITS, Reading
+from navsense.core.readings import FAULT_BITS, Reading
 from navsense.core.ticks import Ticks
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import (

@@ -13,7 +13,7 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.core.errors import NavsenseError, SensorError, SimulationError, UnknownNameError
-from navsense.core.series import FAULT_BITS
+from navsense.core.readings import FAULT_BITS
 from navsense.fault_file import describe_inactive_faults, list_faults, with_faults
 from navsense.faults.schedule import ScheduledFault, apply_offsets, check_fault
 from navsense.messages.world_topics import pack_fault_bits

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import navsense as ns
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.sensors import Imu
 from navsense.simulation import buffering
 from navsense.simulation.buffering import buffer_slices

@@ -17,7 +17,7 @@ from navsense.core.typing import Times
 from navsense.environment.base import Environment, UniformField
 from navsense.motion.base import MotionBlock
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Altimeter, Imu
 from navsense.world import World
 

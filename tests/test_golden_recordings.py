@@ -18,7 +18,7 @@ import pytest
 import navsense as ns
 from navsense.clock import Clock, Latency
 from navsense.faults.injection import Faults
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary

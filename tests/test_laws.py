@@ -12,7 +12,7 @@ import pytest
 from navsense.analysis.bench import NOISES
 from navsense.core.kernels import INTERPRETED
 from navsense.core.ticks import Ticks
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import SENSORS, Adcp, Dvl, Imu, Magnetometer
 from navsense.sensors.base import Measurement, Sensor
 from navsense.testing import (

@@ -16,7 +16,7 @@ from navsense.clock import Latency
 from navsense.core.errors import MotionError, RecordingError, SdfError, SimulationError, UnknownNameError
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.runner.run import Run, record, simulate
 from navsense.sensors import Imu, Magnetometer
 from navsense.simulation import run_arrays

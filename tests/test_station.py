@@ -13,7 +13,7 @@ import navsense as ns
 from navsense.clock import Latency
 from navsense.core.errors import FieldError, SdfError, SensorError, SimulationError, Where
 from navsense.core.pose import Pose
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.faults.injection import Faults

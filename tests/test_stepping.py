@@ -21,7 +21,7 @@ from navsense.motion.base import MotionBlock
 from navsense.motion.driven import State
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Altimeter, Imu, Magnetometer
 from navsense.simulation import live_run
 from navsense.testing import example_world

@@ -23,10 +23,10 @@ import numpy as np
 from svg_charts import Line, Panel, chart, steps
 
 import navsense as ns
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray
 from navsense.motion.trajectory import Trajectory
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.runner.run import Run
 from navsense.sensors.doppler import X_AZIMUTHS_DEG, DopplerTrack, EchoStrength, LongTermFilter, make_janus_beams
 from navsense.sensors.dvl import Dvl

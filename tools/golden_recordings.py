@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import navsense as ns
-from navsense.core.series import ARRAY_GROUPS
+from navsense.core.readings import ARRAY_GROUPS
 from navsense.core.typing import AnyArray
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.world_json import world_to_json

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from navsense.core.pose import Pose
     from navsense.fault_file import with_faults
     from navsense.motion.driven import State
-    from navsense.noise.channel import Noise
+    from navsense.noise.specification import Noise
     from navsense.recordings import open  # noqa: A004 - a recording is opened as a file is
     from navsense.runner.live import live
     from navsense.runner.run import record, simulate
@@ -29,11 +29,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "NavsenseError": "navsense.core.errors",
-    "Noise": "navsense.noise.channel",
+    "Noise": "navsense.noise.specification",
     "Pose": "navsense.core.pose",
-    "Reading": "navsense.core.series",
+    "Reading": "navsense.core.readings",
     "State": "navsense.motion.driven",
-    "Truth": "navsense.core.series",
+    "Truth": "navsense.core.readings",
     "live": "navsense.runner.live",
     "load": "navsense.sdf",
     "open": "navsense.recordings",

@@ -36,7 +36,7 @@ from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
 from navsense.simulation.motions import replace_motions

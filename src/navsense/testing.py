@@ -25,7 +25,7 @@ from navsense.core.errors import NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.random_streams import Draws
-from navsense.core.series import ARRAY_GROUPS, Reading
+from navsense.core.readings import ARRAY_GROUPS, Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, Quaternion, Times
 from navsense.environment.base import Environment
@@ -36,8 +36,8 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.noise.terms import make_flicker_components
 from navsense.recordings.dataset import select_run as select_run  # noqa: PLC0414 - the tests of laws use it
 from navsense.runner.live import live

@@ -11,7 +11,7 @@ import pytest
 from navsense.analysis import allan, fit, theory
 from navsense.core.errors import AnalysisError
 from navsense.core.typing import FloatArray
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.testing import apply_noise
 
 STANDARD = ("noise_density", "bias_instability", "random_walk")

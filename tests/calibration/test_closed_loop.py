@@ -21,7 +21,7 @@ from navsense.core.pose import Pose, from_rpy
 from navsense.core.typing import FloatArray, Quaternions, Vectors
 from navsense.environment.base import Environment, UniformField
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Magnetometer
 from navsense.world import Link, Model, MountedSensor, World
 

@@ -19,7 +19,7 @@ import navsense as ns
 from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.core.pose import conjugate
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages import adcp
 from navsense.messages.cdr import encode
 from navsense.sensors import Adcp, CoordinateSystem, Depth, MessageDialect

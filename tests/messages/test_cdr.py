@@ -19,7 +19,7 @@ from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.messages import cdr, depth, navsat, schemas, world_topics
 from navsense.messages.base import make_stamp_error
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import SENSORS, AirPressure, Altimeter, NavSat
 from navsense.sensors.base import Output
 from navsense.sensors.imu import Imu

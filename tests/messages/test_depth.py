@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 import navsense as ns
 from navsense.core.errors import RecordingError
 from navsense.messages import GZ_ENCODERS, list_message_suffixes
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Depth
 from navsense.testing import example_world
 from navsense.world import MountedSensor

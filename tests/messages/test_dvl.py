@@ -20,9 +20,9 @@ import navsense as ns
 from navsense import messages
 from navsense.core.errors import RecordingError, SensorError
 from navsense.core.pose import Pose, from_rpy
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages import cdr, dvl, schemas
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import Depth

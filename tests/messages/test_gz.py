@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from navsense.core.errors import RecordingError
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages import GZ_ENCODERS, air_pressure, altimeter, magnetometer, navsat
 from navsense.messages import imu as imu_messages
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Altimeter, NavSat
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer

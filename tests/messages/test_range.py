@@ -15,7 +15,7 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.messages import GZ_ENCODERS
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.testing import example_world
 from navsense.world import MountedSensor

@@ -16,8 +16,8 @@ from navsense.core.random_streams import Draws, make_generator
 from navsense.core.ticks import Ticks
 from navsense.core.typing import FloatArray
 from navsense.noise import channels, kernels
-from navsense.noise.channel import Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels
+from navsense.noise.specification import Noise, make_example_noise
 from navsense.testing import apply_noise
 
 Z = 4.892

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from navsense.core.errors import SensorError
-from navsense.core.series import FAULT_BITS
+from navsense.core.readings import FAULT_BITS
 from navsense.core.ticks import Ticks
 from navsense.core.typing import BoolArray
 from navsense.faults.injection import Faults, apply_faults, init_faults

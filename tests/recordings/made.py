@@ -16,10 +16,10 @@ from rosbags.rosbag1 import Writer as Writer1
 
 from navsense.clock import Clock
 from navsense.core.pose import Pose, from_rpy
-from navsense.core.series import Reading, TimeSlice, Truth
+from navsense.core.readings import Reading, TimeSlice, Truth
 from navsense.core.typing import Times
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
 from navsense.sensors.imu import Imu
 from navsense.sensors.magnetometer import Magnetometer

@@ -34,7 +34,7 @@ from navsense.environment.current import CurrentReplay
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
 from navsense.recordings.currents import read_current

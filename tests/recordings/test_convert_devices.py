@@ -14,7 +14,7 @@ import pytest
 import navsense as ns
 from navsense import recordings
 from navsense.core.errors import NavsenseError, RecordingError
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
 from navsense.recordings.convert import convert

@@ -20,7 +20,7 @@ from navsense import recordings
 from navsense.core.errors import RecordingError, Where
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
-from navsense.core.series import Reading, TimeSlice, Truth
+from navsense.core.readings import Reading, TimeSlice, Truth
 from navsense.core.typing import FloatArray
 from navsense.devices import encoders, nmea, pd0, pd6, waterlinked
 from navsense.devices.instrument_encoder import select_sensor

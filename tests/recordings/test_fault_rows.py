@@ -13,7 +13,7 @@ import pytest
 
 import navsense as ns
 from navsense.clock import Latency
-from navsense.core.series import to_nanoseconds
+from navsense.core.readings import to_nanoseconds
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits

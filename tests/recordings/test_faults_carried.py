@@ -13,7 +13,7 @@ import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
 from navsense.clock.base import ClockStep
-from navsense.core.series import FAULT_BITS, TimeSlice
+from navsense.core.readings import FAULT_BITS, TimeSlice
 from navsense.environment.base import FieldSum
 from navsense.environment.magnetic import Anomaly
 from navsense.fault_file import list_faults

@@ -23,7 +23,7 @@ from navsense import cli, recordings
 from navsense.calibration import load as calibration_load
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, UnknownNameError
-from navsense.core.series import Reading, TimeSlice
+from navsense.core.readings import Reading, TimeSlice
 from navsense.environment.base import UniformField
 from navsense.fault_file import list_faults
 from navsense.faults.injection import Faults

@@ -15,7 +15,7 @@ from mcap.reader import make_reader
 import navsense as ns
 from navsense import messages, recordings
 from navsense.core.errors import RecordingError
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import allocate_topics

@@ -21,7 +21,7 @@ import pytest
 import navsense as ns
 from navsense import recordings
 from navsense.core.errors import RecordingError
-from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.recordings import npz
 from navsense.recordings.summary import read_summary
 from navsense.sensors.base import Sensor

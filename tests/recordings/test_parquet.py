@@ -26,9 +26,9 @@ import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
 from navsense.core.errors import NavsenseError, RecordingError
-from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.faults.injection import Faults
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings import parquet
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.mcap.recovery import recover_mcap

@@ -17,7 +17,7 @@ from rosbags.typesys import Stores, get_typestore
 import navsense as ns
 from navsense.clock import Latency
 from navsense.core.errors import RecordingError
-from navsense.core.series import ARRAY_GROUPS, Reading
+from navsense.core.readings import ARRAY_GROUPS, Reading
 from navsense.messages.schemas import format_schema
 from navsense.recordings.channels import CDR, Channel
 from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns

@@ -30,7 +30,7 @@ import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
 from navsense.core.errors import RecordingError
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.base import os_error
 from navsense.recordings.convert import convert
 from navsense.recordings.rosbag import writer as rosbag_writer

@@ -29,7 +29,7 @@ from navsense.clock import Clock, Latency
 from navsense.clock.oscillator import Oscillator
 from navsense.core.errors import RecordingError
 from navsense.core.geodesy import Origin
-from navsense.core.series import ARRAY_GROUPS
+from navsense.core.readings import ARRAY_GROUPS
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water

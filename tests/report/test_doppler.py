@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import navsense as ns
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray
 from navsense.report import doppler, images, residuals
 from navsense.report.labels import list_axis_labels

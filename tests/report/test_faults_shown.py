@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.core.series import ARRAY_GROUPS
+from navsense.core.readings import ARRAY_GROUPS
 from navsense.description import describe
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.recordings.header import format_metadata_item

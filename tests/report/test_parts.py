@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from navsense.core.series import ARRAY_GROUPS, Reading, Truth
+from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page

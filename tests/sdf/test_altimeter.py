@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Altimeter, ZeroReference
 from navsense.world import World
 

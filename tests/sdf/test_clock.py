@@ -9,7 +9,7 @@ import pytest
 from navsense.clock import Discipline, Latency, Oscillator, get_oscillator
 from navsense.core.errors import SdfError
 from navsense.environment.signal import Signal
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.clock import parse_latency, parse_oscillator
 from navsense.sdf.xml_reader import parse_xml

@@ -14,7 +14,7 @@ from navsense import sdf
 from navsense.description import describe
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.water import Water
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Depth
 from navsense.world import World
 

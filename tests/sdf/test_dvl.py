@@ -14,7 +14,7 @@ import pytest
 import navsense as ns
 from navsense.core.pose import from_rpy, rotate
 from navsense.description import describe
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Cone, Sound
 from navsense.sensors.doppler import (
     Beam,

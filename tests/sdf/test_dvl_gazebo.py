@@ -19,7 +19,7 @@ from navsense.core.typing import Times, Vector, Vectors
 from navsense.environment.current import GriddedCurrent
 from navsense.messages import dvl, gz
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Cone
 from navsense.sensors.doppler import MessageDialect, Transducer, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode

@@ -22,7 +22,7 @@ from navsense.core.typing import FloatArray
 from navsense.description import describe
 from navsense.messages.dvl import make_state_encoder
 from navsense.motion.trajectory import Trajectory
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sdf import schema
 from navsense.sensors import Adcp, Cone, CoordinateSystem, Fan, Sound
 from navsense.sensors.doppler import (

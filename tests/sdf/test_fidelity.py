@@ -12,7 +12,7 @@ import pytest
 
 import navsense as ns
 from navsense.environment.current import GaussMarkovCurrent, GaussMarkovProcess, UuvGaussMarkovProcess
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Depth
 from navsense.simulation.fidelity import FIDELITIES, apply_fidelity
 from navsense.world import World

@@ -11,7 +11,7 @@ import navsense as ns
 from navsense import sdf
 from navsense.core.pose import conjugate, from_rpy, multiply
 from navsense.core.typing import Quaternion
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.parse.imu import ENU_ROTATIONS
 from navsense.sensors import Imu, Magnetometer, Vibration
 from navsense.world import World

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors import Magnetometer
 from navsense.world import World
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import NavSat
 from navsense.world import World
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors import Magnetometer
 from navsense.world import World
 

@@ -19,7 +19,7 @@ from navsense.core.pose import Pose, from_rpy, rotate
 from navsense.description import describe
 from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.world import World
 

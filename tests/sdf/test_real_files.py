@@ -9,7 +9,7 @@ import pytest
 from navsense import sdf
 from navsense.core.errors import SdfError
 from navsense.environment.base import UniformField
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 
 FUEL = "nothing is downloaded: get the model by `gz fuel download -u`"

@@ -7,7 +7,7 @@ import pytest
 
 from navsense.core.pose import from_rpy
 from navsense.description import describe
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.schema import UNSIMULATED_TYPES
 from navsense.sensors import Magnetometer

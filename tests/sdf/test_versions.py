@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.versions import NEWER_ATTRIBUTES, NEWER_ELEMENTS, upgrade
 from navsense.sdf.xml_reader import Element, parse_xml

@@ -15,7 +15,7 @@ from navsense.core.ticks import Ticks
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure
 from navsense.testing import example_world
 

@@ -26,7 +26,7 @@ from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import AttachedMotion, CachedMotion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Altimeter, Magnetometer, ZeroReference, altimeter
 from navsense.sensors.altimeter import REFERENCE
 from navsense.testing import check_cut, example_motion, example_world

@@ -13,7 +13,7 @@ from navsense.analysis.bench import replace_noise
 from navsense.clock import Clock, compute_error
 from navsense.core.errors import SensorError, SimulationError
 from navsense.messages.kalibr import format_kalibr
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import (
     SENSORS,
     AirPressure,

@@ -18,7 +18,7 @@ from navsense.description import describe
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Adcp, DopplerTrack, Dvl, TrackMode, WaterMassLayer
 from navsense.simulation.motions import make_sensor_motion, resolve_motions
 from navsense.world import Link, Model, MountedSensor, World

@@ -19,7 +19,7 @@ from navsense.environment.base import Environment
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.water import Water
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Depth
 from navsense.testing import example_world
 

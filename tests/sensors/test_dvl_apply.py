@@ -18,7 +18,7 @@ from navsense.environment.base import Environment
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Dvl
 from navsense.sensors.doppler import DopplerTrack, EchoStrength, WaterMassLayer, make_dsros_beams, make_janus_beams
 from navsense.sensors.doppler.apply_inputs import make_level_attitude

@@ -12,7 +12,7 @@ import pytest
 import navsense as ns
 from navsense.core.errors import MissingDeviationError, SdfError, SensorError
 from navsense.description import describe
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Dvl, Imu, catalogue
 from navsense.sensors.doppler import BeamWeighting, Transducer, WaterMassLayer
 from navsense.sensors.dvl import TrackMode

@@ -12,14 +12,14 @@ import pytest
 import navsense as ns
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy, rotate
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, Quaternion, Vector
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.doppler import X_AZIMUTHS_DEG, Beams, DopplerTrack, EchoStrength, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import Link, Model, MountedSensor, World

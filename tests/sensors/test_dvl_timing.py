@@ -25,7 +25,7 @@ from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import DopplerTrack, LongTermFilter, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode

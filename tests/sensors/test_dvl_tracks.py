@@ -23,7 +23,7 @@ from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import X_AZIMUTHS_DEG, DopplerTrack, Transducer, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode

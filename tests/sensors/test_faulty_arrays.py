@@ -18,7 +18,7 @@ from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Altimeter, Depth, Range, ZeroReference
 from navsense.sensors.depth import STANDARD_PRESSURE
 from navsense.world import Link, Model, MountedSensor, World

@@ -22,7 +22,7 @@ from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.world_topics import pack_fault_bits
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import DepthCells, DopplerTrack, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode

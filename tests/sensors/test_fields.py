@@ -18,7 +18,7 @@ from navsense.core.pose import Pose
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import (
     SENSORS,
     Adcp,

@@ -17,7 +17,7 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import FloatArray
 from navsense.environment.base import Environment
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Imu, Vibration
 from navsense.sensors._low_pass import compute_coefficients, compute_stiffness, filter_rows
 

@@ -15,7 +15,7 @@ from navsense.core.pose import Pose
 from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 from navsense.sensors.imu import resolves_earth_rate
 from navsense.sensors.user_arrays import apply

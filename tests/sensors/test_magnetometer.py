@@ -15,7 +15,7 @@ from navsense.core.typing import FloatArray, Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD, Environment, UniformField
 from navsense.environment.signal import Signal
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Magnetometer
 from navsense.testing import example_motion
 

@@ -20,7 +20,7 @@ from navsense.core.typing import FloatArray
 from navsense.environment.base import Environment
 from navsense.motion.base import MotionBlock
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import NavSat
 from navsense.testing import example_motion, example_world
 

@@ -24,7 +24,7 @@ from navsense.environment.water import Water
 from navsense.motion.driven import State
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import OUT_OF_RANGE

@@ -19,7 +19,7 @@ from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Dvl, EchoStrength, MessageDialect, Sound
 from navsense.sensors.doppler import DopplerTrack
 from navsense.world import World

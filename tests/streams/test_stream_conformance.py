@@ -235,7 +235,7 @@ def test_subscribers_receive_every_sample(stream: Stream, run: Run) -> None:
         assert stamps == run["dvl"].stamp[run["dvl"].emitted].tolist()
 
 
-def halve(time_slice: ns.core.series.TimeSlice) -> Iterator[ns.core.series.TimeSlice]:
+def halve(time_slice: ns.core.readings.TimeSlice) -> Iterator[ns.core.readings.TimeSlice]:
     """Yield the halves of a time slice."""
     middle = 0.5 * (time_slice.start + time_slice.end)
     for start, end in ((time_slice.start, middle), (middle, time_slice.end)):

@@ -22,7 +22,7 @@ from navsense.analysis import theory
 from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
-from navsense.noise.channel import NEUTRAL
+from navsense.noise.specification import NEUTRAL
 from navsense.noise.terms import stationary_stddev
 from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, evenly_spaced
 from tests.verification.estimates import (

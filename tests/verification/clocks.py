@@ -21,7 +21,7 @@ from navsense.clock import Clock, Discipline, Oscillator
 from navsense.core.random_streams import check_seed
 from navsense.core.ticks import check_rate
 from navsense.core.typing import FloatArray
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from tests.verification import clock_discipline, clock_oscillator, estimates
 from tests.verification.clock_stamps import LONG, SERIALS, Instants, Line, Stamped, at, evenly_spaced
 from tests.verification.declared import Row

@@ -29,7 +29,7 @@ from navsense.environment.terrain.primitives import Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl

@@ -32,7 +32,7 @@ from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.base import Output, Sensor, evaluate_signals
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, EchoStrength, ping
 from navsense.sensors.doppler.beams import ONE_RAY

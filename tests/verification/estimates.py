@@ -27,7 +27,7 @@ from navsense.analysis import allan, allan_dof, densities, theory
 from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors.base import Sensor
 
 DIGITS = 16.0 * float(np.finfo(np.float64).eps)

@@ -34,7 +34,7 @@ from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import waypoints
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Vibration
 from navsense.sensors.base import Sensor
 from navsense.sensors.imu import NO_G_SENSITIVITY, NO_MISALIGNMENT, Imu

@@ -16,7 +16,7 @@ from navsense.clock import GRADES, Clock, Discipline, Oscillator
 from navsense.clock.base import SUPPORTED_NOISE_FIELDS
 from navsense.core.errors import AnalysisError
 from navsense.environment.signal import Signal
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.simulation.sensor_run import SensorRun
 from tests.verification import clock_discipline, faults_latency
 from tests.verification.clock_stamps import Line

@@ -19,8 +19,8 @@ from navsense.core.errors import AnalysisError
 from navsense.core.random_streams import RandomProcess
 from navsense.core.ticks import Ticks
 from navsense.core.typing import FloatArray
-from navsense.noise.channel import NEUTRAL, Noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors import SENSORS, Dvl, NavSat, Range
 from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
 from navsense.sensors.doppler import EchoStrength, LongTermFilter

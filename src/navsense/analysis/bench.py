@@ -21,8 +21,8 @@ from navsense.core.random_streams import BLOCK_SAMPLES, Draws, RandomProcess
 from navsense.core.ticks import Ticks
 from navsense.environment.base import Environment
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
 from navsense.noise.channels import NoiseChannels
+from navsense.noise.specification import Noise
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 

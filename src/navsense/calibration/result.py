@@ -27,7 +27,7 @@ from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.core import atomic
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import FileKind, parse_json, read_bytes
-from navsense.core.series import make_read_only
+from navsense.core.readings import make_read_only
 from navsense.core.typing import FloatArray, Vectors
 from navsense.core.validation import check_number
 

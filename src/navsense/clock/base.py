@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.core.errors import ClockError, Where
-from navsense.core.series import LONGEST_TIME
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.validation import validate_types
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 
 MIN_CORRELATION_TIME = 0.1
 """s. From this correlation time on, the variance of the dynamic bias between nodes is within half a percent."""

@@ -23,7 +23,7 @@ from navsense.core.errors import ClockError
 from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess
-from navsense.core.series import LONGEST_TIME
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.typing import BoolArray, FloatArray, Times
 from navsense.core.validation import check_limits, validate_types
 

@@ -54,7 +54,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess, StreamKey, find_first_rows, split_initial_draws
 from navsense.core.typing import FloatArray, IntArray, Times
 from navsense.core.validation import check_limits
-from navsense.noise.channel import ROOM_TEMPERATURE
+from navsense.noise.specification import ROOM_TEMPERATURE
 from navsense.noise.terms import add_flicker, make_flicker_components, write_coefficients
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0

@@ -22,7 +22,7 @@ from navsense.clock.realisation import ClockRealisation, check_instants
 from navsense.clock.stamps import SensorClock, add_jitter, saturate_and_quantise
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
-from navsense.core.series import LONGEST_TIME
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.ticks import MAX_TICKS, Ticks
 from navsense.core.typing import FloatArray, IntArray, Times
 from navsense.noise.terms import quantise, saturate, white_noise

@@ -17,11 +17,11 @@ from navsense.clock.discipline import ClockSteering
 from navsense.clock.oscillator import OscillatorPhase
 from navsense.core.errors import ClockError
 from navsense.core.random_streams import BLOCK_SAMPLES, Draws, StreamKey
-from navsense.core.series import LONGEST_TIME
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.typing import FloatArray, Times
-from navsense.noise.channel import Noise
 from navsense.noise.channels import NoiseChannels
 from navsense.noise.kernels import DYNAMIC_BIAS_STATE
+from navsense.noise.specification import Noise
 from navsense.noise.terms import decay_factor, step_stddev
 
 MIN_NODES = 256

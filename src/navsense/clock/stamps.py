@@ -18,9 +18,9 @@ from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess
-from navsense.core.series import NANOSECONDS
+from navsense.core.readings import NANOSECONDS
 from navsense.core.typing import FloatArray, Times
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.noise.terms import quantise, saturate, white_noise
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 2e-9, 1e-15

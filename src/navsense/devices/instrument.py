@@ -24,8 +24,8 @@ import numpy as np
 
 from navsense.core.errors import RecordingError
 from navsense.core.pose import conjugate, normalize
+from navsense.core.readings import Reading, Truth
 from navsense.core.rotation import matrix_python, multiply_arrays
-from navsense.core.series import Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.devices import rdi_frames
 from navsense.devices.rdi_frames import BeamMounting

@@ -9,7 +9,7 @@ import numpy as np
 
 from navsense.core.errors import RecordingError, UnknownNameError, Where
 from navsense.core.names import resolve_name
-from navsense.core.series import Reading, TimeSlice
+from navsense.core.readings import Reading, TimeSlice
 from navsense.devices.encoders import DeviceFormat
 from navsense.devices.instrument import DopplerInstrument
 from navsense.sensors.doppler import CoordinateSystem

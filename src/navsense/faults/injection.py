@@ -25,7 +25,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import FAULT_BITS
+from navsense.core.readings import FAULT_BITS
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray
 from navsense.core.validation import check_number, validate_types

@@ -31,7 +31,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError, Where
 from navsense.core.field_metadata import NOT_IN_FILE
-from navsense.core.series import FAULT_BITS
+from navsense.core.readings import FAULT_BITS
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Times
 from navsense.core.validation import validate_types

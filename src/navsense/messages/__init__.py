@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from navsense.core.pose import Pose
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, Times
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from navsense.core.pose import Pose, conjugate, ensure_unit
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.messages import generic
 from navsense.messages.base import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, require_spec
 from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, TypeVar
 import numpy as np
 
 from navsense.core.errors import RecordingError
-from navsense.core.series import Reading, to_nanoseconds
+from navsense.core.readings import Reading, to_nanoseconds
 from navsense.core.typing import IntArray, Times
 from navsense.world import MountedSensor
 

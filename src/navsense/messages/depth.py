@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import air_pressure
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id

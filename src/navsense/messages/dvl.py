@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 
 from navsense.core.kernels import kernel
 from navsense.core.pose import Pose, conjugate, ensure_unit, multiply, rotate
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.messages import generic
 from navsense.messages.base import (

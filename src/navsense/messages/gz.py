@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from navsense.core.errors import RecordingError
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages.base import MAX_STAMP_SECONDS, MIN_STAMP_SECONDS, NANOSECONDS_PER_SECOND, make_stamp_error
 
 VARINT, FIXED64, LENGTH_DELIMITED = 0, 1, 2

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.imu import Imu
 
 

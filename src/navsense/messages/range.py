@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.messages.base import (
     SeriesKind,

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from navsense.core.names import WORLD_FRAME
+from navsense.core.readings import FAULT_BITS
 from navsense.core.rotation import rotate_rows_inverse
-from navsense.core.series import FAULT_BITS
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
 from navsense.messages.base import GLOBAL_TIME
 from navsense.messages.cdr import (

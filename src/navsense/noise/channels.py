@@ -15,10 +15,9 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
-from navsense.core.series import make_read_only
+from navsense.core.readings import make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.noise.channel import Noise
 from navsense.noise.kernels import (
     DRAW_ROWS,
     DYNAMIC_BIAS_STATE,
@@ -27,6 +26,7 @@ from navsense.noise.kernels import (
     PARAMETERS,
     apply_noise,
 )
+from navsense.noise.specification import Noise
 from navsense.noise.terms import compute_turn_on_bias, make_flicker_components, randomise_sign, stationary_stddev
 
 FLICKER_BAND = (0.1, 1e4)

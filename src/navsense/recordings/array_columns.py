@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
 from navsense.core.typing import AnyArray, Times
 from navsense.recordings import metadata
 from navsense.recordings.header import RecordingHeader

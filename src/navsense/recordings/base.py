@@ -16,7 +16,7 @@ from typing import BinaryIO, ParamSpec, Protocol, Self
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.recordings.format import (
     Capability,
     Format,

@@ -16,7 +16,7 @@ from typing import Any
 from navsense import recordings
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader

@@ -28,7 +28,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, save_text
 from navsense.core.errors import FieldError, RecordingError, Where
-from navsense.core.series import Current, Reading, TimeSlice, Truth
+from navsense.core.readings import Current, Reading, TimeSlice, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.replay import LOG_COLUMNS as POSES
 from navsense.recordings import metadata

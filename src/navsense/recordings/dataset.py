@@ -13,10 +13,10 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.header import WORLD_KEY, RecordingHeader
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.devices import encoders
 from navsense.devices.encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor

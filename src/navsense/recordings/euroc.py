@@ -28,7 +28,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
 from navsense.core.pose import Pose, normalize
-from navsense.core.series import NANOSECONDS, Reading, TimeSlice, Truth, all_true
+from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, all_true
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary

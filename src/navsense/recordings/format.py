@@ -17,7 +17,7 @@ from typing import BinaryIO
 from navsense.core.errors import RecordingError
 from navsense.core.inputs import path_exists
 from navsense.core.plugins import load_plugin
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.recordings.channels import IndexedReader, MessageReader, MessageTarget
 from navsense.recordings.dataset import Dataset

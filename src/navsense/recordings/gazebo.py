@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense import messages
-from navsense.core.series import Reading, TimeSlice, to_nanoseconds
+from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
 from navsense.recordings.header import RecordingHeader, check_header

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count
 from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS

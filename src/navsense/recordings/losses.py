@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.core.series import Reading, TimeSlice
+from navsense.core.readings import Reading, TimeSlice
 from navsense.core.text import format_count
 from navsense.core.typing import BoolArray
 from navsense.fault_file import list_faults

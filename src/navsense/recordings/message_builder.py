@@ -10,7 +10,7 @@ import numpy as np
 from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.core.names import WORLD_FRAME
-from navsense.core.series import Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, WordArray
 from navsense.messages import world_topics
 from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from navsense import messages
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode

@@ -17,7 +17,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import ARRAY_GROUPS, Current, Reading
+from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
 from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_requested_duration, get_version

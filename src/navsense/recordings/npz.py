@@ -25,7 +25,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, replace_file, save_text
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesHeaders, list_series, make_current, make_reading, make_truth

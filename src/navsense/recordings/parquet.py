@@ -24,7 +24,7 @@ import numpy as np
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError, Where
 from navsense.core.inputs import expansion_problem
-from navsense.core.series import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.core.readings import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (

@@ -20,7 +20,7 @@ import numpy as np
 from navsense import messages
 from navsense.core import inputs
 from navsense.core.errors import RecordingError
-from navsense.core.series import NANOSECONDS, Current, Layers, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.core.readings import NANOSECONDS, Current, Layers, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_topics

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import IDENTITY, Pose
-from navsense.core.series import Truth
+from navsense.core.readings import Truth
 from navsense.core.typing import Times
 from navsense.messages import list_frames
 from navsense.motion.base import MotionBlock

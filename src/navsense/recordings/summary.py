@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from navsense.core.series import Current, Reading, Truth, to_nanoseconds
+from navsense.core.readings import Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import IntArray
 from navsense.recordings.base import find_format, os_error, to_path
 from navsense.recordings.dataset import Dataset

@@ -41,7 +41,7 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.mcap.records import DamagedError
 from navsense.world import CurrentTopic, LayersTopic
 

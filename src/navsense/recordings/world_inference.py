@@ -25,7 +25,7 @@ from navsense.messages import range as ranges
 from navsense.messages.cdr import read_stamps
 from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader, group_by_size
 from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.world_json import opaque_sensor

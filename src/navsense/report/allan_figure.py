@@ -12,7 +12,7 @@ from navsense.analysis.allan import AllanCurve
 from navsense.clock import Clock
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import Scale
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.report.axes import Axis, make_log_axis
 from navsense.report.residuals import compute_white_variance
 from navsense.report.svg_figure import SvgFigure, stack_plots

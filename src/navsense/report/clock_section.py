@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.clock import Clock
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.messages.base import GLOBAL_TIME
 from navsense.report.allan_figure import (
     MIN_ALLAN_ROWS,

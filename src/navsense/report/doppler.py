@@ -20,8 +20,8 @@ from html import escape
 
 import numpy as np
 
+from navsense.core.readings import Reading
 from navsense.core.rotation import matrix_python
-from navsense.core.series import Reading
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.report.axes import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import BoolArray
 from navsense.report.axes import make_time_axis
 from navsense.report.report_data import ReportData

@@ -14,7 +14,7 @@ import numpy as np
 
 from navsense.core import atomic
 from navsense.core.errors import RecordingError
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error

@@ -14,7 +14,7 @@ from navsense import recordings
 from navsense.clock import Clock
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.core.series import Current, Reading, Truth
+from navsense.core.readings import Current, Reading, Truth
 from navsense.fault_file import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path

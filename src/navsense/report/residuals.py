@@ -25,9 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.report.labels import list_axis_labels
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu

@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.typing import FloatArray
 from navsense.figures import Scale
 from navsense.report import residuals

@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.report.axes import format_quantity
 from navsense.report.faults import find_fault_rows, list_unrecorded_faults

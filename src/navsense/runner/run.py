@@ -16,7 +16,7 @@ from navsense.core import inputs
 from navsense.core.errors import SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
-from navsense.core.series import Current, Reading, TimeSlice, Truth
+from navsense.core.readings import Current, Reading, TimeSlice, Truth
 from navsense.core.typing import Times
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion

@@ -20,8 +20,8 @@ import math
 import numpy as np
 
 from navsense.core.kernels import kernel
+from navsense.core.readings import make_read_only
 from navsense.core.rotation import cross, multiply, rotate, to_rotation_vector
-from navsense.core.series import make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import FloatArray, IntArray, Quaternions, Vectors
 from navsense.environment.base import UniformField, VectorField

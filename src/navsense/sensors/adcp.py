@@ -45,7 +45,7 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
 from navsense.sensors.doppler import ensemble
 from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors

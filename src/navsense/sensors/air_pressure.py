@@ -18,14 +18,14 @@ from typing import ClassVar, Literal
 
 from navsense.clock import Clock
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise

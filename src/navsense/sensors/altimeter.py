@@ -27,15 +27,15 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading
+from navsense.core.readings import Reading
 from navsense.core.ticks import MAX_TICKS, Ticks
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.user_arrays import apply, check_rows, check_time, make_ticks
 

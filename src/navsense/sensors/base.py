@@ -20,12 +20,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkab
 import numpy as np
 
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import all_true
+from navsense.core.readings import all_true
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 
 
 @dataclass(frozen=True)

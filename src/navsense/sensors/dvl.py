@@ -42,15 +42,15 @@ from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading, make_all_read_only, make_read_only
+from navsense.core.readings import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.core.validation import check_numbers
 from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (

@@ -35,16 +35,16 @@ from navsense.core.field_metadata import in_file
 from navsense.core.geodesy import EARTH_RATE, compute_earth_rate_w
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import cross, multiply, rotate
-from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.noise.terms import stationary_stddev
 from navsense.sensors._cross_axis import make_matrix, mix_axes
 from navsense.sensors._interval_means import average_intervals

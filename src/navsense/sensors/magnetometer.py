@@ -24,15 +24,15 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import rotate_rows_inverse
-from navsense.core.series import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vector, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors._cross_axis import IDENTITY, make_matrix, mix_axes
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part

@@ -27,14 +27,14 @@ from navsense.core.field_metadata import in_file
 from navsense.core.geodesy import MAX_ELEVATION, Origin, ecef_to_geodetic, geodetic_to_ecef
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
-from navsense.core.series import Reading, make_read_only
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vectors
 from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.user_arrays import apply, check_rows, check_time
 

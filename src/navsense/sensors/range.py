@@ -34,8 +34,8 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
+from navsense.core.readings import Reading
 from navsense.core.rotation import rotate
-from navsense.core.series import Reading
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.core.validation import validate_types
@@ -43,8 +43,8 @@ from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
-from navsense.noise.channel import NEUTRAL, Noise, make_example_noise
 from navsense.noise.channels import NoiseChannels, NoiseState
+from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time

@@ -9,7 +9,7 @@ import numpy as np
 from navsense.clock import Clock, SensorClock
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import Draws, check_run, check_seed
-from navsense.core.series import LONGEST_TIME, Reading, make_read_only
+from navsense.core.readings import LONGEST_TIME, Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.sensors.base import TEMPERATURE, Sensor, get_flags, repeat_rows

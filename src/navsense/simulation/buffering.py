@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 
 MAX_BUFFERED_SAMPLES = 60_000
 """Largest number of waiting samples of all sensors, in addition to one time slice."""

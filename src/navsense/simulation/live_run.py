@@ -31,7 +31,7 @@ from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.core.errors import ClockError, SimulationError, UnknownNameError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import BLOCK_SAMPLES
-from navsense.core.series import Reading, make_read_only
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.ticks import Ticks, find_first_tick, step_to_rate
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.base import Motion

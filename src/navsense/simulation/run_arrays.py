@@ -12,7 +12,7 @@ from typing import ParamSpec, Self
 import numpy as np
 
 from navsense.core.errors import SimulationError
-from navsense.core.series import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_all_read_only, make_read_only
+from navsense.core.readings import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks, count_samples, make_ticks
 from navsense.core.typing import AnyArray
 from navsense.sensors.base import get_flags

@@ -10,7 +10,7 @@ import numpy as np
 from navsense.clock import ArrivalQueue, Clock, ClockRealisation, SensorClock
 from navsense.core.errors import FieldError, SensorError
 from navsense.core.random_streams import Draws
-from navsense.core.series import Reading, make_all_read_only, make_read_only
+from navsense.core.readings import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.environment.base import Environment

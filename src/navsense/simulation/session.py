@@ -12,7 +12,16 @@ from navsense.clock import ClockRealisation
 from navsense.core.errors import FieldError, SimulationError
 from navsense.core.kernels import INTERPRETED, load_numba
 from navsense.core.random_streams import BLOCK_SAMPLES, check_seed
-from navsense.core.series import LONGEST_TIME, TRUTH_ARRAYS, Current, Layers, Reading, TimeSlice, Truth, make_read_only
+from navsense.core.readings import (
+    LONGEST_TIME,
+    TRUTH_ARRAYS,
+    Current,
+    Layers,
+    Reading,
+    TimeSlice,
+    Truth,
+    make_read_only,
+)
 from navsense.core.ticks import Ticks, check_rate, make_ticks
 from navsense.core.typing import FloatArray, Times, Vector
 from navsense.core.validation import check_integer

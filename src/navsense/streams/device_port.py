@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count
 from navsense.devices import encoders
 from navsense.devices.encoders import DeviceFormat

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.plugins import load_plugin
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.recordings.base import WriterBase
 from navsense.recordings.header import RecordingHeader
 from navsense.world import World

@@ -13,7 +13,7 @@ import pytest
 import navsense as ns
 from navsense.core.errors import SensorError
 from navsense.core.pose import from_rpy
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Cone
 from navsense.sensors.doppler import (
     Beam,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from navsense.core.errors import SensorError
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.doppler import DopplerTrack, ping
 from navsense.sensors.doppler.beam_errors import compute_stddev
 

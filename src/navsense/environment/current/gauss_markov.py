@@ -47,7 +47,7 @@ from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, seed_state
-from navsense.core.series import LONGEST_TIME
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.typing import FloatArray, Quaternion, Times, Vectors, WordArray
 from navsense.core.validation import check_number
 from navsense.environment.current.base import (

@@ -23,7 +23,7 @@ import zstandard
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import kernel
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, WordArray
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype

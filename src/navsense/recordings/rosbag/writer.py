@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from navsense.core import atomic
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError, Where
-from navsense.core.series import TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.core.typing import ByteArray
 from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode

@@ -32,7 +32,7 @@ import math
 
 from navsense.core.errors import SdfError
 from navsense.core.pose import conjugate
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.context import LEAF, Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_choice, parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.mount import Mount

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from navsense.core.inputs import parse_decimal
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.parse.mount import Mount

@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from navsense.core.errors import MissingDeviationError, SensorError, UnknownNameError
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.schema import PART
 from navsense.sdf.values import invalid_value, parse_attribute_flag

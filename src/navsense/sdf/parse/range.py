@@ -25,7 +25,7 @@ from functools import partial
 
 from navsense.core.errors import SdfError
 from navsense.core.inputs import parse_decimal
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.parse.children import (

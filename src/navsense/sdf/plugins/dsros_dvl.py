@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 
 from navsense.core.errors import SdfError, SensorError
 from navsense.core.pose import Pose, conjugate, rotate
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number

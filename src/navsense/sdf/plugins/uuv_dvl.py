@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from navsense.core.pose import Pose
 from navsense.core.typing import Quaternion
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.mount import Mount

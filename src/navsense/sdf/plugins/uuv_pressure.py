@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 from navsense.core.units import STANDARD_GRAVITY
 from navsense.environment.seawater import ConstantDensity
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water

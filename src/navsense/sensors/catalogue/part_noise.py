@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from navsense.core.errors import SensorError
-from navsense.noise.channel import Noise
+from navsense.noise.specification import Noise
 from navsense.sensors.catalogue import DatasheetEntry, Part
 from navsense.sensors.catalogue.units import SCALAR_CHANNELS, count_axes
 

@@ -42,7 +42,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
-from navsense.noise.channel import NEUTRAL, Noise
+from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sensors.doppler.specification import validate_reals
 
 MIN_STRENGTH: Final = -100.0
