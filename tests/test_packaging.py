@@ -119,6 +119,13 @@ def test_import_loads_no_heavy_module() -> None:
     assert done.stdout.split() == []
 
 
+def test_import_of_the_sdf_reader_calls_no_kernel() -> None:
+    """The first kernel imports Numba, which takes as long as reading a small world."""
+    script = "import sys, navsense.sdf; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=with_source())
+    assert done.stdout.split() == ["False"]
+
+
 def with_source() -> dict[str, str]:
     """Return the surroundings of a child that finds the package as this process does."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -29,7 +29,6 @@ from navsense.core.rotation import cross, multiply, multiply_arrays, rotate, rot
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.terrain.base import Rays, Shape
 from navsense.motion.base import Motion, MotionBlock
-from navsense.motion.stationary import Stationary
 
 NO_BODY = -1
 """Body index of a ray without a hit."""
@@ -172,7 +171,7 @@ def _merge_hits(
         _clear_misses(best, normal, body, speed)
 
 
-_WORLD_FRAME = Stationary().at(np.zeros(1))
+_WORLD_FRAME = MotionBlock(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0, 0.0]]), *[np.zeros((1, 3))] * 4)
 
 
 @dataclass(frozen=True)
