@@ -21,7 +21,7 @@ from navsense.sdf.include import IncludeExpander
 from navsense.sdf.names import parse_name
 from navsense.sdf.parse.clock import ClockRegistry
 from navsense.sdf.parse.model import ParsedModel, parse_model
-from navsense.sdf.parse.sensor import SENSOR_PARSERS, BlockParser, SensorParser, SupportsSdf
+from navsense.sdf.parse.sensor import BLOCK_PARSERS, BlockParser, SensorParser, SupportsSdf
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
@@ -81,7 +81,7 @@ def _load_world(
     name: str,
     path: SearchFolders,
     fidelity: str | None,
-    sensors: Sequence[type[SupportsSdf]],
+    sensor_types: Sequence[type[SupportsSdf]],
     xacro: Mapping[str, str],
     missing: str,
     *,
@@ -98,10 +98,10 @@ def _load_world(
     except TooManyProblemsError:
         context.raise_problems()
         raise
-    user_sensors = [sensor for sensor in (*_load_installed_sensors(), *sensors) if sensor not in SENSORS]
-    parsers = {**SENSOR_PARSERS, **{sensor.type: sensor.parse for sensor in user_sensors}}
+    user_types = [kind for kind in (*_load_installed_sensors(), *sensor_types) if kind not in SENSORS]
+    block_parsers = {**BLOCK_PARSERS, **{kind.type: kind.parse for kind in user_types}}
     try:
-        world = _parse_world(context, root, search, parsers)
+        world = _parse_world(context, root, search, block_parsers)
     except (SimulationError, TooManyProblemsError):
         context.raise_problems()  # If the file has problems, an error of the world adds no information.
         raise
@@ -133,7 +133,7 @@ def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
 
 
 def _parse_world(
-    context: Context, root: Element, search: SearchPath, parsers: Mapping[str, BlockParser]
+    context: Context, root: Element, search: SearchPath, block_parsers: Mapping[str, BlockParser]
 ) -> World | None:
     """Return the one world or model of a file; None and a problem without it."""
     context.check(root, SDF)
@@ -146,12 +146,12 @@ def _parse_world(
     with context.collect_errors():
         name = parse_name(children[0])
         build_scope = build_world_scope if children[0].tag == "world" else build_model_scope
-        return _build_world(context, name, build_scope(context, children[0]), search, parsers)
+        return _build_world(context, name, build_scope(context, children[0]), search, block_parsers)
     return None
 
 
 def _build_world(
-    context: Context, name: str, scope: Scope, search: SearchPath, parsers: Mapping[str, BlockParser]
+    context: Context, name: str, scope: Scope, search: SearchPath, block_parsers: Mapping[str, BlockParser]
 ) -> World:
     """Return the world of a connected scope."""
     element = scope.element
@@ -172,7 +172,7 @@ def _build_world(
         environment.origin,
         step,
         clocks,
-        parsers,
+        block_parsers,
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
     )

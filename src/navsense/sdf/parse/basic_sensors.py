@@ -26,7 +26,7 @@ from navsense.noise.specification import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.parse.mount import Mount
-from navsense.sdf.parse.noise import make_channel_parsers, read_sensor
+from navsense.sdf.parse.noise import make_channel_parsers, read_spec_with_channels
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.air_pressure import AirPressure
@@ -45,7 +45,7 @@ NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 def parse_magnetometer(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
     """Return the specification of a `<magnetometer>` block; without a block one without errors."""
-    return read_sensor(context, block, MAGNETOMETER, mount)
+    return read_spec_with_channels(context, block, MAGNETOMETER, mount)
 
 
 def parse_altimeter(context: Context, block: Element | None, mount: Mount) -> Altimeter:
@@ -55,7 +55,7 @@ def parse_altimeter(context: Context, block: Element | None, mount: Mount) -> Al
         reason = "has no effect under classic, where the reference is the sensor's height at the start"
         context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
     parsers = {"reference": _parse_reference}
-    return read_sensor(context, block, ALTIMETER, mount, parsers, classic=mount.classic)
+    return read_spec_with_channels(context, block, ALTIMETER, mount, parsers, classic=mount.classic)
 
 
 def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
@@ -76,7 +76,7 @@ def _parse_reference(context: Context, element: Element) -> float | ZeroReferenc
 
 def parse_air_pressure(context: Context, block: Element | None, mount: Mount) -> AirPressure:
     """Return the specification of an `<air_pressure>` block; without a block one without errors."""
-    spec = read_sensor(context, block, AIR_PRESSURE, mount)
+    spec = read_spec_with_channels(context, block, AIR_PRESSURE, mount)
     element = block.find("reference_altitude") if block else None
     if element is not None and spec.reference_altitude and mount.origin is not None and mount.origin.elevation:
         reason = f"is added to the world's <elevation> of {mount.origin.elevation:g} m"

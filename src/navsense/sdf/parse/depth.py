@@ -23,7 +23,7 @@ from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.mount import Mount
-from navsense.sdf.parse.noise import read_sensor
+from navsense.sdf.parse.noise import read_spec_with_channels
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth
@@ -45,7 +45,7 @@ DepthFormula = Unesco | Saunders | ConstantDensity | None
 def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
     """Return the specification of a `<depth>` block; without a block one without noise."""
     parsers: dict[str, ChildParser] = {"assumed": partial(_parse_formula, mount=mount)}
-    spec = read_sensor(context, block, DEPTH, mount, parsers, assumed=_make_formula(Unesco, None, mount))
+    spec = read_spec_with_channels(context, block, DEPTH, mount, parsers, assumed=_make_formula(Unesco, None, mount))
     check_water(context, mount, spec.assumed)
     return spec
 

@@ -147,7 +147,7 @@ def parse_dvl(context: Context, block: Element | None, mount: Mount) -> Dvl:
     """Return the specification of a block; without a block the default. Raises `SdfError`."""
     if block is None:
         return Dvl(classic=mount.classic)
-    return BLOCK_PARSERS[block.tag](context, block, mount)
+    return DVL_BLOCK_PARSERS[block.tag](context, block, mount)
 
 
 def _parse_own_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
@@ -251,6 +251,7 @@ def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
 def _parse_track(
     context: Context, element: Element, binding: ElementBinding[DopplerTrack], *, classic: bool
 ) -> DopplerTrack:
+    """Return the bottom track or the water track; `binding` determines the allowed children. Raises `SdfError`."""
     return binding.read(context, element, {"noise": partial(parse_noise, classic=classic)})
 
 
@@ -281,5 +282,8 @@ def parse_adcp(context: Context, block: Element | None, mount: Mount) -> Adcp:
     return ADCP.read(context, block, parsers, classic=mount.classic)
 
 
-BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {"dvl": _parse_own_dvl, "gz:dvl": parse_gz_dvl}
+DVL_BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {
+    "dvl": _parse_own_dvl,
+    "gz:dvl": parse_gz_dvl,
+}
 """Tag of a block -> parser."""

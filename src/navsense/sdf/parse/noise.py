@@ -47,7 +47,7 @@ def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict
     return dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
 
 
-def read_sensor(
+def read_spec_with_channels(
     context: Context,
     block: Element | None,
     binding: ElementBinding[Spec],
@@ -74,13 +74,14 @@ def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool)
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     """Return the noise of a `<noise>` element; an invalid element gives no noise and a problem in `context`."""
     context.check(element, NOISE.schema)
-    problems_before, noise_type = context.problem_count, "none"
+    problems_before, noise_type = context.problem_count, ""  # an invalid type stays ""
     with context.collect_errors():
         noise_type = _parse_type(element)
     values = NOISE.read_fields(context, element)
     datasheet = context.find_child(element, DATASHEET_TAG, DATASHEET.schema)
     if datasheet is not None:
         values |= DATASHEET.read_fields(context, datasheet)
+    # `Noise` checks this too. Here the error stands at `<dynamic_bias_stddev>`.
     if values.get("dynamic_bias_stddev", 0.0) > 0.0 and not values.get("dynamic_bias_correlation_time", 0.0):
         child = element.find("dynamic_bias_stddev") or element
         allowed = "requires a dynamic_bias_correlation_time > 0"

@@ -71,7 +71,7 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Range:
         allowed = "requires a block <ray>, <lidar>, <sonar> or <range> with a maximum"
         raise SdfError("<sensor>", mount.name, where=mount.where, allowed=allowed)
     with map_spec_errors(block):
-        return BLOCK_PARSERS[block.tag](context, block, mount)
+        return RANGE_BLOCK_PARSERS[block.tag](context, block, mount)
 
 
 def _parse_scan_axis(context: Context, element: Element | None, samples: int) -> tuple[int, float, float]:
@@ -170,7 +170,7 @@ def _parse_cone(context: Context, element: Element) -> Cone:
     return Cone(math.radians(width), int(rings), axis)
 
 
-BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Range]] = {
+RANGE_BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Range]] = {
     "ray": _parse_ray,
     "lidar": _parse_ray,
     "sonar": _parse_sonar,

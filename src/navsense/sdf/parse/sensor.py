@@ -48,7 +48,7 @@ class SupportsSdf(Sensor, Protocol):
         ...
 
 
-SENSOR_PARSERS: Mapping[str, BlockParser] = {
+BLOCK_PARSERS: Mapping[str, BlockParser] = {
     "imu": imu.parse,
     "magnetometer": basic_sensors.parse_magnetometer,
     "altimeter": basic_sensors.parse_altimeter,
@@ -59,7 +59,7 @@ SENSOR_PARSERS: Mapping[str, BlockParser] = {
     "dvl": doppler.parse_dvl,
     "adcp": doppler.parse_adcp,
 }
-"""Sensor type -> parser."""
+"""Sensor type -> parser of its block."""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
@@ -67,7 +67,7 @@ PLUGIN_PARSERS: Mapping[str, PluginParser] = {
 }
 """File of a plug-in that is a sensor -> parser."""
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in SENSOR_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in BLOCK_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
@@ -83,7 +83,7 @@ class SensorParser:
     origin: Origin | None
     max_step_size: float
     clocks: ClockRegistry
-    parsers: Mapping[str, BlockParser] = field(default_factory=lambda: SENSOR_PARSERS)
+    block_parsers: Mapping[str, BlockParser] = field(default_factory=lambda: BLOCK_PARSERS)
     taken_topics: dict[str, str] = field(default_factory=dict)
     water: Water | None = None
     current_topic: str = ""
@@ -128,8 +128,8 @@ class SensorParser:
         plugin_sensor = parser.parse(self.context, element, mount, sensors)
         if plugin_sensor is None:
             return
-        models = link.split("::")[:-1]
-        default_topic = make_default_topic(self.world, models, link_name, short_name, parser.sensor_type)
+        model_names = link.split("::")[:-1]
+        default_topic = make_default_topic(self.world, model_names, link_name, short_name, parser.sensor_type)
         yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,
@@ -155,9 +155,9 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
-        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.parsers:
+        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.block_parsers:
             return self._parse_dsros_dvl(parsed, scope, link, element, name)
-        if sensor_type in self.parsers:
+        if sensor_type in self.block_parsers:
             return self._parse_sensor(parsed, scope, link, element, name, sensor_type)
         self._note_not_simulated(element, sensor_type, name, schema.NOT_SIMULATED)
         return []
@@ -213,7 +213,7 @@ class SensorParser:
         with self.context.collect_errors():
             pose = find_pose_in_link(self.context, parsed, scope, link, element)
         mount = self._make_mount(parsed, scope, element, name, link, pose)
-        spec = self.parsers[sensor_type](self.context, self._find_block(element, sensor_type), mount)
+        spec = self.block_parsers[sensor_type](self.context, self._find_block(element, sensor_type), mount)
         if isinstance(spec, Range):
             gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
             spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=mount.classic)
@@ -284,14 +284,14 @@ class SensorParser:
         sensor_type = element.get_attribute("type") or ""
         if sensor_type == "custom":
             gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
-            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.parsers else sensor_type
-        if sensor_type not in self.parsers:
+            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.block_parsers else sensor_type
+        if sensor_type not in self.block_parsers:
             sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
-        if sensor_type in (*self.parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
+        if sensor_type in (*self.block_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
             return sensor_type
-        allowed = f"must be one of {', '.join(self.parsers)}, which are simulated, or another type of SDF"
+        allowed = f"must be one of {', '.join(self.block_parsers)}, which are simulated, or another type of SDF"
         remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
         raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
@@ -311,8 +311,10 @@ class SensorParser:
         blocks = (child.tag for child in element.children if child.tag in schema.GAZEBO_BLOCKS)
         endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *blocks)]
         ending = next(filter(None, endings), sensor_type)
-        *models, link_name = link.name.split("::")
-        default = normalize_topic(make_default_topic(self.world, models, link_name, name.rpartition("::")[2], ending))
+        *model_names, link_name = link.name.split("::")
+        default = normalize_topic(
+            make_default_topic(self.world, model_names, link_name, name.rpartition("::")[2], ending)
+        )
         child = self.context.find_child(element, "topic")
         topic = None
         if child is not None and child.text and child.text != "__default__":
