@@ -160,10 +160,10 @@ def _build_world(
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
     candidates = [parse_model(context, nested, world_poses) for nested in scope.nested.values()]
-    models = [parsed for parsed in candidates if parsed is not None]
+    parsed_models = [parsed_model for parsed_model in candidates if parsed_model is not None]
     clocks = ClockRegistry()
-    for parsed in models:
-        for link_scope, link in parsed.list_links():
+    for parsed_model in parsed_models:
+        for link_scope, link in parsed_model.list_links():
             clocks.parse_clocks(context, link, link_scope, classic=classic, signals=environment.signals)
     sensor_parser = SensorParser(
         context,
@@ -176,31 +176,33 @@ def _build_world(
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
     )
-    sensors = tuple(sensor for parsed in models for sensor in sensor_parser.parse_sensors(parsed))
+    sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
     return World(
         name=name,
-        models=tuple(parsed.model for parsed in models),
+        models=tuple(parsed_model.model for parsed_model in parsed_models),
         sensors=sensors,
         clocks=clocks.all,
         environment=environment,
         max_step_size=step,
         path=context.path,
-        solids=_parse_solids(context, search, sensors, models),
+        solids=_parse_solids(context, search, sensors, parsed_models),
         notes=context.list_notes(),
         current_topic=topic,
     )
 
 
 def _parse_solids(
-    context: Context, search: SearchPath, sensors: Sequence[MountedSensor], models: Sequence[ParsedModel]
+    context: Context, search: SearchPath, sensors: Sequence[MountedSensor], parsed_models: Sequence[ParsedModel]
 ) -> tuple[Solid, ...]:
     """Return the surfaces that rays may hit. The parser is imported only if the file has a surface."""
-    if not any(link.element.find("collision") for parsed in models for _, link in parsed.list_links()):
+    if not any(
+        link.element.find("collision") for parsed_model in parsed_models for _, link in parsed_model.list_links()
+    ):
         return ()
     from navsense.sdf.parse.collision import SolidParser
 
     parser = SolidParser(context, search, sensors)
-    return tuple(solid for parsed in models for solid in parser.parse_solids(parsed))
+    return tuple(solid for parsed_model in parsed_models for solid in parser.parse_solids(parsed_model))
 
 
 def _add_current(

@@ -46,7 +46,9 @@ class Mount:
     find_pose: Callable[[str], Pose | None] = lambda _: None
 
 
-def find_pose_in_link(context: Context, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element) -> Pose:
+def find_pose_in_link(
+    context: Context, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element
+) -> Pose:
     """Return the pose of an element in its link; its `<pose>` may refer to any frame. Raises `SdfError`."""
     child = element.find("pose")
     if child is None:
@@ -55,4 +57,4 @@ def find_pose_in_link(context: Context, parsed: ParsedModel, scope: Scope, link:
     apply_pose(context, link.scope or scope, node, child)
     if node.relative_to is link:
         return node.pose
-    return parsed.poses.find_pose(link).inverse() @ parsed.poses.find_pose(node)
+    return parsed_model.poses.find_pose(link).inverse() @ parsed_model.poses.find_pose(node)
