@@ -28,7 +28,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.names import join_names, parse_name
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_vector
 from navsense.sdf.parse.model import ParsedModel
-from navsense.sdf.parse.mount import find_pose_in_link
+from navsense.sdf.parse.sensor_context import find_pose_in_link
 from navsense.sdf.schema import COLLISION, GEOMETRY, HEIGHTMAP, MESH, SUBMESH
 from navsense.sdf.search_path import MissingFileError, SearchPath
 from navsense.sdf.values import parse_text, require_child

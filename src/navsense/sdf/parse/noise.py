@@ -11,7 +11,7 @@ from navsense.core.inputs import parse_decimal
 from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import AXES, AXIS
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -51,14 +51,14 @@ def read_spec_with_channels(
     context: Context,
     block: Element | None,
     binding: ElementBinding[Spec],
-    mount: Mount,
+    sensor_context: SensorContext,
     parsers: Mapping[str, ChildParser] = MappingProxyType({}),
     **other_fields: Any,
 ) -> Spec:
     """Return the specification of a sensor with channels, see `ElementBinding.read`; without a block the default."""
     if block is None:
         return binding.spec(**other_fields)
-    all_parsers = {**make_channel_parsers(binding, classic=mount.classic), **parsers}
+    all_parsers = {**make_channel_parsers(binding, classic=sensor_context.classic), **parsers}
     return binding.read(context, block, all_parsers, **other_fields)
 
 

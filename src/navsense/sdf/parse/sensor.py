@@ -22,8 +22,8 @@ from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
-from navsense.sdf.parse.mount import Mount, find_pose_in_link
 from navsense.sdf.parse.part import apply_part
+from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
@@ -35,15 +35,15 @@ from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
-BlockParser = Callable[[Context, Element | None, Mount], Sensor]
-"""Returns the specification from the block of a sensor type: (context, block or None, mount)."""
+BlockParser = Callable[[Context, Element | None, SensorContext], Sensor]
+"""Returns the specification from the block of a sensor type: (context, block or None, sensor_context)."""
 
 
 class SupportsSdf(Sensor, Protocol):
     """A sensor of a user, with its own parser."""
 
     @staticmethod
-    def parse(context: Context, block: Element | None, mount: Mount) -> Sensor:
+    def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Sensor:
         """Return the specification of the block of this sensor type."""
         ...
 
@@ -124,8 +124,8 @@ class SensorParser:
             raise invalid_value(child, link_name, f"must be one of {known}", parent=element.tag)
         short_name = parse_name(element)
         name = join_names(element, link, short_name)
-        mount = self._make_mount(parsed_model, scope, element, name, links[link], Pose())
-        plugin_sensor = parser.parse(self.context, element, mount, sensors)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, links[link], Pose())
+        plugin_sensor = parser.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
             return
         model_names = link.split("::")[:-1]
@@ -173,8 +173,8 @@ class SensorParser:
         self.context.check(element, schema.DSROS_DVL_SENSOR)
         plugin = dsros_dvl.find_plugin(self.context, element)
         pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
-        mount = self._make_mount(parsed_model, scope, element, name, link, pose)
-        plugin_sensor = dsros_dvl.parse(self.context, element, plugin, mount, self.current_topic)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
+        plugin_sensor = dsros_dvl.parse(self.context, element, plugin, sensor_context, self.current_topic)
         if plugin_sensor is None:
             return []
         sensor_rate = self._parse_rate(element)
@@ -183,7 +183,7 @@ class SensorParser:
             parsed_model,
             scope,
             element,
-            mount,
+            sensor_context,
             plugin_sensor.spec,
             link=link.name,
             pose=pose,
@@ -212,16 +212,16 @@ class SensorParser:
         pose = Pose()
         with self.context.collect_errors():
             pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
-        mount = self._make_mount(parsed_model, scope, element, name, link, pose)
-        spec = self.block_parsers[sensor_type](self.context, self._find_block(element, sensor_type), mount)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
+        spec = self.block_parsers[sensor_type](self.context, self._find_block(element, sensor_type), sensor_context)
         if isinstance(spec, Range):
             gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
-            spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=mount.classic)
+            spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=sensor_context.classic)
         sensor = self._mount_sensor(
             parsed_model,
             scope,
             element,
-            mount,
+            sensor_context,
             spec,
             link=link.name,
             pose=pose,
@@ -232,27 +232,33 @@ class SensorParser:
         return [sensor]
 
     def _mount_sensor(
-        self, parsed_model: ParsedModel, scope: Scope, element: Element, mount: Mount, spec: Sensor, **fields: Any
+        self,
+        parsed_model: ParsedModel,
+        scope: Scope,
+        element: Element,
+        sensor_context: SensorContext,
+        spec: Sensor,
+        **fields: Any,
     ) -> MountedSensor:
         """Return the sensor of an element with its part, clock, latency and faults, and further `fields`."""
         return MountedSensor(
-            name=mount.name,
-            spec=apply_part(self.context, element, spec, classic=mount.classic),
+            name=sensor_context.name,
+            spec=apply_part(self.context, element, spec, classic=sensor_context.classic),
             model=parsed_model.model.name,
-            clock=self.clocks.find_clock_name(self.context, element, mount.name, scope),
+            clock=self.clocks.find_clock_name(self.context, element, sensor_context.name, scope),
             latency=parse_latency(self.context, element),
             faults=parse_faults(self.context, element, spec),
             where=element.where,
             **fields,
         )
 
-    def _make_mount(
+    def _make_sensor_context(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
-    ) -> Mount:
-        """Return the place of a sensor; `pose` is its pose in its link."""
+    ) -> SensorContext:
+        """Return the context of a sensor; `pose` is its pose in its link."""
         pose_in_model = parsed_model.poses.find_pose(link)
         rotation_wl = multiply(parsed_model.model.pose.rotation, pose_in_model.rotation)
-        return Mount(
+        return SensorContext(
             classic=parse_classic(self.context, element, default=self.classic),
             heading=self.origin.heading if self.origin else 0.0,
             rotation_ws=normalize(multiply(rotation_wl, pose.rotation)),

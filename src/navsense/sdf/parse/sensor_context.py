@@ -1,4 +1,4 @@
-"""Mounting of a sensor, and pose of an element in its link, for sensors and surfaces."""
+"""Context of the parsers of a sensor, and pose of an element in its link, for sensors and surfaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from navsense.sdf.xml_reader import Element
 
 
 @dataclass(frozen=True)
-class Mount:
+class SensorContext:
     """The name and the mounting of a sensor, and properties of its world.
 
     name: full name of the sensor.
