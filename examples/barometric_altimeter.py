@@ -179,7 +179,7 @@ class BarometricAltimeter:
         return cls(100000.0, 12.0, 100500.0, 0.4, 0.02, noise)
 
     @staticmethod
-    def parse(context: Context, block: Element | None, mount: Any) -> BarometricAltimeter:
+    def parse(context: Context, block: Element | None, sensor_context: Any) -> BarometricAltimeter:
         """Return the sheet that a <barometric_altimeter> block describes."""
         if block is None:
             return BarometricAltimeter()
@@ -189,7 +189,9 @@ class BarometricAltimeter:
             tag: parse_child_number(context, block, tag, default, minimum=least.get(tag, -math.inf))
             for tag, default in NUMBERS.items()
         }
-        return BarometricAltimeter(**given, noise_of_pressure=parse_child_noise(context, block, classic=mount.classic))
+        return BarometricAltimeter(
+            **given, noise_of_pressure=parse_child_noise(context, block, classic=sensor_context.classic)
+        )
 
 
 WORLD = """<sdf version="1.9"><world name="climb"><model name="aircraft">

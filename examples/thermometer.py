@@ -98,13 +98,13 @@ class Thermometer:
         return cls(-0.0065, noise)
 
     @staticmethod
-    def parse(context: Context, block: Element | None, mount: Any) -> Thermometer:
+    def parse(context: Context, block: Element | None, sensor_context: Any) -> Thermometer:
         """Return the sheet that a <thermometer> block describes."""
         if block is None:
             return Thermometer()
         context.check(block, BLOCK)
         gradient = parse_child_number(context, block, "gradient", -0.0065)
-        return Thermometer(gradient, parse_child_noise(context, block, classic=mount.classic))
+        return Thermometer(gradient, parse_child_noise(context, block, classic=sensor_context.classic))
 
 
 WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">

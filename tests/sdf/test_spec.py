@@ -13,7 +13,7 @@ from navsense.sdf.context import ElementSchema
 from navsense.sdf.parse import basic_sensors, imu, noise, world
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.collision import SHAPES
-from navsense.sdf.parse.sensor import SENSOR_PARSERS, SENSOR_SCHEMAS
+from navsense.sdf.parse.sensor import BLOCK_PARSERS, SENSOR_SCHEMAS
 from navsense.sensors import SENSORS
 
 Spec = ET.Element
@@ -34,7 +34,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     ("atmosphere", "", world.ATMOSPHERE.schema),
     ("frame", "", schema.FRAME),
     ("pose", "", schema.POSE),
-    *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in SENSOR_PARSERS),
+    *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in BLOCK_PARSERS),
     ("imu", "", imu.IMU.schema),
     ("imu", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
     ("imu", "orientation_reference_frame/custom_rpy", imu.CUSTOM_RPY),
@@ -122,9 +122,9 @@ def test_every_block_of_a_sensor_belongs_to_one_type(shared_data: Path) -> None:
 
 
 def test_simulated_type_is_not_listed() -> None:
-    assert not schema.UNSIMULATED_TYPES & set(SENSOR_PARSERS)
-    assert list(SENSOR_PARSERS) == [kind.type for kind in SENSORS]
-    assert set(SENSOR_PARSERS) <= schema.SENSOR_TYPES
+    assert not schema.UNSIMULATED_TYPES & set(BLOCK_PARSERS)
+    assert list(BLOCK_PARSERS) == [kind.type for kind in SENSORS]
+    assert set(BLOCK_PARSERS) <= schema.SENSOR_TYPES
     assert {new for old, new in schema.TYPE_ALIASES.items() if old in schema.UNSIMULATED_TYPES} == set()
 
 
@@ -143,4 +143,4 @@ def test_every_sensor_type_is_simulated_or_listed(shared_data: Path) -> None:
     named = {word.strip(' .,"\n') for word in text.replace("\n", ",").split(",")}
     types = {word for word in named if word and " " not in word} - {"and"}
     assert {"imu", "magnetometer", "altimeter", "camera"} <= types
-    assert types <= set(SENSOR_PARSERS) | schema.UNSIMULATED_TYPES | schema.TYPE_ALIASES.keys()
+    assert types <= set(BLOCK_PARSERS) | schema.UNSIMULATED_TYPES | schema.TYPE_ALIASES.keys()

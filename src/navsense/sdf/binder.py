@@ -73,8 +73,9 @@ class ElementBinding(Generic[Spec]):
             file_fields = {n: replace(entry, minimum=-math.inf, above=-math.inf) for n, entry in file_fields.items()}
         spec_fields = {field.name: field for field in fields(spec)}  # type: ignore[arg-type]  # a dataclass
         self.spec, self._hints, self._parsers = spec, get_type_hints(spec), dict(parsers)
+        # `tags`: field -> child or attribute. `_attribute_fields`: attribute -> field.
         self.tags = {name: entry.name or name for name, entry in file_fields.items()}
-        self._attributes = {self.tags[name]: name for name, entry in file_fields.items() if entry.is_attribute}
+        self._attribute_fields = {self.tags[name]: name for name, entry in file_fields.items() if entry.is_attribute}
         self._value_parsers: dict[str, ValueParser] = {}
         for name, entry in file_fields.items():
             parser = _make_parser(self._hints[name], entry, spec_fields[name].default)
@@ -84,9 +85,9 @@ class ElementBinding(Generic[Spec]):
             name for name, field in spec_fields.items() if field.default is field.default_factory is MISSING
         }
         self.schema = ElementSchema(
-            children=frozenset(other_children) | (frozenset(self.tags.values()) - self._attributes.keys()),
+            children=frozenset(other_children) | (frozenset(self.tags.values()) - self._attribute_fields.keys()),
             repeatable=frozenset(repeatable),
-            attributes=frozenset(other_attributes) | self._attributes.keys(),
+            attributes=frozenset(other_attributes) | self._attribute_fields.keys(),
             unsupported=unsupported,
             forbidden=forbidden,
         )
@@ -96,13 +97,13 @@ class ElementBinding(Generic[Spec]):
     ) -> dict[str, Any]:
         """Return the values of an element by field, without those of invalid children, which become problems.
 
-        Raises `SdfError` for an invalid attribute.
+        The caller checks the element against `schema`. Raises `SdfError` for an invalid attribute.
         """
         values: dict[str, Any] = {}
-        for tag, name in self._attributes.items():
+        for tag, name in self._attribute_fields.items():
             if tag in element.attributes and name in self._value_parsers:
                 values[name] = self._value_parsers[name](element, attribute=tag)
-        for tag, name in self._attributes.items():
+        for tag, name in self._attribute_fields.items():
             if name in self._required and tag not in element.attributes:
                 raise invalid_value(element, "missing", "must be given", attribute=tag)
         children: dict[str, Element] = {}
@@ -111,7 +112,7 @@ class ElementBinding(Generic[Spec]):
         child_parsers = {**self._parsers, **parsers}
         for name, parse in self._value_parsers.items():
             tag = self.tags[name]
-            if tag in children and tag not in self._attributes and name not in child_parsers:
+            if tag in children and tag not in self._attribute_fields and name not in child_parsers:
                 context.check(children[tag], LEAF)
                 with context.collect_errors():
                     values[name] = parse(children[tag], parent=element.tag)

@@ -21,7 +21,7 @@ from navsense.sdf.include import IncludeExpander
 from navsense.sdf.names import parse_name
 from navsense.sdf.parse.clock import ClockRegistry
 from navsense.sdf.parse.model import ParsedModel, parse_model
-from navsense.sdf.parse.sensor import SENSOR_PARSERS, BlockParser, SensorParser, SupportsSdf
+from navsense.sdf.parse.sensor import BLOCK_PARSERS, BlockParser, SensorParser, SupportsSdf
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
@@ -81,7 +81,7 @@ def _load_world(
     name: str,
     path: SearchFolders,
     fidelity: str | None,
-    sensors: Sequence[type[SupportsSdf]],
+    sensor_types: Sequence[type[SupportsSdf]],
     xacro: Mapping[str, str],
     missing: str,
     *,
@@ -98,10 +98,10 @@ def _load_world(
     except TooManyProblemsError:
         context.raise_problems()
         raise
-    user_sensors = [sensor for sensor in (*_load_installed_sensors(), *sensors) if sensor not in SENSORS]
-    parsers = {**SENSOR_PARSERS, **{sensor.type: sensor.parse for sensor in user_sensors}}
+    user_types = [kind for kind in (*_load_installed_sensors(), *sensor_types) if kind not in SENSORS]
+    block_parsers = {**BLOCK_PARSERS, **{kind.type: kind.parse for kind in user_types}}
     try:
-        world = _parse_world(context, root, search, parsers)
+        world = _parse_world(context, root, search, block_parsers)
     except (SimulationError, TooManyProblemsError):
         context.raise_problems()  # If the file has problems, an error of the world adds no information.
         raise
@@ -133,7 +133,7 @@ def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
 
 
 def _parse_world(
-    context: Context, root: Element, search: SearchPath, parsers: Mapping[str, BlockParser]
+    context: Context, root: Element, search: SearchPath, block_parsers: Mapping[str, BlockParser]
 ) -> World | None:
     """Return the one world or model of a file; None and a problem without it."""
     context.check(root, SDF)
@@ -146,12 +146,12 @@ def _parse_world(
     with context.collect_errors():
         name = parse_name(children[0])
         build_scope = build_world_scope if children[0].tag == "world" else build_model_scope
-        return _build_world(context, name, build_scope(context, children[0]), search, parsers)
+        return _build_world(context, name, build_scope(context, children[0]), search, block_parsers)
     return None
 
 
 def _build_world(
-    context: Context, name: str, scope: Scope, search: SearchPath, parsers: Mapping[str, BlockParser]
+    context: Context, name: str, scope: Scope, search: SearchPath, block_parsers: Mapping[str, BlockParser]
 ) -> World:
     """Return the world of a connected scope."""
     element = scope.element
@@ -160,10 +160,10 @@ def _build_world(
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
     candidates = [parse_model(context, nested, world_poses) for nested in scope.nested.values()]
-    models = [parsed for parsed in candidates if parsed is not None]
+    parsed_models = [parsed_model for parsed_model in candidates if parsed_model is not None]
     clocks = ClockRegistry()
-    for parsed in models:
-        for link_scope, link in parsed.list_links():
+    for parsed_model in parsed_models:
+        for link_scope, link in parsed_model.list_links():
             clocks.parse_clocks(context, link, link_scope, classic=classic, signals=environment.signals)
     sensor_parser = SensorParser(
         context,
@@ -172,35 +172,37 @@ def _build_world(
         environment.origin,
         step,
         clocks,
-        parsers,
+        block_parsers,
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
     )
-    sensors = tuple(sensor for parsed in models for sensor in sensor_parser.parse_sensors(parsed))
+    sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
     return World(
         name=name,
-        models=tuple(parsed.model for parsed in models),
+        models=tuple(parsed_model.model for parsed_model in parsed_models),
         sensors=sensors,
         clocks=clocks.all,
         environment=environment,
         max_step_size=step,
         path=context.path,
-        solids=_parse_solids(context, search, sensors, models),
+        solids=_parse_solids(context, search, sensors, parsed_models),
         notes=context.list_notes(),
         current_topic=topic,
     )
 
 
 def _parse_solids(
-    context: Context, search: SearchPath, sensors: Sequence[MountedSensor], models: Sequence[ParsedModel]
+    context: Context, search: SearchPath, sensors: Sequence[MountedSensor], parsed_models: Sequence[ParsedModel]
 ) -> tuple[Solid, ...]:
     """Return the surfaces that rays may hit. The parser is imported only if the file has a surface."""
-    if not any(link.element.find("collision") for parsed in models for _, link in parsed.list_links()):
+    if not any(
+        link.element.find("collision") for parsed_model in parsed_models for _, link in parsed_model.list_links()
+    ):
         return ()
     from navsense.sdf.parse.collision import SolidParser
 
     parser = SolidParser(context, search, sensors)
-    return tuple(solid for parsed in models for solid in parser.parse_solids(parsed))
+    return tuple(solid for parsed_model in parsed_models for solid in parser.parse_solids(parsed_model))
 
 
 def _add_current(

@@ -25,8 +25,8 @@ from navsense.core.inputs import parse_decimal
 from navsense.noise.specification import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema
-from navsense.sdf.parse.mount import Mount
-from navsense.sdf.parse.noise import make_channel_parsers, read_sensor
+from navsense.sdf.parse.noise import make_channel_parsers, read_spec_with_channels
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.air_pressure import AirPressure
@@ -43,19 +43,19 @@ SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing
 NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 
-def parse_magnetometer(context: Context, block: Element | None, mount: Mount) -> Magnetometer:
+def parse_magnetometer(context: Context, block: Element | None, sensor_context: SensorContext) -> Magnetometer:
     """Return the specification of a `<magnetometer>` block; without a block one without errors."""
-    return read_sensor(context, block, MAGNETOMETER, mount)
+    return read_spec_with_channels(context, block, MAGNETOMETER, sensor_context)
 
 
-def parse_altimeter(context: Context, block: Element | None, mount: Mount) -> Altimeter:
+def parse_altimeter(context: Context, block: Element | None, sensor_context: SensorContext) -> Altimeter:
     """Return the specification of an `<altimeter>` block; without a block one without errors."""
     child = block.find("navsense:reference") if block else None
-    if child is not None and mount.classic:
+    if child is not None and sensor_context.classic:
         reason = "has no effect under classic, where the reference is the sensor's height at the start"
         context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
     parsers = {"reference": _parse_reference}
-    return read_sensor(context, block, ALTIMETER, mount, parsers, classic=mount.classic)
+    return read_spec_with_channels(context, block, ALTIMETER, sensor_context, parsers, classic=sensor_context.classic)
 
 
 def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
@@ -74,25 +74,32 @@ def _parse_reference(context: Context, element: Element) -> float | ZeroReferenc
     return height
 
 
-def parse_air_pressure(context: Context, block: Element | None, mount: Mount) -> AirPressure:
+def parse_air_pressure(context: Context, block: Element | None, sensor_context: SensorContext) -> AirPressure:
     """Return the specification of an `<air_pressure>` block; without a block one without errors."""
-    spec = read_sensor(context, block, AIR_PRESSURE, mount)
+    spec = read_spec_with_channels(context, block, AIR_PRESSURE, sensor_context)
     element = block.find("reference_altitude") if block else None
-    if element is not None and spec.reference_altitude and mount.origin is not None and mount.origin.elevation:
-        reason = f"is added to the world's <elevation> of {mount.origin.elevation:g} m"
+    if (
+        element is not None
+        and spec.reference_altitude
+        and sensor_context.origin is not None
+        and sensor_context.origin.elevation
+    ):
+        reason = f"is added to the world's <elevation> of {sensor_context.origin.elevation:g} m"
         context.add_note("warning", f"<reference_altitude>: {element.text}", reason, element.where)
     return spec
 
 
-def parse_navsat(context: Context, block: Element | None, mount: Mount) -> NavSat:
+def parse_navsat(context: Context, block: Element | None, sensor_context: SensorContext) -> NavSat:
     """Return the specification of a `<navsat>` block; without a block one without errors.
 
     Adds a problem if the world has no `<spherical_coordinates>`.
     """
-    if mount.origin is None:
+    if sensor_context.origin is None:
         remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
         what = '<sensor type="navsat">'
-        context.add_problem(SdfError(what, mount.name, where=mount.where, allowed=NO_ORIGIN, remedy=remedy))
+        context.add_problem(
+            SdfError(what, sensor_context.name, where=sensor_context.where, allowed=NO_ORIGIN, remedy=remedy)
+        )
     if block is None:
         return NavSat()
     context.check(block, NAVSAT)
@@ -100,5 +107,7 @@ def parse_navsat(context: Context, block: Element | None, mount: Mount) -> NavSa
     for tag, binding in SENSING.items():
         sensing = context.find_child(block, tag, binding.schema)
         if sensing is not None:
-            channels |= binding.read_fields(context, sensing, make_channel_parsers(binding, classic=mount.classic))
+            channels |= binding.read_fields(
+                context, sensing, make_channel_parsers(binding, classic=sensor_context.classic)
+            )
     return NavSat(**channels)

@@ -28,7 +28,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.names import join_names, parse_name
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_vector
 from navsense.sdf.parse.model import ParsedModel
-from navsense.sdf.parse.mount import find_pose_in_link
+from navsense.sdf.parse.sensor_context import find_pose_in_link
 from navsense.sdf.schema import COLLISION, GEOMETRY, HEIGHTMAP, MESH, SUBMESH
 from navsense.sdf.search_path import MissingFileError, SearchPath
 from navsense.sdf.values import parse_text, require_child
@@ -64,17 +64,17 @@ class SolidParser:
         specs = ((sensor.model, sensor.spec) for sensor in self.sensors)
         return frozenset((model, spec.own_hull) for model, spec in specs if isinstance(spec, UsesRayCasting))
 
-    def parse_solids(self, parsed: ParsedModel) -> Iterator[Solid]:
+    def parse_solids(self, parsed_model: ParsedModel) -> Iterator[Solid]:
         """Yield the surfaces of a model's links, in the order of the file."""
-        needed = any(own_hull or model != parsed.model.name for model, own_hull in self._ray_casters)
-        for scope, link in parsed.list_links():
+        needed = any(own_hull or model != parsed_model.model.name for model, own_hull in self._ray_casters)
+        for scope, link in parsed_model.list_links():
             for element in link.element.find_all("collision"):
                 self.context.check(element, COLLISION)
                 with self.context.collect_errors():
                     name = join_names(element, link.name, parse_name(element))
                     shape = self._parse_shape(element, needed=needed)
                     if shape is not None:
-                        pose = find_pose_in_link(self.context, parsed, scope, link, element)
+                        pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
                         yield Solid(name, link.name, shape, pose, element.where)
 
     def _parse_shape(self, collision: Element, *, needed: bool) -> Shape | None:

@@ -22,8 +22,8 @@ from navsense.core.errors import SdfError
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.mount import Mount
-from navsense.sdf.parse.noise import read_sensor
+from navsense.sdf.parse.noise import read_spec_with_channels
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth
@@ -42,22 +42,26 @@ FORMULA_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 DepthFormula = Unesco | Saunders | ConstantDensity | None
 
 
-def parse(context: Context, block: Element | None, mount: Mount) -> Depth:
+def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Depth:
     """Return the specification of a `<depth>` block; without a block one without noise."""
-    parsers: dict[str, ChildParser] = {"assumed": partial(_parse_formula, mount=mount)}
-    spec = read_sensor(context, block, DEPTH, mount, parsers, assumed=_make_formula(Unesco, None, mount))
-    check_water(context, mount, spec.assumed)
+    parsers: dict[str, ChildParser] = {"assumed": partial(_parse_formula, sensor_context=sensor_context)}
+    spec = read_spec_with_channels(
+        context, block, DEPTH, sensor_context, parsers, assumed=_make_formula(Unesco, None, sensor_context)
+    )
+    check_water(context, sensor_context, spec.assumed)
     return spec
 
 
-def _make_formula(formula: type[Unesco | Saunders], latitude: float | None, mount: Mount) -> DepthFormula:
+def _make_formula(
+    formula: type[Unesco | Saunders], latitude: float | None, sensor_context: SensorContext
+) -> DepthFormula:
     """Return a formula at a latitude (rad): the given one, that of the world, or the default of the formula."""
-    if latitude is None and mount.origin is not None:
-        latitude = mount.origin.latitude
+    if latitude is None and sensor_context.origin is not None:
+        latitude = sensor_context.origin.latitude
     return formula() if latitude is None else formula(latitude)
 
 
-def _parse_formula(context: Context, element: Element, mount: Mount) -> DepthFormula:
+def _parse_formula(context: Context, element: Element, sensor_context: SensorContext) -> DepthFormula:
     """Return the water that a `<formula>` assumes. Raises `SdfError`."""
     formula = element.text
     if formula not in FORMULA_ATTRIBUTES:
@@ -74,18 +78,20 @@ def _parse_formula(context: Context, element: Element, mount: Mount) -> DepthFor
                 raise invalid_value(element, "missing", "must be given (kg/m^3)", attribute="density")
             return ConstantDensity(**{name: number for name, number in numbers.items() if number is not None})
         degrees = numbers["latitude_deg"]
-        return _make_formula(LATITUDE_FORMULAS[formula], None if degrees is None else math.radians(degrees), mount)
+        return _make_formula(
+            LATITUDE_FORMULAS[formula], None if degrees is None else math.radians(degrees), sensor_context
+        )
 
 
-def check_water(context: Context, mount: Mount, assumed: DepthFormula) -> None:
+def check_water(context: Context, sensor_context: SensorContext, assumed: DepthFormula) -> None:
     """Add a warning for a world without water; a formula that requires it is a problem."""
-    if mount.water is not None or mount.where is None:
+    if sensor_context.water is not None or sensor_context.where is None:
         return
     if assumed is not None:
         reason = "the world has no <navsense:water>: its water is that which the sensor assumes, with the surface at"
         reason += " height 0"
-        context.add_note("warning", f'<sensor type="depth">: {mount.name}', reason, mount.where)
+        context.add_note("warning", f'<sensor type="depth">: {sensor_context.name}', reason, sensor_context.where)
         return
     what, allowed = f"<formula>: {KNOWN_WATER}", "requires the world's <navsense:water>"
     remedy = "give <navsense:water/> in the world"
-    context.add_problem(SdfError(what, mount.name, where=mount.where, allowed=allowed, remedy=remedy))
+    context.add_problem(SdfError(what, sensor_context.name, where=sensor_context.where, allowed=allowed, remedy=remedy))

@@ -73,9 +73,9 @@ from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_vector
 from navsense.sdf.parse.dvl_gazebo import parse_beam_ids, parse_gz_dvl
-from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_channel_noise, parse_noise
 from navsense.sdf.parse.range import SOUND
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import (
     invalid_value,
     map_spec_errors,
@@ -143,17 +143,17 @@ ADCP = ElementBinding(
 REFERENCE = make_schema(attributes="link degrees")
 
 
-def parse_dvl(context: Context, block: Element | None, mount: Mount) -> Dvl:
+def parse_dvl(context: Context, block: Element | None, sensor_context: SensorContext) -> Dvl:
     """Return the specification of a block; without a block the default. Raises `SdfError`."""
     if block is None:
-        return Dvl(classic=mount.classic)
-    return BLOCK_PARSERS[block.tag](context, block, mount)
+        return Dvl(classic=sensor_context.classic)
+    return DVL_BLOCK_PARSERS[block.tag](context, block, sensor_context)
 
 
-def _parse_own_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
+def _parse_own_dvl(context: Context, block: Element, sensor_context: SensorContext) -> Dvl:
     """Return the specification of a `<dvl>`. Raises `SdfError`."""
     bottom, water, beams = block.find("bottom_track"), block.find("water_track"), block.find("beams")
-    fields: dict[str, Any] = {"classic": mount.classic}
+    fields: dict[str, Any] = {"classic": sensor_context.classic}
     if beams is not None:
         fields["beams"], fields["message_options"] = _parse_beams(context, beams)
     bottom_modes = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
@@ -164,10 +164,10 @@ def _parse_own_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     if water is not None and (layer := water.find("layer")) is not None:
         fields["layer"] = LAYER.read(context, layer)
     parsers: dict[str, ChildParser] = {
-        "bottom": partial(_parse_track, binding=TRACK, classic=mount.classic),
-        "water": partial(_parse_track, binding=WATER_TRACK, classic=mount.classic),
-        "range": partial(parse_channel_noise, classic=mount.classic),
-        "reference": partial(_parse_reference, mount=mount),
+        "bottom": partial(_parse_track, binding=TRACK, classic=sensor_context.classic),
+        "water": partial(_parse_track, binding=WATER_TRACK, classic=sensor_context.classic),
+        "range": partial(parse_channel_noise, classic=sensor_context.classic),
+        "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
     return DVL.read(context, block, parsers, **fields)
 
@@ -251,14 +251,15 @@ def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
 def _parse_track(
     context: Context, element: Element, binding: ElementBinding[DopplerTrack], *, classic: bool
 ) -> DopplerTrack:
+    """Return the bottom track or the water track; `binding` determines the allowed children. Raises `SdfError`."""
     return binding.read(context, element, {"noise": partial(parse_noise, classic=classic)})
 
 
-def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion:
+def _parse_reference(context: Context, element: Element, sensor_context: SensorContext) -> Quaternion:
     """Return the rotation from the sensor's frame to the frame of the velocities. Raises `SdfError`."""
     context.check(element, REFERENCE)
     name = element.get_attribute("link")
-    link_rotation = mount.rotation_ws if name is None else mount.find_rotation(name)
+    link_rotation = sensor_context.rotation_ws if name is None else sensor_context.find_rotation(name)
     if link_rotation is None:
         raise invalid_value(element, name, "must name a link of the model", attribute="link")
     rotation = IDENTITY_ROTATION
@@ -267,19 +268,22 @@ def _parse_reference(context: Context, element: Element, mount: Mount) -> Quater
         if parse_attribute_flag(element, "degrees"):
             angles = tuple(math.radians(angle) for angle in angles)
         rotation = from_rpy(*angles)
-    return normalize(multiply(conjugate(multiply(link_rotation, rotation)), mount.rotation_ws))
+    return normalize(multiply(conjugate(multiply(link_rotation, rotation)), sensor_context.rotation_ws))
 
 
-def parse_adcp(context: Context, block: Element | None, mount: Mount) -> Adcp:
+def parse_adcp(context: Context, block: Element | None, sensor_context: SensorContext) -> Adcp:
     """Return the specification that a block gives, the default without a block. Raises `SdfError`."""
     if block is None:
-        return Adcp(classic=mount.classic)
+        return Adcp(classic=sensor_context.classic)
     parsers: dict[str, ChildParser] = {
         "beams": lambda context, element: _parse_beams(context, element, ADCP_BEAM_ANGLE)[0],
-        "reference": partial(_parse_reference, mount=mount),
+        "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
-    return ADCP.read(context, block, parsers, classic=mount.classic)
+    return ADCP.read(context, block, parsers, classic=sensor_context.classic)
 
 
-BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Dvl]] = {"dvl": _parse_own_dvl, "gz:dvl": parse_gz_dvl}
+DVL_BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, SensorContext], Dvl]] = {
+    "dvl": _parse_own_dvl,
+    "gz:dvl": parse_gz_dvl,
+}
 """Tag of a block -> parser."""

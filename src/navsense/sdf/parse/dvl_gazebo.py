@@ -35,8 +35,8 @@ from navsense.core.pose import conjugate
 from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.context import LEAF, Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_choice, parse_child_count, parse_child_flag, parse_child_number
-from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import parse_child_noise
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import (
     invalid_value,
     map_spec_errors,
@@ -91,7 +91,7 @@ BOUNDARIES = make_schema("near far")
 FRAME = make_schema(attributes="rotation_format degrees")
 
 
-def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
+def parse_gz_dvl(context: Context, block: Element, sensor_context: SensorContext) -> Dvl:
     """Return the specification of a `<gz:dvl>`. Raises `SdfError`."""
     context.check(block, DVL)
     minimum = parse_child_number(context, block, "minimum_range", 0.1, minimum=0.0)
@@ -100,8 +100,8 @@ def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
     transducer = Transducer(parse_child_choice(context, block, "type", Transducer.PISTON, tuple(Transducer)))
     beams, options = _parse_beams(context, context.require_child(block, "arrangement", ARRANGEMENT), resolution)
     tracking = context.require_child(block, "tracking", TRACKING)
-    bottom_mode, bottom_noise = _parse_mode(context, tracking, "bottom_mode", BOTTOM_MODE, mount)
-    water_mode, water_noise = _parse_mode(context, tracking, "water_mass_mode", WATER_MASS_MODE, mount)
+    bottom_mode, bottom_noise = _parse_mode(context, tracking, "bottom_mode", BOTTOM_MODE, sensor_context)
+    water_mode, water_noise = _parse_mode(context, tracking, "water_mass_mode", WATER_MASS_MODE, sensor_context)
     if bottom_mode is TrackMode.NEVER and water_mode is TrackMode.NEVER:
         allowed = "requires a <bottom_mode> or a <water_mass_mode> that is not never"
         raise SdfError("<tracking>", "nothing", where=tracking.where, allowed=allowed)
@@ -123,7 +123,7 @@ def parse_gz_dvl(context: Context, block: Element, mount: Mount) -> Dvl:
             propagation=parse_child_flag(context, block, "navsense:propagation", default=True),
             own_hull=parse_child_flag(context, block, "navsense:own_hull", default=False),
             reference=reference,
-            classic=mount.classic,
+            classic=sensor_context.classic,
             dialect=MessageDialect.GZ,
             message_options=options,
         )
@@ -182,14 +182,14 @@ def parse_beam_ids(beams: list[Element]) -> tuple[int, ...]:
 
 
 def _parse_mode(
-    context: Context, tracking: Element, tag: str, schema: ElementSchema, mount: Mount
+    context: Context, tracking: Element, tag: str, schema: ElementSchema, sensor_context: SensorContext
 ) -> tuple[TrackMode, Noise]:
     """Return when a mode supplies the velocity, and its noise; never and no noise without the mode."""
     element = context.find_child(tracking, tag, schema)
     if element is None:
         return TrackMode.NEVER, NEUTRAL
     mode = TrackMode(parse_child_choice(context, element, "when", TrackMode.ALWAYS, MODES))
-    noise = parse_child_noise(context, element, classic=mount.classic)
+    noise = parse_child_noise(context, element, classic=sensor_context.classic)
     return mode, NEUTRAL if mode is TrackMode.NEVER else noise
 
 

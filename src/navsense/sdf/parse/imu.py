@@ -36,8 +36,8 @@ from navsense.core.pose import from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, make_schema
-from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import make_channel_parsers
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import invalid_value, parse_vector
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration
@@ -69,7 +69,7 @@ ENU_ROTATIONS: dict[str, Quaternion] = {
 """Rotation from the coordinates of a localization to ENU coordinates."""
 
 
-def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
+def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Imu:
     """Return the specification of an `<imu>` block; without a block one without errors."""
     if block is None:
         return Imu()
@@ -78,22 +78,24 @@ def parse(context: Context, block: Element | None, mount: Mount) -> Imu:
     for tag, binding in AXES.items():
         axes = context.find_child(block, tag, binding.schema)
         if axes is not None:
-            fields |= binding.read_fields(context, axes, make_channel_parsers(binding, classic=mount.classic))
-    fields |= IMU.read_fields(context, block, {"reference": partial(_parse_reference, mount=mount)})
+            fields |= binding.read_fields(context, axes, make_channel_parsers(binding, classic=sensor_context.classic))
+    fields |= IMU.read_fields(context, block, {"reference": partial(_parse_reference, sensor_context=sensor_context)})
     vibration: list[Vibration] = []
     for child in block.find_all("navsense:vibration"):
         with context.collect_errors():
             if child.find("frequency") is None:
                 raise invalid_value(child, "missing", "requires a <frequency> in Hz")
             vibration.append(VIBRATION.read(context, child))
-    _check_earth_rotation(context, block, mount, fields)
+    _check_earth_rotation(context, block, sensor_context, fields)
     return Imu(**fields, vibration=tuple(vibration))
 
 
-def _check_earth_rotation(context: Context, block: Element, mount: Mount, fields: dict[str, Any]) -> None:
+def _check_earth_rotation(
+    context: Context, block: Element, sensor_context: SensorContext, fields: dict[str, Any]
+) -> None:
     """Add a problem if the earth rotates in a world without a place on earth."""
     child = block.find("navsense:earth_rotation")
-    if not fields.get("earth_rotation") or child is None or mount.origin is not None:
+    if not fields.get("earth_rotation") or child is None or sensor_context.origin is not None:
         return
     remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
     what = f"<{block.tag}><{child.tag}>"
@@ -101,15 +103,15 @@ def _check_earth_rotation(context: Context, block: Element, mount: Mount, fields
     fields["earth_rotation"] = False
 
 
-def _parse_reference(context: Context, element: Element, mount: Mount) -> Quaternion | None:
+def _parse_reference(context: Context, element: Element, sensor_context: SensorContext) -> Quaternion | None:
     """Return q_ref; None for the initial orientation of the sensor. Raises `SdfError`."""
     context.check(element, ORIENTATION_REFERENCE_FRAME)
     child = context.find_child(element, "localization")
     localization = child.text if child is not None else "CUSTOM"
-    yaw = from_rpy(0.0, 0.0, -mount.heading)
+    yaw = from_rpy(0.0, 0.0, -sensor_context.heading)
     custom = element.find("custom_rpy")
     if localization == "CUSTOM":
-        return None if custom is None else _parse_custom_rpy(context, custom, mount)
+        return None if custom is None else _parse_custom_rpy(context, custom, sensor_context)
     if localization in ENU_ROTATIONS:
         if custom is not None:
             reason = f"has an effect with the localization CUSTOM only, not with {localization}"
@@ -121,20 +123,20 @@ def _parse_reference(context: Context, element: Element, mount: Mount) -> Quater
     raise invalid_value(child or element, localization, allowed, parent=element.tag)
 
 
-def _parse_custom_rpy(context: Context, element: Element, mount: Mount) -> Quaternion | None:
+def _parse_custom_rpy(context: Context, element: Element, sensor_context: SensorContext) -> Quaternion | None:
     context.check(element, CUSTOM_RPY)
     roll, pitch, yaw = parse_vector(element, parent="orientation_reference_frame")
     custom = from_rpy(roll, pitch, yaw)
     parent = element.get_attribute("parent_frame")
     if parent == "world":
         return custom
-    rotation = mount.rotation_ws if parent is None else mount.find_rotation(parent)
+    rotation = sensor_context.rotation_ws if parent is None else sensor_context.find_rotation(parent)
     if rotation is None:
         allowed = 'must be "world", a link of the model, or absent for the initial orientation of the sensor'
         raise invalid_value(element, parent, allowed, attribute="parent_frame")
     if parent is None and (roll, pitch, yaw) == (0.0, 0.0, 0.0):
         return None
-    if mount.is_moving:
+    if sensor_context.is_moving:
         allowed = "requires the initial orientation, which a navsense:motion may change"
         raise invalid_value(element, element.text, allowed, remedy='write parent_frame="world"')
     reason = "refers to the pose of the model in the file, also if a run has another motion"

@@ -11,7 +11,7 @@ from navsense.core.inputs import parse_decimal
 from navsense.noise.specification import NEUTRAL, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import AXES, AXIS
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -47,18 +47,18 @@ def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict
     return dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
 
 
-def read_sensor(
+def read_spec_with_channels(
     context: Context,
     block: Element | None,
     binding: ElementBinding[Spec],
-    mount: Mount,
+    sensor_context: SensorContext,
     parsers: Mapping[str, ChildParser] = MappingProxyType({}),
     **other_fields: Any,
 ) -> Spec:
     """Return the specification of a sensor with channels, see `ElementBinding.read`; without a block the default."""
     if block is None:
         return binding.spec(**other_fields)
-    all_parsers = {**make_channel_parsers(binding, classic=mount.classic), **parsers}
+    all_parsers = {**make_channel_parsers(binding, classic=sensor_context.classic), **parsers}
     return binding.read(context, block, all_parsers, **other_fields)
 
 
@@ -74,13 +74,14 @@ def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool)
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     """Return the noise of a `<noise>` element; an invalid element gives no noise and a problem in `context`."""
     context.check(element, NOISE.schema)
-    problems_before, noise_type = context.problem_count, "none"
+    problems_before, noise_type = context.problem_count, ""  # an invalid type stays ""
     with context.collect_errors():
         noise_type = _parse_type(element)
     values = NOISE.read_fields(context, element)
     datasheet = context.find_child(element, DATASHEET_TAG, DATASHEET.schema)
     if datasheet is not None:
         values |= DATASHEET.read_fields(context, datasheet)
+    # `Noise` checks this too. Here the error stands at `<dynamic_bias_stddev>`.
     if values.get("dynamic_bias_stddev", 0.0) > 0.0 and not values.get("dynamic_bias_correlation_time", 0.0):
         child = element.find("dynamic_bias_stddev") or element
         allowed = "requires a dynamic_bias_correlation_time > 0"

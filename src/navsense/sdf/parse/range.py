@@ -35,8 +35,8 @@ from navsense.sdf.parse.children import (
     parse_child_number,
     parse_child_vector,
 )
-from navsense.sdf.parse.mount import Mount
 from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import BEAM, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number, require_child
 from navsense.sdf.xml_reader import Element
@@ -65,13 +65,13 @@ def explain_scanner(element: Element) -> str:
     return ""
 
 
-def parse(context: Context, block: Element | None, mount: Mount) -> Range:
+def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Range:
     """Return the specification of a block. Raises `SdfError`."""
     if block is None:
         allowed = "requires a block <ray>, <lidar>, <sonar> or <range> with a maximum"
-        raise SdfError("<sensor>", mount.name, where=mount.where, allowed=allowed)
+        raise SdfError("<sensor>", sensor_context.name, where=sensor_context.where, allowed=allowed)
     with map_spec_errors(block):
-        return BLOCK_PARSERS[block.tag](context, block, mount)
+        return RANGE_BLOCK_PARSERS[block.tag](context, block, sensor_context)
 
 
 def _parse_scan_axis(context: Context, element: Element | None, samples: int) -> tuple[int, float, float]:
@@ -97,18 +97,18 @@ def _parse_own_hull(context: Context, block: Element) -> bool:
     return parse_child_flag(context, block, "navsense:own_hull", default=False)
 
 
-def _parse_ray(context: Context, block: Element, mount: Mount) -> Range:
+def _parse_ray(context: Context, block: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<ray>` or `<lidar>`."""
     context.check(block, RAY)
     scan, limits = context.require_child(block, "scan", SCAN), context.require_child(block, "range", RAY_RANGE)
     horizontal = _parse_scan_axis(context, scan.find("horizontal"), 640)
     beam = Fan(*horizontal, *_parse_scan_axis(context, scan.find("vertical"), 1))
     minimum, maximum = (parse_child_number(context, limits, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
-    noise = _apply_resolution(context, limits, _parse_ray_noise(context, block, mount))
+    noise = _apply_resolution(context, limits, _parse_ray_noise(context, block, sensor_context))
     return Range(noise, minimum, maximum, beam, _parse_sound(context, block), _parse_own_hull(context, block))
 
 
-def _parse_ray_noise(context: Context, block: Element, mount: Mount) -> Noise:
+def _parse_ray_noise(context: Context, block: Element, sensor_context: SensorContext) -> Noise:
     """Return the noise of a `<ray>`, whose type is an element."""
     element = block.find("noise")
     if element is None:
@@ -116,12 +116,12 @@ def _parse_ray_noise(context: Context, block: Element, mount: Mount) -> Noise:
     child = element.find("type")
     if child is None:
         attributes = {"type": "gaussian", **element.attributes}
-        return parse_noise(context, replace(element, attributes=attributes), classic=mount.classic)
+        return parse_noise(context, replace(element, attributes=attributes), classic=sensor_context.classic)
     context.check(element, RAY_NOISE)
     context.check(child, LEAF)
     children = [other for other in element.children if other is not child]
     moved = replace(element, attributes={"type": child.text}, children=children)
-    return parse_noise(context, moved, classic=mount.classic)
+    return parse_noise(context, moved, classic=sensor_context.classic)
 
 
 def _apply_resolution(context: Context, parent: Element, noise: Noise) -> Noise:
@@ -130,7 +130,7 @@ def _apply_resolution(context: Context, parent: Element, noise: Noise) -> Noise:
     return replace(noise, precision=step) if step else noise
 
 
-def _parse_sonar(context: Context, block: Element, mount: Mount) -> Range:
+def _parse_sonar(context: Context, block: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<sonar>`."""
     context.check(block, SONAR)
     shape = parse_child_choice(context, block, "geometry", "cone", ("cone", "sphere"))
@@ -140,16 +140,19 @@ def _parse_sonar(context: Context, block: Element, mount: Mount) -> Range:
     beam = Cone(2.0 * math.atan2(radius, maximum), axis=SONAR_AXIS)
     if shape == "sphere":
         beam = Cone(2.0 * math.pi, rings=12, axis=SONAR_AXIS)
-    noise = parse_child_noise(context, block, classic=mount.classic)
+    noise = parse_child_noise(context, block, classic=sensor_context.classic)
     sound = _parse_sound(context, block) or Sound()
     return Range(noise, minimum, maximum, beam, sound, _parse_own_hull(context, block))
 
 
-def _parse_range(context: Context, block: Element, mount: Mount) -> Range:
+def _parse_range(context: Context, block: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<range>`."""
     context.check(block, RANGE.schema)
     require_child(block, "max", "must be given (m)")
-    parsers: dict[str, ChildParser] = {"range": partial(parse_noise, classic=mount.classic), "beam": _parse_cone}
+    parsers: dict[str, ChildParser] = {
+        "range": partial(parse_noise, classic=sensor_context.classic),
+        "beam": _parse_cone,
+    }
     fields = RANGE.read_fields(context, block, parsers)
     fields["range"] = _apply_resolution(context, block, fields.get("range", NEUTRAL))
     return Range(**{"maximum_range": 0.0, **fields})
@@ -170,7 +173,7 @@ def _parse_cone(context: Context, element: Element) -> Cone:
     return Cone(math.radians(width), int(rings), axis)
 
 
-BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, Mount], Range]] = {
+RANGE_BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, SensorContext], Range]] = {
     "ray": _parse_ray,
     "lidar": _parse_ray,
     "sonar": _parse_sonar,

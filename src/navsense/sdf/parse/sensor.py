@@ -22,8 +22,8 @@ from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
-from navsense.sdf.parse.mount import Mount, find_pose_in_link
 from navsense.sdf.parse.part import apply_part
+from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
@@ -35,20 +35,20 @@ from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
-BlockParser = Callable[[Context, Element | None, Mount], Sensor]
-"""Returns the specification from the block of a sensor type: (context, block or None, mount)."""
+BlockParser = Callable[[Context, Element | None, SensorContext], Sensor]
+"""Returns the specification from the block of a sensor type: (context, block or None, sensor_context)."""
 
 
 class SupportsSdf(Sensor, Protocol):
     """A sensor of a user, with its own parser."""
 
     @staticmethod
-    def parse(context: Context, block: Element | None, mount: Mount) -> Sensor:
+    def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Sensor:
         """Return the specification of the block of this sensor type."""
         ...
 
 
-SENSOR_PARSERS: Mapping[str, BlockParser] = {
+BLOCK_PARSERS: Mapping[str, BlockParser] = {
     "imu": imu.parse,
     "magnetometer": basic_sensors.parse_magnetometer,
     "altimeter": basic_sensors.parse_altimeter,
@@ -59,7 +59,7 @@ SENSOR_PARSERS: Mapping[str, BlockParser] = {
     "dvl": doppler.parse_dvl,
     "adcp": doppler.parse_adcp,
 }
-"""Sensor type -> parser."""
+"""Sensor type -> parser of its block."""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
@@ -67,7 +67,7 @@ PLUGIN_PARSERS: Mapping[str, PluginParser] = {
 }
 """File of a plug-in that is a sensor -> parser."""
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in SENSOR_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in BLOCK_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
@@ -83,31 +83,31 @@ class SensorParser:
     origin: Origin | None
     max_step_size: float
     clocks: ClockRegistry
-    parsers: Mapping[str, BlockParser] = field(default_factory=lambda: SENSOR_PARSERS)
+    block_parsers: Mapping[str, BlockParser] = field(default_factory=lambda: BLOCK_PARSERS)
     taken_topics: dict[str, str] = field(default_factory=dict)
     water: Water | None = None
     current_topic: str = ""
 
-    def parse_sensors(self, parsed: ParsedModel) -> list[MountedSensor]:
+    def parse_sensors(self, parsed_model: ParsedModel) -> list[MountedSensor]:
         """Return the simulated sensors of a model; the others are listed as notes."""
         sensors: list[MountedSensor] = []
-        for scope, link in parsed.list_links():
+        for scope, link in parsed_model.list_links():
             elements: dict[str, Element] = {}
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
                     check_unique(element, parse_name(element), elements, "the sensors of its link")
-                    sensors += self._parse_element(parsed, scope, link, element)
-        for scope in parsed.scopes:
+                    sensors += self._parse_element(parsed_model, scope, link, element)
+        for scope in parsed_model.scopes:
             for element in scope.element.find_all("plugin"):
                 parser = PLUGIN_PARSERS.get(element.get_attribute("filename") or "")
                 if parser is not None:
                     with self.context.collect_errors():
-                        sensors += self._parse_plugin(parsed, scope, element, parser, sensors)
+                        sensors += self._parse_plugin(parsed_model, scope, element, parser, sensors)
         return sensors
 
     def _parse_plugin(
         self,
-        parsed: ParsedModel,
+        parsed_model: ParsedModel,
         scope: Scope,
         element: Element,
         parser: PluginParser,
@@ -118,22 +118,22 @@ class SensorParser:
         child = require_child(element, "link_name")
         link_name, topic = parse_text(child, parent=element.tag), parse_topic(element, "sensor_topic")
         link = f"{scope.frame.name}::{link_name}"
-        links = {frame.name: frame for _, frame in parsed.list_links()}
+        links = {frame.name: frame for _, frame in parsed_model.list_links()}
         if link not in links:
             known = ", ".join(name.removeprefix(f"{scope.frame.name}::") for name in links)
             raise invalid_value(child, link_name, f"must be one of {known}", parent=element.tag)
         short_name = parse_name(element)
         name = join_names(element, link, short_name)
-        mount = self._make_mount(parsed, scope, element, name, links[link], Pose())
-        plugin_sensor = parser.parse(self.context, element, mount, sensors)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, links[link], Pose())
+        plugin_sensor = parser.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
             return
-        models = link.split("::")[:-1]
-        default_topic = make_default_topic(self.world, models, link_name, short_name, parser.sensor_type)
+        model_names = link.split("::")[:-1]
+        default_topic = make_default_topic(self.world, model_names, link_name, short_name, parser.sensor_type)
         yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,
-            model=parsed.model.name,
+            model=parsed_model.model.name,
             link=link,
             rate=self._parse_rate(element, DEFAULT_RATE),
             topic=self._claim_topic(element, topic or default_topic, name, "sensor_topic"),
@@ -151,14 +151,14 @@ class SensorParser:
         return topic
 
     def _parse_element(
-        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element
+        self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element
     ) -> list[MountedSensor]:
         """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
-        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.parsers:
-            return self._parse_dsros_dvl(parsed, scope, link, element, name)
-        if sensor_type in self.parsers:
-            return self._parse_sensor(parsed, scope, link, element, name, sensor_type)
+        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.block_parsers:
+            return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
+        if sensor_type in self.block_parsers:
+            return self._parse_sensor(parsed_model, scope, link, element, name, sensor_type)
         self._note_not_simulated(element, sensor_type, name, schema.NOT_SIMULATED)
         return []
 
@@ -167,23 +167,23 @@ class SensorParser:
         self.context.note_plugins(element)
 
     def _parse_dsros_dvl(
-        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
+        self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
     ) -> list[MountedSensor]:
         """Return the sensors of a plug-in; an invalid plug-in gives none and a problem."""
         self.context.check(element, schema.DSROS_DVL_SENSOR)
         plugin = dsros_dvl.find_plugin(self.context, element)
-        pose = find_pose_in_link(self.context, parsed, scope, link, element)
-        mount = self._make_mount(parsed, scope, element, name, link, pose)
-        plugin_sensor = dsros_dvl.parse(self.context, element, plugin, mount, self.current_topic)
+        pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
+        plugin_sensor = dsros_dvl.parse(self.context, element, plugin, sensor_context, self.current_topic)
         if plugin_sensor is None:
             return []
         sensor_rate = self._parse_rate(element)
         plugin_rate = self._parse_rate(plugin, dsros_dvl.DEFAULT_RATE, "updateRateHZ")
         sensor = self._mount_sensor(
-            parsed,
+            parsed_model,
             scope,
             element,
-            mount,
+            sensor_context,
             plugin_sensor.spec,
             link=link.name,
             pose=pose,
@@ -198,7 +198,7 @@ class SensorParser:
         return [sensor, replace(sensor, name=profiler_name, spec=plugin_sensor.profiler, topic=topic)]
 
     def _parse_sensor(
-        self, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
+        self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
     ) -> list[MountedSensor]:
         """Return the sensor of a simulated type; a scanner gives none and a note."""
         original = element
@@ -211,17 +211,17 @@ class SensorParser:
         self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or schema.make_sensor_schema(sensor_type))
         pose = Pose()
         with self.context.collect_errors():
-            pose = find_pose_in_link(self.context, parsed, scope, link, element)
-        mount = self._make_mount(parsed, scope, element, name, link, pose)
-        spec = self.parsers[sensor_type](self.context, self._find_block(element, sensor_type), mount)
+            pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
+        spec = self.block_parsers[sensor_type](self.context, self._find_block(element, sensor_type), sensor_context)
         if isinstance(spec, Range):
             gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
-            spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=mount.classic)
+            spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=sensor_context.classic)
         sensor = self._mount_sensor(
-            parsed,
+            parsed_model,
             scope,
             element,
-            mount,
+            sensor_context,
             spec,
             link=link.name,
             pose=pose,
@@ -232,37 +232,43 @@ class SensorParser:
         return [sensor]
 
     def _mount_sensor(
-        self, parsed: ParsedModel, scope: Scope, element: Element, mount: Mount, spec: Sensor, **fields: Any
+        self,
+        parsed_model: ParsedModel,
+        scope: Scope,
+        element: Element,
+        sensor_context: SensorContext,
+        spec: Sensor,
+        **fields: Any,
     ) -> MountedSensor:
         """Return the sensor of an element with its part, clock, latency and faults, and further `fields`."""
         return MountedSensor(
-            name=mount.name,
-            spec=apply_part(self.context, element, spec, classic=mount.classic),
-            model=parsed.model.name,
-            clock=self.clocks.find_clock_name(self.context, element, mount.name, scope),
+            name=sensor_context.name,
+            spec=apply_part(self.context, element, spec, classic=sensor_context.classic),
+            model=parsed_model.model.name,
+            clock=self.clocks.find_clock_name(self.context, element, sensor_context.name, scope),
             latency=parse_latency(self.context, element),
             faults=parse_faults(self.context, element, spec),
             where=element.where,
             **fields,
         )
 
-    def _make_mount(
-        self, parsed: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
-    ) -> Mount:
-        """Return the place of a sensor; `pose` is its pose in its link."""
-        pose_in_model = parsed.poses.find_pose(link)
-        rotation_wl = multiply(parsed.model.pose.rotation, pose_in_model.rotation)
-        return Mount(
+    def _make_sensor_context(
+        self, parsed_model: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
+    ) -> SensorContext:
+        """Return the context of a sensor; `pose` is its pose in its link."""
+        pose_in_model = parsed_model.poses.find_pose(link)
+        rotation_wl = multiply(parsed_model.model.pose.rotation, pose_in_model.rotation)
+        return SensorContext(
             classic=parse_classic(self.context, element, default=self.classic),
             heading=self.origin.heading if self.origin else 0.0,
             rotation_ws=normalize(multiply(rotation_wl, pose.rotation)),
-            is_moving=parsed.model.motion is not None,
+            is_moving=parsed_model.model.motion is not None,
             origin=self.origin,
             water=self.water,
             name=name,
             where=element.where,
-            find_rotation=partial(_find_rotation, parsed, scope),
-            find_pose=partial(_find_pose, parsed, scope, pose_in_model @ pose),
+            find_rotation=partial(_find_rotation, parsed_model, scope),
+            find_pose=partial(_find_pose, parsed_model, scope, pose_in_model @ pose),
         )
 
     def _find_block(self, element: Element, sensor_type: str) -> Element | None:
@@ -284,14 +290,14 @@ class SensorParser:
         sensor_type = element.get_attribute("type") or ""
         if sensor_type == "custom":
             gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
-            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.parsers else sensor_type
-        if sensor_type not in self.parsers:
+            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.block_parsers else sensor_type
+        if sensor_type not in self.block_parsers:
             sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
-        if sensor_type in (*self.parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
+        if sensor_type in (*self.block_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
             return sensor_type
-        allowed = f"must be one of {', '.join(self.parsers)}, which are simulated, or another type of SDF"
+        allowed = f"must be one of {', '.join(self.block_parsers)}, which are simulated, or another type of SDF"
         remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
         raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
@@ -311,8 +317,10 @@ class SensorParser:
         blocks = (child.tag for child in element.children if child.tag in schema.GAZEBO_BLOCKS)
         endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *blocks)]
         ending = next(filter(None, endings), sensor_type)
-        *models, link_name = link.name.split("::")
-        default = normalize_topic(make_default_topic(self.world, models, link_name, name.rpartition("::")[2], ending))
+        *model_names, link_name = link.name.split("::")
+        default = normalize_topic(
+            make_default_topic(self.world, model_names, link_name, name.rpartition("::")[2], ending)
+        )
         child = self.context.find_child(element, "topic")
         topic = None
         if child is not None and child.text and child.text != "__default__":
@@ -345,21 +353,21 @@ class SensorParser:
         return frame
 
 
-def _find_link(parsed: ParsedModel, scope: Scope, name: str) -> FrameNode | None:
+def _find_link(parsed_model: ParsedModel, scope: Scope, name: str) -> FrameNode | None:
     """Return a link of the model by its name in a scope or its full name."""
-    links = {link.name: link for _, link in parsed.list_links()}
+    links = {link.name: link for _, link in parsed_model.list_links()}
     return links.get(f"{scope.frame.name}::{name}") or links.get(name)
 
 
-def _find_rotation(parsed: ParsedModel, scope: Scope, name: str) -> Quaternion | None:
+def _find_rotation(parsed_model: ParsedModel, scope: Scope, name: str) -> Quaternion | None:
     """Return the rotation of a link of the model to the world."""
-    link = _find_link(parsed, scope, name)
+    link = _find_link(parsed_model, scope, name)
     if link is None:
         return None
-    return normalize(multiply(parsed.model.pose.rotation, parsed.poses.find_pose(link).rotation))
+    return normalize(multiply(parsed_model.model.pose.rotation, parsed_model.poses.find_pose(link).rotation))
 
 
-def _find_pose(parsed: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:
+def _find_pose(parsed_model: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:
     """Return the pose of a link in the frame of a sensor; `sensor` is its pose in the model."""
-    link = _find_link(parsed, scope, name)
-    return None if link is None else sensor.inverse() @ parsed.poses.find_pose(link)
+    link = _find_link(parsed_model, scope, name)
+    return None if link is None else sensor.inverse() @ parsed_model.poses.find_pose(link)

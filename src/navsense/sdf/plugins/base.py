@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.world import MountedSensor
@@ -32,7 +32,7 @@ class PluginParser(NamedTuple):
 
     schema: ElementSchema
     sensor_type: str
-    parse: Callable[[Context, Element, Mount, Sequence[MountedSensor]], PluginSensor | None]
+    parse: Callable[[Context, Element, SensorContext, Sequence[MountedSensor]], PluginSensor | None]
 
 
 def parse_topic(element: Element, tag: str) -> str:

@@ -48,7 +48,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.doppler import LAYER
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -135,18 +135,20 @@ def find_plugin(context: Context, sensor: Element) -> Element:
     return plugin
 
 
-def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, current_topic: str) -> DsrosDvl | None:
+def parse(
+    context: Context, sensor: Element, plugin: Element, sensor_context: SensorContext, current_topic: str
+) -> DsrosDvl | None:
     """Return the sensor of a plug-in. An invalid plug-in gives None and a problem.
 
     `current_topic` is the topic of the world's current, "" without one. Raises `SdfError`.
     """
     problems_before = context.problem_count
-    topic = _parse_topic(context, plugin, mount, "topicName", "/dvl")
-    ranges_topic = _parse_topic(context, plugin, mount, "rangesTopicName", "/dvl_ranges")
+    topic = _parse_topic(context, plugin, sensor_context, "topicName", "/dvl")
+    ranges_topic = _parse_topic(context, plugin, sensor_context, "rangesTopicName", "/dvl_ranges")
     reason = "velocities are in the axes of the sensor"
-    frame, frame_pose = _find_link_pose(context, plugin, mount, "frameName", reason)
+    frame, frame_pose = _find_link_pose(context, plugin, sensor_context, "frameName", reason)
     reference = IDENTITY_ROTATION if frame_pose is None else conjugate(frame_pose.rotation)
-    fields = _parse_errors(context, plugin, mount) | {"reference": reference}
+    fields = _parse_errors(context, plugin, sensor_context) | {"reference": reference}
     tracks_water = parse_child_flag(context, plugin, "enableWaterTrack", default=False)
     cloud_points = parse_child_count(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points)
     try:
@@ -155,11 +157,11 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
             layer = _parse_layer(context, plugin, beams, fields)
             fields |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
         reason = "the point cloud is in the axes of the velocity"
-        cloud_frame, pose = _find_link_pose(context, plugin, mount, "pointcloudFrame", reason)
+        cloud_frame, pose = _find_link_pose(context, plugin, sensor_context, "pointcloudFrame", reason)
         cloud_pose = Pose() if pose is None else pose.inverse() @ Pose(rotation=conjugate(reference))
         with map_spec_errors(plugin.find(CLOUD_TAG) or plugin):
             options = DvlMessageOptions(ranges_topic, cloud_frame, cloud_pose, cloud_points)
-        spec = Dvl(**fields, classic=mount.classic, dialect=MessageDialect.DSROS, message_options=options)
+        spec = Dvl(**fields, classic=sensor_context.classic, dialect=MessageDialect.DSROS, message_options=options)
         profiler = _parse_profiler(context, plugin, spec, tracks_water=tracks_water)
     except SensorError as error:
         if context.problem_count > problems_before:
@@ -168,17 +170,17 @@ def parse(context: Context, sensor: Element, plugin: Element, mount: Mount, curr
     if context.problem_count > problems_before:
         return None
     _warn_about_current(context, sensor, plugin, current_topic, tracks_water=tracks_water)
-    _warn_about_direction(context, plugin, mount, spec.beams)
+    _warn_about_direction(context, plugin, sensor_context, spec.beams)
     if spec.classic:
         _note_classic(context, plugin)
     return DsrosDvl(spec, topic, frame, profiler)
 
 
-def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, default: str) -> str:
+def _parse_topic(context: Context, plugin: Element, sensor_context: SensorContext, tag: str, default: str) -> str:
     """Return an absolute topic: one with a leading slash, or one in the namespace of the plug-in."""
     name, namespace = plugin.get_text(tag, default), plugin.get_text("robotNamespace").strip("/")
     if not namespace and not name.startswith("/"):
-        namespace = mount.name.partition("::")[0]
+        namespace = sensor_context.name.partition("::")[0]
         reason = f"is absent: topics are in /{namespace}, the namespace of the model"
         context.add_note("warning", "<plugin><robotNamespace>", reason, plugin.where)
     topic = normalize_topic(name if name.startswith("/") else f"{namespace}/{name}")
@@ -187,21 +189,23 @@ def _parse_topic(context: Context, plugin: Element, mount: Mount, tag: str, defa
     return topic
 
 
-def _find_link_pose(context: Context, plugin: Element, mount: Mount, tag: str, reason: str) -> tuple[str, Pose | None]:
+def _find_link_pose(
+    context: Context, plugin: Element, sensor_context: SensorContext, tag: str, reason: str
+) -> tuple[str, Pose | None]:
     """Return the link of a child, and its pose in the sensor; an unknown link gives None and a warning."""
     child = plugin.find(tag) or plugin
     name = parse_text(child, parent=plugin.tag)
-    pose = mount.find_pose(name)
+    pose = sensor_context.find_pose(name)
     if pose is None:
         context.add_note("warning", f"<plugin><{tag}>: {name}", f"is not a link of the model: {reason}", child.where)
     return name, pose
 
 
-def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, Any]:
+def _parse_errors(context: Context, plugin: Element, sensor_context: SensorContext) -> dict[str, Any]:
     """Return limits (m) and noises by field."""
-    bottom_noise = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, mount)
-    water_noise = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom_noise.stddev, mount)
-    range_noise = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, mount)
+    bottom_noise = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, sensor_context)
+    water_noise = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom_noise.stddev, sensor_context)
+    range_noise = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, sensor_context)
     parse_child_number(context, plugin, "maxRangeDiff", 0.0)
     child = plugin.find("maxRangeDiff")
     if child is not None:
@@ -216,11 +220,11 @@ def _parse_errors(context: Context, plugin: Element, mount: Mount) -> dict[str, 
     }
 
 
-def _parse_noise(context: Context, plugin: Element, tag: str, default: float, mount: Mount) -> Noise:
+def _parse_noise(context: Context, plugin: Element, tag: str, default: float, sensor_context: SensorContext) -> Noise:
     """Return the noise with the standard deviation of a child. Raises `SdfError` for an invalid value."""
     stddev = parse_child_number(context, plugin, tag, default, minimum=0.0)
     with map_spec_errors(plugin.find(tag) or plugin):
-        return Noise(stddev=stddev, classic=mount.classic)
+        return Noise(stddev=stddev, classic=sensor_context.classic)
 
 
 def _parse_beams(context: Context, plugin: Element) -> Beams:
@@ -294,11 +298,11 @@ def _warn_about_current(
         context.add_note("warning", what, f"nothing publishes it: the world's current, on {current}, is used", where)
 
 
-def _warn_about_direction(context: Context, plugin: Element, mount: Mount, beams: Beams) -> None:
+def _warn_about_direction(context: Context, plugin: Element, sensor_context: SensorContext, beams: Beams) -> None:
     """Add a warning if the beams point upwards in the initial pose, where they cannot hit the bottom."""
     x, y, z = (math.fsum(column) for column in zip(*beams.axes.tolist(), strict=True))
     child = plugin.find("pos_z_down")
-    if child is not None and rotate(mount.rotation_ws, (x, y, z))[2] > 0.0:
+    if child is not None and rotate(sensor_context.rotation_ws, (x, y, z))[2] > 0.0:
         reason = "the beams point upwards in this pose and cannot hit the bottom"
         context.add_note("warning", f"<plugin><pos_z_down>: {child.text}", reason, child.where)
 

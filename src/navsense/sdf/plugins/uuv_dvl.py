@@ -34,7 +34,7 @@ from navsense.core.typing import Quaternion
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import PluginSensor, parse_topic
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -57,7 +57,9 @@ REQUIRED_TAGS = ("robot_namespace", "sensor_topic", *BEAM_TAGS)
 """Elements without which the plug-in does not start."""
 
 
-def parse(context: Context, element: Element, mount: Mount, sensors: Sequence[MountedSensor]) -> PluginSensor | None:
+def parse(
+    context: Context, element: Element, sensor_context: SensorContext, sensors: Sequence[MountedSensor]
+) -> PluginSensor | None:
     """Return the sensor of a plug-in; `sensors` are the sensors of its model so far. Problems give None.
 
     Raises `SdfError`.
@@ -67,34 +69,34 @@ def parse(context: Context, element: Element, mount: Mount, sensors: Sequence[Mo
     is_on = parse_child_flag(context, element, "is_on", default=True)
     if not is_on:
         child, reason = element.find("is_on") or element, "emits nothing until a live run switches it on"
-        context.add_note("warning", f"<plugin><is_on>: {mount.name}", reason, child.where)
+        context.add_note("warning", f"<plugin><is_on>: {sensor_context.name}", reason, child.where)
     problems_before = context.problem_count
-    candidates = [_find_sonar(context, element, mount, sensors, i) for i in range(BEAM_COUNT)]
+    candidates = [_find_sonar(context, element, sensor_context, sensors, i) for i in range(BEAM_COUNT)]
     sonars = [sonar for sonar in candidates if sonar is not None]
-    track = _parse_track(context, element, mount)
+    track = _parse_track(context, element, sensor_context)
     uses_ned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
     if len(sonars) < BEAM_COUNT or context.problem_count > problems_before:
         return None  # each of these is already a problem
-    _warn_about_differences(context, element, mount, sonars)
+    _warn_about_differences(context, element, sensor_context, sonars)
     specs = [sonar.spec for sonar in sonars]
     with map_spec_errors(element):
         spec = Dvl(
-            beams=Beams(tuple(_make_beam(mount, sonar) for sonar in sonars)),
+            beams=Beams(tuple(_make_beam(sensor_context, sonar) for sonar in sonars)),
             minimum_range=max(spec.minimum_range for spec in specs),
             maximum_range=min(spec.maximum_range for spec in specs),
             bottom=track,
-            range=replace(specs[0].range, classic=mount.classic),
+            range=replace(specs[0].range, classic=sensor_context.classic),
             sound=specs[0].sound or Sound(),
             reference=NED if uses_ned else IDENTITY_ROTATION,
             own_hull=specs[0].own_hull,
-            classic=mount.classic,
+            classic=sensor_context.classic,
             dialect=MessageDialect.UUV,
             message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in sonars)),
         )
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "", is_on)
 
 
-def _parse_track(context: Context, element: Element, mount: Mount) -> DopplerTrack:
+def _parse_track(context: Context, element: Element, sensor_context: SensorContext) -> DopplerTrack:
     """Return the errors of the velocity. Raises `SdfError` for invalid deviations."""
     tags = ("noise_sigma", "noise_amplitude")
     sigma, amplitude = (parse_child_number(context, element, tag, 0.0, minimum=0.0) for tag in tags)
@@ -104,7 +106,7 @@ def _parse_track(context: Context, element: Element, mount: Mount) -> DopplerTra
         reason += f" noise of their product, {sigma * amplitude:.3g} m/s"
         context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     with map_spec_errors(child or element):
-        return DopplerTrack(Noise(stddev=amplitude, classic=mount.classic), reported_stddev=sigma)
+        return DopplerTrack(Noise(stddev=amplitude, classic=sensor_context.classic), reported_stddev=sigma)
 
 
 class Sonar(NamedTuple):
@@ -115,7 +117,7 @@ class Sonar(NamedTuple):
 
 
 def _find_sonar(
-    context: Context, element: Element, mount: Mount, sensors: Sequence[MountedSensor], index: int
+    context: Context, element: Element, sensor_context: SensorContext, sensors: Sequence[MountedSensor], index: int
 ) -> Sonar | None:
     """Return the range sensor of a beam; an unknown one gives None and a problem."""
     link_child, topic_child = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
@@ -123,7 +125,7 @@ def _find_sonar(
         name, topic = parse_text(link_child, parent=element.tag), parse_topic(element, topic_child.tag)
         sonars = [Sonar(sensor, sensor.spec) for sensor in sensors if isinstance(sensor.spec, Range)]
         on_link = [sonar for sonar in sonars if f"::{sonar.sensor.link}".endswith(f"::{name}")]
-        if not on_link and context.problem_count and mount.find_pose(name) is not None:
+        if not on_link and context.problem_count and sensor_context.find_pose(name) is not None:
             return None  # its range sensor may have a problem
         if not on_link:
             links = [sonar.sensor.link.rpartition("::")[2] for sonar in sonars]
@@ -139,9 +141,9 @@ def _find_sonar(
     return None
 
 
-def _make_beam(mount: Mount, sonar: Sonar) -> Beam:
+def _make_beam(sensor_context: SensorContext, sonar: Sonar) -> Beam:
     """Return the beam of a range sensor, in the frame of the plug-in's link."""
-    pose = (mount.find_pose(sonar.sensor.link) or Pose()) @ sonar.sensor.pose
+    pose = (sensor_context.find_pose(sonar.sensor.link) or Pose()) @ sonar.sensor.pose
     return Beam(sonar.spec.beam, pose.rotation, pose.position)
 
 
@@ -154,13 +156,15 @@ SHARED_FIELDS: Mapping[str, Callable[[Range], object]] = {
 """Fields that all beams of a specification share."""
 
 
-def _warn_about_differences(context: Context, element: Element, mount: Mount, sonars: Sequence[Sonar]) -> None:
+def _warn_about_differences(
+    context: Context, element: Element, sensor_context: SensorContext, sonars: Sequence[Sonar]
+) -> None:
     """Add a warning if the range sensors differ from each other, or from the rate of the plug-in."""
     for name, get_value in SHARED_FIELDS.items():
         if any(get_value(sonar.spec) != get_value(sonars[0].spec) for sonar in sonars[1:]):
             choice = "the limits common to all" if name == "limits" else f"that of {sonars[0].sensor.name}"
             reason = f"the range sensors of its beams differ in {name}: {choice} is used for the DVL"
-            context.add_note("warning", f"<plugin>: {mount.name}", reason, element.where)
+            context.add_note("warning", f"<plugin>: {sensor_context.name}", reason, element.where)
     child = element.find("update_rate")
     rate = parse_child_number(context, element, "update_rate", 0.0)
     if child is not None and any(sonar.sensor.rate != rate for sonar in sonars):

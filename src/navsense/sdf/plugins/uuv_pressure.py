@@ -31,7 +31,7 @@ from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water
-from navsense.sdf.parse.mount import Mount
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import PluginSensor
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
@@ -53,15 +53,21 @@ def _parse_stddev(context: Context, element: Element) -> float:
     return math.hypot(sigma * amplitude, stddev)
 
 
-def parse(context: Context, element: Element, mount: Mount, _sensors: Sequence[MountedSensor]) -> PluginSensor:
+def parse(
+    context: Context, element: Element, sensor_context: SensorContext, _sensors: Sequence[MountedSensor]
+) -> PluginSensor:
     """Return the sensor of a plug-in. Raises `SdfError`."""
     limit = parse_child_number(context, element, "saturation", math.inf, above=0.0) * KILOPASCAL
     weight = parse_child_number(context, element, "kPa_per_meter", 9.80638, above=0.0) * KILOPASCAL
     air = parse_child_number(context, element, "standard_pressure", 101.325, minimum=0.0) * KILOPASCAL
     stddev = _parse_stddev(context, element) * KILOPASCAL
-    context.add_note("warning", f"<plugin>: {mount.name}", "readings are in Pa; the plug-in writes kPa", element.where)
+    context.add_note(
+        "warning", f"<plugin>: {sensor_context.name}", "readings are in Pa; the plug-in writes kPa", element.where
+    )
     with map_spec_errors(element):
-        noise = Noise(stddev=stddev, maximum=math.inf if mount.classic else limit, classic=mount.classic)
+        noise = Noise(
+            stddev=stddev, maximum=math.inf if sensor_context.classic else limit, classic=sensor_context.classic
+        )
         spec = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
-    check_water(context, mount, spec.assumed)
+    check_water(context, sensor_context, spec.assumed)
     return PluginSensor(spec)

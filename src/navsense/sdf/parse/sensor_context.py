@@ -1,4 +1,4 @@
-"""Mounting of a sensor, and pose of an element in its link, for sensors and surfaces."""
+"""Context of the parsers of a sensor, and pose of an element in its link, for sensors and surfaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from navsense.sdf.xml_reader import Element
 
 
 @dataclass(frozen=True)
-class Mount:
+class SensorContext:
     """The name and the mounting of a sensor, and properties of its world.
 
     name: full name of the sensor.
@@ -46,7 +46,9 @@ class Mount:
     find_pose: Callable[[str], Pose | None] = lambda _: None
 
 
-def find_pose_in_link(context: Context, parsed: ParsedModel, scope: Scope, link: FrameNode, element: Element) -> Pose:
+def find_pose_in_link(
+    context: Context, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element
+) -> Pose:
     """Return the pose of an element in its link; its `<pose>` may refer to any frame. Raises `SdfError`."""
     child = element.find("pose")
     if child is None:
@@ -55,4 +57,4 @@ def find_pose_in_link(context: Context, parsed: ParsedModel, scope: Scope, link:
     apply_pose(context, link.scope or scope, node, child)
     if node.relative_to is link:
         return node.pose
-    return parsed.poses.find_pose(link).inverse() @ parsed.poses.find_pose(node)
+    return parsed_model.poses.find_pose(link).inverse() @ parsed_model.poses.find_pose(node)
