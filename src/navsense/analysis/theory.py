@@ -113,7 +113,7 @@ def _sinh_remainder(e: float) -> float:
     return total * e**3
 
 
-def _floats(values: ArrayLike) -> FloatArray:
+def _to_floats(values: ArrayLike) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
@@ -125,7 +125,7 @@ class White:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return np.asarray(self.density**2 * rate / _floats(factor))
+        return np.asarray(self.density**2 * rate / _to_floats(factor))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared: the same."""
@@ -133,7 +133,7 @@ class White:
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        return np.asarray(-0.5 * self.density**2 / rate * np.abs(_floats(lag)))
+        return np.asarray(-0.5 * self.density**2 / rate * np.abs(_to_floats(lag)))
 
 
 @dataclass(frozen=True)
@@ -144,15 +144,15 @@ class Quantisation:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return np.asarray(3.0 * (self.deviation * rate / _floats(factor)) ** 2)
+        return np.asarray(3.0 * (self.deviation * rate / _to_floats(factor)) ** 2)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return np.asarray(10.0 / 3.0 * (self.deviation * rate / _floats(factor)) ** 2)
+        return np.asarray(10.0 / 3.0 * (self.deviation * rate / _to_floats(factor)) ** 2)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase, (unit s)^2."""
-        return np.where(_floats(lag) == 0.0, self.deviation**2, 0.0)
+        return np.where(_to_floats(lag) == 0.0, self.deviation**2, 0.0)
 
 
 @dataclass(frozen=True)
@@ -164,19 +164,19 @@ class RandomWalk:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         extra = 0.5 / m if self.sampled else 0.0
         return np.asarray(self.density**2 / (3.0 * rate) * (m + extra))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         extra = 1.0 / m if self.sampled else 0.0
         return np.asarray(self.density**2 / (6.0 * rate) * (m + extra))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        k = np.abs(_floats(lag))
+        k = np.abs(_to_floats(lag))
         linear = k if self.sampled else 0.0
         return np.asarray(self.density**2 / (12.0 * rate**3) * (k**3 - linear))
 
@@ -189,15 +189,15 @@ class Ramp:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return np.asarray(0.5 * (self.slope * _floats(factor) / rate) ** 2)
+        return np.asarray(0.5 * (self.slope * _to_floats(factor) / rate) ** 2)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, which is 0."""
-        return np.zeros_like(_floats(factor))
+        return np.zeros_like(_to_floats(factor))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase, which is 0."""
-        return np.zeros_like(_floats(lag))
+        return np.zeros_like(_to_floats(lag))
 
 
 @dataclass(frozen=True)
@@ -208,15 +208,15 @@ class AgeingWalk:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, which is infinite."""
-        return np.full_like(_floats(factor), math.inf if self.density > 0.0 else 0.0)
+        return np.full_like(_to_floats(factor), math.inf if self.density > 0.0 else 0.0)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return np.asarray(11.0 / 120.0 * self.density**2 * (_floats(factor) / rate) ** 3)
+        return np.asarray(11.0 / 120.0 * self.density**2 * (_to_floats(factor) / rate) ** 3)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2, for differences of third order."""
-        return np.asarray(-(self.density**2) / 240.0 * (np.abs(_floats(lag)) / rate) ** 5)
+        return np.asarray(-(self.density**2) / 240.0 * (np.abs(_to_floats(lag)) / rate) ** 5)
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class GaussMarkov:
         return 0.5 * self.density**2 * self.correlation_time
 
     def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
-        m, e = _floats(factor), 1.0 / (rate * self.correlation_time)
+        m, e = _to_floats(factor), 1.0 / (rate * self.correlation_time)
         rest = _exponential_remainder(m * e, powers)
         if not self.sampled:
             return np.asarray(self.variance * rest / (m * e) ** 2)
@@ -257,7 +257,7 @@ class GaussMarkov:
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        k, e = np.abs(_floats(lag)), 1.0 / (rate * self.correlation_time)
+        k, e = np.abs(_to_floats(lag)), 1.0 / (rate * self.correlation_time)
         y = k * e
         small, large = np.minimum(y, SERIES_BELOW), np.maximum(y, SERIES_BELOW)
         series = np.zeros_like(y)
@@ -277,7 +277,7 @@ class Flicker:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         if not self.sampled:
             return np.full_like(m, 2.0 * math.log(2.0) / math.pi * self.instability**2)
         sums = 4.0 * _flicker_sum_variance(m) - _flicker_sum_variance(2.0 * m)
@@ -285,7 +285,7 @@ class Flicker:
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         if not self.sampled:
             return np.full_like(m, math.log(256.0 / 27.0) / (2.0 * math.pi) * self.instability**2)
         sums = 15.0 * _flicker_sum_variance(m) - 6.0 * _flicker_sum_variance(2.0 * m) + _flicker_sum_variance(3.0 * m)
@@ -293,7 +293,7 @@ class Flicker:
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        k = np.abs(_floats(lag))
+        k = np.abs(_to_floats(lag))
         scale = 0.5 * (self.instability / rate) ** 2
         if self.sampled:
             return np.asarray(-scale * _flicker_sum_variance(k))
@@ -316,7 +316,7 @@ class PhaseGaussMarkov:
     correlation_time: float
 
     def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
-        tau = _floats(factor) / rate
+        tau = _to_floats(factor) / rate
         y = tau / self.correlation_time
         return np.asarray(self.deviation**2 * (2.0 * y - _exponential_remainder(y, powers)) / tau**2)
 
@@ -330,7 +330,7 @@ class PhaseGaussMarkov:
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase minus its value at 0, (unit s)^2."""
-        return np.asarray(self.deviation**2 * np.expm1(-np.abs(_floats(lag)) / (rate * self.correlation_time)))
+        return np.asarray(self.deviation**2 * np.expm1(-np.abs(_to_floats(lag)) / (rate * self.correlation_time)))
 
 
 def oscillator_terms(

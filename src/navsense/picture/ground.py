@@ -81,6 +81,12 @@ class View:
         """Length along y (m)."""
         return self.north - self.south
 
+    def make_cell_centres(self, columns: int, rows: int) -> tuple[FloatArray, FloatArray]:
+        """Return x (columns,) and y (rows,) m of the centres of equal cells."""
+        x = self.west + (np.arange(columns) + 0.5) * self.width / columns
+        y = self.south + (np.arange(rows) + 0.5) * self.height / rows
+        return x, y
+
 
 @dataclass(frozen=True, eq=False)
 class Relief:
@@ -194,8 +200,7 @@ def make_relief(ground: Scene, view: View) -> Relief:
     """Return the heights at the centres of the view's cells."""
     cell = max(view.width, view.height) / CELLS
     columns, rows = math.ceil(view.width / cell), math.ceil(view.height / cell)
-    x = view.west + (np.arange(columns) + 0.5) * view.width / columns
-    y = view.south + (np.arange(rows) + 0.5) * view.height / rows
+    x, y = view.make_cell_centres(columns, rows)
     return Relief(x, y, find_ground_top(ground, np.stack(np.meshgrid(x, y), axis=-1)))
 
 

@@ -50,7 +50,7 @@ class Axis:
     scale: Scale
     log: bool = False
 
-    def fraction(self, values: FloatArray) -> FloatArray:
+    def compute_positions(self, values: FloatArray) -> FloatArray:
         """Return the positions of SI values (n,) on the axis: 0 at `low`, 1 at `high`."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scaled = values * self.scale.factor
@@ -58,7 +58,7 @@ class Axis:
                 return np.asarray(np.log(scaled / self.low) / math.log(self.high / self.low))
             return np.asarray((scaled - self.low) / (self.high - self.low))
 
-    def ticks(self, count: int) -> list[tuple[float, str]]:
+    def make_ticks(self, count: int) -> list[tuple[float, str]]:
         """Return position (0 to 1) and label of the ticks: about `count` at most, and at least two."""
         marks = (_list_powers_of_ten if self.log else _list_round_numbers)(self.low, self.high, count)
         format_mark = _format_power_of_ten if self.log else format_tick
@@ -67,7 +67,7 @@ class Axis:
         elif len(marks) < MIN_TICKS:
             marks = _list_round_numbers(self.low, self.high, 2 * MIN_TICKS)
         values = np.array(marks, dtype=np.float64) / self.scale.factor
-        positions = self.fraction(values).tolist()
+        positions = self.compute_positions(values).tolist()
         return [(position, format_mark(mark)) for position, mark in zip(positions, marks, strict=True)]
 
 

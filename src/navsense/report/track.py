@@ -151,8 +151,8 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
 
 def _draw_relief(plot: Plot, relief: Relief, view: View, surface: float | None) -> None:
     underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
-    left, right = plot.x_axis.fraction(np.array([view.west, view.east])).tolist()
-    low, high = plot.y_fraction(np.array([view.south, view.north])).tolist()
+    left, right = plot.x_axis.compute_positions(np.array([view.west, view.east])).tolist()
+    low, high = plot.compute_y_positions(np.array([view.south, view.north])).tolist()
     plot.elements.append(
         f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
         f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
