@@ -29,13 +29,12 @@ from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.figures import SUFFIXES, length_scale
+from navsense.figures import SUFFIXES, choose_time_scale, length_scale
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.picture import draw, ground
 from navsense.picture.chart import WorldChart, make_chart
 from navsense.picture.draw import (
-    choose_time_scale,
     find_height_limits,
     format_clearance,
     round_down,

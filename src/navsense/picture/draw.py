@@ -16,7 +16,15 @@ from navsense.core.errors import RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.text import format_count
 from navsense.core.typing import BoolArray, FloatArray
-from navsense.figures import Scale, check_figure_path, length_scale, make_figure, require_matplotlib, save_figure
+from navsense.figures import (
+    Scale,
+    check_figure_path,
+    choose_time_scale,
+    length_scale,
+    make_figure,
+    require_matplotlib,
+    save_figure,
+)
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
 from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Relief
 from navsense.picture.tracks import Track
@@ -134,14 +142,6 @@ def _format_title(chart: WorldChart) -> str:
     parts.append(tracks if moving else "nothing moves")
     lines = (textwrap.fill(text, TITLE_LETTERS) for text in (chart.world.name, "; ".join(parts)) if text)
     return "\n".join(escape_dollar(line) for line in lines)
-
-
-def choose_time_scale(duration: float) -> Scale:
-    """Return the unit for times up to a duration (s)."""
-    for limit, seconds, unit in ((4 * 86400.0, 86400.0, "d"), (3 * 3600.0, 3600.0, "h"), (300.0, 60.0, "min")):
-        if duration > limit:
-            return Scale(1.0 / seconds, unit)
-    return Scale(1.0, "s")
 
 
 def escape_dollar(text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.core.typing import FloatArray
-from navsense.figures import Scale
+from navsense.figures import Scale, choose_time_scale
 
 ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 """Steps between ticks, times a power of ten."""
@@ -22,9 +22,6 @@ PREFIXED_UNITS = frozenset(("m", "s", "T", "Pa", "m/s", "rad", "rad/s", "m/s^2",
 
 MIN_TICKS = 2
 """Ticks of an axis at least: a single tick gives no scale."""
-
-MINUTES, HOURS, DAYS = 300.0, 4 * 3600.0, 4 * 86400.0
-"""Durations (s) above which a time axis is in this unit."""
 
 DECADES = 12
 """Decades that a logarithmic axis shows at most."""
@@ -159,14 +156,10 @@ def make_log_axis(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
 
 def make_time_axis(first: float, last: float) -> Axis:
     """Return an axis of time (s)."""
-    scale = Scale(1.0, "s")
     first, last = _limit(first), _limit(last)
     if not last - first > max(1e-3 * MIN_SPAN * abs(first), 1.0 / MAX_AXIS_VALUE):
         last = first + max(1.0, MIN_SPAN * abs(first))
-    for min_duration, seconds, unit in ((DAYS, 86400.0, "d"), (HOURS, 3600.0, "h"), (MINUTES, 60.0, "min")):
-        if last - first > min_duration:
-            scale = Scale(1.0 / seconds, unit)
-            break
+    scale = choose_time_scale(last - first)
     return Axis(first * scale.factor, last * scale.factor, format_axis_title("time", scale.unit), scale)
 
 
