@@ -29,7 +29,7 @@ class Scale:
     unit: str
 
 
-def length_scale(size: float) -> Scale:
+def choose_length_scale(size: float) -> Scale:
     """Return the unit for lengths up to a size (m)."""
     return Scale(1e-3, "km") if size >= KILOMETRES_FROM else Scale(1.0, "m")
 

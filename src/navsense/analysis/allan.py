@@ -137,15 +137,15 @@ class AllanStatistic:
             raise AnalysisError("values", f"{phase_count} phase values", allowed=f"must be at least {self.order + 1}")
         if factors is None:
             return log_spaced_factors(max(1, largest // 2))
-        given = np.asarray(factors)
-        if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        requested = np.asarray(factors)
+        if requested.ndim != 1 or not requested.size or requested.dtype.kind not in "iu":
             raise AnalysisError("factors", factors, allowed="must be integers (k,), in samples")
-        wrong = (given < 1) | (given > largest)
+        wrong = (requested < 1) | (requested > largest)
         if wrong.any():
             allowed = f"must be from 1 to {largest} for this record"
             remedy = "use smaller factors or more values"
-            raise AnalysisError("factor", int(given[wrong][0]), allowed=allowed, remedy=remedy)
-        return given.astype(np.int64)
+            raise AnalysisError("factor", int(requested[wrong][0]), allowed=allowed, remedy=remedy)
+        return requested.astype(np.int64)
 
     def _mean_square(self, phase: FloatArray, factor: int) -> float:
         """Return the mean square of the differences."""
@@ -256,8 +256,8 @@ def _check_values(values: ArrayLike, rate: float) -> AnyArray:
     check_rate(rate)
     array = np.asarray(values)
     if array.dtype.kind not in "fiu" or not array.ndim:
-        found = f"of type {array.dtype}, shape {array.shape}"
-        raise AnalysisError("values", found, allowed="must be (n,) real numbers")
+        description = f"of type {array.dtype}, shape {array.shape}"
+        raise AnalysisError("values", description, allowed="must be (n,) real numbers")
     array = array.astype(np.float64, copy=False)
     finite = np.isfinite(array)
     if not finite.all():

@@ -234,11 +234,11 @@ class GaussMarkov:
 
     def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
         m, e = _to_floats(factor), 1.0 / (rate * self.correlation_time)
-        rest = _exponential_remainder(m * e, powers)
+        remainder = _exponential_remainder(m * e, powers)
         if not self.sampled:
-            return np.asarray(self.variance * rest / (m * e) ** 2)
+            return np.asarray(self.variance * remainder / (m * e) ** 2)
         linear, shape = self._sampled_coefficients(e)
-        return np.asarray(self.variance / m**2 * (2.0 * m * linear + rest * shape))
+        return np.asarray(self.variance / m**2 * (2.0 * m * linear + remainder * shape))
 
     def _sampled_coefficients(self, e: float) -> tuple[float, float]:
         """Return c and d of the sampled process for a step of e correlation times."""
@@ -263,9 +263,9 @@ class GaussMarkov:
         series = np.zeros_like(y)
         for n in range(14, 2, -1):
             series = series * small + (-1.0) ** n / math.factorial(n)
-        rest = np.where(y < SERIES_BELOW, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
+        remainder = np.where(y < SERIES_BELOW, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
         linear, shape = self._sampled_coefficients(e) if self.sampled else (0.0, 1.0 / e**2)
-        return np.asarray(-self.variance / rate**2 * (k * linear + rest * shape))
+        return np.asarray(-self.variance / rate**2 * (k * linear + remainder * shape))
 
 
 @dataclass(frozen=True)

@@ -170,11 +170,11 @@ def format_axis_title(title: str, unit: str) -> str:
 
 def find_finite_range(series: Iterable[FloatArray], default: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
     """Return the least and greatest finite value of all series, limited to the ends of axes."""
-    finite = [array[np.isfinite(array)] for array in series]
-    known = [array for array in finite if array.size]
-    if not known:
+    finite_arrays = [array[np.isfinite(array)] for array in series]
+    finite_arrays = [array for array in finite_arrays if array.size]
+    if not finite_arrays:
         return default
-    return _limit(min(float(a.min()) for a in known)), _limit(max(float(a.max()) for a in known))
+    return _limit(min(float(a.min()) for a in finite_arrays)), _limit(max(float(a.max()) for a in finite_arrays))
 
 
 def _limit(value: float) -> float:
