@@ -107,9 +107,9 @@ class AllanStatistic:
         variance, exponents, dof = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape)
         for index in np.ndindex(shape[:-1]):
             x = _make_phase(np.ascontiguousarray(series[index]), rate, phase)
-            variance[index] = [self._mean_square(x, int(m)) for m in factor] * scale
+            variance[index] = [self._compute_mean_square(x, int(m)) for m in factor] * scale
             exponents[index] = _identify_exponents(x, factor, self.order) if exponent is None else exponent
-            dof[index] = self._degrees_of_freedom(exponents[index], factor, phase_count)
+            dof[index] = self._compute_degrees_of_freedom(exponents[index], factor, phase_count)
         counts = np.array([self.count_differences(phase_count, int(m)) for m in factor])
         deviation, exponents, dof = (np.moveaxis(a, -1, time_axis) for a in (np.sqrt(variance), exponents, dof))
         return AllanCurve(self, float(rate), phase_count, factor, counts, deviation, exponents, dof)
@@ -147,7 +147,7 @@ class AllanStatistic:
             raise AnalysisError("factor", int(requested[wrong][0]), allowed=allowed, remedy=remedy)
         return requested.astype(np.int64)
 
-    def _mean_square(self, phase: FloatArray, factor: int) -> float:
+    def _compute_mean_square(self, phase: FloatArray, factor: int) -> float:
         """Return the mean square of the differences."""
         if self.is_reflected:
             before = 2.0 * phase[0] - phase[factor - 1 : 0 : -1]
@@ -160,7 +160,7 @@ class AllanStatistic:
         total = _sum_second_differences(phase, factor) if self.order == 2 else _sum_third_differences(phase, factor)
         return total / (phase.size - self.order * factor)
 
-    def _degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
+    def _compute_degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
         pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
         if self.is_reflected:
             return np.array([allan_dof.compute_total_dof(exponent, factor, phase_count) for exponent, factor in pairs])

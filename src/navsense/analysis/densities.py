@@ -72,12 +72,11 @@ def welch(
     segments = (count - shared) // (segment - shared)
     bins = slice(1, (segment + 1) // 2)
     inner_density = np.moveaxis(np.moveaxis(density, time_axis, 0)[bins], 0, time_axis)
-    return Spectrum(
-        frequency[bins], inner_density, _degrees_of_freedom(get_window(window, segment), segment - shared, segments)
-    )
+    dof = _compute_degrees_of_freedom(get_window(window, segment), segment - shared, segments)
+    return Spectrum(frequency[bins], inner_density, dof)
 
 
-def _degrees_of_freedom(window: FloatArray, step: int, segments: int) -> float:
+def _compute_degrees_of_freedom(window: FloatArray, step: int, segments: int) -> float:
     """Return the degrees of freedom of a mean over overlapping segments `step` apart (Welch)."""
     total, power = float(segments), float(np.sum(window**2))
     for offset in range(1, min(segments - 1, (window.size - 1) // step) + 1):

@@ -91,7 +91,7 @@ HADAMARD_POWERS = ((5.0, 1.0), (-2.0, 2.0), (1.0 / 3.0, 3.0))
 """(factor, decay rate) of the exponentials in h and p."""
 
 
-def _exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
+def _compute_exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
     """Return 2 y - const + sum factor e^(-decay y), which starts with y^3, without cancellation."""
     powers = tuple(powers)
     small, large = np.minimum(y, SERIES_BELOW), np.maximum(y, SERIES_BELOW)
@@ -105,7 +105,7 @@ def _exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]])
     return np.where(y < SERIES_BELOW, series * small**3, direct)
 
 
-def _sinh_remainder(e: float) -> float:
+def _compute_sinh_remainder(e: float) -> float:
     """Return sinh(e) - e for 0 < e <= 1 without cancellation."""
     total = 0.0
     for k in range(21, 1, -2):
@@ -232,28 +232,28 @@ class GaussMarkov:
         """Stationary variance, the unit squared."""
         return 0.5 * self.density**2 * self.correlation_time
 
-    def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
+    def _compute_variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
         m, e = _to_floats(factor), 1.0 / (rate * self.correlation_time)
-        remainder = _exponential_remainder(m * e, powers)
+        remainder = _compute_exponential_remainder(m * e, powers)
         if not self.sampled:
             return np.asarray(self.variance * remainder / (m * e) ** 2)
-        linear, shape = self._sampled_coefficients(e)
+        linear, shape = self._compute_sampled_coefficients(e)
         return np.asarray(self.variance / m**2 * (2.0 * m * linear + remainder * shape))
 
-    def _sampled_coefficients(self, e: float) -> tuple[float, float]:
+    def _compute_sampled_coefficients(self, e: float) -> tuple[float, float]:
         """Return c and d of the sampled process for a step of e correlation times."""
         shape = math.exp(-e) / math.expm1(-e) ** 2
         if e <= 1.0:
-            return _sinh_remainder(e) * shape, shape
+            return _compute_sinh_remainder(e) * shape, shape
         return 0.5 * (1.0 - math.exp(-2.0 * e)) / math.expm1(-e) ** 2 - e * shape, shape
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return self._variance(factor, rate, ALLAN_POWERS)
+        return self._compute_variance(factor, rate, ALLAN_POWERS)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return self._variance(factor, rate, HADAMARD_POWERS)
+        return self._compute_variance(factor, rate, HADAMARD_POWERS)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
@@ -264,7 +264,7 @@ class GaussMarkov:
         for n in range(14, 2, -1):
             series = series * small + (-1.0) ** n / math.factorial(n)
         remainder = np.where(y < SERIES_BELOW, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
-        linear, shape = self._sampled_coefficients(e) if self.sampled else (0.0, 1.0 / e**2)
+        linear, shape = self._compute_sampled_coefficients(e) if self.sampled else (0.0, 1.0 / e**2)
         return np.asarray(-self.variance / rate**2 * (k * linear + remainder * shape))
 
 
@@ -280,7 +280,7 @@ class Flicker:
         m = _to_floats(factor)
         if not self.sampled:
             return np.full_like(m, 2.0 * math.log(2.0) / math.pi * self.instability**2)
-        sums = 4.0 * _flicker_sum_variance(m) - _flicker_sum_variance(2.0 * m)
+        sums = 4.0 * _compute_flicker_sum_variance(m) - _compute_flicker_sum_variance(2.0 * m)
         return np.asarray(self.instability**2 * sums / (2.0 * m**2))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
@@ -288,7 +288,11 @@ class Flicker:
         m = _to_floats(factor)
         if not self.sampled:
             return np.full_like(m, math.log(256.0 / 27.0) / (2.0 * math.pi) * self.instability**2)
-        sums = 15.0 * _flicker_sum_variance(m) - 6.0 * _flicker_sum_variance(2.0 * m) + _flicker_sum_variance(3.0 * m)
+        sums = (
+            15.0 * _compute_flicker_sum_variance(m)
+            - 6.0 * _compute_flicker_sum_variance(2.0 * m)
+            + _compute_flicker_sum_variance(3.0 * m)
+        )
         return np.asarray(self.instability**2 * sums / (6.0 * m**2))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
@@ -296,11 +300,11 @@ class Flicker:
         k = np.abs(_to_floats(lag))
         scale = 0.5 * (self.instability / rate) ** 2
         if self.sampled:
-            return np.asarray(-scale * _flicker_sum_variance(k))
+            return np.asarray(-scale * _compute_flicker_sum_variance(k))
         return np.asarray(scale / math.pi * k**2 * np.log(np.where(k > 0.0, k, 1.0)))
 
 
-def _flicker_sum_variance(count: FloatArray) -> FloatArray:
+def _compute_flicker_sum_variance(count: FloatArray) -> FloatArray:
     """Return v_n, the variance of the sum of n flicker samples of unit instability, up to n^2."""
     from scipy.special import digamma
 
@@ -315,18 +319,18 @@ class PhaseGaussMarkov:
     deviation: float
     correlation_time: float
 
-    def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
+    def _compute_variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
         tau = _to_floats(factor) / rate
         y = tau / self.correlation_time
-        return np.asarray(self.deviation**2 * (2.0 * y - _exponential_remainder(y, powers)) / tau**2)
+        return np.asarray(self.deviation**2 * (2.0 * y - _compute_exponential_remainder(y, powers)) / tau**2)
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return self._variance(factor, rate, ALLAN_POWERS)
+        return self._compute_variance(factor, rate, ALLAN_POWERS)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return self._variance(factor, rate, HADAMARD_POWERS)
+        return self._compute_variance(factor, rate, HADAMARD_POWERS)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase minus its value at 0, (unit s)^2."""
