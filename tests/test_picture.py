@@ -29,13 +29,12 @@ from navsense.environment.terrain.heightmap import Heightmap
 from navsense.environment.terrain.mesh import Mesh
 from navsense.environment.terrain.primitives import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from navsense.environment.terrain.scene import Body, Scene
-from navsense.figures import SUFFIXES, length_scale
+from navsense.figures import SUFFIXES, choose_length_scale, choose_time_scale
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
 from navsense.picture import draw, ground
 from navsense.picture.chart import WorldChart, make_chart
 from navsense.picture.draw import (
-    choose_time_scale,
     find_height_limits,
     format_clearance,
     round_down,
@@ -589,7 +588,7 @@ def test_units_and_round_numbers() -> None:
         "h",
         "d",
     ]
-    assert [length_scale(size).unit for size in (1.0, 19e3, 20e3)] == ["m", "m", "km"]
+    assert [choose_length_scale(size).unit for size in (1.0, 19e3, 20e3)] == ["m", "m", "km"]
     assert [round_down(value) for value in (0.5, 0.19, 1.0, 9.99, 0.0205)] == pytest.approx(
         [0.5, 0.1, 1.0, 5.0, 0.02], rel=1e-12, abs=0.0
     )

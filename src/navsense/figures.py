@@ -29,9 +29,17 @@ class Scale:
     unit: str
 
 
-def length_scale(size: float) -> Scale:
+def choose_length_scale(size: float) -> Scale:
     """Return the unit for lengths up to a size (m)."""
     return Scale(1e-3, "km") if size >= KILOMETRES_FROM else Scale(1.0, "m")
+
+
+def choose_time_scale(duration: float) -> Scale:
+    """Return the unit for times up to a duration (s)."""
+    for limit, seconds, unit in ((4 * 86400.0, 86400.0, "d"), (3 * 3600.0, 3600.0, "h"), (300.0, 60.0, "min")):
+        if duration > limit:
+            return Scale(1.0 / seconds, unit)
+    return Scale(1.0, "s")
 
 
 def require_matplotlib(error_type: ErrorType) -> None:

@@ -121,7 +121,7 @@ def test_quantities_use_readable_units(value: float, unit: str, said: str) -> No
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
 def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
     axis = axes.Axis(low, high, "", Scale(1.0, ""))
-    ticks = axis.ticks(6)
+    ticks = axis.make_ticks(6)
     assert 2 <= len(ticks) <= 7
     parts = np.array([at for at, _ in ticks])
     assert ((parts >= -1e-9) & (parts <= 1.0 + 1e-9)).all()
@@ -140,7 +140,7 @@ def test_axes_have_at_least_two_ticks(most: int, log: bool) -> None:
     for _ in range(2000):
         low, span = 10.0 ** random.uniform(-4.0, 4.0), 10.0 ** random.uniform(-3.0, 3.0)
         low = low if log else random.choice((-1.0, 0.0, 1.0)) * low
-        ticks = axes.Axis(low, low + span, "", Scale(1.0, ""), log).ticks(most)
+        ticks = axes.Axis(low, low + span, "", Scale(1.0, ""), log).make_ticks(most)
         assert 2 <= len(ticks) <= 2 * most
         assert all(-1e-9 <= at <= 1.0 + 1e-9 for at, _ in ticks)
         if log:
@@ -465,15 +465,15 @@ def test_axes_accept_extreme_values(values: tuple[float, ...], unit: str) -> Non
         made.append(axes.make_time_axis(float(known.min()), float(known.max())))
     for axis in made:
         assert -math.inf < axis.low < axis.high < math.inf
-        ticks = axis.ticks(6)
+        ticks = axis.make_ticks(6)
         assert len(ticks) <= 8
         assert np.isfinite([at for at, _ in ticks]).all()
-        assert not np.isnan(axis.fraction(known[known > 0.0] if axis.log else known)).any()
+        assert not np.isnan(axis.compute_positions(known[known > 0.0] if axis.log else known)).any()
         if not axis.log:
             # What an axis does not reach is shown beyond its end, on its own side.
             within = np.abs(known) <= axes.MAX_AXIS_VALUE
-            assert (np.abs(axis.fraction(known[within]) - 0.5) <= 0.5).all()
-            assert (np.sign(known[~within]) * (axis.fraction(known[~within]) - 0.5) > 0.0).all()
+            assert (np.abs(axis.compute_positions(known[within]) - 0.5) <= 0.5).all()
+            assert (np.sign(known[~within]) * (axis.compute_positions(known[~within]) - 0.5) > 0.0).all()
 
 
 @pytest.mark.filterwarnings("error")

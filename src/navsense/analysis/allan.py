@@ -107,9 +107,9 @@ class AllanStatistic:
         variance, exponents, dof = np.empty(shape), np.empty(shape, dtype=np.int64), np.empty(shape)
         for index in np.ndindex(shape[:-1]):
             x = _make_phase(np.ascontiguousarray(series[index]), rate, phase)
-            variance[index] = [self._mean_square(x, int(m)) for m in factor] * scale
+            variance[index] = [self._compute_mean_square(x, int(m)) for m in factor] * scale
             exponents[index] = _identify_exponents(x, factor, self.order) if exponent is None else exponent
-            dof[index] = self._degrees_of_freedom(exponents[index], factor, phase_count)
+            dof[index] = self._compute_degrees_of_freedom(exponents[index], factor, phase_count)
         counts = np.array([self.count_differences(phase_count, int(m)) for m in factor])
         deviation, exponents, dof = (np.moveaxis(a, -1, time_axis) for a in (np.sqrt(variance), exponents, dof))
         return AllanCurve(self, float(rate), phase_count, factor, counts, deviation, exponents, dof)
@@ -137,17 +137,17 @@ class AllanStatistic:
             raise AnalysisError("values", f"{phase_count} phase values", allowed=f"must be at least {self.order + 1}")
         if factors is None:
             return log_spaced_factors(max(1, largest // 2))
-        given = np.asarray(factors)
-        if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        requested = np.asarray(factors)
+        if requested.ndim != 1 or not requested.size or requested.dtype.kind not in "iu":
             raise AnalysisError("factors", factors, allowed="must be integers (k,), in samples")
-        wrong = (given < 1) | (given > largest)
+        wrong = (requested < 1) | (requested > largest)
         if wrong.any():
             allowed = f"must be from 1 to {largest} for this record"
             remedy = "use smaller factors or more values"
-            raise AnalysisError("factor", int(given[wrong][0]), allowed=allowed, remedy=remedy)
-        return given.astype(np.int64)
+            raise AnalysisError("factor", int(requested[wrong][0]), allowed=allowed, remedy=remedy)
+        return requested.astype(np.int64)
 
-    def _mean_square(self, phase: FloatArray, factor: int) -> float:
+    def _compute_mean_square(self, phase: FloatArray, factor: int) -> float:
         """Return the mean square of the differences."""
         if self.is_reflected:
             before = 2.0 * phase[0] - phase[factor - 1 : 0 : -1]
@@ -160,7 +160,7 @@ class AllanStatistic:
         total = _sum_second_differences(phase, factor) if self.order == 2 else _sum_third_differences(phase, factor)
         return total / (phase.size - self.order * factor)
 
-    def _degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
+    def _compute_degrees_of_freedom(self, exponents: IntArray, factors: IntArray, phase_count: int) -> FloatArray:
         pairs = zip(exponents.tolist(), factors.tolist(), strict=True)
         if self.is_reflected:
             return np.array([allan_dof.compute_total_dof(exponent, factor, phase_count) for exponent, factor in pairs])
@@ -256,8 +256,8 @@ def _check_values(values: ArrayLike, rate: float) -> AnyArray:
     check_rate(rate)
     array = np.asarray(values)
     if array.dtype.kind not in "fiu" or not array.ndim:
-        found = f"of type {array.dtype}, shape {array.shape}"
-        raise AnalysisError("values", found, allowed="must be (n,) real numbers")
+        description = f"of type {array.dtype}, shape {array.shape}"
+        raise AnalysisError("values", description, allowed="must be (n,) real numbers")
     array = array.astype(np.float64, copy=False)
     finite = np.isfinite(array)
     if not finite.all():

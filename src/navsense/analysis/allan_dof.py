@@ -170,7 +170,7 @@ def _compute_summed_phase_covariance(lag: FloatArray, exponent: int, points: flo
     return np.asarray((-1.0) ** ((1 - exponent) // 2) * size**degree * logarithm)
 
 
-def _phase_covariance(lag: FloatArray, exponent: int, factor: int, is_modified: bool) -> FloatArray:
+def _compute_phase_covariance(lag: FloatArray, exponent: int, factor: int, is_modified: bool) -> FloatArray:
     """Return the generalised autocovariance of the phase at lags in averaging times (equation 8).
 
     The phases are points, or means over one sample or, if `is_modified`, over `factor` samples.
@@ -204,7 +204,7 @@ def compute_power_law_dof(
         total = np.zeros_like(lag)
         for j in range(-order, order + 1):
             coefficient = (-1) ** j * math.comb(2 * order, order + j)
-            total += coefficient * _phase_covariance(lag / lags_per_tau + j, exponent, factor, is_modified)
+            total += coefficient * _compute_phase_covariance(lag / lags_per_tau + j, exponent, factor, is_modified)
         return total
 
     covariances = compute_covariance(lags)

@@ -70,17 +70,16 @@ def welch(
         series, check_rate(rate), window=window, nperseg=segment, noverlap=shared, detrend=False, axis=time_axis
     )
     segments = (count - shared) // (segment - shared)
-    inner = slice(1, (segment + 1) // 2)
-    inner_density = np.moveaxis(np.moveaxis(density, time_axis, 0)[inner], 0, time_axis)
-    return Spectrum(
-        frequency[inner], inner_density, _degrees_of_freedom(get_window(window, segment), segment - shared, segments)
-    )
+    bins = slice(1, (segment + 1) // 2)
+    inner_density = np.moveaxis(np.moveaxis(density, time_axis, 0)[bins], 0, time_axis)
+    dof = _compute_degrees_of_freedom(get_window(window, segment), segment - shared, segments)
+    return Spectrum(frequency[bins], inner_density, dof)
 
 
-def _degrees_of_freedom(window: FloatArray, step: int, segments: int) -> float:
+def _compute_degrees_of_freedom(window: FloatArray, step: int, segments: int) -> float:
     """Return the degrees of freedom of a mean over overlapping segments `step` apart (Welch)."""
     total, power = float(segments), float(np.sum(window**2))
-    for apart in range(1, min(segments - 1, (window.size - 1) // step) + 1):
-        common = float(np.sum(window[apart * step :] * window[: window.size - apart * step])) / power
-        total += 2.0 * (segments - apart) * common**2
+    for offset in range(1, min(segments - 1, (window.size - 1) // step) + 1):
+        correlation = float(np.sum(window[offset * step :] * window[: window.size - offset * step])) / power
+        total += 2.0 * (segments - offset) * correlation**2
     return 2.0 * segments**2 / total

@@ -57,7 +57,7 @@ from navsense.analysis.theory import (
 from navsense.core.errors import AnalysisError
 from navsense.core.typing import FloatArray
 
-DRIFT, TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
+DRIFT, CORRELATION_TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
 
 PARAMETERS = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DRIFT)
 """Parameters of a fit. The variance is linear in their squares. The correlation time is fitted with its drift."""
@@ -254,16 +254,16 @@ def fit(curve: AllanCurve, names: Sequence[str] = PARAMETERS[1:4], *, sampled: b
     _check_parameters(curve, names)
     problem = _FitProblem(curve, tuple(names), sampled)
     error = curve.variance * np.sqrt(2.0 / curve.dof)
-    squares, time, last = np.zeros(len(names)), 1.0, np.zeros(0)
+    squares, correlation_time, last = np.zeros(len(names)), 1.0, np.zeros(0)
     for _ in range(MAX_ITERATIONS):
-        time = problem.find_correlation_time(1.0 / error)
-        squares, _ = problem.solve(time, 1.0 / error)
+        correlation_time = problem.find_correlation_time(1.0 / error)
+        squares, _ = problem.solve(correlation_time, 1.0 / error)
         if last.size and np.allclose(squares, last, rtol=1e-4, atol=0.0):
             break
-        last, error = squares, problem.compute_errors(problem.make_terms(squares, time))
-    terms = problem.make_terms(squares, time)
+        last, error = squares, problem.compute_errors(problem.make_terms(squares, correlation_time))
+    terms = problem.make_terms(squares, correlation_time)
     factors = [int(factor) for factor in curve.factor]
-    slopes = problem.compute_derivatives(squares, time) / error[:, None]
+    slopes = problem.compute_derivatives(squares, correlation_time) / error[:, None]
     sizes = np.linalg.norm(slopes, axis=0)
     sizes[sizes == 0.0] = 1.0
     solver = np.linalg.pinv(slopes / sizes) / error / sizes[:, None]
@@ -273,6 +273,6 @@ def fit(curve: AllanCurve, names: Sequence[str] = PARAMETERS[1:4], *, sampled: b
         for name, square, stddev in zip(names, squares, errors, strict=False)
     }
     if DRIFT in names:
-        square = time**2 if parameters[DRIFT].squared > 0.0 else math.nan
-        parameters[TIME] = FittedParameter(square, 2.0 * square * float(errors[-1]))
+        square = correlation_time**2 if parameters[DRIFT].squared > 0.0 else math.nan
+        parameters[CORRELATION_TIME] = FittedParameter(square, 2.0 * square * float(errors[-1]))
     return NoiseFit(parameters, terms, curve, allan_variance(terms, curve.factor, curve.rate), error)

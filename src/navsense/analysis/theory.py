@@ -91,7 +91,7 @@ HADAMARD_POWERS = ((5.0, 1.0), (-2.0, 2.0), (1.0 / 3.0, 3.0))
 """(factor, decay rate) of the exponentials in h and p."""
 
 
-def _exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
+def _compute_exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]]) -> FloatArray:
     """Return 2 y - const + sum factor e^(-decay y), which starts with y^3, without cancellation."""
     powers = tuple(powers)
     small, large = np.minimum(y, SERIES_BELOW), np.maximum(y, SERIES_BELOW)
@@ -105,7 +105,7 @@ def _exponential_remainder(y: FloatArray, powers: Iterable[tuple[float, float]])
     return np.where(y < SERIES_BELOW, series * small**3, direct)
 
 
-def _sinh_remainder(e: float) -> float:
+def _compute_sinh_remainder(e: float) -> float:
     """Return sinh(e) - e for 0 < e <= 1 without cancellation."""
     total = 0.0
     for k in range(21, 1, -2):
@@ -113,7 +113,7 @@ def _sinh_remainder(e: float) -> float:
     return total * e**3
 
 
-def _floats(values: ArrayLike) -> FloatArray:
+def _to_floats(values: ArrayLike) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
@@ -125,7 +125,7 @@ class White:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return np.asarray(self.density**2 * rate / _floats(factor))
+        return np.asarray(self.density**2 * rate / _to_floats(factor))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared: the same."""
@@ -133,7 +133,7 @@ class White:
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        return np.asarray(-0.5 * self.density**2 / rate * np.abs(_floats(lag)))
+        return np.asarray(-0.5 * self.density**2 / rate * np.abs(_to_floats(lag)))
 
 
 @dataclass(frozen=True)
@@ -144,15 +144,15 @@ class Quantisation:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return np.asarray(3.0 * (self.deviation * rate / _floats(factor)) ** 2)
+        return np.asarray(3.0 * (self.deviation * rate / _to_floats(factor)) ** 2)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return np.asarray(10.0 / 3.0 * (self.deviation * rate / _floats(factor)) ** 2)
+        return np.asarray(10.0 / 3.0 * (self.deviation * rate / _to_floats(factor)) ** 2)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase, (unit s)^2."""
-        return np.where(_floats(lag) == 0.0, self.deviation**2, 0.0)
+        return np.where(_to_floats(lag) == 0.0, self.deviation**2, 0.0)
 
 
 @dataclass(frozen=True)
@@ -164,19 +164,19 @@ class RandomWalk:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         extra = 0.5 / m if self.sampled else 0.0
         return np.asarray(self.density**2 / (3.0 * rate) * (m + extra))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         extra = 1.0 / m if self.sampled else 0.0
         return np.asarray(self.density**2 / (6.0 * rate) * (m + extra))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        k = np.abs(_floats(lag))
+        k = np.abs(_to_floats(lag))
         linear = k if self.sampled else 0.0
         return np.asarray(self.density**2 / (12.0 * rate**3) * (k**3 - linear))
 
@@ -189,15 +189,15 @@ class Ramp:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return np.asarray(0.5 * (self.slope * _floats(factor) / rate) ** 2)
+        return np.asarray(0.5 * (self.slope * _to_floats(factor) / rate) ** 2)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, which is 0."""
-        return np.zeros_like(_floats(factor))
+        return np.zeros_like(_to_floats(factor))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase, which is 0."""
-        return np.zeros_like(_floats(lag))
+        return np.zeros_like(_to_floats(lag))
 
 
 @dataclass(frozen=True)
@@ -208,15 +208,15 @@ class AgeingWalk:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, which is infinite."""
-        return np.full_like(_floats(factor), math.inf if self.density > 0.0 else 0.0)
+        return np.full_like(_to_floats(factor), math.inf if self.density > 0.0 else 0.0)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return np.asarray(11.0 / 120.0 * self.density**2 * (_floats(factor) / rate) ** 3)
+        return np.asarray(11.0 / 120.0 * self.density**2 * (_to_floats(factor) / rate) ** 3)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2, for differences of third order."""
-        return np.asarray(-(self.density**2) / 240.0 * (np.abs(_floats(lag)) / rate) ** 5)
+        return np.asarray(-(self.density**2) / 240.0 * (np.abs(_to_floats(lag)) / rate) ** 5)
 
 
 @dataclass(frozen=True)
@@ -232,40 +232,40 @@ class GaussMarkov:
         """Stationary variance, the unit squared."""
         return 0.5 * self.density**2 * self.correlation_time
 
-    def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
-        m, e = _floats(factor), 1.0 / (rate * self.correlation_time)
-        rest = _exponential_remainder(m * e, powers)
+    def _compute_variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
+        m, e = _to_floats(factor), 1.0 / (rate * self.correlation_time)
+        remainder = _compute_exponential_remainder(m * e, powers)
         if not self.sampled:
-            return np.asarray(self.variance * rest / (m * e) ** 2)
-        linear, shape = self._sampled_coefficients(e)
-        return np.asarray(self.variance / m**2 * (2.0 * m * linear + rest * shape))
+            return np.asarray(self.variance * remainder / (m * e) ** 2)
+        linear, shape = self._compute_sampled_coefficients(e)
+        return np.asarray(self.variance / m**2 * (2.0 * m * linear + remainder * shape))
 
-    def _sampled_coefficients(self, e: float) -> tuple[float, float]:
+    def _compute_sampled_coefficients(self, e: float) -> tuple[float, float]:
         """Return c and d of the sampled process for a step of e correlation times."""
         shape = math.exp(-e) / math.expm1(-e) ** 2
         if e <= 1.0:
-            return _sinh_remainder(e) * shape, shape
+            return _compute_sinh_remainder(e) * shape, shape
         return 0.5 * (1.0 - math.exp(-2.0 * e)) / math.expm1(-e) ** 2 - e * shape, shape
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return self._variance(factor, rate, ALLAN_POWERS)
+        return self._compute_variance(factor, rate, ALLAN_POWERS)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return self._variance(factor, rate, HADAMARD_POWERS)
+        return self._compute_variance(factor, rate, HADAMARD_POWERS)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        k, e = np.abs(_floats(lag)), 1.0 / (rate * self.correlation_time)
+        k, e = np.abs(_to_floats(lag)), 1.0 / (rate * self.correlation_time)
         y = k * e
         small, large = np.minimum(y, SERIES_BELOW), np.maximum(y, SERIES_BELOW)
         series = np.zeros_like(y)
         for n in range(14, 2, -1):
             series = series * small + (-1.0) ** n / math.factorial(n)
-        rest = np.where(y < SERIES_BELOW, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
-        linear, shape = self._sampled_coefficients(e) if self.sampled else (0.0, 1.0 / e**2)
-        return np.asarray(-self.variance / rate**2 * (k * linear + rest * shape))
+        remainder = np.where(y < SERIES_BELOW, series * small**3, np.expm1(-large) + large - 0.5 * large**2)
+        linear, shape = self._compute_sampled_coefficients(e) if self.sampled else (0.0, 1.0 / e**2)
+        return np.asarray(-self.variance / rate**2 * (k * linear + remainder * shape))
 
 
 @dataclass(frozen=True)
@@ -277,30 +277,34 @@ class Flicker:
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         if not self.sampled:
             return np.full_like(m, 2.0 * math.log(2.0) / math.pi * self.instability**2)
-        sums = 4.0 * _flicker_sum_variance(m) - _flicker_sum_variance(2.0 * m)
+        sums = 4.0 * _compute_flicker_sum_variance(m) - _compute_flicker_sum_variance(2.0 * m)
         return np.asarray(self.instability**2 * sums / (2.0 * m**2))
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        m = _floats(factor)
+        m = _to_floats(factor)
         if not self.sampled:
             return np.full_like(m, math.log(256.0 / 27.0) / (2.0 * math.pi) * self.instability**2)
-        sums = 15.0 * _flicker_sum_variance(m) - 6.0 * _flicker_sum_variance(2.0 * m) + _flicker_sum_variance(3.0 * m)
+        sums = (
+            15.0 * _compute_flicker_sum_variance(m)
+            - 6.0 * _compute_flicker_sum_variance(2.0 * m)
+            + _compute_flicker_sum_variance(3.0 * m)
+        )
         return np.asarray(self.instability**2 * sums / (6.0 * m**2))
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the generalised autocovariance of the phase, (unit s)^2."""
-        k = np.abs(_floats(lag))
+        k = np.abs(_to_floats(lag))
         scale = 0.5 * (self.instability / rate) ** 2
         if self.sampled:
-            return np.asarray(-scale * _flicker_sum_variance(k))
+            return np.asarray(-scale * _compute_flicker_sum_variance(k))
         return np.asarray(scale / math.pi * k**2 * np.log(np.where(k > 0.0, k, 1.0)))
 
 
-def _flicker_sum_variance(count: FloatArray) -> FloatArray:
+def _compute_flicker_sum_variance(count: FloatArray) -> FloatArray:
     """Return v_n, the variance of the sum of n flicker samples of unit instability, up to n^2."""
     from scipy.special import digamma
 
@@ -315,22 +319,22 @@ class PhaseGaussMarkov:
     deviation: float
     correlation_time: float
 
-    def _variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
-        tau = _floats(factor) / rate
+    def _compute_variance(self, factor: ArrayLike, rate: float, powers: Iterable[tuple[float, float]]) -> FloatArray:
+        tau = _to_floats(factor) / rate
         y = tau / self.correlation_time
-        return np.asarray(self.deviation**2 * (2.0 * y - _exponential_remainder(y, powers)) / tau**2)
+        return np.asarray(self.deviation**2 * (2.0 * y - _compute_exponential_remainder(y, powers)) / tau**2)
 
     def allan(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Allan variance, the unit squared."""
-        return self._variance(factor, rate, ALLAN_POWERS)
+        return self._compute_variance(factor, rate, ALLAN_POWERS)
 
     def hadamard(self, factor: ArrayLike, rate: float) -> FloatArray:
         """Return the Hadamard variance, the unit squared."""
-        return self._variance(factor, rate, HADAMARD_POWERS)
+        return self._compute_variance(factor, rate, HADAMARD_POWERS)
 
     def covariance(self, lag: ArrayLike, rate: float) -> FloatArray:
         """Return the autocovariance of the phase minus its value at 0, (unit s)^2."""
-        return np.asarray(self.deviation**2 * np.expm1(-np.abs(_floats(lag)) / (rate * self.correlation_time)))
+        return np.asarray(self.deviation**2 * np.expm1(-np.abs(_to_floats(lag)) / (rate * self.correlation_time)))
 
 
 def oscillator_terms(

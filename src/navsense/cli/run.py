@@ -163,8 +163,8 @@ def run(
     world = world_options.load(fidelity)
     motions = load_motions(world, parse_motion_options(motion))
     print_warnings(replace_motions(world, motions), err=True)
-    for model, given in motions.items():
-        click.echo(f"{model}: follows --motion{format_log_noise(given)}", err=True)
+    for model, model_motion in motions.items():
+        click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
     with ExitStack() as stack:
         advance = stack.enter_context(interrupt_between_steps(make_progress_bar(stack)))
         summary = record(

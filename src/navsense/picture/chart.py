@@ -157,8 +157,7 @@ def make_current_arrows(current: VectorField, view: View, height: float) -> Curr
     """Return the current over a view at t = 0 and a height (m)."""
     spacing = max(view.width, view.height) / ARROWS
     columns, rows = max(round(view.width / spacing), 1), max(round(view.height / spacing), 1)
-    x = view.west + (np.arange(columns) + 0.5) * view.width / columns
-    y = view.south + (np.arange(rows) + 0.5) * view.height / rows
+    x, y = view.make_cell_centres(columns, rows)
     place = np.array([(east, north) for north in y for east in x])
     position = np.concatenate((place, np.full((len(place), 1), height)), axis=1)
     return CurrentArrows(place, sample_current(current, position, np.zeros(len(place)))[0], height, spacing)

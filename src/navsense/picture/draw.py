@@ -16,7 +16,15 @@ from navsense.core.errors import RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.text import format_count
 from navsense.core.typing import BoolArray, FloatArray
-from navsense.figures import Scale, check_figure_path, length_scale, make_figure, require_matplotlib, save_figure
+from navsense.figures import (
+    Scale,
+    check_figure_path,
+    choose_length_scale,
+    choose_time_scale,
+    make_figure,
+    require_matplotlib,
+    save_figure,
+)
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
 from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Relief
 from navsense.picture.tracks import Track
@@ -136,14 +144,6 @@ def _format_title(chart: WorldChart) -> str:
     return "\n".join(escape_dollar(line) for line in lines)
 
 
-def choose_time_scale(duration: float) -> Scale:
-    """Return the unit for times up to a duration (s)."""
-    for limit, seconds, unit in ((4 * 86400.0, 86400.0, "d"), (3 * 3600.0, 3600.0, "h"), (300.0, 60.0, "min")):
-        if duration > limit:
-            return Scale(1.0 / seconds, unit)
-    return Scale(1.0, "s")
-
-
 def escape_dollar(text: str) -> str:
     r"""Return a text with `\$` for `$`, which would begin a formula in matplotlib."""
     return text.replace("$", r"\$")
@@ -159,7 +159,7 @@ def shorten_name(name: str) -> str:
 
 def draw_map(figure: Any, axes: Any, chart: WorldChart) -> None:
     """Draw ground with contours, tracks coloured by time, and arrows of the current."""
-    scale = length_scale(max(chart.view.width, chart.view.height))
+    scale = choose_length_scale(max(chart.view.width, chart.view.height))
     axes.set_facecolor("#f2f2f0")
     if chart.relief.has_ground:
         _draw_ground(figure, axes, chart, scale)
@@ -310,7 +310,7 @@ def draw_names(figure: Any, axes: Any, chart: WorldChart) -> None:
 
     if len(chart.tracks) > MAX_NAMES:
         return
-    scale = length_scale(max(chart.view.width, chart.view.height))
+    scale = choose_length_scale(max(chart.view.width, chart.view.height))
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     places = [(scale.factor * track.position[0, :2]).tolist() for track in chart.tracks]
@@ -345,7 +345,7 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
     """Draw the heights of the tracks over the distance along them, with the ground below."""
     low, high = find_height_limits(chart)
     longest = max(float(track.distance[-1]) for track in chart.moving_tracks)
-    scale, is_single = length_scale(longest), len(chart.moving_tracks) == 1
+    scale, is_single = choose_length_scale(longest), len(chart.moving_tracks) == 1
     if chart.surface is not None and chart.surface > low:
         axes.axhspan(low, min(chart.surface, high), color=SEA, zorder=0)
         axes.axhline(chart.surface, color=WATER, linewidth=1.0, zorder=1)

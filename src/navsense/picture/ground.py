@@ -81,6 +81,12 @@ class View:
         """Length along y (m)."""
         return self.north - self.south
 
+    def make_cell_centres(self, columns: int, rows: int) -> tuple[FloatArray, FloatArray]:
+        """Return x (columns,) and y (rows,) m of the centres of equal cells."""
+        x = self.west + (np.arange(columns) + 0.5) * self.width / columns
+        y = self.south + (np.arange(rows) + 0.5) * self.height / rows
+        return x, y
+
 
 @dataclass(frozen=True, eq=False)
 class Relief:
@@ -100,8 +106,8 @@ class Relief:
         """Slopes (n,) of all ground with ground around it; (0.0,) without any."""
         along_y, along_x = np.gradient(self.height, self.y[1] - self.y[0], self.x[1] - self.x[0])
         slope = np.sqrt(along_x**2 + along_y**2)
-        known = slope[np.isfinite(slope)]
-        return known if known.size else np.zeros(1)
+        finite_slopes = slope[np.isfinite(slope)]
+        return finite_slopes if finite_slopes.size else np.zeros(1)
 
     @property
     def is_flat(self) -> bool:
@@ -175,9 +181,9 @@ def find_view(tracks: Sequence[Track], ground: Scene) -> View:
         margin = max(MARGIN * size, 0.5 * (size - side))
         first, last = low - margin, high + margin
         for box in boxes:
-            near = np.clip(box, low - GROUND_MARGIN * size, high + GROUND_MARGIN * size)
-            if (near[1] > near[0]).all():
-                first, last = np.minimum(first, near[0]), np.maximum(last, near[1])
+            nearby_box = np.clip(box, low - GROUND_MARGIN * size, high + GROUND_MARGIN * size)
+            if (nearby_box[1] > nearby_box[0]).all():
+                first, last = np.minimum(first, nearby_box[0]), np.maximum(last, nearby_box[1])
     else:
         points = np.concatenate((*positions, *boxes, np.zeros((0 if positions or boxes else 1, 2))))
         low, high = points.min(axis=0), points.max(axis=0)
@@ -194,8 +200,7 @@ def make_relief(ground: Scene, view: View) -> Relief:
     """Return the heights at the centres of the view's cells."""
     cell = max(view.width, view.height) / CELLS
     columns, rows = math.ceil(view.width / cell), math.ceil(view.height / cell)
-    x = view.west + (np.arange(columns) + 0.5) * view.width / columns
-    y = view.south + (np.arange(rows) + 0.5) * view.height / rows
+    x, y = view.make_cell_centres(columns, rows)
     return Relief(x, y, find_ground_top(ground, np.stack(np.meshgrid(x, y), axis=-1)))
 
 

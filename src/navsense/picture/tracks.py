@@ -60,8 +60,8 @@ def select_vehicles(world: World, motions: Motions) -> tuple[Model, ...]:
     carriers = {sensor.model for sensor in world.sensors}
     vehicles = [m for m in world.models if m.name in carriers or not isinstance(motions[m.name], Stationary)]
     solid_links = {solid.link for solid in world.solids}
-    others = [m for m in world.models if not solid_links.intersection(link.name for link in m.links)]
-    return tuple(vehicles or others)
+    models_without_surface = [m for m in world.models if not solid_links.intersection(link.name for link in m.links)]
+    return tuple(vehicles or models_without_surface)
 
 
 def make_tracks(models: tuple[Model, ...], motions: Motions, duration: float | None) -> tuple[Track, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from navsense.core.typing import FloatArray
-from navsense.figures import Scale
+from navsense.figures import Scale, choose_time_scale
 
 ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 """Steps between ticks, times a power of ten."""
@@ -22,9 +22,6 @@ PREFIXED_UNITS = frozenset(("m", "s", "T", "Pa", "m/s", "rad", "rad/s", "m/s^2",
 
 MIN_TICKS = 2
 """Ticks of an axis at least: a single tick gives no scale."""
-
-MINUTES, HOURS, DAYS = 300.0, 4 * 3600.0, 4 * 86400.0
-"""Durations (s) above which a time axis is in this unit."""
 
 DECADES = 12
 """Decades that a logarithmic axis shows at most."""
@@ -50,7 +47,7 @@ class Axis:
     scale: Scale
     log: bool = False
 
-    def fraction(self, values: FloatArray) -> FloatArray:
+    def compute_positions(self, values: FloatArray) -> FloatArray:
         """Return the positions of SI values (n,) on the axis: 0 at `low`, 1 at `high`."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scaled = values * self.scale.factor
@@ -58,7 +55,7 @@ class Axis:
                 return np.asarray(np.log(scaled / self.low) / math.log(self.high / self.low))
             return np.asarray((scaled - self.low) / (self.high - self.low))
 
-    def ticks(self, count: int) -> list[tuple[float, str]]:
+    def make_ticks(self, count: int) -> list[tuple[float, str]]:
         """Return position (0 to 1) and label of the ticks: about `count` at most, and at least two."""
         marks = (_list_powers_of_ten if self.log else _list_round_numbers)(self.low, self.high, count)
         format_mark = _format_power_of_ten if self.log else format_tick
@@ -67,7 +64,7 @@ class Axis:
         elif len(marks) < MIN_TICKS:
             marks = _list_round_numbers(self.low, self.high, 2 * MIN_TICKS)
         values = np.array(marks, dtype=np.float64) / self.scale.factor
-        positions = self.fraction(values).tolist()
+        positions = self.compute_positions(values).tolist()
         return [(position, format_mark(mark)) for position, mark in zip(positions, marks, strict=True)]
 
 
@@ -159,14 +156,10 @@ def make_log_axis(title: str, unit: str, series: Sequence[FloatArray]) -> Axis:
 
 def make_time_axis(first: float, last: float) -> Axis:
     """Return an axis of time (s)."""
-    scale = Scale(1.0, "s")
     first, last = _limit(first), _limit(last)
     if not last - first > max(1e-3 * MIN_SPAN * abs(first), 1.0 / MAX_AXIS_VALUE):
         last = first + max(1.0, MIN_SPAN * abs(first))
-    for min_duration, seconds, unit in ((DAYS, 86400.0, "d"), (HOURS, 3600.0, "h"), (MINUTES, 60.0, "min")):
-        if last - first > min_duration:
-            scale = Scale(1.0 / seconds, unit)
-            break
+    scale = choose_time_scale(last - first)
     return Axis(first * scale.factor, last * scale.factor, format_axis_title("time", scale.unit), scale)
 
 
@@ -177,11 +170,11 @@ def format_axis_title(title: str, unit: str) -> str:
 
 def find_finite_range(series: Iterable[FloatArray], default: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
     """Return the least and greatest finite value of all series, limited to the ends of axes."""
-    finite = [array[np.isfinite(array)] for array in series]
-    known = [array for array in finite if array.size]
-    if not known:
+    finite_arrays = [array[np.isfinite(array)] for array in series]
+    finite_arrays = [array for array in finite_arrays if array.size]
+    if not finite_arrays:
         return default
-    return _limit(min(float(a.min()) for a in known)), _limit(max(float(a.max()) for a in known))
+    return _limit(min(float(a.min()) for a in finite_arrays)), _limit(max(float(a.max()) for a in finite_arrays))
 
 
 def _limit(value: float) -> float:

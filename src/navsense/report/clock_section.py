@@ -77,10 +77,10 @@ def _make_stability_figures(section: ClockSection) -> Iterator[SvgFigure]:
     interval = float(np.median(np.diff(reading.time))) if reading.time.size >= MIN_ALLAN_ROWS else 0.0
     if not interval > 0.0:
         return
-    rate, known = 1.0 / interval, np.isfinite(reading.clock_error)
+    rate, rows = 1.0 / interval, np.isfinite(reading.clock_error)
     for first, last in section.fault_spans:
-        known &= (reading.time < first) | (reading.time > last)
-    error = reading.clock_error[find_even_rows(known, reading.time, rate)]
+        rows &= (reading.time < first) | (reading.time > last)
+    error = reading.clock_error[find_even_rows(rows, reading.time, rate)]
     if error.size < MIN_ALLAN_ROWS or not np.any(error):
         return
     is_disciplined = section.spec is not None and section.spec.discipline is not None

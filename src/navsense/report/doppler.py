@@ -154,8 +154,8 @@ def make_profile_figures(
 def find_profile_array(reading: Reading) -> str | None:
     """Return the name of the array with an ADCP's profile: `velocity`, or `beam_velocity` if that is all NaN."""
     names = [name for name in ("velocity", "beam_velocity") if reading.arrays.get(name, EMPTY).ndim == 3]
-    known = [name for name in names if np.isfinite(reading.arrays[name]).any()]
-    return next(iter(known or names), None)
+    measured_names = [name for name in names if np.isfinite(reading.arrays[name]).any()]
+    return next(iter(measured_names or names), None)
 
 
 def make_current_figures(data: ReportData) -> Iterator[SvgFigure]:
@@ -202,12 +202,12 @@ def make_waterfall(
 
 
 def _choose_colour_limits(values: FloatArray, *, signed: bool) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
+    finite_values = values[np.isfinite(values)]
     if signed:
-        limit = min(float(np.percentile(np.abs(known), 99.5)), MAX_AXIS_VALUE) if known.size else 0.0
+        limit = min(float(np.percentile(np.abs(finite_values), 99.5)), MAX_AXIS_VALUE) if finite_values.size else 0.0
         limit = limit if limit > 1.0 / MAX_AXIS_VALUE else 1.0
         return -limit, limit
-    low, high = find_finite_range([np.percentile(known, (0.5, 99.5))] if known.size else [])
+    low, high = find_finite_range([np.percentile(finite_values, (0.5, 99.5))] if finite_values.size else [])
     return (low, high) if high - low > MIN_SPAN * max(abs(low), abs(high)) else (low - 0.5, low + 0.5)
 
 
@@ -232,8 +232,8 @@ def make_quality_figures(
     rows = np.asarray(reading.emitted)
     for name, title, colours in QUALITY:
         array = reading.arrays.get(name, EMPTY)
-        known = array[rows][np.isfinite(array[rows])] if array.ndim > 1 else EMPTY
-        if not known.size or (name != "percent_good" and not np.ptp(known)):
+        finite_values = array[rows][np.isfinite(array[rows])] if array.ndim > 1 else EMPTY
+        if not finite_values.size or (name != "percent_good" and not np.ptp(finite_values)):
             continue
         values = array[rows].reshape(int(np.count_nonzero(rows)), array.shape[1], -1)
         labels = list_axis_labels(reading.type, f"beam_{name}", values.shape[2], sensor)
@@ -286,9 +286,9 @@ def _format_quality_cells(reading: Reading, name: str, cell: int) -> list[str]:
 
 def _format_error_cells(error: FloatArray, declared: FloatArray, scale: Scale) -> list[str]:
     """Return statistics of errors (n, a) in a cell: those of `ERROR_COLUMNS`; `declared` (a,) is the last one."""
-    known = [values[np.isfinite(values)] for values in error.T]
-    means = [float(values.mean()) if values.size else math.nan for values in known]
-    stddevs = [float(values.std()) if values.size > 1 else math.nan for values in known]
+    finite_values = [values[np.isfinite(values)] for values in error.T]
+    means = [float(values.mean()) if values.size else math.nan for values in finite_values]
+    stddevs = [float(values.std()) if values.size > 1 else math.nan for values in finite_values]
     difference_stddevs = [math.sqrt(compute_pair_variance(values)[0]) for values in error.T]
     values = (*means, *stddevs, *difference_stddevs, *declared.tolist())
     return [f"{v * scale.factor:.2f}".replace("-", "\u2212") if math.isfinite(v) else DASH for v in values]
@@ -319,9 +319,9 @@ def _compute_ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
     if spec.backscatter is None or correlation.shape[1:] != stddevs.shape:
         return stddevs
     strong = spec.backscatter.correlation**-2 - 1.0
-    known = np.isfinite(correlation)
-    ratios = np.where(known, (np.where(known, correlation, 1.0) ** -2.0 - 1.0) / strong, 0.0).sum(axis=0)
-    count = known.sum(axis=0)
+    has_value = np.isfinite(correlation)
+    ratios = np.where(has_value, (np.where(has_value, correlation, 1.0) ** -2.0 - 1.0) / strong, 0.0).sum(axis=0)
+    count = has_value.sum(axis=0)
     return np.asarray(stddevs * np.sqrt(np.where(count > 0, ratios / np.maximum(count, 1), math.nan)))
 
 

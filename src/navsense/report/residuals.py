@@ -223,10 +223,10 @@ def _remove_constant_and_scale(residual: FloatArray, ideal: FloatArray) -> Float
     """Return residuals (n, k) without their least-squares fit by a constant and the ideal values (n, m)."""
     white = residual.copy()
     columns = np.column_stack((np.ones(ideal.shape[0]), ideal))
-    known = np.asarray(np.isfinite(columns).all(axis=1))
+    has_ideal = np.asarray(np.isfinite(columns).all(axis=1))
     last_rows, basis = np.zeros(0, dtype=np.bool_), columns
     for axis in range(residual.shape[1]):
-        rows = known & np.isfinite(residual[:, axis])
+        rows = has_ideal & np.isfinite(residual[:, axis])
         if np.count_nonzero(rows) < MIN_ROWS:
             continue
         if not np.array_equal(rows, last_rows):

@@ -194,10 +194,10 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
 
 def _is_near_zero(channel: ResidualChannel) -> bool:
     """Return True if the axis of a residual includes zero. A distant zero would flatten the curve."""
-    known = channel.residual[np.isfinite(channel.residual)]
-    if not known.size:
+    finite_residual = channel.residual[np.isfinite(channel.residual)]
+    if not finite_residual.size:
         return True
-    low, high = float(known.min()), float(known.max())
+    low, high = float(finite_residual.min()), float(finite_residual.max())
     return max(low, -high, 0.0) <= MAX_ZERO_DISTANCE * (high - low)
 
 
@@ -217,8 +217,8 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     channels = section.channels
     half_width = 0.0
     for channel in channels:
-        is_known = np.isfinite(channel.white_residual).any()
-        stddev = float(np.nanstd(channel.white_residual)) if is_known else 0.0
+        has_residual = np.isfinite(channel.white_residual).any()
+        stddev = float(np.nanstd(channel.white_residual)) if has_residual else 0.0
         half_width = max(half_width, MIN_HALF_WIDTH * channel.declared_stddev, MIN_HALF_WIDTH * stddev)
     half_width = min(half_width, MAX_AXIS_VALUE) if half_width > 1.0 / MAX_AXIS_VALUE else 1.0
     edges = np.linspace(-half_width, half_width, BINS + 1)
@@ -302,13 +302,13 @@ def format_array_table(sections: Sequence[ArraySection]) -> str:
 
 
 def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
-    known = channel.residual[np.isfinite(channel.residual)]
+    finite_residual = channel.residual[np.isfinite(channel.residual)]
     white, count = math.sqrt(residuals.compute_pair_variance(channel.white_residual)[0]), channel.residual.size
     cells = (
         f"{count}",
-        f"{100.0 * (count - known.size) / max(count, 1):.3g} %" if known.size < count else DASH,
-        format_quantity(float(known.mean()), channel.unit) if known.size else DASH,
-        format_quantity(float(known.std()), channel.unit) if known.size else DASH,
+        f"{100.0 * (count - finite_residual.size) / max(count, 1):.3g} %" if finite_residual.size < count else DASH,
+        format_quantity(float(finite_residual.mean()), channel.unit) if finite_residual.size else DASH,
+        format_quantity(float(finite_residual.std()), channel.unit) if finite_residual.size else DASH,
         format_quantity(white, channel.unit) if math.isfinite(white) else DASH,
         format_quantity(channel.declared_stddev, channel.unit) if channel.declared_stddev else DASH,
         f"{'passed' if test.passes else 'FAILED'} ({test.ratio:.3f} of the variance)" if test else DASH,

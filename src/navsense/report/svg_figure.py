@@ -74,9 +74,9 @@ class Plot:
     elements: list[str] = field(default_factory=list)
     background: str = ""
 
-    def y_fraction(self, values: FloatArray) -> FloatArray:
+    def compute_y_positions(self, values: FloatArray) -> FloatArray:
         """Return the positions of SI values (n,) on the y axis; on a strip the values are positions."""
-        return values if self.y_axis is None else self.y_axis.fraction(values)
+        return values if self.y_axis is None else self.y_axis.compute_positions(values)
 
     def draw_line(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
         """Draw a series y (n,) over increasing x (n,), downsampled; NaN breaks the line."""
@@ -89,8 +89,8 @@ class Plot:
 
     def draw_marker(self, x: float, y: float, css_class: str) -> None:
         """Draw a ring for the class `start`, else a square."""
-        right = float(self.x_axis.fraction(np.array([x]))[0]) * PLOT_WIDTH
-        down = (1.0 - float(self.y_fraction(np.array([y]))[0])) * self.height
+        right = float(self.x_axis.compute_positions(np.array([x]))[0]) * PLOT_WIDTH
+        down = (1.0 - float(self.compute_y_positions(np.array([y]))[0])) * self.height
         self.elements.append(
             f'<circle class="{css_class}" cx="{right:.1f}" cy="{down:.1f}" r="5"/>'
             if css_class == "start"
@@ -119,8 +119,8 @@ class Plot:
 
     def _format_points(self, x: FloatArray, y: FloatArray) -> list[str]:
         """Return points as SVG text, clipped to the surroundings of the plot."""
-        right = np.clip(self.x_axis.fraction(x), -0.5, 1.5) * PLOT_WIDTH
-        down = (1.0 - np.clip(self.y_fraction(y), -1.0, 2.0)) * self.height
+        right = np.clip(self.x_axis.compute_positions(x), -0.5, 1.5) * PLOT_WIDTH
+        down = (1.0 - np.clip(self.compute_y_positions(y), -1.0, 2.0)) * self.height
         return [f"{a:.1f},{b:.1f}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]
 
     def _format_path(self, x: FloatArray, y: FloatArray) -> str:
@@ -133,7 +133,7 @@ class Plot:
 
     def draw_horizontal_line(self, value: float, css_class: str) -> None:
         """Draw a horizontal line at an SI value."""
-        down = (1.0 - float(self.y_fraction(np.array([value]))[0])) * self.height
+        down = (1.0 - float(self.compute_y_positions(np.array([value]))[0])) * self.height
         if 0.0 <= down <= self.height:
             self.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
 
@@ -141,7 +141,8 @@ class Plot:
         """Draw spans (k,) of the x axis over the full height; nothing without spans."""
         if not starts.size:
             return
-        left, right = self.x_axis.fraction(starts) * PLOT_WIDTH, self.x_axis.fraction(ends) * PLOT_WIDTH
+        left = self.x_axis.compute_positions(starts) * PLOT_WIDTH
+        right = self.x_axis.compute_positions(ends) * PLOT_WIDTH
         path = "".join(
             f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{self.height:.1f}h{-max(b - a, 0.6):.1f}z"
             for a, b in zip(left.tolist(), right.tolist(), strict=True)
@@ -191,11 +192,11 @@ class SvgFigure:
 def _format_plot(plot: Plot, y: float, *, is_last: bool) -> str:
     """Return one plot with its axes at a height of the figure."""
     lines, texts = [], []
-    for position, text in plot.y_axis.ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
+    for position, text in plot.y_axis.make_ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
         down = (1.0 - position) * plot.height
         lines.append(f"M0,{down:.1f}H{PLOT_WIDTH:.1f}")
         texts.append(f'<text x="-5" y="{down + 4.0:.1f}" text-anchor="end">{text}</text>')
-    for position, text in plot.x_axis.ticks(X_TICKS):
+    for position, text in plot.x_axis.make_ticks(X_TICKS):
         right = position * PLOT_WIDTH
         lines.append(f"M{right:.1f},0V{plot.height:.1f}")
         if is_last:
@@ -226,7 +227,7 @@ def _format_colour_bar(bar: ColourBar, y: float) -> str:
     texts = [
         f'<text x="{min(position * PLOT_WIDTH, PLOT_WIDTH - 4.0):.1f}" y="{BAR + 14.0:.1f}" '
         f'text-anchor="middle">{text}</text>'
-        for position, text in bar.axis.ticks(X_TICKS)
+        for position, text in bar.axis.make_ticks(X_TICKS)
     ]
     texts.append(_format_title(bar.axis.title, BAR + 29.0))
     size = f'width="{PLOT_WIDTH:.1f}" height="{BAR:.1f}"'

@@ -11,7 +11,7 @@ import numpy as np
 
 from navsense.core.typing import BoolArray
 from navsense.environment.terrain.scene import Scene
-from navsense.figures import length_scale
+from navsense.figures import choose_length_scale
 from navsense.picture.ground import Relief, View, find_ground_below, find_static_ground, find_view, make_relief
 from navsense.picture.tracks import Track
 from navsense.report.axes import Axis, find_finite_range, format_quantity, make_linear_axis, make_time_axis
@@ -121,7 +121,7 @@ def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
 def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return the tracks from above."""
     view = track_map.view
-    scale = length_scale(max(view.width, view.height))
+    scale = choose_length_scale(max(view.width, view.height))
     origin = data.world.environment.origin if data.world else None
     east, north = (", east", ", north") if origin is not None and origin.heading == 0.0 else ("", "")
     west_end, east_end, height = view.west, view.east, PLOT_WIDTH * view.height / view.width
@@ -151,8 +151,8 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
 
 def _draw_relief(plot: Plot, relief: Relief, view: View, surface: float | None) -> None:
     underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
-    left, right = plot.x_axis.fraction(np.array([view.west, view.east])).tolist()
-    low, high = plot.y_fraction(np.array([view.south, view.north])).tolist()
+    left, right = plot.x_axis.compute_positions(np.array([view.west, view.east])).tolist()
+    low, high = plot.compute_y_positions(np.array([view.south, view.north])).tolist()
     plot.elements.append(
         f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
         f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '

@@ -64,8 +64,8 @@ def find_warnings(
     data: ReportData, sections: Mapping[str, Sequence[ArraySection]], track_map: TrackMap | None
 ) -> list[ReportWarning]:
     """Return all warnings, then all notes."""
-    found = [ReportWarning(note.what, note.reason) for note in data.stationary_models]
-    found += _check_recording(data, track_map)
+    entries = [ReportWarning(note.what, note.reason) for note in data.stationary_models]
+    entries += _check_recording(data, track_map)
     for name, reading in data.readings.items():
         texts = chain(
             _check_silence(reading),
@@ -76,16 +76,16 @@ def find_warnings(
             _check_stamps(reading),
             _list_faults(reading),
         )
-        found += [ReportWarning(name, text) for text in texts]
+        entries += [ReportWarning(name, text) for text in texts]
         if not reading.ideal:
-            found.append(ReportWarning(name, "its ideal readings are not recorded: only readings are shown", "note"))
+            entries.append(ReportWarning(name, "its ideal readings are not recorded: only readings are shown", "note"))
     for name in sorted(set(data.sensors) - set(data.readings)):
-        found.append(ReportWarning(name, "has no recorded reading"))
+        entries.append(ReportWarning(name, "has no recorded reading"))
     for (name, kind), spans in list_unrecorded_faults(data).items():
         first, last = spans[0][0], spans[-1][1]
-        found.append(ReportWarning(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
-    found += [ReportWarning("recording", text, "note") for text in data.notes]
-    return sorted(found, key=lambda warning: warning.kind != "warning")
+        entries.append(ReportWarning(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
+    entries += [ReportWarning("recording", text, "note") for text in data.notes]
+    return sorted(entries, key=lambda warning: warning.kind != "warning")
 
 
 def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportWarning]:
@@ -168,9 +168,9 @@ def _check_beams(reading: Reading) -> Iterator[str]:
     velocity = np.asarray(reading.arrays.get("beam_velocity", np.zeros(0)))
     if velocity.ndim < 2 or not velocity.shape[0]:
         return
-    known = np.isfinite(velocity[np.asarray(reading.emitted)]).any(axis=tuple(range(velocity.ndim - 1)))
-    if known.any():
-        yield from (f"beam {beam + 1} never has a velocity" for beam in np.flatnonzero(~known).tolist())
+    has_velocity = np.isfinite(velocity[np.asarray(reading.emitted)]).any(axis=tuple(range(velocity.ndim - 1)))
+    if has_velocity.any():
+        yield from (f"beam {beam + 1} never has a velocity" for beam in np.flatnonzero(~has_velocity).tolist())
 
 
 def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
