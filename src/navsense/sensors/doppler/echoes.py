@@ -125,7 +125,7 @@ class BeamRays(NamedTuple):
     cosines: FloatArray
 
 
-class RayHits(NamedTuple):
+class BeamRayHits(NamedTuple):
     """Rays of some pings, by ping and beam, and their hits: distance (m), normal, velocity (m/s) of the body."""
 
     origin: Vectors
@@ -205,7 +205,7 @@ def _measure_nearest(
 ) -> None:
     """Write the echoes of the nearest ray of each beam, from ping `first` on."""
     motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
-    hits, echoes = RayHits(*ray_hits), Echoes(*echo_arrays)
+    hits, echoes = BeamRayHits(*ray_hits), Echoes(*echo_arrays)
     axes, (count, rays) = beams.axes, beams.weights.shape
     for n in range(first, first + hits.distance.shape[0] // (rays * count)):
         q = motion.rotation[n]
@@ -295,7 +295,7 @@ def _measure_footprint(
 ) -> None:
     """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
     motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
-    hits, echoes = RayHits(*ray_hits), Echoes(*echo_arrays)
+    hits, echoes = BeamRayHits(*ray_hits), Echoes(*echo_arrays)
     origin, direction, distance = hits.origin, hits.direction, hits.distance
     axes, (count, rays) = beams.axes, beams.weights.shape
     for n in range(first, first + distance.shape[0] // (rays * count)):
@@ -362,7 +362,7 @@ def _compute_timing(
     timing_arrays: PlainTuple,
 ) -> None:
     """Write the times of validity and the travel times (s) from ping `first` on. Times before 0 are set to 0."""
-    hits, timing = RayHits(*ray_hits), EchoTiming(*timing_arrays)
+    hits, timing = BeamRayHits(*ray_hits), EchoTiming(*timing_arrays)
     for n in range(first, first + hits.distance.shape[0] // beams):
         count, range_sum, max_distance = 0, 0.0, 0.0
         for m in range((n - first) * beams, (n - first + 1) * beams):
@@ -386,7 +386,7 @@ def _cast_rays(
     maximum_range: float,
     own_hull: bool,
 ) -> PlainTuple:
-    """Return the `RayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
+    """Return the `BeamRayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
     instants = time[pings]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit_direction = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
