@@ -86,3 +86,12 @@ def test_info_of_another_file_raises_the_error_of_open(
     known = r"known are \.mcap, \.gz\.mcap, \.npz, \.parquet, \.bag, \.db3, \.euroc, \.csv, "
     with pytest.raises(RecordingError, match=known):
         read_summary(tmp_path / "other.txt")
+
+
+def test_info_of_a_world_names_the_command_for_worlds(tmp_path: Path) -> None:
+    path = tmp_path / "dive.sdf"
+    path.write_text("<sdf version='1.9'/>", encoding="utf-8")
+    with pytest.raises(
+        RecordingError, match=r"no recording has this suffix: \.sdf; .*; to read a world: navsense desc"
+    ):
+        read_summary(path)

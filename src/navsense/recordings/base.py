@@ -191,11 +191,13 @@ def find_format(path: Path) -> Format:
         raise folder_error(path)
     if not path.exists() and recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+    is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
     raise RecordingError(
         "no recording has this suffix",
         path.suffix or path.name,
         allowed="known are " + ", ".join(list_suffixes()),
         where=Where(str(path)),
+        remedy=f"to read a world: navsense describe {path}" if is_world else "",
     )
 
 

@@ -386,7 +386,7 @@ def _cast_rays(
     maximum_range: float,
     own_hull: bool,
 ) -> PlainTuple:
-    """Return the `BeamRayHits` of the rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
+    """Return the `BeamRayHits` of rays (k, m, 3) of some pings. Raises `FieldError` for a ray that is not finite."""
     instants = time[pings]
     count = instants.shape[0] * rays.shape[0] * rays.shape[1]
     origin, direction, unit_direction = np.empty((count, 3)), np.empty((count, 3)), np.empty((count, 3))
