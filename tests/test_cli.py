@@ -447,3 +447,9 @@ def test_eof_error_inside_the_program_is_not_an_interrupt(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "argv", ["navsense", "run", str(QUADROTOR)])
     with pytest.raises(EOFError, match="Ran out of input"):
         cli.main()
+
+
+def test_long_name_with_the_suffix_of_a_recording_is_an_error_of_the_world_file() -> None:
+    done = navsense("check", "a" * 300 + ".mcap")
+    assert done.returncode == 2
+    assert "File name too long; must be a readable file of SDF" in done.stderr + done.stdout

@@ -1,4 +1,4 @@
-"""Print a short hash of all Python files below a folder: names and contents, in a fixed order.
+"""Print a short hash of all files below a folder except bytecode: names and contents, in a fixed order.
 
 Usage: python tools/source_hash.py [FOLDER]
 """
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def source_hash(folder: Path) -> str:
-    """Return 16 hexadecimal digits that change whenever a Python file below `folder` does, or moves."""
+    """Return 16 hexadecimal digits that change whenever a file below `folder` does, or moves."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
         content = path.read_bytes()
         name = path.relative_to(folder).as_posix()
         digest.update(f"{len(name)}:{name}:{len(content)}:".encode())

@@ -98,11 +98,12 @@ class WorldOptions:
 
 def check_not_recording(world_file: str) -> None:
     """Raise `SdfError` if a world file is a recording."""
+    from navsense.core.inputs import path_exists
     from navsense.recordings.format import format_of_recording, storage_path
 
     path = Path(world_file)
-    recording_format = format_of_recording(path)
-    if recording_format is not None and storage_path(path).exists():
+    recording_format = format_of_recording(path) if path_exists(path) or path_exists(storage_path(path)) else None
+    if recording_format is not None:
         raise SdfError(
             f"is a recording ({recording_format.name})",
             where=Where(world_file),

@@ -125,6 +125,10 @@ class SimulationError(NavsenseError):
     """Invalid arguments of a run: duration, seed, memory, names."""
 
 
+class CompilerError(SimulationError):
+    """Numba, which compiles the kernels, does not start: an invalid environment variable or a broken installation."""
+
+
 class RecordingError(NavsenseError):
     """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if any."""
 

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from navsense.core.errors import SimulationError
+from navsense.core.errors import CompilerError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ VARIABLE_REMEDY = "correct the variable or unset it"
 
 
 def check_processor() -> None:
-    """Raise `SimulationError` if LLVM does not know the processor in the environment variables.
+    """Raise `CompilerError` if LLVM does not know the processor in the environment variables.
 
     LLVM would print a line for each kernel, or abort the process. A child process tries it first.
     """
@@ -56,14 +56,12 @@ def check_processor() -> None:
     result = subprocess.run([sys.executable, "-c", LLVM_TEST_PROGRAM], capture_output=True, check=False, text=True)  # noqa: S603
     if result.returncode or "is not a recognized" in result.stderr:
         allowed = "LLVM does not know this processor or feature"
-        raise SimulationError(
-            ", ".join(settings), ", ".join(settings.values()), allowed=allowed, remedy=VARIABLE_REMEDY
-        )
+        raise CompilerError(", ".join(settings), ", ".join(settings.values()), allowed=allowed, remedy=VARIABLE_REMEDY)
 
 
 @functools.cache
 def load_numba() -> tuple[Any, Any]:
-    """Return `numba.njit` and `enable_cache`. Raise `SimulationError` if Numba does not start in this environment."""
+    """Return `numba.njit` and `enable_cache`. Raise `CompilerError` if Numba does not start in this environment."""
     check_processor()
     try:
         with warnings.catch_warnings():
@@ -76,8 +74,8 @@ def load_numba() -> tuple[Any, Any]:
         variable = re.search(r"NUMBA_\w+", str(error))
         name = variable[0] if variable else "NUMBA_NUM_THREADS" if "Number of threads" in reason else ""
         if name in os.environ:
-            raise SimulationError(name, os.environ[name], allowed=reason, remedy=VARIABLE_REMEDY) from None
-        raise SimulationError("Numba, which compiles the kernels, does not start", reason) from error
+            raise CompilerError(name, os.environ[name], allowed=reason, remedy=VARIABLE_REMEDY) from None
+        raise CompilerError("Numba, which compiles the kernels, does not start", reason) from error
     return njit, enable_cache
 
 

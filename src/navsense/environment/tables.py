@@ -68,8 +68,8 @@ def parse_number(what: str, text: str, where: Where) -> float:
     """Return the number in a cell. Raises `FieldError` if the cell is empty or not a number."""
     number = parse_decimal(text)
     if number is None:
-        allowed, remedy = "must be a finite number", "fill in all cells"
-        raise FieldError(what, text or "empty", allowed=allowed, where=where, remedy=remedy)
+        remedy = "" if text else "fill in all cells"
+        raise FieldError(what, text or "empty", allowed="must be a finite number", where=where, remedy=remedy)
     return number
 
 
@@ -96,7 +96,7 @@ def add_lines_to_errors(name: str, lines: Sequence[int] = ()) -> Iterator[None]:
         yield
     except FieldError as error:
         if error.where is None:
-            has_line = len(lines) == 1 or (bool(lines) and error.row is not None)
-            error.where = Where(name, lines[error.row or 0] if has_line else 0)
-            error.what = error.quantity if has_line else error.what
+            error.where = Where(name)
+            if lines and error.row is not None:
+                error.where, error.what = Where(name, lines[error.row]), error.quantity
         raise

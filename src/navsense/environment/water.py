@@ -195,7 +195,11 @@ class Water:
         if len(set(counts)) != 1 or not self.depths:
             allowed = "must be the same, and not 0"
             raise FieldError("numbers of depths, temperatures and salinities", repr(counts), allowed=allowed)
-        _check_profile(self.depths, self.temperatures, self.salinities)
+        try:
+            _check_profile(self.depths, self.temperatures, self.salinities)
+        except FieldError as error:
+            error.what = error.quantity if len(self.depths) == 1 else error.what
+            raise
         if not isinstance(self.sound_speed, str):
             what, limits = "speed of sound in the water (m/s)", (MIN_SOUND_SPEED, MAX_SOUND_SPEED)
             check_number(what, self.sound_speed, *limits, error=FieldError)
@@ -364,8 +368,7 @@ _FORMULA_REMEDY = "choose another formula for the speed of sound, or give a spee
 
 def _check_profile(depths: Sequence[float], temperatures: Sequence[float], salinities: Sequence[float]) -> None:
     """Raise `FieldError` for the first invalid point of a profile (m, K, PSS-78)."""
-    for index, (depth, temperature, salinity) in enumerate(zip(depths, temperatures, salinities, strict=True)):
-        row = index if len(depths) > 1 else None
+    for row, (depth, temperature, salinity) in enumerate(zip(depths, temperatures, salinities, strict=True)):
         for what, value, minimum, maximum in (
             ("profile depth (m)", depth, 0.0, MAX_DEPTH),
             ("temperature (K)", temperature, MIN_TEMPERATURE - _ROUNDING, MAX_TEMPERATURE + _ROUNDING),
@@ -374,8 +377,8 @@ def _check_profile(depths: Sequence[float], temperatures: Sequence[float], salin
             if not (minimum <= value <= maximum and math.isfinite(value)):
                 allowed = f"must be from {minimum:.6g} to {maximum:.6g}"
                 raise FieldError(what, value, row=row, allowed=allowed)
-        if index and depth < depths[index - 1]:
-            allowed = f"must not be above {depths[index - 1]!r} m, the depth of the point before"
+        if row and depth < depths[row - 1]:
+            allowed = f"must not be above {depths[row - 1]!r} m, the depth of the point before"
             raise FieldError("profile depth (m)", depth, row=row, allowed=allowed)
-        if index > 1 and depth == depths[index - 2]:
+        if row > 1 and depth == depths[row - 2]:
             raise FieldError("profile depth (m)", depth, row=row, allowed="must not be given more than twice")

@@ -167,8 +167,7 @@ def _find_file_format(path: Path) -> Format:
     for recording_format in list_formats():
         if recording_format.recovery.magic and head.startswith(recording_format.recovery.magic):
             return recording_format
-    named_format = format_of_name(path)
-    remedy = NOT_RECOVERABLE if named_format and not named_format.recovery.magic else ""
+    remedy = NOT_RECOVERABLE if path.suffix.lower() in (".npz", ".parquet") else ""
     raise RecordingError("is not an MCAP file or a ROS 1 bag", where=Where(str(path)), remedy=remedy)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from navsense.core.errors import NavsenseError, SdfError
+from navsense.core.errors import CompilerError, NavsenseError, SdfError
 from navsense.core.inputs import parse_decimal
 from navsense.core.pose import Pose, from_rpy, normalize
 from navsense.core.typing import Vector
@@ -33,10 +33,13 @@ def error_at(element: Element, error: NavsenseError) -> SdfError:
 
 @contextmanager
 def map_spec_errors(element: Element) -> Iterator[None]:
-    """Raise an error of a specification, field or motion as an `SdfError` at the line of an element."""
+    """Raise an error of a specification, field or motion as an `SdfError` at the line of an element.
+
+    A `CompilerError` is no error of the file.
+    """
     try:
         yield
-    except SdfError:
+    except (SdfError, CompilerError):
         raise
     except NavsenseError as error:
         raise error_at(element, error) from error
