@@ -39,7 +39,7 @@ class Noise:
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
-    The drift of the bias is the sum of its terms after turn_on.
+    The drift is the bias minus turn_on.
 
     With `classic`, the turn-on bias has a random sign and is the initial value of the dynamic bias, as in Gazebo:
     ``dynamic_0 = sign * (bias_mean + bias_stddev u)`` and ``turn_on = 0``. Without a dynamic bias the turn-on bias is

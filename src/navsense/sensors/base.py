@@ -2,9 +2,10 @@
 
     processes(spec)                            -> its random processes, draws of each per tick
     init(spec, draws)                          -> state          once for each serial number
-    ideal(spec, motion, environment, ticks)    -> readings of a perfect instrument, one row per tick
-    measure(spec, state, ticks, ideal, draws)  -> (state, reading)   pure, one row per tick
+    ideal(spec, motion, environment, ticks)    -> ideal values and signals, one row per tick
+    measure(spec, state, ticks, ideal, draws)  -> (state, Measurement)   pure, one row per tick
 
+`motion` is that of the sensor's frame.
 The spec is a frozen dataclass of the sensor, so the four functions are its methods. No sensor owns a random generator.
 """
 
@@ -60,7 +61,7 @@ class Measurement(NamedTuple):
     """The result of `measure` for n ticks.
 
     arrays[name]: the measured values, (n, axes); scalars (n,).
-    bias[name]: the slowly varying error in force, (n, axes).
+    bias[name]: turn-on bias plus drift at each tick, (n, axes).
     valid: false where the values are invalid, (n,). None: all are valid.
     emitted: false where no sample is published, (n,). None: all are published.
     turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().

@@ -1,8 +1,8 @@
 """`<navsense:part>NAME</navsense:part>` in a sensor: the values of a part of the catalogue.
 
-The part supplies the noise of channels without a noise in the file, and the fields of the specification that the file
-leaves at their defaults: beams, limits and tracks of a DVL. Attribute `temperature="true"` enables the temperature
-coefficients of the part, which require the signal "temperature".
+The part supplies the noise of channels without errors in the file, also of those with the type "none". It supplies the
+fields of the specification that the file leaves at their defaults: beams, limits and tracks of a DVL. Attribute
+`temperature="true"` enables the temperature coefficients of the part, which require the signal "temperature".
 """
 
 from __future__ import annotations
