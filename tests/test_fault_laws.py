@@ -22,11 +22,12 @@ from navsense.faults.schedule import (
     list_source_arrays,
 )
 from navsense.messages.world_topics import pack_fault_bits
+from navsense.recordings.dataset import select_run
 from navsense.sensors import SENSORS, Magnetometer
 from navsense.sensors.base import Sensor, get_flags
 from navsense.simulation.live_run import concatenate_readings
 from navsense.simulation.sensor_run import SensorRun, compute_ideal
-from navsense.testing import RATE, check_same_reading, example_world, is_identical, run_live, select_run
+from navsense.testing import RATE, check_same_reading, example_world, is_identical, run_live
 from navsense.world import World
 
 NAME, OTHER = "robot::arm::one", "robot::arm::other"

@@ -416,7 +416,7 @@ def test_private_modules_are_imported_only_in_their_folder() -> None:
 
 
 def test_imports_of_private_modules_are_found() -> None:
-    named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_ziggurat", 3)]
+    named = [("sensors._low_pass.filter", 1), ("recordings.base", 2), ("_tables", 3)]
     assert list(find_private_imports("recordings.reading_assembler", False, named)) == [("sensors._low_pass", 1)]
     assert not list(find_private_imports("sensors.dvl", False, named))
     assert not list(find_private_imports("sensors", True, named))

@@ -18,12 +18,13 @@ from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.faults.injection import Faults
 from navsense.motion.trajectory import waypoints
+from navsense.recordings.dataset import select_run
 from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import list_signals
 from navsense.simulation import live_run
 from navsense.simulation.live_run import concatenate_readings
 from navsense.simulation.sensor_run import UNDEFINED_FIELD_REMEDY
-from navsense.testing import check_same_reading, example_world, select_run
+from navsense.testing import check_same_reading, example_world
 from navsense.world import World
 
 NAME = "robot::arm::imu"

@@ -39,7 +39,7 @@ from navsense.motion.trajectory import waypoints
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
 from navsense.noise.specification import NEUTRAL, Noise
 from navsense.noise.terms import make_flicker_components
-from navsense.recordings.dataset import select_run as select_run  # noqa: PLC0414 - the tests of laws use it
+from navsense.recordings.dataset import select_run
 from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, get_flags

@@ -47,14 +47,15 @@ def read_table(name: str, kind: FileKind, headers: Collection[str]) -> tuple[str
     if header not in headers:
         allowed = f"must be {' or '.join(headers)}"
         raise FieldError(f"header of the {kind.what}", header, allowed=allowed, where=Where(name, line))
-    check_not_empty(name, kind, rows)
+    check_not_empty(name, kind, rows, cells)
     return header, [number for number, _ in rows], parse_numbers(name, rows, cells, range(len(cells)))
 
 
-def check_not_empty(name: str, kind: FileKind, rows: Sequence[TableRow]) -> None:
+def check_not_empty(name: str, kind: FileKind, rows: Sequence[TableRow], header: Sequence[str]) -> None:
     """Raise `FieldError` for a table without rows."""
     if not rows:
-        raise FieldError(f"rows of the {kind.what}", "none", allowed="must have at least one", where=Where(name))
+        allowed = f"must have at least one row of {','.join(header)}"
+        raise FieldError(f"rows of the {kind.what}", "none", allowed=allowed, where=Where(name))
 
 
 def check_cell_count(cells: Sequence[str], header: Sequence[str], where: Where) -> None:

@@ -412,7 +412,7 @@ def _read_table(
     """Return the points of the four axes and the velocity (t, a, b, c, 3) of a file. Raises `FieldError`."""
     (line, header), *table = read_rows(name, _FILE_KIND)
     where = Where(name, line)
-    check_not_empty(name, _FILE_KIND, table)
+    check_not_empty(name, _FILE_KIND, table, header)
     names = [column for column in (*axes, *velocity) if column is not None]
     if not any(velocity):
         raise FieldError("velocity of the grid", "none", allowed="must name one column at least", where=where)

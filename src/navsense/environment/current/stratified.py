@@ -199,7 +199,7 @@ def _split_header(name: str, rows: list[TableRow]) -> tuple[TableRow, list[Table
     if first == 0:
         allowed = "must name the columns: depth, and north, east, up or down"
         raise FieldError("header of the table", "none", allowed=allowed, where=Where(name, rows[0][0]))
-    check_not_empty(name, _FILE_KIND, rows[first:])
+    check_not_empty(name, _FILE_KIND, rows[first:], rows[first - 1][1])
     return rows[first - 1], rows[first:]
 
 

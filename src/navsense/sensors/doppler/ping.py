@@ -99,7 +99,7 @@ PHYSICAL_RULE, UUV_RULE, DSROS_RULE = range(3)
 """Rules of the solution: those of the physical model or of a classic plug-in."""
 
 TIME_TOLERANCE: Final = 1e-9
-"""s, for times that are a whole number of ticks apart."""
+"""s, tolerance for times that are an integer number of ticks apart."""
 
 CLASSIC_COSINE: Final = math.cos(math.pi / 6.0)
 """Factor from mean slant range to altitude in `dsros_dvl`, for any beam angle."""
