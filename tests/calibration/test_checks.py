@@ -184,6 +184,17 @@ def test_moderate_extremes_are_not_reported() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
+def test_one_step_of_an_axis_at_rest_is_neither_an_outlier_nor_a_limit() -> None:
+    """The sensor hardly turns: y has one value but for 3 readings that are one step of 0.013 uT away."""
+    field = turning(1000)
+    field[:, 1] = -0.88
+    field[[4, 5, 600], 1] = -0.893
+    let_through(field)
+    field[4, 1] = -2.0
+    assert refusal(field).startswith("field of row 4 along y: -2; must be near the other readings")
+
+
+@pytest.mark.requirement("FAC-7")
 def test_exactly_zero_readings_are_counted() -> None:
     field = turning()
     field[[30, 40, 3999]] = 0.0

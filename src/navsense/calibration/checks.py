@@ -31,6 +31,12 @@ MIN_OTHER_MOTION = 0.05
 OUTLIER_SPANS = 3.0
 """Distance of a faulty reading from all others, in spans of these. A rotating sensor has readings in between."""
 
+REST_SPAN = 0.01
+"""Span of an axis at rest, relative to the largest reading of any axis.
+
+All readings of such an axis but a few can be equal. One step of the sensor is then neither a fault nor a limit.
+"""
+
 MAX_OUTLIER_SHARE = 0.02
 """Largest share of readings at one value that can be faulty."""
 
@@ -215,7 +221,8 @@ class SaturationCheck:
                 remedy = "check that the axis is read at all; turn the sensor through many attitudes"
             raise CalibrationError(what, "all readings are equal", allowed="must vary", remedy=remedy)
         for side in range(6):
-            self._check_limit(side, span)
+            if span[side % 3] > REST_SPAN * largest:
+                self._check_limit(side, span)
 
     def _check_outliers(self, side: int) -> None:
         """Raise `CalibrationError` if a few readings of a side are far beyond all others."""
@@ -223,7 +230,9 @@ class SaturationCheck:
         if count > max(1.0, MAX_OUTLIER_SHARE * self._total) or self._total < 3:
             return
         gap, others = extreme - following, following + float(self._value[side - 3, 1])
-        if not (np.isfinite(gap) and gap > OUTLIER_SPANS * max(others, CONSTANT_SPAN * abs(extreme))):
+        second = np.abs(self._value[:, 1])
+        rest_span = REST_SPAN * float(second[np.isfinite(second)].max(initial=0.0))
+        if not (np.isfinite(gap) and gap > max(OUTLIER_SPANS * others, rest_span)):
             return
         value, row = extreme * (1.0 if side < 3 else -1.0), int(self._count[side, 2])
         subject = f"{count} readings, this the first" if count > 1 else "this reading"
