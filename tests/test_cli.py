@@ -114,7 +114,7 @@ def test_check_reads_surfaces_that_rays_can_hit(inside: Typed, tmp_path: Path) -
     checked = inside("check", world)
     assert checked.returncode == 2
     (line,) = checked.stdout.splitlines()
-    assert line.startswith(f"{world}:2 surface bed::l::c: ")
+    assert line.startswith(f"{world}:2: surface bed::l::c: ")
     assert "bed.txt:2" in line
     assert "no errors" not in checked.stdout
     world.write_text(BED.format("bed.txt", "imu", 5, ""))
@@ -207,7 +207,7 @@ def test_recording_in_place_of_a_world_names_the_command_that_reads_it(
     assert ended.returncode == 2
     (line,) = (ended.stdout + ended.stderr).splitlines()
     assert line.endswith(
-        f"{recording} is a recording (mcap); WORLD must be an SDF, URDF or xacro file; "
+        f"{recording}: is a recording (mcap); WORLD must be an SDF, URDF or xacro file; "
         f"to read a recording: navsense info {recording}"
     )
     assert inside("info", recording).returncode == 0

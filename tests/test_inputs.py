@@ -60,7 +60,7 @@ def test_pipe_and_device_are_rejected(
     for path in (pipe, Path("/dev/zero"), Path("/proc/version")):
         with pytest.raises(kind) as caught:
             door(path)
-        assert str(caught.value).startswith(f"{path} {problem}: is a device, a pipe or a system file; must be ")
+        assert str(caught.value).startswith(f"{path}: {problem}: is a device, a pipe or a system file; must be ")
 
 
 @pytest.mark.parametrize(("door", "kind", "problem"), DOORS)
@@ -75,7 +75,7 @@ def test_file_that_is_too_large_is_not_read(
     large.touch()
     os.truncate(large, inputs.MAX_FILE_SIZE + 1)
     monkeypatch.setattr(os, "open", None)
-    with pytest.raises(kind, match=rf"large.csv {problem}: too large; must be at most \d+ MiB"):
+    with pytest.raises(kind, match=rf"large.csv: {problem}: too large; must be at most \d+ MiB"):
         door(large)
 
 
@@ -86,7 +86,7 @@ def test_error_in_a_world_names_the_element(tag: str, tmp_path: Path) -> None:
     body = inside if "signal" in tag else f"<model name='m'><link name='l'/>{inside}</model>"
     world = tmp_path / "w.sdf"
     world.write_text(f"<sdf version='1.12'>\n<world name='w'>\n{body}</world></sdf>", encoding="utf-8")
-    with pytest.raises(SdfError, match=r"w.sdf:3 <navsense:(signal|motion)> .*pipe.csv (signal|log): is a device"):
+    with pytest.raises(SdfError, match=r"w.sdf:3: <navsense:(signal|motion)> .*pipe.csv: (signal|log): is a device"):
         load(world)
 
 
@@ -200,7 +200,7 @@ def test_invalid_toml_is_an_error(text: str, line: int, problem: str, tmp_path: 
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FieldError) as caught:
         inputs.read_toml(str(path), inputs.FileKind("table", FieldError, "text"))
-    assert str(caught.value).startswith(f"{path}:{line} table: " if line else f"{path} table: ")
+    assert str(caught.value).startswith(f"{path}:{line}: table: " if line else f"{path}: table: ")
     assert problem in str(caught.value)
 
 

@@ -235,7 +235,7 @@ def test_recording_without_threads_is_written_or_an_error(
     if code:
         (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
         assert error == (
-            f"error: {path} cannot be written: the system cannot start another thread;"
+            f"error: {path}: cannot be written: the system cannot start another thread;"
             " end other programs or raise the limit on processes (ulimit -u)"
         )
         assert not list(tmp_path.iterdir())

@@ -647,15 +647,15 @@ def test_unwritable_pictures_are_errors(world_of: Text, tmp_path: Path, monkeypa
     with pytest.raises(RecordingError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", world)
     pytest.importorskip("matplotlib")
-    with pytest.raises(RecordingError, match=r"x\.png the directory does not exist: .*/no; create it first"):
+    with pytest.raises(RecordingError, match=r"x\.png: the directory does not exist: .*/no; create it first"):
         draw(tmp_path / "no" / "x.png", world)
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(RecordingError, match=r"folder\.png is a directory; name a file in it"):
+    with pytest.raises(RecordingError, match=r"folder\.png: is a directory; name a file in it"):
         draw(tmp_path / "folder.png", world)
     full = Path("/dev/full")
     if full.exists():
         (tmp_path / "full.png").symlink_to(full)
-        with pytest.raises(RecordingError, match=r"full\.png picture: No space left on device; choose a folder"):
+        with pytest.raises(RecordingError, match=r"full\.png: picture: No space left on device; choose a folder"):
             draw(tmp_path / "full.png", world)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(RecordingError, match=r"a picture needs matplotlib; pip install 'navsense\[picture\]'"):
@@ -668,11 +668,11 @@ def test_ground_that_cannot_be_read_is_named(world_of: Text, tmp_path: Path) -> 
     text = bed("<heightmap><uri>bed.png</uri><size>10 10 1</size></heightmap>") + robot(*DIVE)
     (tmp_path / "bed.png").write_bytes(b"no image")
     with pytest.raises(
-        FieldError, match=r"world\.sdf:1 surface bed::l::c: .*bed\.png image: begins with .*must be a PNG"
+        FieldError, match=r"world\.sdf:1: surface bed::l::c: .*bed\.png: image: begins with .*must be a PNG"
     ):
         draw(tmp_path / "x.png", world_of(text))
     (tmp_path / "bed.png").unlink()
-    with pytest.raises((FieldError, SdfError), match=r"world\.sdf:1 .*bed\.png; is not found; searched"):
+    with pytest.raises((FieldError, SdfError), match=r"world\.sdf:1: .*bed\.png; is not found; searched"):
         draw(tmp_path / "x.png", world_of(text))
     assert not (tmp_path / "x.png").exists()
 

@@ -135,10 +135,10 @@ def test_latency_and_faults_are_read_from_sdf(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inside", "message"),
     [
-        ("<navsense:faults><dropout_rate>0.5</dropout_rate></navsense:faults>", r"w.sdf:3 .*dropout.*both"),
-        ("<navsense:faults><stuck_rate>-1</stuck_rate></navsense:faults>", r"w.sdf:3 .*stuck_rate.*>= 0"),
-        ("<navsense:faults><odd>1</odd></navsense:faults>", r"w.sdf:3 .*odd"),
-        ("<navsense:latency><stddev>1</stddev></navsense:latency>", r"w.sdf:3 .*mean"),
+        ("<navsense:faults><dropout_rate>0.5</dropout_rate></navsense:faults>", r"w.sdf:3: .*dropout.*both"),
+        ("<navsense:faults><stuck_rate>-1</stuck_rate></navsense:faults>", r"w.sdf:3: .*stuck_rate.*>= 0"),
+        ("<navsense:faults><odd>1</odd></navsense:faults>", r"w.sdf:3: .*odd"),
+        ("<navsense:latency><stddev>1</stddev></navsense:latency>", r"w.sdf:3: .*mean"),
     ],
 )
 def test_invalid_value_error_has_its_line(tmp_path: Path, inside: str, message: str) -> None:
@@ -154,7 +154,7 @@ def test_missing_signal_is_an_error_in_the_file(tmp_path: Path) -> None:
     warm = "<navsense:noise><temperature_coefficient>1e-8</temperature_coefficient></navsense:noise>"
     block = f"<magnetometer><x><noise type='gaussian'>{warm}</noise></x></magnetometer>"
     path.write_text(sdf(block))
-    with pytest.raises(SimulationError, match=r"w.sdf:\d+ signal of sensor m::l::s: temperature.*navsense:signal"):
+    with pytest.raises(SimulationError, match=r"w.sdf:\d+: signal of sensor m::l::s: temperature.*navsense:signal"):
         ns.load(path)
     signal = '<navsense:signal name="temperature">300</navsense:signal>'
     path.write_text(sdf(block).replace('<world name="w">', f'<world name="w">{signal}'))
@@ -193,7 +193,7 @@ def test_leaving_the_range_of_a_field_names_sensor_and_time(how: str) -> None:
         ns.simulate(world, 20.0) if how == "batch" else list(ns.live(world))
     message = str(caught.value)
     assert message.startswith(
-        f"dive.sdf:12 sensor robot::arm::baro at t = {first:.9g} s: altitude (m above mean sea level)"
+        f"dive.sdf:12: sensor robot::arm::baro at t = {first:.9g} s: altitude (m above mean sea level)"
     )
     assert "row" not in message
     assert message.endswith(UNDEFINED_FIELD_REMEDY)

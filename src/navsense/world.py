@@ -157,7 +157,7 @@ class Note:
 
     def __str__(self) -> str:
         """Return one line."""
-        place = f"{self.where} " if self.where else ""
+        place = f"{self.where}: " if self.where else ""
         return f"{place}{self.what}: {self.reason}"
 
 

@@ -159,8 +159,8 @@ def level(path: Path) -> Path:
         (["level.csv"], "tilt the sensor"),
         (["equal.csv"], "all readings are equal"),
         (["two.csv"], "2 readings"),
-        (["none.csv"], "none.csv table: does not exist"),
-        (["none.mcap"], "none.mcap cannot be read: no such file or directory; check the name"),
+        (["none.csv"], "none.csv: table: does not exist"),
+        (["none.mcap"], "none.mcap: cannot be read: no such file or directory; check the name"),
         (["."], "is a directory, and no recording"),
         (["level.csv", "-o", "c.yaml"], "output: c.yaml; must be a name that ends in .json"),
         (["level.csv", "-o", ".json"], "output: .json; must be a name that ends in .json"),
@@ -169,10 +169,10 @@ def level(path: Path) -> Path:
         (["level.csv", "--picture", "/proc/c.png"], "; choose a folder that is writable"),
         (["turned.csv", "--sensor", "qw", "--attitude", "none"], "--sensor: qw; must be 3 columns, as mx,my,mz; there"),
         (["level.csv", "--strength", "48.3T"], "to 0.00015 T, as the earth's field is; write 48.3uT"),
-        (["level.csv", "--run", "3"], "level.csv run: 3; must be 0: only recordings of navsense"),
+        (["level.csv", "--run", "3"], "level.csv: run: 3; must be 0: only recordings of navsense"),
         (
             ["level.csv", "--mounting", "0", "0", "1"],
-            "level.csv mounting; requires an attitude: name one with",
+            "level.csv: mounting; requires an attitude: name one with",
         ),
         (["level.csv", "--attitude-stddev", "1"], "--attitude-stddev: 1.0; requires an attitude: name one"),
         (

@@ -95,7 +95,7 @@ def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType,
     late = bags.Scene(tmp_path / "late", count=50, lie=1000.0)
     bags.record(late)
     with pytest.raises(
-        CalibrationError, match=r"late 50 of 50 readings have no attitude .*50 of them have no .*one clock"
+        CalibrationError, match=r"late: 50 of 50 readings have no attitude .*50 of them have no .*one clock"
     ):
         read(late.path, attitude="/attitude")
 
@@ -139,7 +139,7 @@ def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path:
 def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> None:
     path = bags.record(bags.Scene(tmp_path / "drive", count=50, stuck=True, moving=True))
     for name in ("/attitude", "/tf"):
-        with pytest.raises(CalibrationError, match=r"drive stamps of the magnetometer: all 50 messages have .*none"):
+        with pytest.raises(CalibrationError, match=r"drive: stamps of the magnetometer: all 50 messages have .*none"):
             read(path, attitude=name)
     assert read(path).field.shape == (50, 3), "their order is enough without an attitude"
 
@@ -193,11 +193,11 @@ def test_missing_topics_of_a_bag_are_named(
 
 def test_invalid_attitude(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = bags.Scene(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link", asleep=9)
-    with pytest.raises(CalibrationError, match=r"drive orientation of row 0 of the topic /attitude: .*unit length"):
+    with pytest.raises(CalibrationError, match=r"drive: orientation of row 0 of the topic /attitude: .*unit length"):
         read(bags.record(scene), attitude="/attitude")
     monkeypatch.setattr(bags.Recorder, "turn", lambda self, _: self.types["geometry_msgs/msg/Quaternion"](3, 0, 0, 0))
     scene = bags.Scene(tmp_path / "long", count=3, fixed=False, mag_frame="imu_link")
-    with pytest.raises(CalibrationError, match=r"long orientation of row 0 of the topic /attitude: .*unit length"):
+    with pytest.raises(CalibrationError, match=r"long: orientation of row 0 of the topic /attitude: .*unit length"):
         read(bags.record(scene), attitude="/attitude")
 
 
@@ -387,9 +387,9 @@ def test_one_run_of_several(run: tuple[Any, Path]) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("drive", {"run": 3}, r"drive run: 3; must be 0: only recordings of navsense \(.npz, .parquet\) hold several"),
-        ("log.csv", {"run": 3}, r"log.csv run: 3; must be 0: only recordings of navsense"),
-        ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv mounting; requires an attitude: name one with --attitude"),
+        ("drive", {"run": 3}, r"drive: run: 3; must be 0: only recordings of navsense \(.npz, .parquet\) hold several"),
+        ("log.csv", {"run": 3}, r"log.csv: run: 3; must be 0: only recordings of navsense"),
+        ("log.csv", {"mounting": (0.0, 0.0, 1.0)}, "log.csv: mounting; requires an attitude: name one with --attitude"),
     ],
 )
 def test_ignored_options_are_errors(name: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -482,60 +482,60 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("", {}, "log.csv table: is empty; must be CSV"),
-        ("\n \n", {}, "log.csv table: is empty; must be CSV"),
-        ("# a log\n1,2,3\n", {}, "log.csv:2 first line: 1,2,3; must be a header; write one"),
-        ("# a log\n", {}, "log.csv:1 no field in the header: a log; put commas"),
-        ("mx my mz\n1 2 3\n", {}, "log.csv:1 no field in the header: mx my mz; put commas, semicolons or tabs"),
-        ("1,2,3\n4,5,6\n", {}, "log.csv:1 first line: 1,2,3; must be a header; write one"),
-        ("a,b,c\n1,2,3\n", {}, "log.csv:1 no field in the header: a, b, c; name its columns: --sensor"),
+        ("", {}, "log.csv: table: is empty; must be CSV"),
+        ("\n \n", {}, "log.csv: table: is empty; must be CSV"),
+        ("# a log\n1,2,3\n", {}, "log.csv:2: first line: 1,2,3; must be a header; write one"),
+        ("# a log\n", {}, "log.csv:1: no field in the header: a log; put commas"),
+        ("mx my mz\n1 2 3\n", {}, "log.csv:1: no field in the header: mx my mz; put commas, semicolons or tabs"),
+        ("1,2,3\n4,5,6\n", {}, "log.csv:1: first line: 1,2,3; must be a header; write one"),
+        ("a,b,c\n1,2,3\n", {}, "log.csv:1: no field in the header: a, b, c; name its columns: --sensor"),
         (
             "mx,my,mz,bx,by,bz\n1,2,3,4,5,6\n",
             {},
-            "log.csv:1 several fields in the header: .*name one: --sensor mx,my,mz",
+            "log.csv:1: several fields in the header: .*name one: --sensor mx,my,mz",
         ),
-        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2 mz: x; must be a number, or empty if missing"),
-        ("mx,my,mz\n1,2,3\n\n1,2\n1,2,3", {}, "log.csv:4 number of columns: 2; must be 3, as in the header$"),
-        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4 number .*; the file ends within this line: leave it out"),
-        ("mx,my,mz\n1,2,3\n0,1,2,3\n", {}, "log.csv:3 number of columns: 4; must be 3, as in the header; name every"),
-        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2 number of columns: 6; .* decimal point"),
+        ("mx,my,mz\n1,2,x\n", {}, "log.csv:2: mz: x; must be a number, or empty if missing"),
+        ("mx,my,mz\n1,2,3\n\n1,2\n1,2,3", {}, "log.csv:4: number of columns: 2; must be 3, as in the header$"),
+        ("mx,my,mz\n1,2,3\n\n1,2\n", {}, "log.csv:4: number .*; the file ends within this line: leave it out"),
+        ("mx,my,mz\n1,2,3\n0,1,2,3\n", {}, "log.csv:3: number of columns: 4; must be 3, as in the header; name every"),
+        ("mx,my,mz\n59,6,-17,6,-7,5\n", {}, "log.csv:2: number of columns: 6; .* decimal point"),
         (
             "mx;my;mz\n1,5;2;3\n",
             {},
-            "log.csv:2 mx: 1,5; must be a number, or empty if missing; write 1234.5: with a decimal point",
+            "log.csv:2: mx: 1,5; must be a number, or empty if missing; write 1234.5: with a decimal point",
         ),
-        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2 mx: 1,337.4; must be a number, .* without thousands separators"),
-        ('mx,my,mz\n1,2,3\n1,"2,3\n1,2,3\n', {}, "log.csv:3 number of columns: 2; must be 3"),
-        ("mx,my,mz\n1,2,1_0\n", {}, "log.csv:2 mz: 1_0; must be a number"),
-        (f'mx,my,mz\n1,2,"{"3" * 200_000}"\n', {}, "log.csv:2 table: field larger than field limit"),
+        ('mx,my,mz\n"1,337.4",2,3\n', {}, "log.csv:2: mx: 1,337.4; must be a number, .* without thousands separators"),
+        ('mx,my,mz\n1,2,3\n1,"2,3\n1,2,3\n', {}, "log.csv:3: number of columns: 2; must be 3"),
+        ("mx,my,mz\n1,2,1_0\n", {}, "log.csv:2: mz: 1_0; must be a number"),
+        (f'mx,my,mz\n1,2,"{"3" * 200_000}"\n', {}, "log.csv:2: table: field larger than field limit"),
         (
             "mag_x [uT],mag_y [nT],mag_z [uT]\n1,2,3\n",
             {"unit": "uT"},
-            r"log.csv:1 units of the field's columns: mag_x \[uT\], mag_y \[nT\], mag_z \[uT\]; must be one; convert",
+            r"log.csv:1: units of the field's columns: mag_x \[uT\], mag_y \[nT\], mag_z \[uT\]; must be one; convert",
         ),
         (
             "mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z\n1,2,3,4,5,6\n",
             {},
-            "log.csv:1 several fields in .*: --sensor mag1_x,mag1_y,mag1_z or --sensor mag2_x,mag2_y,mag2_z",
+            "log.csv:1: several fields in .*: --sensor mag1_x,mag1_y,mag1_z or --sensor mag2_x,mag2_y,mag2_z",
         ),
-        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1 several fields in the header: .*a different name, then"),
+        ("mx,my,mz,mx,my,mz\n1,2,3,4,5,6\n", {}, "log.csv:1: several fields in the header: .*a different name, then"),
         (
             "mx,my,mz,mx\n1,2,3,4\n",
             {"sensor": "mx,my,mz"},
-            "log.csv:1 column of --sensor: mx; is 2 times in the header; give each column a different name",
+            "log.csv:1: column of --sensor: mx; is 2 times in the header; give each column a different name",
         ),
-        ("mx,my,mz\n1,2,3\n", {"sensor": "mx,mx,mz"}, "log.csv:1 --sensor: mx,mx,mz; must be 3 columns"),
-        ("mx,my,mz\n", {}, "log.csv table without rows"),
-        ("mx,my,mz\n1,2,3\n", {"attitude": "truth"}, "log.csv:1 no attitude in the header: .*--attitude qw,qx,qy,qz"),
-        ("mx,my,mz\n1,2,3\n", {"attitude": "/odom"}, "log.csv:1 --attitude: /odom; must be 4 columns, as qw,qx,qy,qz"),
-        ("mx,my,mz\n1,2,3\n", {"sensor": "a,b,c"}, "log.csv:1 column of --sensor: a; must be one of mx, my, mz"),
-        ("mx,my,mz\n1,2,3\n", {"sensor": "mx,my"}, "log.csv:1 --sensor: mx,my; must be 3 columns"),
+        ("mx,my,mz\n1,2,3\n", {"sensor": "mx,mx,mz"}, "log.csv:1: --sensor: mx,mx,mz; must be 3 columns"),
+        ("mx,my,mz\n", {}, "log.csv: table without rows"),
+        ("mx,my,mz\n1,2,3\n", {"attitude": "truth"}, "log.csv:1: no attitude in the header: .*--attitude qw,qx,qy,qz"),
+        ("mx,my,mz\n1,2,3\n", {"attitude": "/odom"}, "log.csv:1: --attitude: /odom; must be 4 columns, as qw,qx,qy,qz"),
+        ("mx,my,mz\n1,2,3\n", {"sensor": "a,b,c"}, "log.csv:1: column of --sensor: a; must be one of mx, my, mz"),
+        ("mx,my,mz\n1,2,3\n", {"sensor": "mx,my"}, "log.csv:1: --sensor: mx,my; must be 3 columns"),
         (
             "mx,my,mz,qw,qx,qy,qz\n1,2,3,0,0,0,0\n",
             {"attitude": "truth"},
-            "log.csv orientation of row 0 of the columns qw, qx, qy, qz",
+            "log.csv: orientation of row 0 of the columns qw, qx, qy, qz",
         ),
-        ("mx,my,mz\n1,2,\0\n", {}, "log.csv table: is not text; .*; save it as text, CSV in UTF-8"),
+        ("mx,my,mz\n1,2,\0\n", {}, "log.csv: table: is not text; .*; save it as text, CSV in UTF-8"),
     ],
 )
 def test_table_errors_name_the_problem(text: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:

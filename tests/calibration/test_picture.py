@@ -222,7 +222,7 @@ def test_pictures_that_cannot_be_written(
     with pytest.raises(CalibrationError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", field, found)
     pytest.importorskip("matplotlib")
-    with pytest.raises(CalibrationError, match=r"x\.png picture: No such file or directory; choose a folder"):
+    with pytest.raises(CalibrationError, match=r"x\.png: picture: No such file or directory; choose a folder"):
         draw(tmp_path / "no" / "x.png", field, found)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(CalibrationError, match=r"a picture needs matplotlib; pip install 'navsense\[picture\]'"):

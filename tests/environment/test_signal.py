@@ -92,19 +92,19 @@ def test_signal_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "motor.csv signal: is empty; must be a CSV file of time,value"),
-        ("t,v\n0,1\n", "motor.csv:1 header of the signal: t,v; must be time,value"),
-        ("time,value\n", "motor.csv rows of the signal: none; must have at least one"),
-        ("time,value\n0,1,2\n", "motor.csv:2 number of columns: 3; must be 2: time, value"),
-        ("time,value\n0,1\n\n1,x\n", "motor.csv:4 value: x; must be a finite number"),
-        ("time,value\n1,1\n0.5,1\n", "motor.csv:3 signal time (s): 0.5; must not be before 1.0 s"),
-        ("time,value\n0,1\n1,nan\n", "motor.csv:3 value: nan; must be a finite number"),
-        ("time,value\n0,1\n0,1\n0,1\n", "motor.csv:4 signal time (s): 0.0; must not be given more than twice"),
-        ("time,value\n1_0,1\n", "motor.csv:2 time: 1_0; must be a finite number"),
-        ("time,value\n0,0x1p3\n", "motor.csv:2 value: 0x1p3; must be a finite number"),
-        ("time,value\n0,１０\n", "motor.csv:2 value: １０; must be a finite number"),
-        ("time,value\n0,1e200\n", "motor.csv:2 signal value: 1e+200; must be a number of absolute"),
-        ("time,value\n0,\0\n", "motor.csv signal: is not text; must be a CSV file of time,value in UTF-8"),
+        ("", "motor.csv: signal: is empty; must be a CSV file of time,value"),
+        ("t,v\n0,1\n", "motor.csv:1: header of the signal: t,v; must be time,value"),
+        ("time,value\n", "motor.csv: rows of the signal: none; must have at least one"),
+        ("time,value\n0,1,2\n", "motor.csv:2: number of columns: 3; must be 2: time, value"),
+        ("time,value\n0,1\n\n1,x\n", "motor.csv:4: value: x; must be a finite number"),
+        ("time,value\n1,1\n0.5,1\n", "motor.csv:3: signal time (s): 0.5; must not be before 1.0 s"),
+        ("time,value\n0,1\n1,nan\n", "motor.csv:3: value: nan; must be a finite number"),
+        ("time,value\n0,1\n0,1\n0,1\n", "motor.csv:4: signal time (s): 0.0; must not be given more than twice"),
+        ("time,value\n1_0,1\n", "motor.csv:2: time: 1_0; must be a finite number"),
+        ("time,value\n0,0x1p3\n", "motor.csv:2: value: 0x1p3; must be a finite number"),
+        ("time,value\n0,１０\n", "motor.csv:2: value: １０; must be a finite number"),
+        ("time,value\n0,1e200\n", "motor.csv:2: signal value: 1e+200; must be a number of absolute"),
+        ("time,value\n0,\0\n", "motor.csv: signal: is not text; must be a CSV file of time,value in UTF-8"),
     ],
 )
 def test_invalid_file_error_has_its_line(tmp_path: Path, text: str, problem: str) -> None:
@@ -116,7 +116,7 @@ def test_invalid_file_error_has_its_line(tmp_path: Path, text: str, problem: str
 
 
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match=r"none.csv signal: does not exist"):
+    with pytest.raises(FieldError, match=r"none.csv: signal: does not exist"):
         Signal.from_file(tmp_path / "none.csv")
     (tmp_path / "latin.csv").write_bytes(b"time,value\n0,\xff\n")
     with pytest.raises(FieldError, match="signal: is not text"):

@@ -344,14 +344,14 @@ def test_profile_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "cast.csv profile of the water: is empty; must be a CSV file of depth,temperature,salinity"),
-        ("depth,salinity,temperature\n", "cast.csv:1 header of the profile of the water: depth,salinity,temperature"),
-        ("depth,temperature,salinity\n\n", "cast.csv rows of the profile of the water: none; must have at least one"),
-        ("depth,temperature,salinity\n1,290\n", "cast.csv:2 number of columns: 2; must be 3"),
-        ("depth,temperature,salinity\n1,warm,35\n", "cast.csv:2 temperature: warm; must be a finite"),
-        ("depth,temperature,salinity\n1,nan,35\n", "cast.csv:2 temperature: nan"),
-        ("depth,temperature,salinity\n1,12,35\n", "cast.csv:2 temperature (K): 12.0; must be from 271"),
-        ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3 profile depth (m): 4.0; must not be"),
+        ("", "cast.csv: profile of the water: is empty; must be a CSV file of depth,temperature,salinity"),
+        ("depth,salinity,temperature\n", "cast.csv:1: header of the profile of the water: depth,salinity,temperature"),
+        ("depth,temperature,salinity\n\n", "cast.csv: rows of the profile of the water: none; must have at least one"),
+        ("depth,temperature,salinity\n1,290\n", "cast.csv:2: number of columns: 2; must be 3"),
+        ("depth,temperature,salinity\n1,warm,35\n", "cast.csv:2: temperature: warm; must be a finite"),
+        ("depth,temperature,salinity\n1,nan,35\n", "cast.csv:2: temperature: nan"),
+        ("depth,temperature,salinity\n1,12,35\n", "cast.csv:2: temperature (K): 12.0; must be from 271"),
+        ("depth,temperature,salinity\n5,290,35\n4,290,35\n", "cast.csv:3: profile depth (m): 4.0; must not be"),
     ],
 )
 def test_invalid_profile_file_error_has_its_line(tmp_path: Path, text: str, problem: str) -> None:

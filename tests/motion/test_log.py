@@ -89,7 +89,7 @@ def test_bandwidth_smooths_the_log(tmp_path: Path) -> None:
     replay = load(path, bandwidth=0.5)
     assert_equal(replay, from_arrays(time, values, np.tile([1.0, 0.0, 0.0, 0.0], (50, 1)), bandwidth=0.5))
     assert replay.bandwidth == 0.5
-    with pytest.raises(MotionError, match=r"log.csv bandwidth \(Hz\): 99.0"):
+    with pytest.raises(MotionError, match=r"log.csv: bandwidth \(Hz\): 99.0"):
         load(path, bandwidth=99.0)
 
 
@@ -149,7 +149,7 @@ def test_invalid_log_error_has_its_line(tmp_path: Path, name: str, text: str, li
         load(path)
     assert caught.value.where is not None
     assert (caught.value.where.path, caught.value.where.line) == (str(path), line)
-    assert str(caught.value).startswith(f"{path}:{line} " if line else f"{path} ")
+    assert str(caught.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
 @pytest.mark.parametrize("content", [b"time,x\x00\x00", b"\xff\xfe\x00a", b"\x89HDF\r\n\x1a\n", b"\x80abc"])
@@ -161,7 +161,7 @@ def test_binary_file_is_an_error(tmp_path: Path, content: bytes) -> None:
 
 
 def test_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MotionError, match=r"none.csv log: does not exist"):
+    with pytest.raises(MotionError, match=r"none.csv: log: does not exist"):
         load(tmp_path / "none.csv")
     with pytest.raises(MotionError, match=r"log: is a folder"):
         load(tmp_path)

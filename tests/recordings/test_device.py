@@ -455,7 +455,7 @@ def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
     (tmp_path / "empty.pd6").write_bytes(b"")
     assert not read_summary(tmp_path / "empty.pd6").entries
     (tmp_path / "other.wl.json").write_bytes(b"{}")
-    with pytest.raises(RecordingError, match=r"other\.wl\.json bytes without a velocity report: 2"):
+    with pytest.raises(RecordingError, match=r"other\.wl\.json: bytes without a velocity report: 2"):
         read_summary(tmp_path / "other.wl.json")
 
 

@@ -244,7 +244,7 @@ def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None
 
 def test_empty_mcap_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "run.mcap").write_bytes(b"\x89MCAP0\r\n")
-    with pytest.raises(RecordingError, match=r"run\.mcap the file ends inside its header; it contains no messages"):
+    with pytest.raises(RecordingError, match=r"run\.mcap: the file ends inside its header; it contains no messages"):
         ns.open(tmp_path / "run.mcap")
 
 
@@ -302,7 +302,7 @@ def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str,
             found.append(str(error))
     # The times of a file are no concern of `load` as long as they are numbers.
     assert len(found) == 2 or (isinstance(value, np.ndarray) and np.isnan(value).all())
-    assert all("changed.npz is no recording of navsense" in text and "pickle" not in text for text in found)
+    assert all("changed.npz: is no recording of navsense" in text and "pickle" not in text for text in found)
 
 
 @pytest.mark.parametrize(

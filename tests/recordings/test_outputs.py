@@ -138,7 +138,7 @@ def test_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) 
     path = tmp_path / name
     if name == "run.pd0":
         first = atomic.open_in_place(path)
-        with pytest.raises(RecordingError, match=r"run\.pd0 is being written"):
+        with pytest.raises(RecordingError, match=r"run\.pd0: is being written"):
             atomic.open_in_place(path)
         first.close()
         atomic.open_in_place(path).close()
@@ -726,12 +726,12 @@ def test_error_during_a_run_names_the_file(made: ModuleType, tmp_path: Path, nam
     slab = made.slab(1, 100)
     slab.readings[made.IMU].clock_error[3] = 1e10
     if name == "run.pd0":
-        with pytest.raises(RecordingError, match=r"^run\.pd0 stamp"), add_path_to_errors(Path(name)):
+        with pytest.raises(RecordingError, match=r"^run\.pd0: stamp"), add_path_to_errors(Path(name)):
             raise RecordingError("stamp")
         return
     writer = recordings.open_writer(tmp_path / name, head(made))
     writer.write(made.slab(0, 100))
-    with pytest.raises(RecordingError, match=rf"^{tmp_path / name} stamp.*rov::base::clock"):
+    with pytest.raises(RecordingError, match=rf"^{tmp_path / name}: stamp.*rov::base::clock"):
         writer.write(slab)
     writer.close()
 

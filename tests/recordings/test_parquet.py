@@ -530,7 +530,7 @@ def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: py
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
             with (  # noqa: PT012 - which write fails is open
                 pytest.raises(
-                    RecordingError, match=r"/run\.parquet cannot be written: file too large; raise the limit"
+                    RecordingError, match=r"/run\.parquet: cannot be written: file too large; raise the limit"
                 ),
                 recordings.open_writer(path, recordings.RecordingHeader(made.world(), 100, 7, 30.0, (10,))) as writer,
             ):
@@ -592,7 +592,7 @@ def test_arrays_with_changed_columns_are_an_error(
     slab.readings[made.MAG].arrays[name] = np.zeros(10)
     writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
     with pytest.raises(
-        RecordingError, match=rf"run\.parquet sensor '{made.MAG}' has an array.*: {name};.*rename the array"
+        RecordingError, match=rf"run\.parquet: sensor '{made.MAG}' has an array.*: {name};.*rename the array"
     ):
         writer.write(slab)
     assert not list(tmp_path.iterdir())
@@ -701,7 +701,7 @@ def test_missing_pyarrow_error_names_the_package(
         lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
     ]
     for work in works:
-        with pytest.raises(RecordingError, match=r"run\.parquet a Parquet file needs pyarrow.*pip install pyarrow"):
+        with pytest.raises(RecordingError, match=r"run\.parquet: a Parquet file needs pyarrow.*pip install pyarrow"):
             work()
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("run.parquet", before)]
 
@@ -757,7 +757,7 @@ def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None
     pq.write_table(pa.table({"x": [1.0]}), bad)
     for look in (ns.open, read_summary):
         with pytest.raises(
-            RecordingError, match=r"bad\.parquet is no recording of navsense: its metadata is of another"
+            RecordingError, match=r"bad\.parquet: is no recording of navsense: its metadata is of another"
         ):
             look(bad)
         with pytest.raises(RecordingError, match="check the name"):
@@ -802,7 +802,7 @@ def test_inconsistent_rows_are_an_error(
     table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
     bad = tmp_path / "bad.parquet"
     pq.write_table(change(table).replace_schema_metadata({"navsense": text}), bad)
-    with pytest.raises(RecordingError, match=rf"bad\.parquet is no recording of navsense: .*{why}"):
+    with pytest.raises(RecordingError, match=rf"bad\.parquet: is no recording of navsense: .*{why}"):
         ns.open(bad)
 
 
@@ -829,7 +829,7 @@ def test_damaged_text_is_an_error(made: ModuleType, tmp_path: Path, text: str) -
     write(made, path, seconds=1)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"navsense": text}), path)
     for look in (ns.open, read_summary):
-        with pytest.raises(RecordingError, match=r"run\.parquet is no recording of navsense"):
+        with pytest.raises(RecordingError, match=r"run\.parquet: is no recording of navsense"):
             look(path)
 
 

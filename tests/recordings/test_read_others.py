@@ -223,7 +223,7 @@ def test_disorder_beyond_the_memory_limit_is_an_error(
     check_alike(tmp_path / "near.mcap", recorded)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
     path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
-    with pytest.raises(RecordingError, match=r"strewn\.mcap .* mcap sort"):
+    with pytest.raises(RecordingError, match=r"strewn\.mcap: .* mcap sort"):
         read_dataset(path)
 
 

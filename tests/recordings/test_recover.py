@@ -269,7 +269,7 @@ def test_recovery_on_a_full_disk_leaves_no_file(small: Path, tmp_path: Path) -> 
     for limit in (0, 20_000):
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-            with pytest.raises(RecordingError, match=r"/out\.mcap cannot be written.*too large") as error:
+            with pytest.raises(RecordingError, match=r"/out\.mcap: cannot be written.*too large") as error:
                 recover_mcap(small, out)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

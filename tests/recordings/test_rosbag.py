@@ -589,10 +589,10 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
     complete = (recorded / "run.bag").read_bytes()
     for size in (0, 10, 5000, len(complete) // 2, len(complete) - 10):
         (tmp_path / "cut.bag").write_bytes(complete[:size])
-        with pytest.raises(RecordingError, match=r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag"):
+        with pytest.raises(RecordingError, match=r"cut\.bag: is no bag that can be read.*navsense recover .*cut\.bag"):
             read_summary(tmp_path / "cut.bag")
     (tmp_path / "bad.db3").write_bytes(b"no database")
-    with pytest.raises(RecordingError, match=r"bad\.db3 is no bag that can be read"):
+    with pytest.raises(RecordingError, match=r"bad\.db3: is no bag that can be read"):
         read_summary(tmp_path / "bad.db3")
     for name in ("none.bag", "none.db3"):
         with pytest.raises(RecordingError, match="check the name"):

@@ -60,7 +60,7 @@ def test_times_beyond_the_range_of_a_bag(tmp_path: Path, name: str) -> None:
         source = write_mcap(tmp_path / "c.mcap", ("/b", *BOOL), times=(5 * SECOND, time))
         with pytest.raises(RecordingError) as found:
             convert(source, tmp_path / f"late_{name}")
-        assert str(found.value).startswith(f"{tmp_path / f'late_{name}'} time of a message on topic /b, in seconds: ")
+        assert str(found.value).startswith(f"{tmp_path / f'late_{name}'}: time of a message on topic /b, in seconds: ")
         assert str(found.value).endswith(f"; must be below {below}")
         assert not list(tmp_path.glob("*late*"))
     assert convert(source, tmp_path / "d.mcap").count == 2, "an MCAP file has 64 bits without a sign"

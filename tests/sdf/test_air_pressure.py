@@ -41,7 +41,7 @@ def test_sensor_without_a_block_has_defaults(load: Load, in_link: Text) -> None:
     ],
 )
 def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
-    assert refused(in_link(barometer(body)))[0].startswith(f"dive.sdf:6 {problem}")
+    assert refused(in_link(barometer(body)))[0].startswith(f"dive.sdf:6: {problem}")
 
 
 @pytest.mark.requirement("PRS-1")

@@ -73,7 +73,7 @@ def test_classic_reports_an_ignored_reference(load: Load, in_link: Text) -> None
     world = load(in_link(reference("12.5")), fidelity="classic")
     (note,) = world.notes
     assert str(note).endswith(
-        "dive.sdf:6 <navsense:reference>: 12.5: has no effect under classic, where the reference is the sensor's "
+        "dive.sdf:6: <navsense:reference>: 12.5: has no effect under classic, where the reference is the sensor's "
         "height at the start"
     )
     assert spec_of(world).classic
@@ -97,7 +97,7 @@ def test_classic_reports_an_ignored_reference(load: Load, in_link: Text) -> None
     ],
 )
 def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
-    assert refused(in_link(body))[0].startswith(f"dive.sdf:6 {problem}")
+    assert refused(in_link(body))[0].startswith(f"dive.sdf:6: {problem}")
 
 
 @pytest.mark.requirement("ALT-1")

@@ -64,11 +64,11 @@ def test_reading_stops_after_many_problems(tmp_path: Path, monkeypatch: pytest.M
             f"<sdf version='1.9'><world name='w'>\n{models}</world></sdf>", encoding="utf-8"
         )
         calls.clear()
-        with pytest.raises(SdfError, match=r"w.sdf:3 <model name>: m; must be unique") as caught:
+        with pytest.raises(SdfError, match=r"w.sdf:3: <model name>: m; must be unique") as caught:
             ns.load(tmp_path / "w.sdf")
         last = str(caught.value.problems[-1])
         assert len(caught.value.problems) == context.MAX_PROBLEMS + (extra > 0)
-        assert ("w.sdf problems; reading stops after 1000; there may be more" in last) == (extra > 0)
+        assert ("w.sdf: problems; reading stops after 1000; there may be more" in last) == (extra > 0)
         assert len(calls) <= context.MAX_PROBLEMS + 2
     assert gc.isenabled()
 
@@ -119,21 +119,21 @@ GRID = b"ncols 2\nnrows 2\ncellsize 10\nNODATA_value -9999\n"
 
 
 SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
-    "STL cut off in text": (mesh, "a.stl", b"solid a\n facet normal 0 0 1\n", "a.stl:2 STL file: facet normal 0 0 1"),
-    "STL cut off": (mesh, "a.stl", stl(np.zeros((3, 3, 3)))[:-9], "a.stl STL file: 225 bytes; must be 234 bytes"),
-    "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4 OBJ file's face: f 1 2 4"),
+    "STL cut off in text": (mesh, "a.stl", b"solid a\n facet normal 0 0 1\n", "a.stl:2: STL file: facet normal 0 0 1"),
+    "STL cut off": (mesh, "a.stl", stl(np.zeros((3, 3, 3)))[:-9], "a.stl: STL file: 225 bytes; must be 234 bytes"),
+    "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4: OBJ file's face: f 1 2 4"),
     "corner nowhere": (mesh, "a.obj", CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3", "corners of triangle 1 (m)"),
     "not square": (
         make_heightmap,
         "bed.png",
         image(5, 9),
-        "bed.png heightmap image (columns, rows): (9, 5); must be square",
+        "bed.png: heightmap image (columns, rows): (9, 5); must be square",
     ),
     "image cut off": (
         make_heightmap,
         "bed.png",
         image(5, 5)[:-30],
-        "bed.png image: ends too early; must be a complete PNG file",
+        "bed.png: image: ends too early; must be a complete PNG file",
     ),
     "NaN": (
         make_heightmap,
@@ -151,7 +151,7 @@ SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
         make_heightmap,
         "bed.asc",
         GRID + b"1 2\n3\n",
-        "bed.asc grid's heights: 3; must be nrows x ncols, 2 x 2",
+        "bed.asc: grid's heights: 3; must be nrows x ncols, 2 x 2",
     ),
     "uneven": (make_heightmap, "bed.txt", b"1 2 3\n4 5\n", "lengths of the grid's rows: [2, 3]; must be all the same"),
 }
@@ -166,7 +166,7 @@ def test_invalid_surfaces_are_reported(load: Load, in_world: Text, tmp_path: Pat
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 0.1, seed=1)
     text = str(caught.value).replace(f"{tmp_path}/", "")
-    assert text.startswith("dive.sdf:4 surface bed::l::c: ")
+    assert text.startswith("dive.sdf:4: surface bed::l::c: ")
     assert problem in text
 
 
@@ -178,8 +178,8 @@ def test_broken_mesh_of_an_included_robot_is_reported(load: Load, in_world: Text
     world = load(in_world(over("<plane/>") + "<include><uri>bot.urdf</uri></include>"))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 0.1, seed=1)
-    assert "bot.urdf:2 surface bot::l::l_collision: " in str(caught.value)
-    assert "rock.stl:2 STL file: facet; must be" in str(caught.value)
+    assert "bot.urdf:2: surface bot::l::l_collision: " in str(caught.value)
+    assert "rock.stl:2: STL file: facet; must be" in str(caught.value)
 
 
 @pytest.mark.compiled
@@ -198,7 +198,7 @@ def test_mesh_of_a_million_degenerate_faces_terminates(load: Load, in_world: Tex
     if kind == "one of them whole":
         assert ns.simulate(world, 0.05, seed=1)["auv::base::eye"]["range"][0] == pytest.approx(3.0, rel=1e-12, abs=0.0)
     else:
-        with pytest.raises(FieldError, match=f"{name} mesh: {MILLION} triangles; must have one with an area"):
+        with pytest.raises(FieldError, match=f"{name}: mesh: {MILLION} triangles; must have one with an area"):
             ns.simulate(world, 0.05, seed=1)
     assert time.process_time() - start < LONGEST
 
@@ -234,7 +234,7 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
     "tide of another year": (
         CHANNEL,
         TIDE.replace("2021", "2019"),
-        "<tidal> flow.csv instant in the tide table: 2021-03-04 15:00:00",
+        "<tidal> flow.csv: instant in the tide table: 2021-03-04 15:00:00",
         "must be from 2019-03-04 12:00 to 2019-03-04 15:30 UTC",
     ),
     "grid with a gap": (FIELD, BOX.replace("0,1,1,0,0.1,0.2\n", ""), "<grid> flow.csv", "must hold each combination"),
@@ -263,7 +263,7 @@ def test_invalid_currents_are_reported(refused: Refused, in_world: Text, tmp_pat
     origin = "<spherical_coordinates><latitude_deg>50</latitude_deg><longitude_deg>1</longitude_deg>"
     flow = f'<navsense:current start="2021-03-04T15:00Z">\n{element}\n</navsense:current>'
     (found,) = refused(in_world(f"{flow}{origin}</spherical_coordinates>"))
-    assert found.startswith(f"dive.sdf:4 {place}"), found
+    assert found.startswith(f"dive.sdf:4: {place}"), found
     assert problem in found
 
 

@@ -66,9 +66,9 @@ def read(binding: ElementBinding[Probe], content: str) -> Probe | str:
 def test_limits_act_on_attributes_as_on_children(
     name: str, text: str, allowed_attribute: str, allowed_child: str | None
 ) -> None:
-    assert read(ATTRIBUTES, f'<probe {name}="{text}"/>') == f"dive.sdf:1 <probe {name}>: {text}; {allowed_attribute}"
+    assert read(ATTRIBUTES, f'<probe {name}="{text}"/>') == f"dive.sdf:1: <probe {name}>: {text}; {allowed_attribute}"
     child = read(CHILDREN, f"<probe>\n<{name}>{text}</{name}></probe>")
-    assert child == f"dive.sdf:2 <probe><{name}>: {text}; {allowed_child or allowed_attribute}"
+    assert child == f"dive.sdf:2: <probe><{name}>: {text}; {allowed_child or allowed_attribute}"
 
 
 def test_attributes_and_children_give_the_same_values() -> None:
@@ -82,12 +82,12 @@ def test_attributes_and_children_give_the_same_values() -> None:
 
 def test_the_field_of_an_error_gives_its_place() -> None:
     depth, gain = "<probe>\n<depth>1e3</depth></probe>", "<probe>\n<gain>1e3</gain></probe>"
-    assert read(CHILDREN, depth) == "dive.sdf:2 <probe><depth>: 1e3; must be at most 100"
-    assert read(CHILDREN, gain) == "dive.sdf:2 <gain> gain of a probe (dB): 1000.0; must be at most 100"
+    assert read(CHILDREN, depth) == "dive.sdf:2: <probe><depth>: 1e3; must be at most 100"
+    assert read(CHILDREN, gain) == "dive.sdf:2: <gain> gain of a probe (dB): 1000.0; must be at most 100"
     assert read(CHILDREN, "<probe>\n<offset>3</offset></probe>") == (
-        "dive.sdf:1 <probe> a probe: 3.0; must be at most the gain"
+        "dive.sdf:1: <probe> a probe: 3.0; must be at most the gain"
     )
-    assert read(ATTRIBUTES, '<probe depth="1e3"/>') == "dive.sdf:1 <probe depth>: 1e3; must be at most 100"
+    assert read(ATTRIBUTES, '<probe depth="1e3"/>') == "dive.sdf:1: <probe depth>: 1e3; must be at most 100"
 
 
 def test_an_invalid_child_hides_the_error_that_follows_from_it() -> None:
@@ -98,5 +98,5 @@ def test_an_invalid_child_hides_the_error_that_follows_from_it() -> None:
     with pytest.raises(SdfError) as caught:
         context.raise_problems()
     assert [str(problem) for problem in caught.value.problems] == [
-        "dive.sdf:2 <probe><gain>: x; must be a finite number"
+        "dive.sdf:2: <probe><gain>: x; must be a finite number"
     ]

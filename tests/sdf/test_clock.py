@@ -66,7 +66,7 @@ def test_prefixed_clock_element_is_read(load: Load, in_link: Text) -> None:
 @pytest.mark.requirement("CLK-1")
 def test_repeated_clock_in_one_link(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(clock("c") + clock("c")))
-    assert line.startswith("dive.sdf:6 <clock name>: c; must be unique among the clocks of its link; first on line 5")
+    assert line.startswith("dive.sdf:6: <clock name>: c; must be unique among the clocks of its link; first on line 5")
 
 
 @pytest.mark.requirement("CLK-1")
@@ -80,7 +80,7 @@ def test_repeated_clock_in_another_link(load: Load, refused: Refused, in_world: 
         assert [note.kind for note in world.notes] == ["warning"]
         assert "sensors must write b::c" in world.notes[0].reason
     (line,) = refused(text("c"))
-    assert line == "dive.sdf:7 <clock> of sensor 'm::b::s': c; is the name of several clocks; write a::c or b::c"
+    assert line == "dive.sdf:7: <clock> of sensor 'm::b::s': c; is the name of several clocks; write a::c or b::c"
 
 
 @pytest.mark.requirement("CLK-3")
@@ -88,7 +88,7 @@ def test_repeated_clock_in_another_link(load: Load, refused: Refused, in_world: 
 def test_unknown_clock_is_an_error(refused: Refused, in_link: Text, uses: str) -> None:
     (line,) = refused(in_link(clock("c") + "\n\n" + sensor("imu", uses)))
     name = uses or "empty"
-    assert line.startswith(f"dive.sdf:8 <clock> of sensor 'auv::base::imu': {name}; must be a clock of its model,")
+    assert line.startswith(f"dive.sdf:8: <clock> of sensor 'auv::base::imu': {name}; must be a clock of its model,")
     assert line.endswith("its model has c")
 
 
@@ -120,11 +120,11 @@ def test_same_clock_name_in_two_models(load: Load, in_world: Text) -> None:
 @pytest.mark.parametrize("name", ["none", "world", "__c__", "a::b", "", "a&#10;b", "c" * 1001])
 def test_invalid_clock_names_are_an_error(refused: Refused, in_link: Text, name: str) -> None:
     (line,) = refused(in_link(clock(name)))
-    assert line.startswith("dive.sdf:5 <clock name>: ")
+    assert line.startswith("dive.sdf:5: <clock name>: ")
 
 
 def test_clock_without_name_is_an_error(refused: Refused, in_link: Text) -> None:
-    assert refused(in_link("<clock/>"))[0].startswith("dive.sdf:5 <clock name>: missing")
+    assert refused(in_link("<clock/>"))[0].startswith("dive.sdf:5: <clock name>: missing")
 
 
 def test_two_clocks_of_one_sensor_are_an_error(refused: Refused, in_link: Text) -> None:
@@ -137,7 +137,7 @@ def test_clock_noise_follows_the_fidelity(load: Load, refused: Refused, in_link:
     assert not load(text).clocks[0].noise.classic
     assert load(text, fidelity="classic").clocks[0].noise.classic
     (line,) = refused(in_link(clock("c", '<noise type="gaussian">\n<stddev>-1</stddev></noise>')))
-    assert line == "dive.sdf:6 <noise><stddev>: -1; must be >= 0"
+    assert line == "dive.sdf:6: <noise><stddev>: -1; must be >= 0"
 
 
 @pytest.mark.requirement("CLK-8")
@@ -182,7 +182,7 @@ def test_clock_without_stepping(load: Load, refused: Refused, in_link: Text) -> 
                 continue
             body = f"<navsense:discipline>\n<{field.name}>{word}</{field.name}></navsense:discipline>"
             (line,) = refused(in_link(clock("c", body)))
-            assert line.startswith(f"dive.sdf:6 <navsense:discipline><{field.name}>: {word}; must be a finite number")
+            assert line.startswith(f"dive.sdf:6: <navsense:discipline><{field.name}>: {word}; must be a finite number")
 
 
 def test_clock_with_oscillator_only_is_not_global_time(load: Load, in_link: Text) -> None:
@@ -201,7 +201,7 @@ def test_oscillator_temperature_may_be_a_world_signal() -> None:
     with pytest.raises(SdfError) as caught:
         context.raise_problems()
     problem = "<navsense:oscillator><temperature signal>: deck; must name a signal of the world: cabin"
-    assert str(caught.value) == f"dive.sdf:2 {problem}"
+    assert str(caught.value) == f"dive.sdf:2: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -251,13 +251,13 @@ def test_oscillator_temperature_may_be_a_world_signal() -> None:
 )
 def test_unsupported_clock_elements(refused: Refused, in_link: Text, body: str, problem: str) -> None:
     (line,) = refused(in_link(clock("c", GAUSSIAN + "\n" + body)))
-    assert line.startswith(f"dive.sdf:6 {problem}")
+    assert line.startswith(f"dive.sdf:6: {problem}")
 
 
 def test_sensor_noise_terms_of_a_clock_are_an_error_with_line(refused: Refused, in_link: Text) -> None:
     body = '<noise type="gaussian"><navsense:noise><random_walk>1e-9</random_walk></navsense:noise></noise>'
     (line,) = refused(in_link(clock("c", body)))
-    assert line.startswith("dive.sdf:5 <clock><noise><random_walk>: 1e-09; is a field of sensor channels")
+    assert line.startswith("dive.sdf:5: <clock><noise><random_walk>: 1e-09; is a field of sensor channels")
 
 
 @pytest.mark.requirement("CLK-9")
@@ -280,9 +280,9 @@ def test_sensor_latency_is_read() -> None:
         parse_latency(context, parse_xml(text % body, "dive.sdf"))
         with pytest.raises(SdfError) as caught:
             context.raise_problems()
-        assert str(caught.value) == f"dive.sdf:1 {problem}"
+        assert str(caught.value) == f"dive.sdf:1: {problem}"
     context = Context("dive.sdf")
     only_deviation = b"<sensor><navsense:latency>\n<stddev>1</stddev></navsense:latency></sensor>"
     assert parse_latency(context, parse_xml(only_deviation, "dive.sdf")) is None
-    with pytest.raises(SdfError, match=r"dive.sdf:1 <navsense:latency> mean: 0.0; must be > 0 if stddev is"):
+    with pytest.raises(SdfError, match=r"dive.sdf:1: <navsense:latency> mean: 0.0; must be > 0 if stddev is"):
         context.raise_problems()

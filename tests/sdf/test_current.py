@@ -325,14 +325,14 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
 def test_invalid_currents_are_reported(refused: Refused, in_world: Text, case: str) -> None:
     inside, attributes, line, problem = WRONG[case]
     (found,) = refused(in_world(current(inside, attributes)))
-    assert found.startswith(f"dive.sdf:{line} ")
+    assert found.startswith(f"dive.sdf:{line}: ")
     assert problem in found
 
 
 def test_invalid_current_file_error_has_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "layers.csv").write_text("depth [m], east [knots]\n0, 1\n")
     (found,) = refused(in_world(current('<stratified file="layers.csv"/>')))
-    assert found.startswith("dive.sdf:4 <stratified> layers.csv:1 unit of east: knots; must be in m/s")
+    assert found.startswith("dive.sdf:4: <stratified> layers.csv:1: unit of east: knots; must be in m/s")
 
 
 # plug-ins
@@ -401,7 +401,7 @@ def test_invalid_current_plugins_are_reported(
     refused: Refused, in_world: Text, change: tuple[str, str], line: int, problem: str
 ) -> None:
     assert any(
-        found.startswith(f"dive.sdf:{line} ") and problem in found for found in refused(in_world(UUV.replace(*change)))
+        found.startswith(f"dive.sdf:{line}: ") and problem in found for found in refused(in_world(UUV.replace(*change)))
     )
 
 
@@ -582,9 +582,9 @@ def test_invalid_gazebo_tables_are_reported(refused: Refused, in_world: Text, tm
     header = "elapsed_time_second,latitude_degree,longitude_degree,altitude_meter,u"
     (tmp_path / "own.csv").write_text(f"{header}\n0,50,4,0,1\n")
     for change, problem in (
-        (("spherical", "polar"), "dive.sdf:6 <space reference>: polar; must be one of global, spherical, ecef"),
-        (("<data>own.csv</data>", ""), "dive.sdf:3 <plugin><data>: missing; must be given"),
-        (("own.csv", "no.csv"), "dive.sdf:4 <plugin><data>: no.csv; is not found;"),
+        (("spherical", "polar"), "dive.sdf:6: <space reference>: polar; must be one of global, spherical, ecef"),
+        (("<data>own.csv</data>", ""), "dive.sdf:3: <plugin><data>: missing; must be given"),
+        (("own.csv", "no.csv"), "dive.sdf:4: <plugin><data>: no.csv; is not found;"),
         (("altitude_meter", "height"), "column: height; must occur once in the header"),
         (("time>", "clock>"), "<dimensions><clock>; is not allowed here"),
         (("x", "x"), "latitude (rad) of a grid: 50"),

@@ -91,14 +91,14 @@ def test_water_profile_is_read(load: Load, in_world: Text, tmp_path: Path) -> No
 )
 def test_invalid_water(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     (line,) = refused(in_world(f"<navsense:water{element}"))
-    assert line.startswith(f"dive.sdf:3 {problem}")
+    assert line.startswith(f"dive.sdf:3: {problem}")
 
 
 def test_an_invalid_density_is_one_problem(refused: Refused, in_world: Text) -> None:
     water = "<navsense:water><density>x</density><sound_speed>fast</sound_speed></navsense:water>"
     depth = sensor("<formula>known</formula>")
     lines = refused(in_world(f'{water}<model name="m"><link name="l">{depth}</link></model>'))
-    assert lines == ["dive.sdf:3 <navsense:water><density>: x; must be a finite number"]
+    assert lines == ["dive.sdf:3: <navsense:water><density>: x; must be a finite number"]
 
 
 # the sensor
@@ -178,13 +178,13 @@ def test_missing_water_is_reported(load: Load, refused: Refused, in_link: Text) 
     ],
 )
 def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
-    assert refused(in_link(sensor(body)))[0].startswith(f"dive.sdf:6 {problem}")
+    assert refused(in_link(sensor(body)))[0].startswith(f"dive.sdf:6: {problem}")
 
 
 def test_specification_error_has_its_location(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(sensor("<surface_pressure>1e300</surface_pressure>")))
     assert line.startswith(
-        "dive.sdf:6 <surface_pressure> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
+        "dive.sdf:6: <surface_pressure> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
     )
 
 
@@ -334,7 +334,7 @@ def test_plugin_defaults_and_a_world_with_water(load: Load) -> None:
     ],
 )
 def test_invalid_plugins_are_reported(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:
-    assert refused(plugged(MACRO.replace(*change)))[0].startswith(f"dive.sdf:{line} {problem}")
+    assert refused(plugged(MACRO.replace(*change)))[0].startswith(f"dive.sdf:{line}: {problem}")
 
 
 @pytest.mark.requirement("SDF-2")

@@ -220,21 +220,21 @@ def test_velocity_axes_are_read(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<beam/>", "dive.sdf:6 <dvl><beam>; is not allowed here; did you mean beams?"),
-        ("<min>5</min>\n<max>5</max>", "dive.sdf:7 <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
-        ("<max>nan</max>", "dive.sdf:6 <dvl><max>: nan; must be a finite number"),
+        ("<beam/>", "dive.sdf:6: <dvl><beam>; is not allowed here; did you mean beams?"),
+        ("<min>5</min>\n<max>5</max>", "dive.sdf:7: <max> maximum_range (m): 5.0; must be above the minimum, 5 m"),
+        ("<max>nan</max>", "dive.sdf:6: <dvl><max>: nan; must be a finite number"),
         (
             '<beams angle_deg="90"/>',
-            "dive.sdf:6 <beams> angle of the beams (rad): 1.5707963267948966; must be above 0 and below pi / 2",
+            "dive.sdf:6: <beams> angle of the beams (rad): 1.5707963267948966; must be above 0 and below pi / 2",
         ),
-        ('<beams angle_deg="0"/>', "dive.sdf:6 <beams> angle of the beams (rad): 0.0; must be above 0"),
+        ('<beams angle_deg="0"/>', "dive.sdf:6: <beams> angle of the beams (rad): 0.0; must be above 0"),
         (
             "<beams><azimuths_deg>0 180</azimuths_deg></beams>",
-            "dive.sdf:6 <beams> beams: 2; must be from 3 to 16",
+            "dive.sdf:6: <beams> beams: 2; must be from 3 to 16",
         ),
         (
             "<beams><azimuths_deg>10 10 10</azimuths_deg></beams>",
-            "dive.sdf:6 <beams> axes of the beams: (0.4924 0.08682 -0.866)",
+            "dive.sdf:6: <beams> axes of the beams: (0.4924 0.08682 -0.866)",
         ),
         ("<beams><azimuths_deg>0 x 9</azimuths_deg></beams>", "<beams><azimuths_deg>: 0 x 9; must be finite numbers"),
         ('<beams weighting="mean"/>', "<beams weighting>: mean; must be one of plane, nearest, pattern"),
@@ -243,30 +243,30 @@ def test_velocity_axes_are_read(
         ("<beams><down>0 0 0</down></beams>", "<beams> down: (0.0, 0.0, 0.0); must be 3 finite numbers, not all 0"),
         ('<beams angle_deg="9"><beam tilt_deg="3"/></beams>', "<beams angle_deg>: 9; must not be combined with"),
         ("<beams><down>0 0 1</down><beam/></beams>", "<beams><down>: 0 0 1; must not be combined with"),
-        ("<beams><beam/></beams>", "dive.sdf:6 <beam tilt_deg>: missing; must be given, or a <pose>"),
-        ('<beams>\n<beam tilt_deg="95"/></beams>', "dive.sdf:7 <beam> tilt of a beam (rad): 1.65"),
+        ("<beams><beam/></beams>", "dive.sdf:6: <beam tilt_deg>: missing; must be given, or a <pose>"),
+        ('<beams>\n<beam tilt_deg="95"/></beams>', "dive.sdf:7: <beam> tilt of a beam (rad): 1.65"),
         ('<beams><beam tilt_deg="5"><pose/></beam></beams>', "<beam tilt_deg>: 5.0; must not be combined with <pose>"),
         (
             f'<beams><beam id="1" {TILT}/><beam {TILT}/>\n<beam id="2" {TILT}/></beams>',
-            "dive.sdf:7 <beam id>: 2; must be unique among the beams",
+            "dive.sdf:7: <beam id>: 2; must be unique among the beams",
         ),
         ('<bottom_track when="sometimes"/>', "<bottom_track when>: sometimes; must be one of never, always, best"),
         ('<bottom_track when="fallback"/>', "<bottom_track when>: fallback; must be one of never, always, best"),
         ('<bottom_track when="never"/>', "<bottom_track> bottom_mode and water_mode: never; must not both be never"),
         (
             "<bottom_track>\n<per_speed>-1</per_speed></bottom_track>",
-            "dive.sdf:7 <bottom_track><per_speed>: -1; must be >= 0",
+            "dive.sdf:7: <bottom_track><per_speed>: -1; must be >= 0",
         ),
         ("<bottom_track><layer/></bottom_track>", "<bottom_track><layer>; is not allowed here"),
-        ("<water_track/>", "dive.sdf:6 <water_track> layer; must be given for a water track"),
+        ("<water_track/>", "dive.sdf:6: <water_track> layer; must be given for a water track"),
         ('<water_track><layer near="1"/></water_track>', "<layer far>: missing; must be given"),
         (
             '<water_track>\n<layer near="9" far="9"/></water_track>',
-            "dive.sdf:7 <layer> far boundary of the water layer (m): 9.0; must be beyond the near one",
+            "dive.sdf:7: <layer> far boundary of the water layer (m): 9.0; must be beyond the near one",
         ),
         (
             '<max>50</max><water_track>\n<layer near="9" far="45"/></water_track>',
-            "dive.sdf:7 <layer> far boundary of the water layer (m): 45.0; must be at most 43.3013 m",
+            "dive.sdf:7: <layer> far boundary of the water layer (m): 45.0; must be at most 43.3013 m",
         ),
         ('<strength absorption="1"/>', "<strength level>: missing; must be given"),
         (
@@ -298,7 +298,7 @@ def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: st
 @pytest.mark.requirement("SDF-1")
 def test_custom_sensor_without_block_is_an_error(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
-    assert line.startswith("dive.sdf:5 <sensor>: no block; requires <gz:dvl>, as in Gazebo")
+    assert line.startswith("dive.sdf:5: <sensor>: no block; requires <gz:dvl>, as in Gazebo")
 
 
 @pytest.mark.requirement("SDF-1")

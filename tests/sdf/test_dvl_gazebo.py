@@ -319,11 +319,11 @@ def test_second_dvl_with_other_current_columns(load: Load, refused: Refused, in_
     ("text", "problem"),
     [
         ("<gz:dvl/>", "<gz:dvl><arrangement>: missing; must be given"),
-        (block(beams=PAIR), "dive.sdf:6 <arrangement> beams: 2; must be from 3 to 16"),
-        (block().replace("<tilt>30", "<tilt>0"), "dive.sdf:6 <arrangement> axes of the beams"),
-        (block().replace("<tilt>30", "<tilt>90", 1), "dive.sdf:6 <arrangement> tilt of a beam (rad): 1.57"),
+        (block(beams=PAIR), "dive.sdf:6: <arrangement> beams: 2; must be from 3 to 16"),
+        (block().replace("<tilt>30", "<tilt>0"), "dive.sdf:6: <arrangement> axes of the beams"),
+        (block().replace("<tilt>30", "<tilt>90", 1), "dive.sdf:6: <arrangement> tilt of a beam (rad): 1.57"),
         (block().replace("<aperture>2", "<aperture>-2", 1), "<beam><aperture>: -2; must be >= 0"),
-        (block(""), "dive.sdf:7 <tracking>: nothing; requires a <bottom_mode> or a <water_mass_mode> that"),
+        (block(""), "dive.sdf:7: <tracking>: nothing; requires a <bottom_mode> or a <water_mass_mode> that"),
         (
             block(BOTTOM.replace("best", "fallback")),
             "<bottom_mode><when>: fallback; must be one of never, always, best",
@@ -331,11 +331,11 @@ def test_second_dvl_with_other_current_columns(load: Load, refused: Refused, in_
         (block(more="<maximum_range>0.1</maximum_range>"), "<maximum_range> maximum_range (m): 0.1; must be above the"),
         (
             block(WATER.replace("60", "101")),
-            "dive.sdf:8 <water_mass_mode><far>: 101.0; must be at most the maximum range, 100 m",
+            "dive.sdf:8: <water_mass_mode><far>: 101.0; must be at most the maximum range, 100 m",
         ),
         (
             block(WATER.replace("60", "20")),
-            "dive.sdf:8 <far> far boundary of the water layer (m): 20.0; must be beyond the near one, 20 m",
+            "dive.sdf:8: <far> far boundary of the water layer (m): 20.0; must be beyond the near one, 20 m",
         ),
         (
             block(WATER.replace("<x>u</x><y>v</y>", "<x/>")),
@@ -343,7 +343,7 @@ def test_second_dvl_with_other_current_columns(load: Load, refused: Refused, in_
         ),
         (
             block("<water_mass_mode/>"),
-            "dive.sdf:7 <water_mass_mode><water_velocity>: missing; must be given",
+            "dive.sdf:7: <water_mass_mode><water_velocity>: missing; must be given",
         ),
         (
             block(WATER.replace("</water_mass_mode>", "<bins>2.5</bins></water_mass_mode>")),

@@ -651,7 +651,7 @@ def test_invalid_plugin_parameters(
 ) -> None:
     (line,) = refused(in_link(woods_hole(dict(change))))
     at = FIRST + list(ELEMENTS | change).index(tag)
-    assert line.startswith(f"dive.sdf:{at} {problem}")
+    assert line.startswith(f"dive.sdf:{at}: {problem}")
 
 
 @pytest.mark.requirement("DVW-1", "GAP-1")
@@ -668,14 +668,14 @@ def test_invalid_plugin_parameters(
 def test_invalid_layers(refused: Refused, in_link: Text, layer: str, problem: str) -> None:
     text = woods_hole(WATER).replace("</plugin>", f"<navsense:layer {layer}/></plugin>")
     (line,) = refused(in_link(text))
-    assert line.startswith(f"dive.sdf:{FIRST + len(ELEMENTS) + 1} <navsense:layer{problem}")
+    assert line.startswith(f"dive.sdf:{FIRST + len(ELEMENTS) + 1}: <navsense:layer{problem}")
 
 
 @pytest.mark.requirement("DVW-1")
 @pytest.mark.parametrize("tag", [*list(ELEMENTS)[3:5], *list(ELEMENTS)[8:]])
 def test_missing_required_elements_are_reported(refused: Refused, in_link: Text, tag: str) -> None:
     assert refused(in_link(woods_hole({tag: None}))) == [
-        f"dive.sdf:7 <plugin><{tag}>: missing; must be given: the plug-in requires it"
+        f"dive.sdf:7: <plugin><{tag}>: missing; must be given: the plug-in requires it"
     ]
 
 
@@ -693,9 +693,9 @@ def test_all_missing_parameters_are_reported(refused: Refused, in_link: Text) ->
 def test_plugin_name_of_another_library_is_an_error(refused: Refused, in_link: Text) -> None:
     works = "must be libdsros_ros_dvl.so: a sensor of type dsros_dvl supports no other plug-in"
     (line,) = refused(in_link(woods_hole(plugin="libdvl.so")))
-    assert line == f"dive.sdf:7 <sensor><plugin filename>: libdvl.so; {works}"
+    assert line == f"dive.sdf:7: <sensor><plugin filename>: libdvl.so; {works}"
     (line,) = refused(in_link('<sensor name="dvl" type="dsros_dvl"/>'))
-    assert line == f"dive.sdf:5 <sensor><plugin>: missing; {works}"
+    assert line == f"dive.sdf:5: <sensor><plugin>: missing; {works}"
 
 
 def test_second_plugin_is_listed(load: Load, in_link: Text) -> None:
@@ -1107,7 +1107,7 @@ def test_invalid_uuv_plugin_parameters(
     refused: Refused, in_world: Text, change: dict[str, str | None], third: str, line: int, problem: str
 ) -> None:
     (found,) = refused(in_world(uuv(dict(change), third)))
-    assert found.startswith(f"dive.sdf:{line} {problem}")
+    assert found.startswith(f"dive.sdf:{line}: {problem}")
 
 
 # real files
@@ -1331,7 +1331,7 @@ def test_unsupported_profile_parameters(load: Load, in_link: Text, refused: Call
         ("currentProfileCoordMode", "one", "must be a finite number"),
     ):
         (problem,) = refused(in_link(woods_hole({**WATER, tag: value})))
-        assert f"dive.sdf:{FIRST + len(ELEMENTS) + 1} " in problem
+        assert f"dive.sdf:{FIRST + len(ELEMENTS) + 1}: " in problem
         assert allowed in problem
 
 

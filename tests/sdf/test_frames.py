@@ -188,24 +188,24 @@ def test_poses_in_degrees_and_quaternions(load: Load, in_world: Text) -> None:
 )
 def test_invalid_poses_are_an_error(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
     problems = refused(in_link("\n" + pose))
-    assert problems[0].startswith("dive.sdf:6 <")
+    assert problems[0].startswith("dive.sdf:6: <")
     assert allowed in problems[0]
 
 
 def test_frame_cycles_are_an_error(refused: Refused, in_world: Text) -> None:
     ring = "".join(f'<link name="l{i}"><pose relative_to="l{(i + 1) % 3}"/></link>\n' for i in range(3))
     (line,) = refused(in_world(f'<model name="m">\n{ring}</model>'))
-    assert line.startswith("dive.sdf:4 <pose relative_to>: l0 -> l1 -> l2 -> l0; frames must not depend")
+    assert line.startswith("dive.sdf:4: <pose relative_to>: l0 -> l1 -> l2 -> l0; frames must not depend")
     frames = '<link name="l"/>\n<frame name="f" attached_to="g"/><frame name="g" attached_to="f"/>'
     (line,) = refused(in_world(f'<model name="m">\n{frames}</model>'))
-    assert line.startswith("dive.sdf:5 <frame attached_to>: f -> g -> f; frames must not depend")
+    assert line.startswith("dive.sdf:5: <frame attached_to>: f -> g -> f; frames must not depend")
     joint = '<joint name="j" type="fixed"><parent>l</parent><child>f</child></joint>'
     joint = f'<link name="l"/><frame name="f" attached_to="j"/>\n{joint}'
     assert any("in a cycle" in line for line in refused(in_world(f'<model name="m">\n{joint}</model>')))
     own = '<model name="m"><pose relative_to="m::l"/>\n<link name="l"/></model>'
     (line,) = refused(in_world(own))
     assert "m -> " in line or "l -> " in line
-    assert line.startswith("dive.sdf:3 <pose relative_to>")
+    assert line.startswith("dive.sdf:3: <pose relative_to>")
 
 
 def test_long_frame_chain_resolves(load: Load, refused: Refused, in_world: Text) -> None:
@@ -223,7 +223,7 @@ def test_long_frame_chain_resolves(load: Load, refused: Refused, in_world: Text)
 def test_overflowing_pose_sums_are_an_error(refused: Refused, in_world: Text) -> None:
     far = "<pose>1e308 0 0 0 0 0</pose>"
     (line,) = refused(in_world(f'<model name="m">{far}<link name="a">\n{far}</link></model>'))
-    assert line.startswith("dive.sdf:4 <pose>: (inf")
+    assert line.startswith("dive.sdf:4: <pose>: (inf")
 
 
 @pytest.mark.parametrize("tag", ["link", "joint", "frame", "model"])
@@ -231,15 +231,15 @@ def test_names_are_unique_among_all_entity_types(refused: Refused, in_world: Tex
     inside = {"joint": "<parent>world</parent><child>l</child>", "model": '<link name="l"/>'}.get(tag, "")
     kind = ' type="fixed"' if tag == "joint" else ""
     (line,) = refused(in_world(f'<model name="m"><link name="l"/>\n<{tag} name="l"{kind}>{inside}</{tag}></model>'))
-    assert line.startswith(f"dive.sdf:4 <{tag} name>: l; must be unique among the links, joints, frames and models")
+    assert line.startswith(f"dive.sdf:4: <{tag} name>: l; must be unique among the links, joints, frames and models")
     assert "first as <link> on line 3" in line
 
 
 def test_invalid_names_are_an_error(refused: Refused, in_world: Text) -> None:
     for name in ("world", "__model__", "__x__", "a::b", "", "x" * 1001):
         for line in refused(in_world(f'<model name="m"><link name="a"/>\n<link name="{name}"/></model>')):
-            assert line.startswith("dive.sdf:4 <link name>: ")
-    assert refused(in_world("<model><link/></model>"))[0].startswith("dive.sdf:3 <model name>: missing")
+            assert line.startswith("dive.sdf:4: <link name>: ")
+    assert refused(in_world("<model><link/></model>"))[0].startswith("dive.sdf:3: <model name>: missing")
 
 
 def test_joint_frames_resolve(load: Load, refused: Refused, in_world: Text) -> None:
@@ -252,15 +252,15 @@ def test_joint_frames_resolve(load: Load, refused: Refused, in_world: Text) -> N
     assert load(text(good)).notes == ()
     (note,) = load(text(good, "revolute")).notes
     assert (note.kind, note.what) == ("unsupported", '<joint name="j" type="revolute">')
-    assert refused(text(good, "hinge"))[0].startswith("dive.sdf:4 <joint type>: hinge; must be one of ball")
-    assert refused(text("<parent>a</parent>")) == ["dive.sdf:4 <joint><child>: missing; must be given"]
+    assert refused(text(good, "hinge"))[0].startswith("dive.sdf:4: <joint type>: hinge; must be one of ball")
+    assert refused(text("<parent>a</parent>")) == ["dive.sdf:4: <joint><child>: missing; must be given"]
     assert "must name a link" in refused(text("<parent>x</parent><child>b</child>"))[0]
     assert "must name a link" in refused(text("<parent>a</parent><child>x</child>"))[0]
     assert "cannot be a joint's child" in refused(text("<parent>a</parent><child>world</child>"))[0]
     assert "parent and child must differ" in refused(text("<parent>a</parent><child>a</child>"))[0]
     old = good + "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>"
     assert refused(text(old)) == [
-        'dive.sdf:4 <use_parent_model_frame> in <axis>; was replaced by <xyz expressed_in="__model__"> in SDF 1.7'
+        'dive.sdf:4: <use_parent_model_frame> in <axis>; was replaced by <xyz expressed_in="__model__"> in SDF 1.7'
     ]
 
 
@@ -277,11 +277,13 @@ def test_canonical_link_is_resolved(load: Load, refused: Refused, in_world: Text
         assert load(in_world(f'<model name="m" {attribute}>{inside}</model>')).models[0].canonical_link == expected
     for name in ("x", "n", "__model__"):
         (line,) = refused(in_world(f'<model name="m" canonical_link="{name}">{links}{nested}</model>'))
-        assert line == f"dive.sdf:3 <model canonical_link>: {name}; must name a link in model 'm'"
+        assert line == f"dive.sdf:3: <model canonical_link>: {name}; must name a link in model 'm'"
 
 
 def test_models_without_links_are_an_error(load: Load, refused: Refused, in_world: Text) -> None:
-    assert refused(in_world('<model name="m"/>')) == ["dive.sdf:3 <model name>: m; a model must have at least one link"]
+    assert refused(in_world('<model name="m"/>')) == [
+        "dive.sdf:3: <model name>: m; a model must have at least one link"
+    ]
     world = load(in_world('<model name="m"><static>1</static></model>'))
     assert world.models == ()
     assert [note.kind for note in world.notes] == ["unsupported"]
@@ -308,7 +310,7 @@ def test_joint_axes_resolve(load: Load, refused: Refused, in_world: Text) -> Non
         ),
         ("<xyx>1 0 0</xyx>", "<axis><xyx>; is not allowed here; did you mean xyz?"),
     ):
-        assert refused(text(xyz)) == [f"dive.sdf:4 {problem}"]
+        assert refused(text(xyz)) == [f"dive.sdf:4: {problem}"]
 
 
 @pytest.mark.requirement("SDF-1")

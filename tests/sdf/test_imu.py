@@ -80,13 +80,13 @@ def test_invalid_elements_are_reported(refused: Refused, in_link: Text) -> None:
         ("<linear_acceleration><x><mean>1</mean></x></linear_acceleration>", "<x><mean>; is not allowed here"),
         ("<angular_velocty/>", "<imu><angular_velocty>; is not allowed here; did you mean angular_velocity?"),
     ):
-        assert refused(in_link(imu(body)))[0].startswith(f"dive.sdf:6 {problem}")
+        assert refused(in_link(imu(body)))[0].startswith(f"dive.sdf:6: {problem}")
 
 
 @pytest.mark.parametrize("text", ["GRAV_UP", "GRAV_DOWN", "enu", "XYZ", ""])
 def test_invalid_localizations(refused: Refused, in_link: Text, text: str) -> None:
     (line,) = refused(in_link(reference(text)))
-    assert line.startswith("dive.sdf:6 <orientation_reference_frame><localization>")
+    assert line.startswith("dive.sdf:6: <orientation_reference_frame><localization>")
     assert "must be one of CUSTOM, ENU, NED, NWU" in line
     assert ("is not supported," in line) == text.startswith("GRAV")
 
@@ -165,7 +165,7 @@ def test_custom_reference_in_the_sensor_frame(load: Load, refused: Refused, in_w
 
 def test_invalid_custom_reference_frame_is_an_error(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="bow">0 0 0</custom_rpy>')))
-    assert line.startswith('dive.sdf:6 <custom_rpy parent_frame>: bow; must be "world", a link')
+    assert line.startswith('dive.sdf:6: <custom_rpy parent_frame>: bow; must be "world", a link')
     (line,) = refused(in_link(reference("CUSTOM", '<custom_rpy parent_frame="world">0 0</custom_rpy>')))
     assert "must be 3 finite numbers" in line
 
@@ -348,5 +348,5 @@ def test_invalid_navsense_elements_are_reported(refused: Refused, load: Load, in
         ("<navsense:averages>1</navsense:averages>", "<imu><navsense:averages>; is not allowed here; did you mean"),
     ):
         (line,) = refused(in_link(imu(body)))
-        assert line.startswith(f"dive.sdf:6 {problem}"), line
+        assert line.startswith(f"dive.sdf:6: {problem}"), line
     assert not spec_of(load(in_link(imu("<navsense:earth_rotation>0</navsense:earth_rotation>")))).earth_rotation

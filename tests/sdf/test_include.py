@@ -304,7 +304,7 @@ def test_include_is_merged_into_a_world(files: Files, refused: Refused) -> None:
     )
     assert positions(sdf.load(path)) == {"a": (1.0, 0.0, 0.0), "b": (1.0, 0.0, 1.0)}
     problems = refused(set_sdf=model("set", '<link name="l"/>', *body))
-    assert problems == ["dive.sdf:3 <include>: set; a model with links cannot be merged into a world"]
+    assert problems == ["dive.sdf:3: <include>: set; a model with links cannot be merged into a world"]
     inner = inc("inner.sdf", "", ' merge="true"')
     assert refused(set_sdf=model("set", inner, *body), inner_sdf=model("inner", '<link name="l"/>')) == problems
 
@@ -328,7 +328,7 @@ def test_names_of_a_merged_model_must_be_unique(refused: Refused) -> None:
         part_sdf=model("part", '<link name="core"/>'),
         dive_sdf=world('<model name="ship"><link name="core"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
     )
-    assert line.startswith("part.sdf:3 <link name>: core; must be unique among the links, joints, frames and models")
+    assert line.startswith("part.sdf:3: <link name>: core; must be unique among the links, joints, frames and models")
     assert line.endswith("first as <link> on dive.sdf:3; rename one")
 
 
@@ -337,7 +337,7 @@ def test_merged_model_cannot_refer_to_outer_frames(refused: Refused) -> None:
         part_sdf=model("part", '<link name="core"><pose relative_to="deck"/></link>'),
         dive_sdf=world('<model name="ship"><link name="deck"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
     )
-    assert line == "part.sdf:3 <pose relative_to>: deck; must name a link, joint, frame or model in model 'part'"
+    assert line == "part.sdf:3: <pose relative_to>: deck; must name a link, joint, frame or model in model 'part'"
 
 
 # what is wrong with an include
@@ -364,9 +364,9 @@ def test_merged_model_cannot_refer_to_outer_frames(refused: Refused) -> None:
         (inc("folder"), "<include><uri>: folder; is a folder without model.config; name the file in folder"),
         (
             inc("pipe.sdf"),
-            "<include><uri>: pipe.sdf; pipe.sdf file: is a device, a pipe or a system file; must be a readable file",
+            "<include><uri>: pipe.sdf; pipe.sdf: file: is a device, a pipe or a system file; must be a readable file",
         ),
-        (inc("empty.sdf"), "<include><uri>: empty.sdf; empty.sdf file: empty; must be a readable file of SDF"),
+        (inc("empty.sdf"), "<include><uri>: empty.sdf; empty.sdf: file: empty; must be a readable file of SDF"),
         (inc("dive.sdf"), "<include><uri>: dive.sdf; must not include itself: dive.sdf -> dive.sdf"),
         ("<include/>", "<include><uri>: missing; must be given"),
         ("<include><uri>a</uri><uri>b</uri></include>", "<include><uri>: given twice; first on line 4"),
@@ -403,7 +403,7 @@ def test_invalid_includes_are_reported(refused: Refused, tmp_path: Path, element
     os.mkfifo(tmp_path / "pipe.sdf")
     (tmp_path / "folder").mkdir()
     problems = refused(dive_sdf=world("", element), good_sdf=BASE, empty_sdf=" ")
-    assert any(line.startswith(f"dive.sdf:4 {problem}") for line in problems), problems
+    assert any(line.startswith(f"dive.sdf:4: {problem}") for line in problems), problems
 
 
 @pytest.mark.parametrize(
@@ -435,22 +435,25 @@ def test_invalid_includes_are_reported(refused: Refused, tmp_path: Path, element
 )
 def test_errors_in_included_files_have_their_line(refused: Refused, text: str, problem: str) -> None:
     problems = refused(dive_sdf=world(*(inc("part.sdf", f"<name>p{i}</name>") for i in range(3))), part_sdf="\n" + text)
-    assert any(line.startswith(f"part.sdf:2 {problem}") for line in problems), problems
+    assert any(line.startswith(f"part.sdf:2: {problem}") for line in problems), problems
     assert len(set(problems)) == len(problems)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<model>", "auv/model.config:1 XML: no element found"),
+        ("<model>", "auv/model.config:1: XML: no element found"),
         (
             "<model/>",
-            "auv/model.config:1 model.config: <model> with 0 <sdf>; must be a <model> with an <sdf> of version",
+            "auv/model.config:1: model.config: <model> with 0 <sdf>; must be a <model> with an <sdf> of version",
         ),
-        (config(("1.99", "auv.sdf")), "auv/model.config:1 model.config: <model> with 1 <sdf>; must be a <model> with"),
-        ('<mdl><sdf version="1.9">auv.sdf</sdf></mdl>', "auv/model.config:1 model.config: <mdl> with 1 <sdf>; must be"),
-        (config(("1.9", "other.sdf")), "dive.sdf:3 <include><uri>: auv; auv/other.sdf file: does not exist"),
-        (config(("1.9", ".")), "dive.sdf:3 <include><uri>: auv; auv file: is a folder"),
+        (config(("1.99", "auv.sdf")), "auv/model.config:1: model.config: <model> with 1 <sdf>; must be a <model> with"),
+        (
+            '<mdl><sdf version="1.9">auv.sdf</sdf></mdl>',
+            "auv/model.config:1: model.config: <mdl> with 1 <sdf>; must be",
+        ),
+        (config(("1.9", "other.sdf")), "dive.sdf:3: <include><uri>: auv; auv/other.sdf: file: does not exist"),
+        (config(("1.9", ".")), "dive.sdf:3: <include><uri>: auv; auv: file: is a folder"),
     ],
 )
 def test_invalid_model_folders_are_reported(refused: Refused, text: str, problem: str) -> None:
@@ -463,8 +466,8 @@ def test_missing_model_is_one_problem(refused: Refused) -> None:
     frame = '<frame name="f" attached_to="x::y"/>'
     lines = refused(dive_sdf=world(inc("x.sdf"), frame, f'<model name="m">{inc("x.sdf")}</model>'))
     assert [line.partition("; is not found;")[0] for line in lines] == [
-        "dive.sdf:3 <include><uri>: x.sdf",
-        "dive.sdf:5 <include><uri>: x.sdf",
+        "dive.sdf:3: <include><uri>: x.sdf",
+        "dive.sdf:5: <include><uri>: x.sdf",
     ]
 
 
@@ -479,9 +482,9 @@ def test_missing_include_error_shortens_the_list_of_folders(
 def test_lights_cannot_be_merged_or_nested(refused: Refused) -> None:
     lamp = '<sdf version="1.9"><light name="lamp" type="point"/></sdf>'
     (line,) = refused(lamp_sdf=lamp, dive_sdf=world(inc("lamp.sdf", "", ' merge="true"')))
-    assert line == "dive.sdf:3 <include><uri>: lamp.sdf; holds <light>; only a <model> can be merged"
+    assert line == "dive.sdf:3: <include><uri>: lamp.sdf; holds <light>; only a <model> can be merged"
     (line,) = refused(dive_sdf=world(f'<model name="m"><link name="l"/>{inc("lamp.sdf")}</model>'))
-    assert line == "dive.sdf:3 <include><uri>: lamp.sdf; holds <light>; only a <model> can be included in a model"
+    assert line == "dive.sdf:3: <include><uri>: lamp.sdf; holds <light>; only a <model> can be included in a model"
 
 
 # bounds
@@ -493,17 +496,17 @@ def test_include_cycles_are_an_error(refused: Refused, tmp_path: Path) -> None:
         a_sdf=model("a", '<link name="l"/>', inc("sub/b.sdf")),
         sub__b_sdf=model("b", '<link name="l"/>', inc("../a.sdf")),
     )
-    assert line == "sub/b.sdf:4 <include><uri>: ../a.sdf; must not include itself: a.sdf -> b.sdf -> a.sdf"
+    assert line == "sub/b.sdf:4: <include><uri>: ../a.sdf; must not include itself: a.sdf -> b.sdf -> a.sdf"
     (tmp_path / "same.sdf").symlink_to(tmp_path / "dive.sdf")
     assert "dive.sdf -> dive.sdf" in refused(dive_sdf=world(inc("same.sdf")))[0]
     (tmp_path / "loop.sdf").symlink_to(tmp_path / "loop.sdf")
-    assert refused(dive_sdf=world(inc("loop.sdf")))[0].startswith("dive.sdf:3 <include><uri>: loop.sdf; ")
+    assert refused(dive_sdf=world(inc("loop.sdf")))[0].startswith("dive.sdf:3: <include><uri>: loop.sdf; ")
 
 
 def test_deep_includes_are_an_error(refused: Refused) -> None:
     chain = {f"m{i}_sdf": model("m", '<link name="l"/>', inc(f"m{i + 1}.sdf")) for i in range(1, 60)}
     (line,) = refused(dive_sdf=world(inc("m1.sdf")), **chain)
-    assert line == "m30.sdf:4 <include><uri>: m31.sdf; files may include each other 30 deep"
+    assert line == "m30.sdf:4: <include><uri>: m31.sdf; files may include each other 30 deep"
 
 
 def test_deep_models_through_includes_are_an_error(refused: Refused) -> None:
@@ -541,5 +544,5 @@ def test_total_file_size_is_limited(refused: Refused, monkeypatch: pytest.Monkey
         b_sdf=model("b", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
     )
     assert line.startswith(
-        "dive.sdf:4 <include><uri>: b.sdf; b.sdf file: too large; must be at most 64 MiB with all that"
+        "dive.sdf:4: <include><uri>: b.sdf; b.sdf: file: too large; must be at most 64 MiB with all that"
     )

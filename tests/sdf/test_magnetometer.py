@@ -55,4 +55,4 @@ def test_invalid_navsense_elements_are_reported(refused: Refused, in_link: Text)
         ("<w/>", "<w>; is not allowed here"),
     ):
         (line,) = refused(in_link(magnetometer(body)))
-        assert line.startswith(f"dive.sdf:6 <magnetometer>{problem}"), line
+        assert line.startswith(f"dive.sdf:6: <magnetometer>{problem}"), line

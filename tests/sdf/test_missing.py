@@ -120,7 +120,7 @@ def test_missing_includes_are_errors_by_default(load: Load, refused: Refused, in
     text = in_world(f"{named('a')}\n{include('far/b.sdf')}\n{include('http://x/y')}")
     for options in ({}, {"missing": "error"}):
         lines = refused(text, **options)
-        assert [line.split()[0] for line in lines] == ["dive.sdf:3", "dive.sdf:4", "dive.sdf:5"]
+        assert [line.split()[0] for line in lines] == ["dive.sdf:3:", "dive.sdf:4:", "dive.sdf:5:"]
     with pytest.raises(SdfError, match="missing: ignored; must be one of error, skip"):
         load(text, missing="ignored")
 
@@ -220,7 +220,7 @@ def test_reference_to_a_missing_include_is_an_error(
     lost = named("ship") if known else UNNAMED
     lines = refused(in_world(f"{lost}\n" + REFERENCES[case].format("ship", lost)), missing="skip")
     assert len(lines) == 1
-    assert lines[0].startswith("dive.sdf:4 ")
+    assert lines[0].startswith("dive.sdf:4: ")
     assert "it may be in model://lost, skipped at " in lines[0]
 
 
@@ -367,7 +367,7 @@ def test_model_without_remaining_links(load: Load, in_world: Text, body: tuple[s
 
 def test_model_without_links_is_still_an_error(refused: Refused, in_world: Text) -> None:
     (line,) = refused(in_world(f"{UNNAMED}\n{model('m')}"), missing="skip")
-    assert line == "dive.sdf:4 <model name>: m; a model must have at least one link"
+    assert line == "dive.sdf:4: <model name>: m; a model must have at least one link"
 
 
 def test_remaining_models_keep_their_poses(load: Load, in_world: Text, tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_surfaces_of_skipped_models_are_skipped(
     text = in_world(f"{auv}\n" + model("bed", f'<static>1</static><link name="l">{bed}</link>'))
     if casting:
         (line,) = refused(text)
-        assert line.startswith(f"dive.sdf:4 <{tag}><uri>: {uri}; ")
+        assert line.startswith(f"dive.sdf:4: <{tag}><uri>: {uri}; ")
     else:
         (note,) = (note for note in load(text).notes if note.what == f"<{tag}><uri>: {uri}")
         assert "no sensor's rays can hit it" in note.reason
@@ -497,7 +497,7 @@ def test_missing_current_table_is_an_error(refused: Refused, in_world: Text) -> 
     """A world without its current would be another world: its tables must be there."""
     text = in_world('<navsense:current><stratified file="no.csv"/></navsense:current>')
     (line,) = refused(text, missing="skip")
-    assert line.startswith("dive.sdf:3 <stratified file>: no.csv; is not found; searched")
+    assert line.startswith("dive.sdf:3: <stratified file>: no.csv; is not found; searched")
 
 
 def test_many_missing_includes_are_skipped_quickly(load: Load, in_world: Text) -> None:

@@ -73,26 +73,34 @@ def test_log_path_is_relative_to_the_file(load: Load, moving: Text, tmp_path: Pa
 @pytest.mark.parametrize(
     ("inside", "attributes", "line"),
     [
-        ("", "", "dive.sdf:4 <navsense:motion>: 0 waypoints; requires at least 2 waypoints, or file=..."),
-        (TWO.splitlines()[1], "", "dive.sdf:4 <navsense:motion>: 1 waypoints"),
-        (TWO.replace('"0"', '"1"'), "", "dive.sdf:5 <navsense:waypoint time>: 1; must be 0"),
-        (TWO.replace('"2"', '"0"'), "", "dive.sdf:6 <navsense:waypoint time>: 0; must be after"),
-        (TWO.replace('"2"', '"-1"'), "", "dive.sdf:6 <navsense:waypoint time>: -1; must be after"),
-        (TWO.replace('"2"', '"nan"'), "", "dive.sdf:6 <navsense:waypoint time>: nan; must be a finite"),
-        (TWO.replace(' time="2"', ""), "", "dive.sdf:6 <navsense:waypoint time>: missing"),
-        (TWO.replace("4 0 0 0 0 0", "4 0 0"), "", "dive.sdf:6 <navsense:waypoint>: 4 0 0; must be 6"),
-        (TWO.replace("4 0 0 0 0 0", ""), "", "dive.sdf:6 <navsense:waypoint>: empty"),
-        (TWO.replace("time", "tim"), "", "dive.sdf:5 <navsense:waypoint tim>; is not allowed here; did you mean time?"),
-        (TWO + "<navsense:spline/>", "", "dive.sdf:6 <navsense:motion><navsense:spline>; is not allowed here"),
-        (TWO, 'loop="true"', "dive.sdf:4 <navsense:motion>"),
-        (TWO, 'loop="maybe"', "dive.sdf:4 <navsense:motion loop>: maybe; must be true"),
-        (TWO, 'bandwidth="5"', "dive.sdf:4 <navsense:motion bandwidth>: 5; is allowed with a file only"),
-        (TWO, 'file="log.csv"', "dive.sdf:5 <navsense:motion><navsense:waypoint>; must not be combined with a file"),
-        ("", 'file=""', "dive.sdf:4 <navsense:motion file>: empty"),
-        ("", 'file="none.csv"', "dive.sdf:4 <navsense:motion> none.csv log"),
-        ("", 'file="&#0;"', "dive.sdf:4 XML"),
-        ("", 'file="none.csv" loop="true"', "dive.sdf:4 <navsense:motion loop>: true; is allowed with"),
-        ("", 'file="none.csv" bandwidth="0"', "dive.sdf:4 <navsense:motion bandwidth>: 0; must be a finite number > 0"),
+        ("", "", "dive.sdf:4: <navsense:motion>: 0 waypoints; requires at least 2 waypoints, or file=..."),
+        (TWO.splitlines()[1], "", "dive.sdf:4: <navsense:motion>: 1 waypoints"),
+        (TWO.replace('"0"', '"1"'), "", "dive.sdf:5: <navsense:waypoint time>: 1; must be 0"),
+        (TWO.replace('"2"', '"0"'), "", "dive.sdf:6: <navsense:waypoint time>: 0; must be after"),
+        (TWO.replace('"2"', '"-1"'), "", "dive.sdf:6: <navsense:waypoint time>: -1; must be after"),
+        (TWO.replace('"2"', '"nan"'), "", "dive.sdf:6: <navsense:waypoint time>: nan; must be a finite"),
+        (TWO.replace(' time="2"', ""), "", "dive.sdf:6: <navsense:waypoint time>: missing"),
+        (TWO.replace("4 0 0 0 0 0", "4 0 0"), "", "dive.sdf:6: <navsense:waypoint>: 4 0 0; must be 6"),
+        (TWO.replace("4 0 0 0 0 0", ""), "", "dive.sdf:6: <navsense:waypoint>: empty"),
+        (
+            TWO.replace("time", "tim"),
+            "",
+            "dive.sdf:5: <navsense:waypoint tim>; is not allowed here; did you mean time?",
+        ),
+        (TWO + "<navsense:spline/>", "", "dive.sdf:6: <navsense:motion><navsense:spline>; is not allowed here"),
+        (TWO, 'loop="true"', "dive.sdf:4: <navsense:motion>"),
+        (TWO, 'loop="maybe"', "dive.sdf:4: <navsense:motion loop>: maybe; must be true"),
+        (TWO, 'bandwidth="5"', "dive.sdf:4: <navsense:motion bandwidth>: 5; is allowed with a file only"),
+        (TWO, 'file="log.csv"', "dive.sdf:5: <navsense:motion><navsense:waypoint>; must not be combined with a file"),
+        ("", 'file=""', "dive.sdf:4: <navsense:motion file>: empty"),
+        ("", 'file="none.csv"', "dive.sdf:4: <navsense:motion> none.csv log"),
+        ("", 'file="&#0;"', "dive.sdf:4: XML"),
+        ("", 'file="none.csv" loop="true"', "dive.sdf:4: <navsense:motion loop>: true; is allowed with"),
+        (
+            "",
+            'file="none.csv" bandwidth="0"',
+            "dive.sdf:4: <navsense:motion bandwidth>: 0; must be a finite number > 0",
+        ),
     ],
 )
 def test_invalid_elements_are_reported(refused: Refused, moving: Text, inside: str, attributes: str, line: str) -> None:
@@ -102,12 +110,12 @@ def test_invalid_elements_are_reported(refused: Refused, moving: Text, inside: s
 def test_invalid_log(refused: Refused, moving: Text, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("time,x\n1,2\n", encoding="utf-8")
     (line,) = refused(moving("", 'file="log.csv"'))
-    assert line.startswith("dive.sdf:4 <navsense:motion> log.csv")
+    assert line.startswith("dive.sdf:4: <navsense:motion> log.csv")
 
 
 def test_motion_of_a_static_model_is_an_error(refused: Refused, moving: Text, in_world: Text) -> None:
     (line,) = refused(moving(TWO, more="<static>true</static>"))
-    assert line.startswith("dive.sdf:4 <navsense:motion>: auv; a static model cannot move")
+    assert line.startswith("dive.sdf:4: <navsense:motion>: auv; a static model cannot move")
     nested = f'<model name="n">\n<link name="l"/><navsense:motion>{TWO}</navsense:motion></model>'
     (line,) = refused(in_world(f'<model name="m">{nested}</model>'))
-    assert line.startswith("dive.sdf:4 <navsense:motion>: m::n; a nested model moves with its parent model")
+    assert line.startswith("dive.sdf:4: <navsense:motion>: m::n; a nested model moves with its parent model")

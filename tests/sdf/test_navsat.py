@@ -59,7 +59,7 @@ def test_noise_of_some_channels_and_missing_block(load: Load, on_earth: Text) ->
 def test_navsat_without_world_coordinates_is_an_error(refused: Refused, in_link: Text, kind: str) -> None:
     (line,) = refused(in_link(f'<sensor name="gps" type="{kind}"/>'))
     assert line == (
-        'dive.sdf:5 <sensor type="navsat">: auv::base::gps; has no place on '
+        'dive.sdf:5: <sensor type="navsat">: auv::base::gps; has no place on '
         "earth, which a NavSat requires; give the world <spherical_coordinates> "
         "with latitude_deg, longitude_deg and elevation"
     )

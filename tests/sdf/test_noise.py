@@ -87,7 +87,7 @@ def test_classic_noise_is_read(noise: Callable[..., Noise], load: Load, in_world
 
 def test_invalid_fidelity(refused: Refused, load: Load, with_noise: Text) -> None:
     text = with_noise("").replace("</sensor>", "<navsense:fidelity>exact</navsense:fidelity></sensor>")
-    assert refused(text) == ["dive.sdf:5 <sensor><navsense:fidelity>: exact; must be one of physical, classic"]
+    assert refused(text) == ["dive.sdf:5: <sensor><navsense:fidelity>: exact; must be one of physical, classic"]
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_invalid_fidelity(refused: Refused, load: Load, with_noise: Text) -> Non
     ],
 )
 def test_noise_type_is_checked(refused: Refused, with_noise: Text, noise: str, problem: str) -> None:
-    assert any(line.startswith(f"dive.sdf:5 {problem}") for line in refused(with_noise(noise)))
+    assert any(line.startswith(f"dive.sdf:5: {problem}") for line in refused(with_noise(noise)))
 
 
 @pytest.mark.parametrize("field", ["stddev", "bias_stddev", "dynamic_bias_stddev", "precision"])
 @pytest.mark.parametrize("kind", ["none", "gaussian", "gaussian_quantized"])
 def test_negative_values_are_an_error(refused: Refused, with_noise: Text, kind: str, field: str) -> None:
     text = with_noise(f'<noise type="{kind}">\n\n<{field}>-0.2</{field}></noise>')
-    assert refused(text) == [f"dive.sdf:7 <noise><{field}>: -0.2; must be >= 0"]
+    assert refused(text) == [f"dive.sdf:7: <noise><{field}>: -0.2; must be >= 0"]
 
 
 @pytest.mark.parametrize(
@@ -116,19 +116,19 @@ def test_negative_values_are_an_error(refused: Refused, with_noise: Text, kind: 
 @pytest.mark.parametrize("field", [*FIELDS, "navsense:minimum", "navsense:maximum"])
 def test_non_finite_values_are_an_error(refused: Refused, with_noise: Text, field: str, value: str) -> None:
     (problem,) = refused(with_noise(f'<noise type="gaussian">\n<{field}>{value}</{field}></noise>'))
-    assert problem.startswith(f"dive.sdf:6 <noise><{field}>: ")
+    assert problem.startswith(f"dive.sdf:6: <noise><{field}>: ")
     assert problem.endswith("must be a finite number")
 
 
 def test_all_problems_are_reported_at_once(refused: Refused, with_noise: Text) -> None:
     text = with_noise('<noise type="pink">\n<stddev>-1</stddev>\n<mean>x</mean>\n<sdev>1</sdev></noise>')
     assert [line.split(":")[1].split(" ")[0] for line in refused(text)] == ["5", "6", "7", "8"]
-    assert refused(text)[3] == "dive.sdf:8 <noise><sdev>; is not allowed here; did you mean stddev?"
+    assert refused(text)[3] == "dive.sdf:8: <noise><sdev>; is not allowed here; did you mean stddev?"
 
 
 def test_repeated_element_is_an_error(refused: Refused, with_noise: Text) -> None:
     text = with_noise('<noise type="gaussian"><stddev>1</stddev>\n<stddev>2</stddev></noise>')
-    assert refused(text) == ["dive.sdf:6 <noise><stddev>: given twice; first on line 5"]
+    assert refused(text) == ["dive.sdf:6: <noise><stddev>: given twice; first on line 5"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_implausible_values_are_an_error_with_line(
     refused: Refused, with_noise: Text, inside: str, problem: str
 ) -> None:
     text = with_noise(f'<noise type="gaussian_quantized">\n{inside}</noise>')
-    assert refused(text) == [f"dive.sdf:6 {problem}; must be of absolute value below 1e+100"]
+    assert refused(text) == [f"dive.sdf:6: {problem}; must be of absolute value below 1e+100"]
 
 
 def test_dependent_fields_are_checked(refused: Refused, with_noise: Text) -> None:
@@ -154,4 +154,4 @@ def test_dependent_fields_are_checked(refused: Refused, with_noise: Text) -> Non
     assert "dynamic_bias_correlation_time > 0" in line
     limits = "<navsense:minimum>3</navsense:minimum><navsense:maximum>3</navsense:maximum>"
     (line,) = refused(with_noise(f'<noise type="gaussian">{limits}</noise>'))
-    assert line == "dive.sdf:5 <noise><navsense:minimum>: 3; must be below the maximum 3.0"
+    assert line == "dive.sdf:5: <noise><navsense:minimum>: 3; must be below the maximum 3.0"

@@ -63,7 +63,7 @@ def test_alternative_type_names_are_read(hill: Path, example: dict[str, Any], ki
 
 def test_custom_sensor_errors_have_their_line(hill: Path, example: dict[str, Any]) -> None:
     hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><gradient>steep</gradient>"))
-    with pytest.raises(SdfError, match=r"hill.sdf:6 .*<gradient>: steep"):
+    with pytest.raises(SdfError, match=r"hill.sdf:6: .*<gradient>: steep"):
         ns.load(hill, sensors=[example["Thermometer"]])
 
 

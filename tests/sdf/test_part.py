@@ -57,15 +57,15 @@ def test_part_of_a_water_pressure_sensor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "inside", "message"),
     [
-        ("imu", "<navsense:part>bmi089</navsense:part>", r"w.sdf:4 <sensor><navsense:part>: bmi089.*bmi088"),
+        ("imu", "<navsense:part>bmi089</navsense:part>", r"w.sdf:4: <sensor><navsense:part>: bmi089.*bmi088"),
         (
             "imu",
             "<navsense:part>bmp388</navsense:part>",
             r"bmp388; is not a part of type imu: it is of type air_pressure and has pressure",
         ),
-        ("altimeter", "<navsense:part>bmp388</navsense:part>", r"w.sdf:4 .*no part of type altimeter"),
-        ("imu", '<navsense:part warm="yes">bmi088</navsense:part>', r"w.sdf:4 .*warm"),
-        ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:4 .*hot"),
+        ("altimeter", "<navsense:part>bmp388</navsense:part>", r"w.sdf:4: .*no part of type altimeter"),
+        ("imu", '<navsense:part warm="yes">bmi088</navsense:part>', r"w.sdf:4: .*warm"),
+        ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:4: .*hot"),
     ],
 )
 def test_unknown_part_error_has_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:

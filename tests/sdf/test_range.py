@@ -115,7 +115,7 @@ def test_heightmaps_and_meshes_are_read_when_needed(load: Load, in_world: Text, 
 def test_missing_surface_file_is_reported(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
     lost = body("<mesh><uri>model://reef/rock.stl</uri></mesh>")
     (line,) = refused(in_world(robot() + lost))
-    assert line.startswith("dive.sdf:3 <mesh><uri>: model://reef/rock.stl; is not found; searched reef/rock.stl")
+    assert line.startswith("dive.sdf:3: <mesh><uri>: model://reef/rock.stl; is not found; searched reef/rock.stl")
     assert "GZ_SIM_RESOURCE_PATH" in line
     world = load(in_world(robot("") + lost))
     (note,) = (note for note in world.notes if "rock.stl" in note.what)
@@ -127,7 +127,7 @@ def test_missing_surface_file_is_reported(load: Load, refused: Refused, in_world
     broken = load(in_world(robot() + body("<mesh><uri>bad.stl</uri></mesh>")))
     with pytest.raises(FieldError) as caught:
         ns.simulate(broken, 0.01, seed=1)
-    assert "dive.sdf:3 surface bed::l::c" in str(caught.value)
+    assert "dive.sdf:3: surface bed::l::c" in str(caught.value)
     assert "bad.stl" in str(caught.value)
 
 

@@ -77,7 +77,7 @@ def test_empty_file_is_an_error(content: bytes) -> None:
 def test_entity_expansion_is_an_error() -> None:
     levels = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
     bomb = f'<?xml version="1.0"?>\n<!DOCTYPE sdf [<!ENTITY e0 "boom">{levels}]>\n<sdf>&e11;</sdf>'
-    assert refusal(bomb.encode()).startswith("dive.sdf:2 <!DOCTYPE>: sdf; must not declare a document type or")
+    assert refusal(bomb.encode()).startswith("dive.sdf:2: <!DOCTYPE>: sdf; must not declare a document type or")
 
 
 def test_external_entity_is_an_error() -> None:
@@ -106,7 +106,7 @@ def test_too_large_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SdfError, match="does not exist") as caught:
         sdf.load(tmp_path / "none.sdf")
-    assert str(caught.value).startswith(f"{tmp_path}/none.sdf file: does not exist")
+    assert str(caught.value).startswith(f"{tmp_path}/none.sdf: file: does not exist")
     assert list(caught.value.problems) == [caught.value]
 
 

@@ -85,8 +85,8 @@ def test_xacro_arguments_of_an_included_robot(ask: Ask, tmp_path: Path, command:
         (("=5",), "--xacro: =5; must be NAME=VALUE"),
         (("",), '--xacro: ""; must not be empty'),
         (("rate=5", "rate=6"), "--xacro: rate=6; must set rate once"),
-        (("rat=5",), "auv.urdf.xacro xacro argument: rat; must be an <xacro:arg> of the files: prefix, rate"),
-        (("rate=fast",), "auv.urdf.xacro:4 <sensor><update_rate>: fast; must be a finite number"),
+        (("rat=5",), "auv.urdf.xacro: xacro argument: rat; must be an <xacro:arg> of the files: prefix, rate"),
+        (("rate=fast",), "auv.urdf.xacro:4: <sensor><update_rate>: fast; must be a finite number"),
     ],
 )
 def test_invalid_xacro_arguments_are_an_error(ask: Ask, command: str, options: tuple[str, ...], problem: str) -> None:
@@ -109,11 +109,13 @@ def test_world_without_skipped_models(ask: Ask, command: str) -> None:
     imu = '<model name="auv"><link name="base"><sensor name="imu" type="imu"/></link></model>'
     lost = "<include><uri>model://reef</uri></include>\n<include><uri>https://fuel.org/1.0/o/models/X</uri></include>"
     text = f'<sdf version="1.9">\n<world name="w">\n{lost}\n{imu}</world></sdf>'
-    assert "dive.sdf:3 <include><uri>: model://reef; is not found;" in refusal(ask(command, "dive.sdf", text))
+    assert "dive.sdf:3: <include><uri>: model://reef; is not found;" in refusal(ask(command, "dive.sdf", text))
     found = ask(command, "dive.sdf", text, "--skip-missing")
     assert found.exit_code == 0, found.output
-    assert "dive.sdf:3 <include><uri>: model://reef: is not found; searched " in found.output
-    assert "dive.sdf:4 <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; skipped" in found.output
+    assert "dive.sdf:3: <include><uri>: model://reef: is not found; searched " in found.output
+    assert (
+        "dive.sdf:4: <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; skipped" in found.output
+    )
     assert "--path" in found.output
     if command != "describe":
         assert found.output.count("warning: ") == 2

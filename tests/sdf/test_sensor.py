@@ -76,12 +76,12 @@ def test_rate_is_read(load: Load, in_link: Text, step: str | None, rate: str | N
 @pytest.mark.parametrize("rate", ["1e12", "10000001", "1e-9", "0.00099"])
 def test_rates_outside_the_range_are_an_error(refused: Refused, in_link: Text, rate: str) -> None:
     (line,) = refused(in_link(sensor(f"\n<update_rate>{rate}</update_rate>")))
-    assert line == f"dive.sdf:6 <sensor><update_rate>: {float(rate):g} Hz; must be from 0.001 to 10000000 Hz"
+    assert line == f"dive.sdf:6: <sensor><update_rate>: {float(rate):g} Hz; must be from 0.001 to 10000000 Hz"
 
 
 @pytest.mark.parametrize("rate", ["-1", "nan", "fast"])
 def test_invalid_rates_are_an_error(refused: Refused, in_link: Text, rate: str) -> None:
-    assert refused(in_link(sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith("dive.sdf:5 <sensor><update_r")
+    assert refused(in_link(sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith("dive.sdf:5: <sensor><update_r")
 
 
 def test_step_size_without_a_rate_is_an_error(refused: Refused, in_link: Text) -> None:
@@ -119,7 +119,7 @@ def test_topics_are_normalised(load: Load, refused: Refused, in_link: Text) -> N
     (found,) = load(in_link(sensor("<topic/>"))).sensors
     assert found.topic.endswith("/magnetometer")
     (line,) = refused(in_link(sensor("<topic>@@@</topic>")))
-    assert line.startswith("dive.sdf:5 <sensor><topic>: @@@; must contain more")
+    assert line.startswith("dive.sdf:5: <sensor><topic>: @@@; must contain more")
 
 
 def test_duplicate_topic_falls_back_to_the_default(load: Load, refused: Refused, in_link: Text) -> None:
@@ -130,7 +130,7 @@ def test_duplicate_topic_falls_back_to_the_default(load: Load, refused: Refused,
     assert "already the topic of auv::base::a" in note.reason
     default = world.sensors[1].topic
     (line,) = refused(in_link(sensor(f"<topic>{default}</topic>", "a") + sensor("", "b")))
-    assert line.startswith("dive.sdf:6 <sensor>: /world/ocean")
+    assert line.startswith("dive.sdf:6: <sensor>: /world/ocean")
 
 
 def test_frame_is_read(load: Load, in_link: Text) -> None:
@@ -165,9 +165,9 @@ def test_invalid_elements_are_reported(refused: Refused, in_link: Text) -> None:
         (sensor("<update_rate hz='1'>1</update_rate>"), "<update_rate hz>; is not allowed here"),
         (sensor("<update_rate>1<a/></update_rate>"), "<update_rate><a>; is not allowed here"),
     ):
-        assert refused(in_link(text))[0].startswith(f"dive.sdf:5 {problem}")
+        assert refused(in_link(text))[0].startswith(f"dive.sdf:5: {problem}")
     (line,) = refused(in_link(sensor() + sensor()))
-    assert line.startswith("dive.sdf:6 <sensor name>: mag; must be unique among the sensors of its link; first on")
+    assert line.startswith("dive.sdf:6: <sensor name>: mag; must be unique among the sensors of its link; first on")
 
 
 def test_ignored_elements_are_listed(load: Load, in_link: Text) -> None:

@@ -99,7 +99,7 @@ def test_anomaly_adds_to_the_uniform_field(load: Load, in_world: Text) -> None:
     ],
 )
 def test_invalid_models_are_reported(refused: Refused, in_world: Text, element: str, problem: str) -> None:
-    assert refused(in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(f"dive.sdf:4 <navsense:{problem}")
+    assert refused(in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(f"dive.sdf:4: <navsense:{problem}")
 
 
 @pytest.mark.parametrize("element", ['magnetic_field model="WMM2025" date="2027"', 'gravity model="WGS84"'])
@@ -146,7 +146,7 @@ def test_dipoles_are_read(load: Load, in_world: Text) -> None:
     ],
 )
 def test_invalid_dipoles_are_reported(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
-    assert refused(in_world(f"<navsense:dipole{inside}</navsense:dipole>"))[0].startswith(f"dive.sdf:3 {problem}")
+    assert refused(in_world(f"<navsense:dipole{inside}</navsense:dipole>"))[0].startswith(f"dive.sdf:3: {problem}")
 
 
 # air
@@ -184,7 +184,7 @@ def test_atmosphere_is_read(load: Load, in_world: Text) -> None:
     ],
 )
 def test_invalid_atmosphere_is_reported(refused: Refused, in_world: Text, text: str, problem: str) -> None:
-    assert refused(in_world(text))[0].startswith(f"dive.sdf:3 {problem}")
+    assert refused(in_world(text))[0].startswith(f"dive.sdf:3: {problem}")
 
 
 # signals
@@ -234,13 +234,13 @@ def test_signals_are_read(load: Load, in_world: Text, tmp_path: Path) -> None:
 )
 def test_invalid_signals_are_reported(refused: Refused, in_world: Text, element: str, problem: str) -> None:
     text = in_world(f'<navsense:signal name="b">1</navsense:signal>\n<navsense:signal {element}')
-    assert refused(text)[0].startswith(f"dive.sdf:4 {problem}")
+    assert refused(text)[0].startswith(f"dive.sdf:4: {problem}")
 
 
 def test_signal_file_error_has_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("time,value\n0,1\n1,x\n", encoding="utf-8")
     (line,) = refused(in_world('<navsense:signal name="a" file="bad.csv"/>'))
-    assert line.startswith("dive.sdf:3 <navsense:signal> bad.csv:3 value: x; must be a finite number")
+    assert line.startswith("dive.sdf:3: <navsense:signal> bad.csv:3: value: x; must be a finite number")
 
 
 @pytest.mark.requirement("MAG-4")

@@ -194,11 +194,11 @@ def test_world_link_as_root(load: Load, refused: Refused) -> None:
     assert (position(world, "auv::b"), position(world, "auv::a")) == ((1, 0, 0), (0, 1, 0))
     assert any('<plugin name="p" filename="lib.so">' in note.what for note in world.notes)
     (line,) = refused(robot(body + '\n<gazebo reference="world"><sensor name="i" type="imu"/></gazebo>'))
-    assert line.startswith("dive.sdf:3 <gazebo reference>: world; is the world, which cannot have such elements")
+    assert line.startswith("dive.sdf:3: <gazebo reference>: world; is the world, which cannot have such elements")
     (line,) = refused(robot('<link name="world"/><link name="b"/>\n' + joint("j", "b", "world")))
-    assert line == "dive.sdf:3 <joint><child link>: world; the world cannot be a child"
+    assert line == "dive.sdf:3: <joint><child link>: world; the world cannot be a child"
     (line,) = refused(robot('<link name="world"/>'))
-    assert line == "dive.sdf:1 <robot name>: auv; a robot must have at least one link"
+    assert line == "dive.sdf:1: <robot name>: auv; a robot must have at least one link"
 
 
 @pytest.mark.requirement("SDF-2")
@@ -240,7 +240,7 @@ def test_model_level_gazebo_elements_are_read(load: Load, refused: Refused) -> N
     ):
         assert what in text
     (line,) = refused(robot('<link name="base"/>\n<gazebo><sensor name="i" type="imu"/></gazebo>'))
-    assert line == 'dive.sdf:3 <gazebo><sensor>: i; belongs to a link; write <gazebo reference="LINK"> around it'
+    assert line == 'dive.sdf:3: <gazebo><sensor>: i; belongs to a link; write <gazebo reference="LINK"> around it'
 
 
 @pytest.mark.requirement("SDF-2")
@@ -272,7 +272,7 @@ def test_stale_gazebo_references_are_reported(load: Load, refused: Refused) -> N
     assert {note.kind for note in world.notes} == {"warning", "unsupported"}
     assert any("<gazebo reference>: bse" in note.what for note in world.notes)
     (line,) = refused(robot(body.format('<sensor name="i" type="imu"/>')))
-    assert line == "dive.sdf:3 <gazebo reference>: bse; must name a link or joint of the robot; did you mean base?"
+    assert line == "dive.sdf:3: <gazebo reference>: bse; must name a link or joint of the robot; did you mean base?"
 
 
 BASE = '<link name="base"/><link name="arm"/>\n'
@@ -282,54 +282,54 @@ BASE = '<link name="base"/><link name="arm"/>\n'
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("", "1 <robot name>: auv; a robot must have at least one link"),
-        ('<link name="base"/>\n<link name="base"/>', "3 <link name>: base; must be unique among the links of"),
-        ("<link/>", '2 <link name>: missing; must be given; write name="..."'),
-        ('<link name=" "/>', "2 <link name>: empty; must be given"),
-        ('<link name="a::b"/>', '2 <link name>: a::b; must not contain "::"'),
-        ('<link name="__model__"/>', "2 <link name>: __model__; is reserved by SDF"),
-        (BASE, "2 <link name>: base, arm; a robot has one root link; these links have no parent joint"),
-        ('<link name="world"/>\n<link name="b"/>', "3 <link name>: world, b; a robot has one root link;"),
-        (BASE + joint("j", "base", "leg"), "3 <joint><child link>: leg; must name a link of the robot"),
-        (BASE + joint("j", "bse", "arm"), "3 <joint><parent link>: bse; must name a link of the robot; did you mean"),
-        (BASE + joint("j", "base", "base"), "3 <joint name>: base; parent and child must differ"),
-        (BASE + joint("j", "base", "arm", kind="hinge"), "3 <joint type>: hinge; must be one of continuous, fixed"),
-        (BASE + joint("j", "base", "arm", kind=""), "3 <joint type>: missing; must be one of"),
-        (BASE + '<joint name="j" type="fixed"><parent link="base"/></joint>', "3 <joint><child>: missing"),
-        (BASE + '<joint name="j" type="fixed"><parent/><child link="arm"/></joint>', "3 <joint><parent link>: missing"),
-        (BASE + '<joint type="fixed"><parent link="base"/><child link="arm"/></joint>', "3 <joint name>: missing"),
-        (BASE + joint("j", "base", "arm") + "\n" + joint("j", "arm", "base"), "4 <joint name>: j; must be unique"),
-        (BASE + joint("j", "base", "arm") + "\n" + joint("k", "arm", "base"), "3 <joint name>: base -> arm -> base;"),
+        ("", "1: <robot name>: auv; a robot must have at least one link"),
+        ('<link name="base"/>\n<link name="base"/>', "3: <link name>: base; must be unique among the links of"),
+        ("<link/>", '2: <link name>: missing; must be given; write name="..."'),
+        ('<link name=" "/>', "2: <link name>: empty; must be given"),
+        ('<link name="a::b"/>', '2: <link name>: a::b; must not contain "::"'),
+        ('<link name="__model__"/>', "2: <link name>: __model__; is reserved by SDF"),
+        (BASE, "2: <link name>: base, arm; a robot has one root link; these links have no parent joint"),
+        ('<link name="world"/>\n<link name="b"/>', "3: <link name>: world, b; a robot has one root link;"),
+        (BASE + joint("j", "base", "leg"), "3: <joint><child link>: leg; must name a link of the robot"),
+        (BASE + joint("j", "bse", "arm"), "3: <joint><parent link>: bse; must name a link of the robot; did you mean"),
+        (BASE + joint("j", "base", "base"), "3: <joint name>: base; parent and child must differ"),
+        (BASE + joint("j", "base", "arm", kind="hinge"), "3: <joint type>: hinge; must be one of continuous, fixed"),
+        (BASE + joint("j", "base", "arm", kind=""), "3: <joint type>: missing; must be one of"),
+        (BASE + '<joint name="j" type="fixed"><parent link="base"/></joint>', "3: <joint><child>: missing"),
+        (BASE + '<joint name="j" type="fixed"><parent/><child link="arm"/></joint>', "3: <joint><parent link>: missing"),
+        (BASE + '<joint type="fixed"><parent link="base"/><child link="arm"/></joint>', "3: <joint name>: missing"),
+        (BASE + joint("j", "base", "arm") + "\n" + joint("j", "arm", "base"), "4: <joint name>: j; must be unique"),
+        (BASE + joint("j", "base", "arm") + "\n" + joint("k", "arm", "base"), "3: <joint name>: base -> arm -> base;"),
         (
             '<link name="c"/>' + BASE + joint("j", "base", "arm") + "\n" + joint("k", "c", "arm"),
-            "4 <joint><child link>: arm; a link has one parent joint; the other is on line 3",
+            "4: <joint><child link>: arm; a link has one parent joint; the other is on line 3",
         ),
-        (BASE + joint("j", "base", "arm", '<origin xyz="1 2"/>'), "3 <joint><origin xyz>: 1 2; must be 3 finite"),
-        (BASE + joint("j", "base", "arm", '<origin xyz="1 2 nan"/>'), "3 <joint><origin xyz>: 1 2 nan; must be 3 fin"),
-        (BASE + joint("j", "base", "arm", '<origin rpy="0 0 1e999"/>'), "3 <joint><origin rpy>: 0 0 1e999; must be 3"),
-        (BASE + joint("j", "base", "arm", '<origin rpy=""/>'), "3 <joint><origin rpy>: empty; must be 3 finite"),
-        (BASE + joint("j", "base", "arm", "<origin/><origin/>"), "3 <joint><origin>: given twice; first on line 3"),
-        (BASE + joint("j", "base", "arm", '<origin quat="0 0 0 1"/>'), "3 <origin quat>; is not allowed here"),
-        (BASE + joint("j", "base", "arm", '<axis xyz="0 0 0"/>', "revolute"), "3 <joint><axis xyz>: 0 0 0; must have"),
-        (BASE + joint("j", "base", "arm", '<axis xyz="a"/>'), "3 <joint><axis xyz>: a; must be 3 finite numbers"),
-        (BASE + joint("j", "base", "arm", "<orign/>"), "3 <joint><orign>; is not allowed here; did you mean origin?"),
-        ('<link name="b"/>\n<lnk name="c"/>', "3 <robot><lnk>; is not allowed here; did you mean link?"),
-        ('<link name="b"/>\n<plugin name="c"/>', '3 <plugin name="c"> in <robot>; belongs to a <gazebo>'),
-        ('<link name="b">\n<sensor name="i"/></link>', '3 <sensor name="i"> in <link>; belongs to <gazebo ref'),
-        ('<link name="b"/>\n<gazebo ref="b"/>', "3 <gazebo ref>; is not allowed here; remove it"),
-        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3 <link><snsor>; is not allowed here; did"),
+        (BASE + joint("j", "base", "arm", '<origin xyz="1 2"/>'), "3: <joint><origin xyz>: 1 2; must be 3 finite"),
+        (BASE + joint("j", "base", "arm", '<origin xyz="1 2 nan"/>'), "3: <joint><origin xyz>: 1 2 nan; must be 3 fin"),
+        (BASE + joint("j", "base", "arm", '<origin rpy="0 0 1e999"/>'), "3: <joint><origin rpy>: 0 0 1e999; must be 3"),
+        (BASE + joint("j", "base", "arm", '<origin rpy=""/>'), "3: <joint><origin rpy>: empty; must be 3 finite"),
+        (BASE + joint("j", "base", "arm", "<origin/><origin/>"), "3: <joint><origin>: given twice; first on line 3"),
+        (BASE + joint("j", "base", "arm", '<origin quat="0 0 0 1"/>'), "3: <origin quat>; is not allowed here"),
+        (BASE + joint("j", "base", "arm", '<axis xyz="0 0 0"/>', "revolute"), "3: <joint><axis xyz>: 0 0 0; must have"),
+        (BASE + joint("j", "base", "arm", '<axis xyz="a"/>'), "3: <joint><axis xyz>: a; must be 3 finite numbers"),
+        (BASE + joint("j", "base", "arm", "<orign/>"), "3: <joint><orign>; is not allowed here; did you mean origin?"),
+        ('<link name="b"/>\n<lnk name="c"/>', "3: <robot><lnk>; is not allowed here; did you mean link?"),
+        ('<link name="b"/>\n<plugin name="c"/>', '3: <plugin name="c"> in <robot>; belongs to a <gazebo>'),
+        ('<link name="b">\n<sensor name="i"/></link>', '3: <sensor name="i"> in <link>; belongs to <gazebo ref'),
+        ('<link name="b"/>\n<gazebo ref="b"/>', "3: <gazebo ref>; is not allowed here; remove it"),
+        ('<link name="b"/><gazebo reference="b">\n<snsor/></gazebo>', "3: <link><snsor>; is not allowed here; did"),
         (
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
-            "3 <noise type>: x; must be",
+            "3: <noise type>: x; must be",
         ),
-        (make_shape("<box/>"), "3 <box size>: missing; must be given"),
-        (make_shape('<cylinder radius="1"/>'), "3 <cylinder length>: missing; must be given"),
-        (make_shape(""), "3 <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
-        ('<link name="b"/>\n<xacro:box size="1"/>', "3 <xacro:box>; can execute code; only a file that you name as"),
+        (make_shape("<box/>"), "3: <box size>: missing; must be given"),
+        (make_shape('<cylinder radius="1"/>'), "3: <cylinder length>: missing; must be given"),
+        (make_shape(""), "3: <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
+        ('<link name="b"/>\n<xacro:box size="1"/>', "3: <xacro:box>; can execute code; only a file that you name as"),
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')
             + "\n" + joint("k", "c", "d", '<origin xyz="1e308 0 0"/>'),
-            "3 <pose>: (inf, 0.0, 0.0); the poses along a chain must give finite numbers",
+            "3: <pose>: (inf, 0.0, 0.0); the poses along a chain must give finite numbers",
         ),
     ],
 )  # fmt: skip
@@ -347,7 +347,7 @@ def test_several_problems_are_reported_at_once(refused: Refused) -> None:
         + '\n<gazebo><sensor name="s"/></gazebo>'
     )
     lines = refused(f"<robot>\n{body}\n</robot>")
-    assert [line.split()[0] for line in lines] == [f"dive.sdf:{line}" for line in (1, 2, 4, 5)]
+    assert [line.split()[0] for line in lines] == [f"dive.sdf:{line}:" for line in (1, 2, 4, 5)]
 
 
 @pytest.mark.requirement("SDF-2")
@@ -363,9 +363,9 @@ def test_comments_with_double_dashes_are_read(load: Load, comment: str) -> None:
 
 @pytest.mark.requirement("SDF-2")
 def test_unterminated_comments_are_an_error(refused: Refused) -> None:
-    assert refused(robot("<!-- -- <!-- --"))[0].startswith("dive.sdf:2 XML: ")
-    assert refused(robot("<!--" * 100_000))[0].startswith("dive.sdf:2 XML: ")
-    assert refused(robot("<!-- a -- b --> <![CDATA[ <!-- -->"))[0].startswith("dive.sdf:4 XML: ")
+    assert refused(robot("<!-- -- <!-- --"))[0].startswith("dive.sdf:2: XML: ")
+    assert refused(robot("<!--" * 100_000))[0].startswith("dive.sdf:2: XML: ")
+    assert refused(robot("<!-- a -- b --> <![CDATA[ <!-- -->"))[0].startswith("dive.sdf:4: XML: ")
 
 
 @pytest.mark.requirement("SDF-2")
@@ -428,7 +428,7 @@ def test_world_includes_urdf_robots(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(SdfError) as caught:
         sdf.load(tmp_path / "w.sdf")
     first, second = caught.value.problems
-    assert "w.sdf:2 <include><uri>: package://auv_description/urdf/auv.urdf; is not found;" in str(first)
+    assert "w.sdf:2: <include><uri>: package://auv_description/urdf/auv.urdf; is not found;" in str(first)
     assert str(first).endswith("by --path (path= in Python) or in GZ_SIM_RESOURCE_PATH or ROS_PACKAGE_PATH")
     assert second.where is not None
     assert second.where.line == 3
@@ -444,7 +444,7 @@ def test_error_in_an_included_robot_has_its_line(tmp_path: Path) -> None:
     (tmp_path / "r.urdf").write_text(robot('<link name="a"/>\n<link name="b"/>'), encoding="utf-8")
     text = '<sdf version="1.9"><world name="w"><include><uri>r.urdf</uri></include></world></sdf>'
     (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
-    with pytest.raises(SdfError, match=r"r\.urdf:3 <link name>: a, b; a robot has one root") as caught:
+    with pytest.raises(SdfError, match=r"r\.urdf:3: <link name>: a, b; a robot has one root") as caught:
         sdf.load(tmp_path / "w.sdf")
     assert len(caught.value.problems) == 1
 

@@ -77,9 +77,9 @@ def test_macros_and_arguments_are_expanded(expanded: Load) -> None:
 @pytest.mark.requirement("SDF-2")
 def test_invalid_arguments(problems: Callable[..., list[str]], tmp_path: Path) -> None:
     (line,) = problems('<link name="a"/>', xacro={"rate": "1"})
-    assert line == "auv.urdf.xacro xacro argument: rate; must be an <xacro:arg> of the files: there is none"
+    assert line == "auv.urdf.xacro: xacro argument: rate; must be an <xacro:arg> of the files: there is none"
     (line,) = problems('<link name="a"/>\n<xacro:arg name="rate"/>')
-    assert line == "auv.urdf.xacro:3 xacro: xacro:arg: missing attribute 'default'"
+    assert line == "auv.urdf.xacro:3: xacro: xacro:arg: missing attribute 'default'"
     (tmp_path / "plain.urdf").write_text('<robot name="a"><link name="b"/></robot>', encoding="utf-8")
     with pytest.raises(SdfError, match="xacro argument: rate; must be an <xacro:arg>"):
         sdf.load(tmp_path / "plain.urdf", xacro={"rate": "1"})
@@ -94,13 +94,15 @@ def test_problems_name_the_source_text(problems: Callable[..., list[str]], tmp_p
         encoding="utf-8",
     )
     include = '<xacro:include filename="parts.xacro"/>\n<link name="base"/>\n<xacro:mast height="{}"/>'
-    assert problems(include.format("high")) == ["parts.xacro:6 <joint><origin xyz>: 0 0 high; must be 3 finite numbers"]
+    assert problems(include.format("high")) == [
+        "parts.xacro:6: <joint><origin xyz>: 0 0 high; must be 3 finite numbers"
+    ]
     assert problems(include.format("1").replace("base", "keel"))[0].startswith(
-        "parts.xacro:5 <joint><parent link>: base; must name a link of the robot"
+        "parts.xacro:5: <joint><parent link>: base; must name a link of the robot"
     )
-    assert problems(include.format("${1 / 0}"))[0].startswith("auv.urdf.xacro:4 xacro: division by zero")
+    assert problems(include.format("${1 / 0}"))[0].startswith("auv.urdf.xacro:4: xacro: division by zero")
     assert problems(include.format("1").replace("height=", "hight="))[0] == (
-        'auv.urdf.xacro:4 xacro: Invalid parameter "hight"'
+        'auv.urdf.xacro:4: xacro: Invalid parameter "hight"'
     )
 
 
@@ -108,24 +110,24 @@ def test_problems_name_the_source_text(problems: Callable[..., list[str]], tmp_p
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ('<link name="a"/>\n<xacro:none/>', ":3 xacro: unknown macro name: xacro:none"),
-        ('<link name="${nobody}"/>', ":2 xacro: name 'nobody' is not defined"),
-        ('<link name="a"/>\n\n<xacro:include filename="none.xacro"/>', ":4 <xacro:include filename>: "),
-        ('<link name="a"/>\n<xacro:include filename="pipe.xacro"/>', ":3 <xacro:include filename>: "),
-        ('<link name="a"/>\n<xacro:include filename="auv.urdf.xacro"/>', " xacro: endless recursion; a file or macro"),
-        ('<link name="a"/>\n<xacro:include filename="broken.xacro"/>', "broken.xacro:2 XML: "),
-        ('<link name="a"/>\n<xacro:include filename="bomb.xacro"/>', "bomb.xacro:2 <!DOCTYPE>: robot; must not"),
-        ('<link name="a"/>\n<xacro:include filename="large.xacro"/>', ":3 file: too large; exceeds the limit together"),
-        ('<xacro:macro name="m"><xacro:m/></xacro:macro>\n<xacro:m/>', ":2 xacro: endless recursion; a file or"),
-        ('<link name="a">\n<xacro:if value="maybe"/></link>', ":3 xacro: Xacro conditional"),
-        ('<link name="a"/>\n<link name="$(find nowhere)"/>', ":3 $(find): nowhere; no such package; searched "),
-        ('<link name="a"/>\n<link name="$(eval 1 +)"/>', ":3 xacro: "),
-        ('<link name="a"/>\n<link name="${open(1)}"/>', ":3 xacro: name 'open' is not defined"),
-        ("<link name=\"${'a' * 10**8}\"/>", " xacro: too large; exceeds the limit after expansion"),
-        ("<link name=\"${'a' * 10**11}\"/>", ":2 xacro: too large; exceeds"),
-        ("<link name=\"${'\\x00'}\"/>", " XML: not well-formed"),
-        ('<xacro:element xacro:name="" navsense.at="x"/>', ":2 XML: duplicate attribute"),
-        ('<link><xacro:attribute name="navsense.at" value="9:x"/></link>', " <link name>: missing"),
+        ('<link name="a"/>\n<xacro:none/>', ":3: xacro: unknown macro name: xacro:none"),
+        ('<link name="${nobody}"/>', ":2: xacro: name 'nobody' is not defined"),
+        ('<link name="a"/>\n\n<xacro:include filename="none.xacro"/>', ":4: <xacro:include filename>: "),
+        ('<link name="a"/>\n<xacro:include filename="pipe.xacro"/>', ":3: <xacro:include filename>: "),
+        ('<link name="a"/>\n<xacro:include filename="auv.urdf.xacro"/>', ": xacro: endless recursion; a file or macro"),
+        ('<link name="a"/>\n<xacro:include filename="broken.xacro"/>', "broken.xacro:2: XML: "),
+        ('<link name="a"/>\n<xacro:include filename="bomb.xacro"/>', "bomb.xacro:2: <!DOCTYPE>: robot; must not"),
+        ('<link name="a"/>\n<xacro:include filename="large.xacro"/>', ":3: file: too large; exceeds the limit together"),
+        ('<xacro:macro name="m"><xacro:m/></xacro:macro>\n<xacro:m/>', ":2: xacro: endless recursion; a file or"),
+        ('<link name="a">\n<xacro:if value="maybe"/></link>', ":3: xacro: Xacro conditional"),
+        ('<link name="a"/>\n<link name="$(find nowhere)"/>', ":3: $(find): nowhere; no such package; searched "),
+        ('<link name="a"/>\n<link name="$(eval 1 +)"/>', ":3: xacro: "),
+        ('<link name="a"/>\n<link name="${open(1)}"/>', ":3: xacro: name 'open' is not defined"),
+        ("<link name=\"${'a' * 10**8}\"/>", ": xacro: too large; exceeds the limit after expansion"),
+        ("<link name=\"${'a' * 10**11}\"/>", ":2: xacro: too large; exceeds"),
+        ("<link name=\"${'\\x00'}\"/>", ": XML: not well-formed"),
+        ('<xacro:element xacro:name="" navsense.at="x"/>', ":2: XML: duplicate attribute"),
+        ('<link><xacro:attribute name="navsense.at" value="9:x"/></link>', ": <link name>: missing"),
     ],
 )  # fmt: skip
 def test_errors_name_the_problem(problems: Callable[..., list[str]], tmp_path: Path, body: str, problem: str) -> None:
@@ -138,14 +140,14 @@ def test_errors_name_the_problem(problems: Callable[..., list[str]], tmp_path: P
     lines = problems(body)
     assert len(lines) == 1, lines
     own = problem if problem[0] not in ": " else f"auv.urdf.xacro{problem}"
-    assert lines[0].startswith(own) or (problem.startswith(" xacro: without end") and own[14:] in lines[0]), lines
+    assert lines[0].startswith(own) or (problem.startswith(": xacro: without end") and own[14:] in lines[0]), lines
 
 
 @pytest.mark.requirement("SDF-2")
 def test_xacro_timeout_is_an_error(problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xacro, "TIMEOUT", 2.0)
     (line,) = problems('<link name="${9**9**9}"/>')
-    assert line == "auv.urdf.xacro xacro: did not end; must end within 2 s"
+    assert line == "auv.urdf.xacro: xacro: did not end; must end within 2 s"
 
 
 @pytest.mark.requirement("SDF-2")
@@ -201,7 +203,7 @@ def test_missing_xacro_is_an_error_when_needed(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "a.xacro").write_text(f'{OPEN}<link name="a"/></robot>', encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(
-        SdfError, match=r"a\.xacro xacro: No module named xacro; must be installed; pip install 'navsense"
+        SdfError, match=r"a\.xacro: xacro: No module named xacro; must be installed; pip install 'navsense"
     ):
         sdf.load(tmp_path / "a.xacro")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
@@ -212,7 +214,7 @@ def test_missing_xacro_is_an_error_when_needed(tmp_path: Path, monkeypatch: pyte
 
 
 def test_invalid_file(tmp_path: Path) -> None:
-    with pytest.raises(SdfError, match=r"none\.xacro file: does not exist"):
+    with pytest.raises(SdfError, match=r"none\.xacro: file: does not exist"):
         sdf.load(tmp_path / "none.xacro")
     (tmp_path / "utf16.xacro").write_bytes(
         f'<?xml version="1.0" encoding="UTF-16"?>{OPEN}<link name="ä"/></robot>'.encode("utf-16")

@@ -56,9 +56,9 @@ def test_fields_moved_out_of_physics_keep_their_lines() -> None:
 def test_repeated_moved_fields_are_an_error(refused: Refused, in_world: Text) -> None:
     physics = "<physics><gravity>0 0 -5</gravity></physics>"
     both = "<gravity>0 0 -4</gravity>\n" + physics
-    assert refused(in_world(both, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved to <world> in")
-    assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4 <gravity> in <physics>; moved")
-    assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3 <gravity> in <physics>; moved to <world> in")
+    assert refused(in_world(both, "1.5"))[0].startswith("dive.sdf:4: <gravity> in <physics>; moved to <world> in")
+    assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4: <gravity> in <physics>; moved")
+    assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3: <gravity> in <physics>; moved to <world> in")
 
 
 # poses
@@ -108,7 +108,7 @@ def test_invalid_flag_is_an_error(refused: Refused, in_world: Text) -> None:
     axis = "<axis><xyz>1 0 0</xyz>\n<use_parent_model_frame>maybe</use_parent_model_frame></axis>"
     joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child>{axis}</joint>'
     (line,) = refused(in_world(f'<model name="m"><link name="a"/><link name="b"/>{joint}</model>', "1.6"))
-    assert line == "dive.sdf:4 <axis><use_parent_model_frame>: maybe; must be true, false, 1 or 0"
+    assert line == "dive.sdf:4: <axis><use_parent_model_frame>: maybe; must be true, false, 1 or 0"
 
 
 # IMU
@@ -141,18 +141,18 @@ def test_old_imu_noise_of_one_quantity(load: Load, in_link: Text) -> None:
 @pytest.mark.parametrize(
     ("noise", "problem"),
     [
-        ("<rate/>", "dive.sdf:6 <imu><noise>: missing; must be given: none, gaussian or gaussian_quantized"),
-        ("<type/><rate/>", "dive.sdf:6 <imu><type>: empty; must be given: none, gaussian or gaussian_quantized"),
+        ("<rate/>", "dive.sdf:6: <imu><noise>: missing; must be given: none, gaussian or gaussian_quantized"),
+        ("<type/><rate/>", "dive.sdf:6: <imu><type>: empty; must be given: none, gaussian or gaussian_quantized"),
         (
             "<type>pink</type><rate/>",
-            "dive.sdf:6 <noise type>: pink; must be one of none, gaussian, gaussian_quantized",
+            "dive.sdf:6: <noise type>: pink; must be one of none, gaussian, gaussian_quantized",
         ),
-        ("<type>gaussian</type><rat/>", "dive.sdf:6 <noise><rat>; is not allowed here; did you mean rate?"),
+        ("<type>gaussian</type><rat/>", "dive.sdf:6: <noise><rat>; is not allowed here; did you mean rate?"),
         (
             "<type>gaussian</type><rate>\n<men>1</men></rate>",
-            "dive.sdf:7 <noise><men>; is not allowed here; did you mean mean?",
+            "dive.sdf:7: <noise><men>; is not allowed here; did you mean mean?",
         ),
-        ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7 <noise><stddev>: -1; must be >= 0"),
+        ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7: <noise><stddev>: -1; must be >= 0"),
     ],
 )
 def test_invalid_old_noise_is_an_error(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
@@ -162,13 +162,13 @@ def test_invalid_old_noise_is_an_error(refused: Refused, in_link: Text, noise: s
 def test_old_and_new_noise_together_are_an_error(refused: Refused, in_link: Text) -> None:
     more = "\n<angular_velocity><x/></angular_velocity>"
     (line,) = refused(in_link(imu("<type>gaussian</type>", more), "1.5"))
-    assert line.startswith("dive.sdf:6 <imu><noise>; defines the noise of the axes twice; the other definition is")
+    assert line.startswith("dive.sdf:6: <imu><noise>; defines the noise of the axes twice; the other definition is")
     assert line.endswith("the <angular_velocity> on line 7; remove one")
 
 
 def test_old_imu_noise_in_a_newer_file(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link(imu("<type>gaussian</type><rate/><accel/>"), "1.6"))
-    assert line.startswith("dive.sdf:6 <noise> in <imu>; moved to each axis in SDF 1.6:")
+    assert line.startswith("dive.sdf:6: <noise> in <imu>; moved to each axis in SDF 1.6:")
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_flattened_names_are_read(load: Load, in_world: Text) -> None:
 
 def test_duplicate_flattened_names_are_an_error(refused: Refused, in_world: Text) -> None:
     text = '<model name="m"><link name="a"/>\n<link name="a::b"/></model>'
-    assert refused(in_world(text, "1.7"))[0].startswith("dive.sdf:4 <model name>: a; must be unique among")
-    assert refused(in_world(text, "1.8"))[0].startswith('dive.sdf:4 <link name>: a::b; must not contain "::"')
+    assert refused(in_world(text, "1.7"))[0].startswith("dive.sdf:4: <model name>: a; must be unique among")
+    assert refused(in_world(text, "1.8"))[0].startswith('dive.sdf:4: <link name>: a::b; must not contain "::"')
     for name in ("::a", "a::", "::"):
         assert refused(in_world(f'<model name="m"><link name="b"/><link name="{name}"/></model>', "1.6"))
 

@@ -32,10 +32,10 @@ def test_magnetic_field_is_read(load: Load, refused: Refused, in_world: Text) ->
     assert given.environment.magnetic_field == UniformField((1e-6, 2e-6, -3e-6))
     for text in ("1 2", "1 2 3 4", "a b c", "nan 0 0", "1e400 0 0", ""):
         (line,) = refused(in_world(f"<magnetic_field>{text}</magnetic_field>"))
-        assert line.startswith("dive.sdf:3 <world><magnetic_field>: ")
+        assert line.startswith("dive.sdf:3: <world><magnetic_field>: ")
     in_physics = "<physics><magnetic_field>1 2 3</magnetic_field></physics>"
     (line,) = refused(in_world(in_physics))
-    assert line == "dive.sdf:3 <magnetic_field> in <physics>; moved to <world> in SDF 1.6; move it there"
+    assert line == "dive.sdf:3: <magnetic_field> in <physics>; moved to <world> in SDF 1.6; move it there"
     assert load(in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
 
 
@@ -72,7 +72,7 @@ def test_coordinates_are_read(load: Load, refused: Refused, in_world: Text) -> N
         ("heading_deg", "1e4", "must be from -3600 to 3600"),
         ("surface_model", "MOON_SCS", "must be one of EARTH_WGS84"),
     ):
-        assert refused(place(**{tag: value})) == [f"dive.sdf:4 <spherical_coordinates><{tag}>: {value}; {allowed}"]
+        assert refused(place(**{tag: value})) == [f"dive.sdf:4: <spherical_coordinates><{tag}>: {value}; {allowed}"]
     notes = [note.what for note in load(place(**complete, surface_axis_polar=1)).notes]
     assert notes == ["<world><gravity>", "<world><magnetic_field>", "<spherical_coordinates><surface_axis_polar>"]
 
@@ -89,7 +89,7 @@ def test_physics_is_read(load: Load, refused: Refused, in_world: Text) -> None:
     assert "the one on line 4 is used" in two.notes[0].reason
     for step in ("0", "-0.001", "nan", "inf", "1e-400"):
         (line,) = refused(in_world(physics(step)))
-        assert line.startswith(f"dive.sdf:3 <physics><max_step_size>: {step}; must be ")
+        assert line.startswith(f"dive.sdf:3: <physics><max_step_size>: {step}; must be ")
 
 
 def test_model_without_world_is_read(load: Load) -> None:
@@ -104,13 +104,13 @@ def test_model_without_world_is_read(load: Load) -> None:
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ("", "dive.sdf:1 <sdf>: empty; a file must hold one <world>"),
-        ('<world name="a"/>\n<world name="b"/>', "dive.sdf:2 <world>: 2 worlds and models; a file must hold"),
-        ('<world name="a"/>\n<model name="b"/>', "dive.sdf:2 <model>: 2 worlds and models"),
-        ('<model name="a"/>\n<model name="b"/>', "dive.sdf:2 <model>: 2 worlds and models"),
-        ("<world/>", "dive.sdf:1 <world name>: missing; must be given"),
-        ('<world name="world"/>', "dive.sdf:1 <world name>: world; is reserved"),
-        ('<wrld name="a"/>', "dive.sdf:1 <sdf><wrld>; is not allowed here; did you mean world?"),
+        ("", "dive.sdf:1: <sdf>: empty; a file must hold one <world>"),
+        ('<world name="a"/>\n<world name="b"/>', "dive.sdf:2: <world>: 2 worlds and models; a file must hold"),
+        ('<world name="a"/>\n<model name="b"/>', "dive.sdf:2: <model>: 2 worlds and models"),
+        ('<model name="a"/>\n<model name="b"/>', "dive.sdf:2: <model>: 2 worlds and models"),
+        ("<world/>", "dive.sdf:1: <world name>: missing; must be given"),
+        ('<world name="world"/>', "dive.sdf:1: <world name>: world; is reserved"),
+        ('<wrld name="a"/>', "dive.sdf:1: <sdf><wrld>; is not allowed here; did you mean world?"),
     ],
 )
 def test_file_needs_one_world_or_model(refused: Refused, body: str, line: str) -> None:
@@ -137,13 +137,13 @@ def test_versions_are_read(load: Load, in_world: Text, version: int) -> None:
 )
 def test_invalid_versions_are_an_error(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
     (line,) = refused(in_world("", version))
-    assert line.startswith("dive.sdf:1 <sdf version>: ")
+    assert line.startswith("dive.sdf:1: <sdf version>: ")
     assert f"must be 1.4 to 1.12; {remedy}" in line
 
 
 def test_root_elements_are_checked(refused: Refused) -> None:
     assert "must be <sdf> or <robot>" in refused("<world/>")[0]
-    assert refused("<sdf/>")[0].startswith("dive.sdf:1 <sdf version>: missing")
+    assert refused("<sdf/>")[0].startswith("dive.sdf:1: <sdf version>: missing")
 
 
 def test_invalid_fidelity_is_an_error(load: Load, in_world: Text) -> None:
@@ -153,9 +153,11 @@ def test_invalid_fidelity_is_an_error(load: Load, in_world: Text) -> None:
 
 def test_unknown_elements_are_reported(refused: Refused, in_world: Text) -> None:
     assert refused(in_world("<gravty>0 0 0</gravty>")) == [
-        "dive.sdf:3 <world><gravty>; is not allowed here; did you mean gravity?"
+        "dive.sdf:3: <world><gravty>; is not allowed here; did you mean gravity?"
     ]
-    assert refused(in_world("<navsense:wave/>"))[0].startswith("dive.sdf:3 <world><navsense:wave>; is not allowed here")
+    assert refused(in_world("<navsense:wave/>"))[0].startswith(
+        "dive.sdf:3: <world><navsense:wave>; is not allowed here"
+    )
     assert refused(in_world("<zzzzzzzz/>"))[0].endswith("remove it")
     assert refused(in_world('<model nam="m" name="m"><link name="l"/></model>'))[0].endswith("did you mean name?")
 

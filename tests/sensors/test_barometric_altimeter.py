@@ -112,8 +112,8 @@ def test_dynamic_pressure_uses_the_speed_of_the_port(sheet: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<lag>-1</lag>", r"climb.sdf:\d+ <barometric_altimeter><lag>: -1; must be >= 0"),
-        ("<qnh>101325</qnh>", r"climb.sdf:\d+ <barometric_altimeter><qnh>; is not allowed here"),
+        ("<lag>-1</lag>", r"climb.sdf:\d+: <barometric_altimeter><lag>: -1; must be >= 0"),
+        ("<qnh>101325</qnh>", r"climb.sdf:\d+: <barometric_altimeter><qnh>; is not allowed here"),
     ],
 )
 def test_errors_in_a_file_have_their_line(example: dict[str, Any], tmp_path: Path, text: str, message: str) -> None:

@@ -116,7 +116,7 @@ def test_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> Non
     words = r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'
     with pytest.raises(MissingDeviationError, match=words):
         Dvl.from_part("a50")
-    with pytest.raises(SdfError, match=r"w.sdf:4 <sensor><navsense:part>: a50; requires the standard deviation of a"):
+    with pytest.raises(SdfError, match=r"w.sdf:4: <sensor><navsense:part>: a50; requires the standard deviation of a"):
         spec(tmp_path, "<navsense:part>a50</navsense:part>")
     time, velocity = np.arange(5.0), np.tile([1.0, 0.0, 0.0], (5, 1))
     for name in PARTS:
@@ -195,7 +195,7 @@ def test_file_values_override_the_part(tmp_path: Path) -> None:
 def test_part_that_contradicts_the_file_is_an_error_with_line(tmp_path: Path) -> None:
     """The A50's layer ends at 4.5 m along the axis, beyond what beams of 3 m reach; the file's range is shorter."""
     noise = '<bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track>'
-    with pytest.raises(SdfError, match=r"w.sdf:4 .*a50; does not fit the other values of the sensor: far boundary"):
+    with pytest.raises(SdfError, match=r"w.sdf:4: .*a50; does not fit the other values of the sensor: far boundary"):
         spec(tmp_path, f"<dvl><max>3</max>{noise}</dvl><navsense:part>a50</navsense:part>")
 
 

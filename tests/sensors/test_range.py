@@ -277,7 +277,7 @@ def test_surface_files_are_read_before_the_first_sample_if_reachable() -> None:
     assert ns.simulate(world(BALL, hull), 0.1, seed=1)["robot::hull::eye"]["range"][0] == 9.0
     with pytest.raises(FieldError) as caught:
         ns.simulate(world(BALL, hull, sheet=Range(own_hull=True)), 0.1, seed=1)
-    assert str(caught.value) == "dive.sdf:7 surface robot::hull::skin: hull.stl mesh: no triangle; must have one"
+    assert str(caught.value) == "dive.sdf:7: surface robot::hull::skin: hull.stl: mesh: no triangle; must have one"
 
 
 @pytest.mark.requirement("DVU-2")

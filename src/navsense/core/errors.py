@@ -35,8 +35,8 @@ def show(value: object) -> str:
 class NavsenseError(Exception):
     """A problem with its value, what is allowed, its place and the remedy.
 
-    It is printed as `where what: value; allowed; remedy` without empty parts, for example
-    `dive.sdf:118 <noise><stddev>: -0.2; must be >= 0`. `field` is the name of the invalid field of a specification; ""
+    It is printed as `where: what: value; allowed; remedy` without empty parts, for example
+    `dive.sdf:118: <noise><stddev>: -0.2; must be >= 0`. `field` is the name of the invalid field of a specification; ""
     for any other error.
     """
 
@@ -61,7 +61,7 @@ class NavsenseError(Exception):
 
     def __str__(self) -> str:
         """Join the parts on one line."""
-        head = f"{self.where} {self.what}" if self.where else self.what
+        head = f"{self.where}: {self.what}" if self.where else self.what
         if self.value is not None:
             head += f": {show(self.value)}"
         return "; ".join(part for part in (head, self.allowed, self.remedy) if part)

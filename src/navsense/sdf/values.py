@@ -18,7 +18,7 @@ _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 def invalid_value(
     element: Element, value: object, allowed: str, *, parent: str = "", attribute: str = "", remedy: str = ""
 ) -> SdfError:
-    """Return the error of an invalid value: `FILE:LINE <parent><tag attribute>: value; ...`."""
+    """Return the error of an invalid value: `FILE:LINE: <parent><tag attribute>: value; ...`."""
     what = f"<{element.tag} {attribute}>" if attribute else f"<{element.tag}>"
     what = f"<{parent}>{what}" if parent else what
     return SdfError(what, value, where=element.where, allowed=allowed, remedy=remedy)
@@ -26,8 +26,8 @@ def invalid_value(
 
 def error_at(element: Element, error: NavsenseError) -> SdfError:
     """Return the error of a specification as an error of the SDF file at the line of an element."""
-    place = f" {error.where}" if error.where else ""
-    what = f"<{element.tag}>{place} {error.what}"
+    place = f"{error.where}: " if error.where else ""
+    what = f"<{element.tag}> {place}{error.what}"
     return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)
 
 

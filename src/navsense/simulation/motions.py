@@ -126,7 +126,7 @@ def read_surface(name: str, lazy_shape: LazyShape, where: Where | None) -> None:
     try:
         _ = lazy_shape.shape
     except FieldError as error:
-        subject = f"surface {name}: {f'{error.where} ' if error.where else ''}{error.what}"
+        subject = f"surface {name}: {f'{error.where}: ' if error.where else ''}{error.what}"
         location = where or error.where
         raise FieldError(subject, error.value, allowed=error.allowed, where=location, remedy=error.remedy) from error
 

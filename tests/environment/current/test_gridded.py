@@ -278,7 +278,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem:
     with pytest.raises(FieldError) as found:
         read(path)
     assert problem in str(found.value)
-    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+    assert str(found.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
 def test_latitude_beyond_the_poles_is_an_error(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem:
     with pytest.raises(FieldError) as found:
         read_current(path)
     assert problem in str(found.value)
-    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+    assert str(found.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_archive_without_its_arrays_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="must hold time and velocity"):
         read_current(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", time=TIMES, velocity=VELOCITY[:2])
-    with pytest.raises(FieldError, match=r"b\.npz shapes of times and velocities"):
+    with pytest.raises(FieldError, match=r"b\.npz: shapes of times and velocities"):
         read_current(tmp_path / "b.npz")
 
 

@@ -149,7 +149,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem:
     with pytest.raises(FieldError) as found:
         StratifiedCurrent.from_file(path)
     assert problem in str(found.value)
-    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+    assert str(found.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
 def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
@@ -214,5 +214,5 @@ def test_invalid_values_are_errors(make: Callable[[], object], problem: str) -> 
 def test_table_without_commas_is_an_error(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "layers.csv"
     path.write_text(mark.join(("depth", "east", "north")) + "\n" + mark.join(("0", "0,1", "0,5")) + "\n")
-    with pytest.raises(FieldError, match=r"layers\.csv:1 columns of the table: depth.*must be separated by commas"):
+    with pytest.raises(FieldError, match=r"layers\.csv:1: columns of the table: depth.*must be separated by commas"):
         StratifiedCurrent.from_file(path)

@@ -271,7 +271,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem:
     with pytest.raises(FieldError) as found:
         TideTable.from_file(path, START)
     assert problem in str(found.value)
-    assert str(found.value).startswith(f"{path}:{line} " if line else f"{path} ")
+    assert str(found.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
 MOON = TidalConstituent("M2", 0.5, 0.0)

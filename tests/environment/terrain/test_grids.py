@@ -56,7 +56,7 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
     [
         ("", "no rows"),
         ("1 2 3\n4 5\n", r"lengths of the grid's rows: \[2, 3\]"),
-        ("1 2\n3 x4\n", "bed.asc:2 height: x4; must be a number"),
+        ("1 2\n3 x4\n", "bed.asc:2: height: x4; must be a number"),
         ("1 2\n3 nan\n", "height in row 2, column 2: nan; must be finite; 1 of 4 are not"),
         ("1 2\n3 inf\n", "row 2, column 2"),
         (
@@ -66,13 +66,16 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
         (HEADER + "1 2 3\n4 -9999 6\n", "row 2, column 2: no data; .*; fill the gaps"),
         (HEADER + "1 2 3\n4 5\n", "grid's heights: 5; must be nrows x ncols, 2 x 3"),
         (HEADER + "1 2 3\n4 5 6 7\n", "grid's heights: 7"),
-        (HEADER + "1 2 3\n4 5 6m\n", "bed.asc:8 height: 6m"),
+        (HEADER + "1 2 3\n4 5 6m\n", "bed.asc:8: height: 6m"),
         (HEADER.replace("cellsize 10", "cellsize 0") + "1 2 3 4 5 6", "cellsize: 0.0; must be above 0"),
         (HEADER.replace("cellsize 10\n", "") + "1 2 3 4 5 6", "cellsize: missing"),
         (HEADER.replace("NCOLS 3", "ncols 2.5") + "1 2 3 4 5 6", "ncols: 2.5; must be a whole number"),
-        (HEADER.replace("NCOLS 3", "ncols three") + "1 2 3 4 5 6", "bed.asc:1 ncols: three; must be one finite number"),
-        ("ncols 3\nnrow 2\n1 2 3", "bed.asc:2 grid's header: nrow"),
-        ("ncols 3\nncols 2\n1 2 3", "bed.asc:2 grid's header: ncols"),
+        (
+            HEADER.replace("NCOLS 3", "ncols three") + "1 2 3 4 5 6",
+            "bed.asc:1: ncols: three; must be one finite number",
+        ),
+        ("ncols 3\nnrow 2\n1 2 3", "bed.asc:2: grid's header: nrow"),
+        ("ncols 3\nncols 2\n1 2 3", "bed.asc:2: grid's header: ncols"),
         ("a\0b", "is not text"),
     ],
 )
