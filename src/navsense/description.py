@@ -36,7 +36,7 @@ from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
 from navsense.simulation.motions import replace_motions
@@ -55,7 +55,7 @@ def format_vector(values: Iterable[float]) -> str:
 
 def format_noise(noise: Noise) -> str:
     """Return the terms of a noise that act, in the channel's unit."""
-    parts = list_changes(replace(noise, classic=False), NEUTRAL)
+    parts = list_changes(replace(noise, classic=False), NO_NOISE)
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")

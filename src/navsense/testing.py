@@ -37,7 +37,7 @@ from navsense.environment.water import Water
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.noise.terms import make_flicker_components
 from navsense.recordings.dataset import select_run
 from navsense.runner.live import live
@@ -323,7 +323,7 @@ def _is_active(noise: Noise, field: str) -> bool:
     """Return True if a term of a noise is active."""
     if field == "reference_temperature":
         return noise.has_temperature_coefficient
-    return field == "classic" or bool(getattr(noise, field) != getattr(NEUTRAL, field))
+    return field == "classic" or bool(getattr(noise, field) != getattr(NO_NOISE, field))
 
 
 def change_field(spec: Any, field: str, name: str) -> Any:
@@ -546,7 +546,7 @@ def check_noise_parameters(noise: Noise) -> None:
     reference, _ = apply_noise(noise)
     for field in fields(noise):
         name, value = field.name, getattr(noise, field.name)
-        if value == getattr(NEUTRAL, name) or (name == "classic" and not noise.has_turn_on_bias):
+        if value == getattr(NO_NOISE, name) or (name == "classic" and not noise.has_turn_on_bias):
             continue
         is_same = is_identical(apply_noise(change_field(noise, name, name))[0], reference)
         check_law(not is_same, "no dead parameter", f"{name} has no effect")

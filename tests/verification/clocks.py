@@ -21,7 +21,7 @@ from navsense.clock import Clock, Discipline, Oscillator
 from navsense.core.random_streams import check_seed
 from navsense.core.ticks import check_rate
 from navsense.core.typing import FloatArray
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from tests.verification import clock_discipline, clock_oscillator, estimates
 from tests.verification.clock_stamps import LONG, SERIALS, Instants, Line, Stamped, at, evenly_spaced
 from tests.verification.declared import Row
@@ -86,11 +86,11 @@ def only(*names: str, beside: tuple[str, ...] = (), jitter: bool = False) -> Cal
     def alone(clock: Clock) -> Clock | None:
         noise = clock.noise
         values = {name: getattr(noise, name) for name in (*names, *beside)}
-        if all(values[name] == getattr(NEUTRAL, name) for name in names):
+        if all(values[name] == getattr(NO_NOISE, name) for name in names):
             return None
         if jitter:
             values["stddev"] = STRONG * max(abs(values[name]) for name in names if math.isfinite(values[name]))
-        return Clock(clock.name, replace(NEUTRAL, **values))
+        return Clock(clock.name, replace(NO_NOISE, **values))
 
     return alone
 

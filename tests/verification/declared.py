@@ -29,7 +29,7 @@ from navsense.environment.terrain.primitives import Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.stationary import Stationary
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl
@@ -147,7 +147,7 @@ def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
             return tuple(left(part) for part in value)
         if isinstance(value, DopplerTrack):
             return DopplerTrack(left(value.noise))
-        return replace(NEUTRAL, **{name: getattr(value, name) for name in names})
+        return replace(NO_NOISE, **{name: getattr(value, name) for name in names})
 
     base = spec.without_errors()
     if not is_dataclass(base) or isinstance(base, type):

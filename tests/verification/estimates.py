@@ -27,7 +27,7 @@ from navsense.analysis import allan, allan_dof, densities, theory
 from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.base import Sensor
 
 DIGITS = 16.0 * float(np.finfo(np.float64).eps)
@@ -136,7 +136,7 @@ class Term:
 
     def acts(self, noise: Noise) -> bool:
         """Tell whether it has something to say of a channel: one of the fields is not neutral, or there are none."""
-        return not self.fields or any(getattr(noise, name) != getattr(NEUTRAL, name) for name in self.fields)
+        return not self.fields or any(getattr(noise, name) != getattr(NO_NOISE, name) for name in self.fields)
 
 
 @dataclass(frozen=True, eq=False)

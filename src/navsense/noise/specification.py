@@ -132,8 +132,8 @@ class Noise:
         return self.white_stddev(rate) / math.sqrt(rate)
 
 
-NEUTRAL = Noise()
-"""Noise without errors."""
+NO_NOISE = Noise()
+"""The noise of a channel without errors."""
 
 
 def make_example_noise(size: float, **overrides: float) -> Noise:

@@ -378,9 +378,8 @@ CLOCK = make_schema(
 
 PART = make_schema(attributes="temperature")
 
-_AXIS_TAGS = split_tags("x y z")
-AXES = ElementSchema(children=_AXIS_TAGS)
-AXIS = make_schema("noise")
+CHANNEL = make_schema("noise")
+"""Schema of an element that is one channel of a sensor, for example `<x>` in `<magnetometer>`."""
 
 MOTION = make_schema(repeatable="navsense:waypoint", attributes="loop degrees file bandwidth")
 

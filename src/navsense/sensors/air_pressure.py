@@ -25,7 +25,7 @@ from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
@@ -37,7 +37,7 @@ from navsense.sensors.user_arrays import apply, check_rows, check_time
 class AirPressure:
     """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m)."""
 
-    pressure: Noise = NEUTRAL
+    pressure: Noise = NO_NOISE
     reference_altitude: float = 0.0
 
     type: ClassVar[str] = "air_pressure"
@@ -122,7 +122,7 @@ class AirPressure:
 
     def without_errors(self) -> AirPressure:
         """Return the same spec without errors."""
-        return replace(self, pressure=NEUTRAL)
+        return replace(self, pressure=NO_NOISE)
 
     @classmethod
     def example_spec(cls) -> AirPressure:

@@ -35,7 +35,7 @@ from navsense.environment.base import Environment
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.user_arrays import apply, check_rows, check_time, make_ticks
 
@@ -148,8 +148,8 @@ class Altimeter:
     classic: true for Gazebo's rule: the reference is the height at the start.
     """
 
-    vertical_position: Noise = NEUTRAL
-    vertical_velocity: Noise = NEUTRAL
+    vertical_position: Noise = NO_NOISE
+    vertical_velocity: Noise = NO_NOISE
     reference: float | ZeroReference | Literal["initial"] = field(default=0.0, metadata=in_file("navsense:reference"))
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
 

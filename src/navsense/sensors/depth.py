@@ -43,7 +43,7 @@ from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
@@ -75,7 +75,7 @@ class Depth:
     Raises `SensorError`.
     """
 
-    pressure: Noise = NEUTRAL
+    pressure: Noise = NO_NOISE
     assumed: Unesco | Saunders | ConstantDensity | None = field(default=STANDARD_OCEAN, metadata=in_file("formula"))
     surface_pressure: float = field(default=STANDARD_PRESSURE, metadata=NON_NEGATIVE)
     gauge: bool = False
@@ -218,7 +218,7 @@ class Depth:
 
     def without_errors(self) -> Depth:
         """Return the same spec without errors: it uses the true water."""
-        return replace(self, pressure=NEUTRAL, assumed=None)
+        return replace(self, pressure=NO_NOISE, assumed=None)
 
     @classmethod
     def example_spec(cls) -> Depth:

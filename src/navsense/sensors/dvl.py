@@ -50,7 +50,7 @@ from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (
@@ -171,7 +171,7 @@ class Dvl:
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
     bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
     water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
-    range: Noise = NEUTRAL
+    range: Noise = NO_NOISE
     bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
     water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
     layer: WaterMassLayer | None = field(default=None, metadata=in_file(parent="water_track"))
@@ -702,7 +702,7 @@ class Dvl:
             self,
             bottom=DopplerTrack(),
             water=DopplerTrack(),
-            range=NEUTRAL,
+            range=NO_NOISE,
             strength=None,
             sound=Sound(),
             misalignment=(0.0, 0.0, 0.0),

@@ -44,7 +44,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.noise.terms import stationary_stddev
 from navsense.sensors._cross_axis import make_matrix, mix_axes
 from navsense.sensors._interval_means import average_intervals
@@ -174,12 +174,12 @@ class Imu:
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
     """
 
-    angular_velocity_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="angular_velocity"))
-    angular_velocity_y: Noise = field(default=NEUTRAL, metadata=in_file("y", parent="angular_velocity"))
-    angular_velocity_z: Noise = field(default=NEUTRAL, metadata=in_file("z", parent="angular_velocity"))
-    linear_acceleration_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="linear_acceleration"))
-    linear_acceleration_y: Noise = field(default=NEUTRAL, metadata=in_file("y", parent="linear_acceleration"))
-    linear_acceleration_z: Noise = field(default=NEUTRAL, metadata=in_file("z", parent="linear_acceleration"))
+    angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="angular_velocity"))
+    angular_velocity_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="angular_velocity"))
+    angular_velocity_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="angular_velocity"))
+    linear_acceleration_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="linear_acceleration"))
+    linear_acceleration_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="linear_acceleration"))
+    linear_acceleration_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="linear_acceleration"))
     orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
     reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
     averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))
@@ -424,7 +424,7 @@ def resolves_earth_rate(spec: Imu, rate: float) -> bool:
     axis is below 7.3e-5 rad/s (15 deg/h). An axis without errors is ideal and does not count.
     """
     return any(
-        noise != NEUTRAL and _estimate_uncertainty(noise, rate) < EARTH_RATE
+        noise != NO_NOISE and _estimate_uncertainty(noise, rate) < EARTH_RATE
         for noise in spec.noise()["angular_velocity"]
     )
 

@@ -32,7 +32,7 @@ from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_type
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors._cross_axis import IDENTITY, make_matrix, mix_axes
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
@@ -71,9 +71,9 @@ class Magnetometer:
     motor_current: field of the motors' wires per ampere, T/A. It multiplies the signal "motor_current" (A).
     """
 
-    x: Noise = NEUTRAL
-    y: Noise = NEUTRAL
-    z: Noise = NEUTRAL
+    x: Noise = NO_NOISE
+    y: Noise = NO_NOISE
+    z: Noise = NO_NOISE
     hard_iron: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:hard_iron", below=MAX_MAGNITUDE))
     soft_iron: tuple[float, ...] = field(default=IDENTITY, metadata=in_file("navsense:soft_iron", below=MAX_MAGNITUDE))
     motor_current: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", below=MAX_MAGNITUDE))

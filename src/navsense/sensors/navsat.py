@@ -34,7 +34,7 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.user_arrays import apply, check_rows, check_time
 
@@ -104,10 +104,10 @@ class NavSat:
     horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
     """
 
-    horizontal_position: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="position_sensing"))
-    vertical_position: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="position_sensing"))
-    horizontal_velocity: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="velocity_sensing"))
-    vertical_velocity: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="velocity_sensing"))
+    horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", parent="position_sensing"))
+    vertical_position: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="position_sensing"))
+    horizontal_velocity: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", parent="velocity_sensing"))
+    vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="velocity_sensing"))
 
     type: ClassVar[str] = "navsat"
     group: ClassVar[Literal["all", "vertical"]] = "vertical"

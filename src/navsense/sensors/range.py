@@ -44,7 +44,7 @@ from navsense.environment.water import Water
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import apply, check_rows, check_time
@@ -233,7 +233,7 @@ class Range:
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
     """
 
-    range: Noise = field(default=NEUTRAL, metadata=in_file("noise"))
+    range: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
     minimum_range: float = field(default=0.0, metadata=in_file("min", minimum=0.0))
     maximum_range: float = field(default=math.inf, metadata=in_file("max", minimum=0.0))
     beam: Fan | Cone = Fan()
@@ -389,7 +389,7 @@ class Range:
 
     def without_errors(self) -> Range:
         """Return the same spec without errors: it uses the true speed of sound."""
-        return replace(self, range=NEUTRAL, sound=None if self.sound is None else Sound())
+        return replace(self, range=NO_NOISE, sound=None if self.sound is None else Sound())
 
     def without_limits(self) -> Range:
         """Return a spec with the same errors without limits and with one ray along x."""

@@ -25,7 +25,7 @@ from navsense.core.inputs import parse_decimal
 from navsense.noise.specification import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema
-from navsense.sdf.parse.noise import make_channel_parsers, read_spec_with_channels
+from navsense.sdf.parse.noise import make_channel_parsers, read_type_element
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
@@ -45,7 +45,7 @@ NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 def parse_magnetometer(context: Context, block: Element | None, sensor_context: SensorContext) -> Magnetometer:
     """Return the specification of a `<magnetometer>` block; without a block one without errors."""
-    return read_spec_with_channels(context, block, MAGNETOMETER, sensor_context)
+    return read_type_element(context, block, MAGNETOMETER, sensor_context)
 
 
 def parse_altimeter(context: Context, block: Element | None, sensor_context: SensorContext) -> Altimeter:
@@ -55,7 +55,7 @@ def parse_altimeter(context: Context, block: Element | None, sensor_context: Sen
         reason = "has no effect under classic, where the reference is the sensor's height at the start"
         context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
     parsers = {"reference": _parse_reference}
-    return read_spec_with_channels(context, block, ALTIMETER, sensor_context, parsers, classic=sensor_context.classic)
+    return read_type_element(context, block, ALTIMETER, sensor_context, parsers, classic=sensor_context.classic)
 
 
 def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
@@ -76,7 +76,7 @@ def _parse_reference(context: Context, element: Element) -> float | ZeroReferenc
 
 def parse_air_pressure(context: Context, block: Element | None, sensor_context: SensorContext) -> AirPressure:
     """Return the specification of an `<air_pressure>` block; without a block one without errors."""
-    spec = read_spec_with_channels(context, block, AIR_PRESSURE, sensor_context)
+    spec = read_type_element(context, block, AIR_PRESSURE, sensor_context)
     element = block.find("reference_altitude") if block else None
     if (
         element is not None

@@ -32,7 +32,7 @@ import math
 
 from navsense.core.errors import SdfError
 from navsense.core.pose import conjugate
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import LEAF, Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_choice, parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.noise import parse_child_noise
@@ -187,10 +187,10 @@ def _parse_mode(
     """Return when a mode supplies the velocity, and its noise; never and no noise without the mode."""
     element = context.find_child(tracking, tag, schema)
     if element is None:
-        return TrackMode.NEVER, NEUTRAL
+        return TrackMode.NEVER, NO_NOISE
     mode = TrackMode(parse_child_choice(context, element, "when", TrackMode.ALWAYS, MODES))
     noise = parse_child_noise(context, element, classic=sensor_context.classic)
-    return mode, NEUTRAL if mode is TrackMode.NEVER else noise
+    return mode, NO_NOISE if mode is TrackMode.NEVER else noise
 
 
 def _parse_layer(context: Context, water: Element, beams: Beams, maximum: float) -> WaterMassLayer:

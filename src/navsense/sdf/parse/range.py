@@ -25,7 +25,7 @@ from functools import partial
 
 from navsense.core.errors import SdfError
 from navsense.core.inputs import parse_decimal
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.parse.children import (
@@ -112,7 +112,7 @@ def _parse_ray_noise(context: Context, block: Element, sensor_context: SensorCon
     """Return the noise of a `<ray>`, whose type is an element."""
     element = block.find("noise")
     if element is None:
-        return NEUTRAL
+        return NO_NOISE
     child = element.find("type")
     if child is None:
         attributes = {"type": "gaussian", **element.attributes}
@@ -154,7 +154,7 @@ def _parse_range(context: Context, block: Element, sensor_context: SensorContext
         "beam": _parse_cone,
     }
     fields = RANGE.read_fields(context, block, parsers)
-    fields["range"] = _apply_resolution(context, block, fields.get("range", NEUTRAL))
+    fields["range"] = _apply_resolution(context, block, fields.get("range", NO_NOISE))
     return Range(**{"maximum_range": 0.0, **fields})
 
 
