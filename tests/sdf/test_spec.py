@@ -39,7 +39,11 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     ("imu", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
     ("imu", "orientation_reference_frame/custom_rpy", imu.CUSTOM_RPY),
     *(("imu", f"{tag}", binding.schema) for tag, binding in imu.AXES.items()),
-    *(("imu", f"{tag}/{axis}", schema.CHANNEL) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
+    *(
+        ("imu", f"{tag}/{axis}", schema.CHANNEL)
+        for tag in ("angular_velocity", "linear_acceleration")
+        for axis in "xyz"
+    ),
     ("magnetometer", "", basic_sensors.MAGNETOMETER.schema),
     *(("magnetometer", axis, schema.CHANNEL) for axis in "xyz"),
     ("altimeter", "", basic_sensors.ALTIMETER.schema),
