@@ -1,10 +1,12 @@
 """`<noise>`: the errors of one channel of a sensor or of a clock, and type elements whose children are channels.
 
-<magnetometer>                                                the type element
-  <x>                                                         a channel: the field `x` of `Magnetometer`
-    <noise type="gaussian"> <stddev>1e-7</stddev> </noise>    fields of `Noise`
-  </x>
-</magnetometer>
+    <magnetometer>                                                the type element
+      <x>                                                         a channel: the field `x` of `Magnetometer`
+        <noise type="gaussian"> <stddev>1e-7</stddev> </noise>    fields of `Noise`
+      </x>
+    </magnetometer>
+
+A part of the catalogue does not replace the noise of a channel that has a `<noise>`.
 """
 
 from __future__ import annotations
