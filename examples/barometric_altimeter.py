@@ -79,7 +79,7 @@ def follow(steady: Any, span: Any, lag: float, state: Any, out: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """This serial number now: its channel, steady pressure and own pressure at the last tick (Pa), and that tick."""
+    """The instrument now: its channel, steady pressure and own pressure at the last tick (Pa), and that tick."""
 
     channel: NoiseState
     pressures: Any
@@ -101,8 +101,8 @@ class BarometricAltimeter:
     noise_of_pressure: ns.Noise = NO_ERRORS
 
     type: ClassVar[str] = "barometric_altimeter"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Refuse a lag that would look ahead; the two atmospheres refuse what is no air."""
@@ -141,7 +141,7 @@ class BarometricAltimeter:
         return self._channel.processes
 
     def init(self, draws: Any) -> Tube:
-        """Return this serial number before its first sample."""
+        """Return this instrument before its first sample."""
         return Tube(self._channel.init(draws), np.zeros(2))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, Any]:

@@ -41,8 +41,8 @@ class Thermometer:
     noise_of_temperature: ns.Noise = NO_ERRORS
 
     type: ClassVar[str] = "thermometer"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -62,7 +62,7 @@ class Thermometer:
         return self._channels.processes
 
     def init(self, draws: Any) -> NoiseState:
-        """Return this serial number's turn-on bias and drift."""
+        """Return the instrument's turn-on bias and drift."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, Any]:

@@ -411,10 +411,10 @@ def check_equivariance(spec: Sensor) -> None:
     """Law 5: a rotation of the world by the group of the sensor does not change its ideal values, to its tolerance."""
     ticks = Ticks(np.arange(200, dtype=np.int64), RATE)
     motion, environment = example_motion(), EXAMPLE_ENVIRONMENT
-    if spec.group == "all":
+    if spec.symmetry_group == "all":
         environment = replace(environment, origin=None, current=None)  # earth and water rotate about the vertical only
     reference = spec.ideal(motion, environment, ticks)
-    for rotation in iter_rotations(spec.group):
+    for rotation in iter_rotations(spec.symmetry_group):
         other = spec.ideal(RotatedMotion(motion, rotation), environment.rotate(rotation), ticks)
         for output in spec.outputs:
             if output.name not in reference:
@@ -429,7 +429,7 @@ def check_equivariance(spec: Sensor) -> None:
             scale = max(float(np.abs(expected[finite]).max()), 1e-300)
             error = float(np.abs(expected[finite] - values[finite]).max()) / scale
             message = f"{output.name} differs by {error:.1e} of its maximum, rotated by {rotation}"
-            check_law(error <= spec.tolerance, "equivariance", message)
+            check_law(error <= spec.symmetry_tolerance, "equivariance", message)
 
 
 def find_relative_rotations(orientation: AnyArray) -> AnyArray:
@@ -491,12 +491,12 @@ def check_noise(noise: Noise) -> None:
 
 
 def apply_noise(
-    noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None
+    noise: Noise, rate: float = RATE, run: int = 0, values: AnyArray | None = None
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the noisy values and biases (n,) of one serial number; `values` (n,) default to a slow wave."""
+    """Return the noisy values and biases (n,) of one instrument; `values` (n,) default to a slow wave."""
     wave = make_wave(noise) if values is None else values
     channel = NoiseChannels(("law",), (noise,))
-    source = Draws(channel.processes, 11, (serial, "law"))
+    source = Draws(channel.processes, 11, (run, "law"))
     ticks, draws = Ticks(np.arange(wave.size, dtype=np.int64), rate), source.take(wave.size)
     temperature = make_temperature(wave.size)
     _, out, bias = channel.apply(channel.init(source.initial), ticks, draws, wave, temperature=temperature)
@@ -552,8 +552,8 @@ def check_noise_parameters(noise: Noise) -> None:
         check_law(not is_same, "no dead parameter", f"{name} has no effect")
 
 
-def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
-    """Check the variance of the bias over many serial numbers, at the first and a later sample, at two rates.
+def check_noise_deviation(noise: Noise, *, runs: int = 2000) -> None:
+    """Check the variance of the bias over many instruments, at the first and a later sample, at two rates.
 
     The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
     1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
@@ -563,9 +563,9 @@ def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
     if noise.bias_stddev + drift + flicker + noise.random_walk == 0.0 or noise.has_temperature_coefficient:
         return
     declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else drift)
-    bound = 4.9 * math.sqrt(2.0 / serials) * 1.05
+    bound = 4.9 * math.sqrt(2.0 / runs) * 1.05
     for rate in (1.0, 1000.0):
-        bias = np.array([apply_noise(noise, rate, serial, np.zeros(30))[1] for serial in range(serials)])
+        bias = np.array([apply_noise(noise, rate, run, np.zeros(30))[1] for run in range(runs)])
         for row in (0,) if noise.classic else (0, 29):
             centre = 0.0 if noise.classic else noise.bias_mean
             variance = float(np.mean((bias[:, row] - centre) ** 2))

@@ -172,7 +172,7 @@ def make_environment(count: int, rate: float) -> Environment:
 
 @dataclass(frozen=True)
 class _StillTerm:
-    """One term of a sensor that stands still, at one rate (Hz): samples and serial numbers, and what acts alone."""
+    """One term of a sensor that stands still, at one rate (Hz): samples and instruments, and what acts alone."""
 
     spec: Sensor
     sheet: Sensor
@@ -283,7 +283,7 @@ def table(
 ) -> list[Row]:
     """Return the rows of every channel, every term that acts in it and every rate (Hz).
 
-    effort scales the number of samples and of serial numbers. Raises `SimulationError` for a rate or a seed that is
+    effort scales the number of samples and of instruments. Raises `SimulationError` for a rate or a seed that is
     none.
     """
     rows: list[Row] = []

@@ -72,8 +72,8 @@ class Meter:
     lie: Mapping[str, float] | None = None
 
     type: ClassVar[str] = "meter"
-    group: ClassVar[Literal["all", "vertical"]] = "all"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -30,7 +30,7 @@ from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_sig
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class AirPressure:
     reference_altitude: float = 0.0
 
     type: ClassVar[str] = "air_pressure"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the altitude."""
@@ -72,7 +72,7 @@ class AirPressure:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on bias and the slowly varying bias of a serial number."""
+        """Return the initial state of an instrument: its turn-on bias and dynamic bias."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -85,7 +85,7 @@ class AirPressure:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the noisy pressure (n,) Pa with its slowly varying bias."""
+        """Return the new state and the measured pressure (n,) Pa with its bias."""
         temperature = ideal.get(TEMPERATURE)
         state, values, bias = self._channels.apply(state, ticks, draws, ideal["pressure"], temperature=temperature)
         turn_on = {"pressure": state.turn_on[0]}
@@ -109,7 +109,9 @@ class AirPressure:
         seconds = check_time(time)
         ideal = {"pressure": check_rows("pressure", pressure, seconds.shape)}
         check_minimum("pressure", "Pa", ideal["pressure"])
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(
+            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
+        )
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:

@@ -48,7 +48,7 @@ from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_sig
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 PRESSURE_GRADIENT = "pressure_gradient"
 """rho g (Pa/m) at the sensor, among the ideal values if the instrument uses the true water."""
@@ -81,8 +81,8 @@ class Depth:
     gauge: bool = False
 
     type: ClassVar[str] = "depth"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
     source_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class Depth:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on bias and the slowly varying bias of a serial number."""
+        """Return the initial state of an instrument: its turn-on bias and dynamic bias."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -205,7 +205,9 @@ class Depth:
         if self.assumed is None:
             raise SensorError("assumed", None, allowed="must be a formula: your own pressures have no true depth")
         ideal = {"pressure": rows, "depth": self._compute_depth(rows, {})}
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(
+            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
+        )
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Depth:

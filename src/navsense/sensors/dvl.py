@@ -90,8 +90,7 @@ from navsense.sensors.doppler.water import (
     find_layer_velocities,
 )
 from navsense.sensors.range import Cone, Sound
-from navsense.sensors.user_arrays import apply as measure_user_arrays
-from navsense.sensors.user_arrays import check_time
+from navsense.sensors.user_arrays import check_time, simulate_readings
 
 BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""
@@ -195,8 +194,8 @@ class Dvl:
     missing_values: tuple[str, ...] = field(default=(), metadata=MESSAGE_ONLY)
 
     type: ClassVar[str] = "dvl"
-    tolerance: ClassVar[float] = 1e-9
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-9
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
     source_arrays: ClassVar[tuple[str, ...]] = ping.SOURCE_ARRAYS
 
     def __post_init__(self) -> None:
@@ -663,7 +662,7 @@ class Dvl:
             ping.TrackInputs(seconds, seconds, far_boundary),
             ping_duration,
         )
-        return measure_user_arrays(
+        return simulate_readings(
             self,
             seconds,
             ideal,

@@ -53,7 +53,7 @@ from navsense.sensors._vibration import Vibration, add_lines, make_lines
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, describe_fields, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 UNIT_TOLERANCE = 1e-6
 """Tolerance of the length of a unit quaternion."""
@@ -149,7 +149,7 @@ def check_unit_quaternions(orientation: Quaternions) -> Quaternions:
 
 
 class ImuState(NamedTuple):
-    """The state of a serial number: its noise, and the memory of its low-pass (6, 3), (0, 3) without one."""
+    """The state of an instrument: its noise, and the memory of its low-pass (6, 3), (0, 3) without one."""
 
     noise: NoiseState
     filter_state: FloatArray
@@ -197,7 +197,7 @@ class Imu:
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     type: ClassVar[str] = "imu"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""
@@ -221,7 +221,7 @@ class Imu:
         validate_types(self)
 
     @property
-    def group(self) -> Literal["all", "vertical"]:
+    def symmetry_group(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave the readings unchanged: about the vertical, with `earth_rotation`."""
         return "vertical" if self.earth_rotation else "all"
 
@@ -279,7 +279,7 @@ class Imu:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> ImuState:
-        """Return the biases of a serial number, and a low-pass before its first sample."""
+        """Return the biases of an instrument, and a low-pass before its first sample."""
         return ImuState(self._channels.init(draws), np.full((6 if self.bandwidth else 0, 3), np.nan))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -288,21 +288,26 @@ class Imu:
         Raises `SensorError` for `earth_rotation` in a world without a place on earth.
         """
         time, count = ticks.time, len(ticks)
-        truth = motion.at(time)
-        gravity_w = environment.gravity.at(truth.position_w, time)
-        state = (truth.rotation_wb, truth.acceleration_w, make_read_only(gravity_w), truth.angular_velocity_b)
+        motion_block = motion.at(time)
+        gravity_w = environment.gravity.at(motion_block.position_w, time)
+        state = (
+            motion_block.rotation_wb,
+            motion_block.acceleration_w,
+            make_read_only(gravity_w),
+            motion_block.angular_velocity_b,
+        )
         reference = np.zeros(4)
         if self.orientation:
             reference = _get_initial_rotation(motion) if self.reference is None else np.array(self.reference)
         channels, orientation = np.empty((6, count)), np.empty((count if self.orientation else 0, 4))
         _compute_ideal(*state, make_read_only(reference), channels, orientation)
         if self.averaged or self.earth_rotation:
-            self._add_earth_and_average(motion, environment, ticks, truth, channels)
+            self._add_earth_and_average(motion, environment, ticks, motion_block, channels)
         ideal = {**split_triads(channels.T), **evaluate_signals(self, environment, time)}
         return {"orientation": orientation, **ideal} if self.orientation else ideal
 
     def _add_earth_and_average(
-        self, motion: Motion, environment: Environment, ticks: Ticks, truth: MotionBlock, channels: FloatArray
+        self, motion: Motion, environment: Environment, ticks: Ticks, motion_block: MotionBlock, channels: FloatArray
     ) -> None:
         """Add the rotation of the earth, and compute means over intervals, in the channels (6, n) of a block."""
         earth = np.zeros(3)
@@ -310,14 +315,14 @@ class Imu:
             if environment.origin is None:
                 raise SensorError("earth_rotation", True, allowed=NO_ORIGIN, remedy=REMEDY)
             earth[:] = compute_earth_rate_w(environment.origin)
-            _add_earth_rotation(earth, truth.rotation_wb, truth.velocity_w, channels)
+            _add_earth_rotation(earth, motion_block.rotation_wb, motion_block.velocity_w, channels)
         if self.averaged and len(ticks):
-            average_intervals(motion, environment.gravity, earth, ticks, truth, channels)
+            average_intervals(motion, environment.gravity, earth, ticks, motion_block, channels)
 
     def measure(
         self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[ImuState, Measurement]:
-        """Return the new state and the readings with their slowly varying biases; the orientation has none."""
+        """Return the new state and the measured values with their biases; the orientation has no bias."""
         triads, filter_state = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.filter_state
         if not self._has_noise_only:
             triads, filter_state = self._filter_and_mix(state, ticks, triads)
@@ -378,7 +383,7 @@ class Imu:
             rows = check_rows("orientation", orientation, (check_time(time).size, 4))
             ideal["orientation"] = check_unit_quaternions(rows)
         spec = replace(self, orientation=orientation is not None)
-        return apply(spec, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(spec, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Imu:

@@ -36,7 +36,7 @@ from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 POSITION_ARRAYS = ("latitude", "longitude", "altitude")
 _LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad"), "altitude": (MAX_ELEVATION, "m")}
@@ -110,8 +110,8 @@ class NavSat:
     vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="velocity_sensing"))
 
     type: ClassVar[str] = "navsat"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the noises."""
@@ -147,7 +147,7 @@ class NavSat:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on biases and slowly varying biases of a serial number."""
+        """Return the initial state of an instrument: its turn-on biases and dynamic biases."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -158,12 +158,12 @@ class NavSat:
         origin = environment.origin
         if origin is None:
             raise SensorError("the world of a navsat", allowed=NO_ORIGIN, remedy=REMEDY)
-        truth = motion.at(ticks.time)
-        positions = origin.to_geodetic(truth.position_w)
+        motion_block = motion.at(ticks.time)
+        positions = origin.to_geodetic(motion_block.position_w)
         return {
             **_split_columns(POSITION_ARRAYS, positions),
-            "velocity": origin.to_enu_at(positions, truth.velocity_w),
-            **_split_columns(EAST_NORTH, origin.to_enu(truth.position_w)),
+            "velocity": origin.to_enu_at(positions, motion_block.velocity_w),
+            **_split_columns(EAST_NORTH, origin.to_enu(motion_block.position_w)),
             **evaluate_signals(self, environment, ticks.time),
         }
 
@@ -214,7 +214,9 @@ class NavSat:
         positions = np.array(list(ideal.values())).T
         metres = Origin(*(float(part) for part in positions[0])).to_world(positions)
         ideal |= {"velocity": velocity, **_split_columns(EAST_NORTH, metres)}
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(
+            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
+        )
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:
