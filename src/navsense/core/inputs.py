@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import math
 import os
 import re
 import stat
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from navsense.core.errors import NavsenseError, Where
+from navsense.core.text import MAX_DIGITS
 
 MAX_FILE_SIZE = 512 * 1024 * 1024
 """Largest size (bytes) of a table of numbers: some ten million rows."""
@@ -48,13 +48,10 @@ UNCHECKED_CHUNK_SIZE = 64 * 1024 * 1024
 SPECIAL = "is a device, a pipe or a system file"
 """Problem of a file that `is_special`."""
 
-_DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_MAX_DIGITS = 400
-
 _TOML_TOKENS = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"'  # strings
     r"|'''.*?'''|'[^'\n]*'|#[^\n]*"  # literal strings and comments
-    rf"|[0-9A-Fa-f_]{{{_MAX_DIGITS + 1},}}"
+    rf"|[0-9A-Fa-f_]{{{MAX_DIGITS + 1},}}"
     r"|[\[\]{}.,=\n]",
     re.DOTALL,
 )
@@ -273,7 +270,7 @@ def _check_toml(name: str, text: str, kind: FileKind) -> None:
             depth += (part in "[{") - (part in "]}")
             dots = 0
         elif part[0] not in "\"'#":
-            allowed = f"must have at most {_MAX_DIGITS} digits"
+            allowed = f"must have at most {MAX_DIGITS} digits"
             raise kind.error(kind.what, part, allowed=allowed, where=Where(name, line))
         if depth + dots > MAX_DEPTH:
             allowed = f"arrays and tables may be nested {MAX_DEPTH} deep"
@@ -299,12 +296,3 @@ def parse_json(data: str | bytes) -> Any:
     if level:
         raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return value
-
-
-def parse_decimal(text: str) -> float | None:
-    """Return a finite decimal number; None for another text."""
-    text = text.strip()
-    if len(text) > _MAX_DIGITS or not _DECIMAL_PATTERN.fullmatch(text):
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else None

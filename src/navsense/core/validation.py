@@ -182,20 +182,22 @@ def check_limits(spec: Any, *, skip: Collection[str] = (), error: type[NavsenseE
             check_number(name, value, max(file_field.minimum, -MAX_MAGNITUDE), error=error, field=name)
 
 
-def check_numbers(name: str, values: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
+def check_numbers(
+    name: str, values: Iterable[float], count: int, *, magnitude_below: float = MAX_MAGNITUDE
+) -> tuple[float, ...]:
     """Return `count` numbers as floats. The first word of `name` is the name of the field.
 
-    Raises `SensorError` for another count, and for an absolute value of `below` or more.
+    Raises `SensorError` for another count, and for an absolute value of `magnitude_below` or more.
     """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
-    allowed = f"must be {many} of absolute value below {below:g}"
+    allowed = f"must be {many} of absolute value below {magnitude_below:g}"
     shown, field = repr(*values) if count == 1 else repr(values), name.partition(" ")[0]
     try:
         raw = tuple(values)
         numbers = tuple(float(number) for number in raw)
     except (TypeError, ValueError, OverflowError) as error:
         raise SensorError(name, shown, allowed=allowed, field=field) from error
-    small = all(math.isfinite(number) and abs(number) < below for number in numbers)
+    small = all(math.isfinite(number) and abs(number) < magnitude_below for number in numbers)
     if not small or len(numbers) != count or not all(is_number(number) for number in raw):
         raise SensorError(name, shown, allowed=allowed, field=field)
     return numbers

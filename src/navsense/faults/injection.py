@@ -155,7 +155,7 @@ def apply_faults(
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
     source_arrays: Sequence[str] = (),
-) -> tuple[FaultState, Mapping[str, AnyArray], dict[str, BoolArray]]:
+) -> tuple[FaultState, dict[str, AnyArray], dict[str, BoolArray]]:
     """Return the new state, the arrays with faults, and the rows (n,) on which each kind of fault acts.
 
     draws (kinds, n): uniforms of `Faults.random_kinds`.

@@ -149,7 +149,7 @@ def select_run(reading: Reading, index: int) -> Reading:
         clock_error=reading.clock_error[index],
         valid=reading.valid[index],
         emitted=reading.emitted[index],
-        arrivals=None if reading.arrivals is None else reading.arrivals[index],
+        delayed_arrival=None if reading.delayed_arrival is None else reading.delayed_arrival[index],
         ideal_in_runs=False,
         **groups,
     )
@@ -239,7 +239,9 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
     return replace(
         parts[0],
         **columns,
-        arrivals=None if all(p.arrivals is None for p in parts) else np.concatenate([p.arrival for p in parts]),
+        delayed_arrival=None
+        if all(p.delayed_arrival is None for p in parts)
+        else np.concatenate([p.arrival for p in parts]),
     )
 
 

@@ -219,7 +219,9 @@ class SensorAssembler:
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
             epoch=base.epoch,
-            arrivals=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS if has_latency else None,
+            delayed_arrival=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
+            if has_latency
+            else None,
         )
 
     def _match_faults(self, times: IntArray) -> Mapping[str, BoolArray]:

@@ -183,7 +183,7 @@ def _make_parser(hint: Any, entry: FileField, default: Any) -> ValueParser | Non
     def parse_real(element: Element, *, parent: str = "", attribute: str = "") -> float:
         if entry.may_be_infinite and (element.attributes[attribute] if attribute else element.text) == "inf":
             return math.inf
-        limits = {"minimum": entry.minimum, "above": entry.above, "below": entry.below}
+        limits = {"minimum": entry.minimum, "above": entry.above, "magnitude_below": entry.magnitude_below}
         number = parse_number(element, parent=parent, attribute=attribute, **limits)
         if kind is int and number == int(number):
             return int(number)
@@ -193,7 +193,9 @@ def _make_parser(hint: Any, entry: FileField, default: Any) -> ValueParser | Non
 
     def parse_tuple(element: Element, *, parent: str = "", attribute: str = "") -> tuple[float, ...]:
         count = len(default) if Ellipsis in get_args(kind) else len(get_args(kind))
-        numbers = parse_numbers(element, count, parent=parent, attribute=attribute, below=entry.below)
+        numbers = parse_numbers(
+            element, count, parent=parent, attribute=attribute, magnitude_below=entry.magnitude_below
+        )
         return tuple(math.radians(number) for number in numbers) if entry.degrees else numbers
 
     def parse_member(element: Element, *, parent: str = "", attribute: str = "") -> StrEnum:

@@ -183,16 +183,20 @@ class Imu:
     orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
     reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
     averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))
-    bandwidth: float = field(default=0.0, metadata=in_file("navsense:bandwidth", minimum=0.0, below=MAX_MAGNITUDE))
+    bandwidth: float = field(
+        default=0.0, metadata=in_file("navsense:bandwidth", minimum=0.0, magnitude_below=MAX_MAGNITUDE)
+    )
     vibration: tuple[Vibration, ...] = field(default=(), metadata=in_file("navsense:vibration"))
     angular_velocity_misalignment: tuple[float, ...] = field(
-        default=NO_MISALIGNMENT, metadata=in_file("navsense:angular_velocity_misalignment", below=MAX_MISALIGNMENT)
+        default=NO_MISALIGNMENT,
+        metadata=in_file("navsense:angular_velocity_misalignment", magnitude_below=MAX_MISALIGNMENT),
     )
     linear_acceleration_misalignment: tuple[float, ...] = field(
-        default=NO_MISALIGNMENT, metadata=in_file("navsense:linear_acceleration_misalignment", below=MAX_MISALIGNMENT)
+        default=NO_MISALIGNMENT,
+        metadata=in_file("navsense:linear_acceleration_misalignment", magnitude_below=MAX_MISALIGNMENT),
     )
     g_sensitivity: tuple[float, ...] = field(
-        default=NO_G_SENSITIVITY, metadata=in_file("navsense:g_sensitivity", below=MAX_MAGNITUDE)
+        default=NO_G_SENSITIVITY, metadata=in_file("navsense:g_sensitivity", magnitude_below=MAX_MAGNITUDE)
     )
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
@@ -210,7 +214,7 @@ class Imu:
         if self.bandwidth < 0.0:
             raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0; 0 for no limit")
         for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
-            angles = check_numbers(f"{name} (rad)", getattr(self, name), 6, below=MAX_MISALIGNMENT)
+            angles = check_numbers(f"{name} (rad)", getattr(self, name), 6, magnitude_below=MAX_MISALIGNMENT)
             object.__setattr__(self, name, angles)
         object.__setattr__(self, "g_sensitivity", check_numbers("g_sensitivity", self.g_sensitivity, 9))
         lines = tuple(self.vibration) if isinstance(self.vibration, Iterable) else (self.vibration,)

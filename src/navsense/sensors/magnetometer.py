@@ -78,9 +78,15 @@ class Magnetometer:
     x: Noise = NO_NOISE
     y: Noise = NO_NOISE
     z: Noise = NO_NOISE
-    hard_iron: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:hard_iron", below=MAX_MAGNITUDE))
-    soft_iron: tuple[float, ...] = field(default=IDENTITY, metadata=in_file("navsense:soft_iron", below=MAX_MAGNITUDE))
-    motor_current: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", below=MAX_MAGNITUDE))
+    hard_iron: Vector = field(
+        default=ZERO_VECTOR, metadata=in_file("navsense:hard_iron", magnitude_below=MAX_MAGNITUDE)
+    )
+    soft_iron: tuple[float, ...] = field(
+        default=IDENTITY, metadata=in_file("navsense:soft_iron", magnitude_below=MAX_MAGNITUDE)
+    )
+    motor_current: Vector = field(
+        default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", magnitude_below=MAX_MAGNITUDE)
+    )
 
     type: ClassVar[str] = "magnetometer"
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"

@@ -74,7 +74,9 @@ def concatenate_readings(readings: list[Reading]) -> Reading:
         readings[0],
         time=make_read_only(np.concatenate([reading.time for reading in readings])),
         clock_error=np.concatenate([reading.clock_error for reading in readings]),
-        arrivals=None if readings[0].arrivals is None else np.concatenate([reading.arrival for reading in readings]),
+        delayed_arrival=None
+        if readings[0].delayed_arrival is None
+        else np.concatenate([reading.arrival for reading in readings]),
         arrays=concatenate(lambda reading: reading.arrays),
         ideal={name: make_read_only(array) for name, array in concatenate(lambda reading: reading.ideal).items()},
         bias=concatenate(lambda reading: reading.bias),

@@ -127,7 +127,7 @@ class SensorArrays:
         self.sensor, self.runs = sensor, runs
         self.time = np.empty(length)
         self.clock_error = np.empty((runs, length))
-        self.arrivals = np.empty((runs, length)) if sensor.latency else None
+        self.delayed_arrival = np.empty((runs, length)) if sensor.latency else None
         self.arrays: dict[str, dict[str, AnyArray]] = {"ideal": {}, "arrays": {}, "bias": {}, "fault": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
@@ -195,8 +195,8 @@ class RunArrays:
         sensor_arrays, first = self._sensors[sensor.name], int(ticks.index[0])
         measured, rows = block.measured, slice(first, first + len(ticks))
         sensor_arrays.clock_error[run_index, rows] = block.clock_error
-        if sensor_arrays.arrivals is not None and block.arrival is not None:
-            sensor_arrays.arrivals[run_index, rows] = block.arrival
+        if sensor_arrays.delayed_arrival is not None and block.delayed_arrival is not None:
+            sensor_arrays.delayed_arrival[run_index, rows] = block.delayed_arrival
         for group, arrays in (("arrays", measured.arrays), ("bias", measured.bias), ("fault", measured.fault)):
             for name, values in arrays.items():
                 sensor_arrays.copy_rows(group, name, run_index, first, values)
@@ -204,7 +204,7 @@ class RunArrays:
         sensor_arrays.copy_flags(run_index, first, get_flags(measured, len(ticks)))
 
     def copy_truth(self, truth_by_link: Mapping[str, Truth]) -> None:
-        """Copy the ground truth of all links for a time window."""
+        """Copy the ground truth of all links for a time slice."""
         first = self._truth_rows
         for name, truth in truth_by_link.items():
             stop = first + truth.time.size
@@ -214,7 +214,7 @@ class RunArrays:
             self._truth_rows = stop
 
     def copy_current(self, current: Current | None) -> None:
-        """Copy the current of all runs for a time window."""
+        """Copy the current of all runs for a time slice."""
         if current is None:
             return
         if self._current is None:
@@ -273,7 +273,7 @@ class RunArrays:
             valid=flags.get("valid", all_set),
             emitted=flags.get("emitted", all_set),
             epoch=self._session.epoch,
-            arrivals=None if sensor_arrays.arrivals is None else select(sensor_arrays.arrivals),
+            delayed_arrival=None if sensor_arrays.delayed_arrival is None else select(sensor_arrays.delayed_arrival),
             ideal_in_runs=self._has_run_axis and ideal_differs,
         )
 
@@ -292,7 +292,7 @@ def compute_run_arrays(session: Session, *, has_run_axis: bool, progress: Progre
     """Simulate all runs of a session and return their arrays. A second thread copies the blocks."""
     sensor_runs, run_arrays = session.open_sensor_runs(), RunArrays(session, has_run_axis=has_run_axis)
     with BackgroundWorker() as worker:
-        for start, end in session.split_windows():
+        for start, end in session.split_time_slices():
             for sensor in session.world.sensors:
                 ticks = make_ticks(start, end, sensor.rate)
                 if not len(ticks):

@@ -48,7 +48,7 @@ from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, seed_state
 from navsense.core.readings import LONGEST_TIME
-from navsense.core.typing import FloatArray, Quaternion, Times, Vectors, WordArray
+from navsense.core.typing import FloatArray, Quaternion, Times, UInt64Array, Vectors
 from navsense.core.validation import check_number
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -228,11 +228,11 @@ class RandomCurrent:
         values = coefficients[:, MEAN].copy() if model.is_classic else np.zeros(len(model.names))
         if not model.is_classic and active.size:
             values[active] = coefficients[active, START] * self._draw(states, 1)[:, 0]
-        self._states: list[WordArray] = [states]
+        self._states: list[UInt64Array] = [states]
         self._start_values: list[FloatArray] = [values]
         self._chunks: OrderedDict[int, FloatArray] = OrderedDict()
 
-    def _draw(self, states: WordArray, count: int) -> FloatArray:
+    def _draw(self, states: UInt64Array, count: int) -> FloatArray:
         """Return the next draws (rows, count) and advance the states."""
         rows = states.shape[0]
         out = np.empty((rows, count))

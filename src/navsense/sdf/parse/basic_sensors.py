@@ -21,7 +21,7 @@
 from __future__ import annotations
 
 from navsense.core.errors import SdfError
-from navsense.core.inputs import parse_decimal
+from navsense.core.text import parse_decimal
 from navsense.noise.specification import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema

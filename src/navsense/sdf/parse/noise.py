@@ -16,7 +16,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from navsense.core.inputs import parse_decimal
+from navsense.core.text import parse_decimal
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context

@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import partial
 
 from navsense.core.errors import SdfError
-from navsense.core.inputs import parse_decimal
+from navsense.core.text import parse_decimal
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import LEAF, Context, ElementSchema
