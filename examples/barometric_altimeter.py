@@ -54,7 +54,7 @@ NUMBERS = {
     "lag": 0.0,
     "position_error": 0.0,
 }
-BLOCK = ElementSchema(children=frozenset(("noise", *NUMBERS)))
+TYPE_ELEMENT = ElementSchema(children=frozenset(("noise", *NUMBERS)))
 """What may stand in <barometric_altimeter>, with the numbers' defaults."""
 
 
@@ -179,18 +179,18 @@ class BarometricAltimeter:
         return cls(100000.0, 12.0, 100500.0, 0.4, 0.02, noise)
 
     @staticmethod
-    def parse(context: Context, block: Element | None, sensor_context: Any) -> BarometricAltimeter:
-        """Return the sheet that a <barometric_altimeter> block describes."""
-        if block is None:
+    def parse(context: Context, type_element: Element | None, sensor_context: Any) -> BarometricAltimeter:
+        """Return the sheet that a <barometric_altimeter> describes."""
+        if type_element is None:
             return BarometricAltimeter()
-        context.check(block, BLOCK)
+        context.check(type_element, TYPE_ELEMENT)
         least = {"lag": 0.0}
         given = {
-            tag: parse_child_number(context, block, tag, default, minimum=least.get(tag, -math.inf))
+            tag: parse_child_number(context, type_element, tag, default, minimum=least.get(tag, -math.inf))
             for tag, default in NUMBERS.items()
         }
         return BarometricAltimeter(
-            **given, noise_of_pressure=parse_child_noise(context, block, classic=sensor_context.classic)
+            **given, noise_of_pressure=parse_child_noise(context, type_element, classic=sensor_context.classic)
         )
 
 

@@ -29,7 +29,7 @@ from navsense.testing import check_sensor
 
 NO_ERRORS = ns.Noise()
 
-BLOCK = ElementSchema(children=frozenset(("noise", "gradient")))
+TYPE_ELEMENT = ElementSchema(children=frozenset(("noise", "gradient")))
 """What may stand in <thermometer>; anything else is an error with its line."""
 
 
@@ -98,13 +98,13 @@ class Thermometer:
         return cls(-0.0065, noise)
 
     @staticmethod
-    def parse(context: Context, block: Element | None, sensor_context: Any) -> Thermometer:
-        """Return the sheet that a <thermometer> block describes."""
-        if block is None:
+    def parse(context: Context, type_element: Element | None, sensor_context: Any) -> Thermometer:
+        """Return the sheet that a <thermometer> describes."""
+        if type_element is None:
             return Thermometer()
-        context.check(block, BLOCK)
-        gradient = parse_child_number(context, block, "gradient", -0.0065)
-        return Thermometer(gradient, parse_child_noise(context, block, classic=sensor_context.classic))
+        context.check(type_element, TYPE_ELEMENT)
+        gradient = parse_child_number(context, type_element, "gradient", -0.0065)
+        return Thermometer(gradient, parse_child_noise(context, type_element, classic=sensor_context.classic))
 
 
 WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">

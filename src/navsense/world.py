@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -141,14 +142,15 @@ class MountedSensor:
         return Units({output.name: output.unit for output in self.spec.outputs})
 
 
+NoteKind = Literal["warning", "unsupported", "foreign"]
+"""A value that you probably do not want; an element that has no effect; an element of another program."""
+
+
 @dataclass(frozen=True)
 class Note:
-    """A note about a world file: an unsupported element with the reason, or a warning.
+    """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`."""
 
-    Warnings that a world derives have the name of the `sensor` or `model`.
-    """
-
-    kind: str
+    kind: NoteKind
     what: str
     reason: str
     where: Where | None = None

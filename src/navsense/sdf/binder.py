@@ -156,6 +156,8 @@ class ElementBinding(Generic[Spec]):
         parent = element.find(entry.parent) or element
         tag = entry.name or error.field
         child = parent.find(tag)
+        # The text of the file describes the error, except for a field in degrees, whose value is converted; an error
+        # about several fields or a computed value, whose `what` is another name; and a default value.
         if entry.degrees or error.what != error.field or (child is None and tag not in parent.attributes):
             return error_at(child or parent, error)
         if child is None:

@@ -42,11 +42,11 @@ FORMULA_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 DepthFormula = Unesco | Saunders | ConstantDensity | None
 
 
-def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Depth:
-    """Return the specification of a `<depth>` block; without a block one without noise."""
+def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Depth:
+    """Return the specification of a `<depth>`; without it one without noise."""
     parsers: dict[str, ChildParser] = {"assumed": partial(_parse_formula, sensor_context=sensor_context)}
     spec = read_type_element(
-        context, block, DEPTH, sensor_context, parsers, assumed=_make_formula(Unesco, None, sensor_context)
+        context, type_element, DEPTH, sensor_context, parsers, assumed=_make_formula(Unesco, None, sensor_context)
     )
     check_water(context, sensor_context, spec.assumed)
     return spec

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from navsense.core.text import parse_decimal
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import CHANNEL
 from navsense.sdf.values import invalid_value
@@ -35,6 +35,8 @@ EXTENSION = ElementBinding(Noise, parent=EXTENSION_TAG)
 
 NOISE = ElementBinding(Noise, other_children=(EXTENSION_TAG,), other_attributes=("type",))
 """The other fields of `Noise`."""
+
+AXES = make_schema("x y z")
 
 EXPLICIT_NO_NOISE = {classic: Noise(classic=classic) for classic in (False, True)}
 """The noise of a `<noise>` without errors, by fidelity. A part of the catalogue does not replace these two objects."""
@@ -70,6 +72,18 @@ def read_type_element(
         return binding.spec(**other_fields)
     all_parsers = {**make_channel_parsers(binding, classic=sensor_context.classic), **parsers}
     return binding.read(context, type_element, all_parsers, **other_fields)
+
+
+def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
+    """Return the noises of the channels `<x>`, `<y>`, `<z>` of an element; no noise for an absent one."""
+    if parent is None:
+        return (NO_NOISE, NO_NOISE, NO_NOISE)
+    context.check(parent, AXES)
+    children = (parent.find(axis) for axis in "xyz")
+    x, y, z = (
+        NO_NOISE if child is None else parse_channel_noise(context, child, classic=classic) for child in children
+    )
+    return (x, y, z)
 
 
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
