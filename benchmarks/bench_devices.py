@@ -55,7 +55,7 @@ def repeated(reading: Reading, count: int) -> Reading:
         reading,
         time=reading.time[rows],
         clock_error=reading.clock_error[rows],
-        arrivals=reading.arrival[rows],
+        delayed_arrival=reading.arrival[rows],
         arrays=arrays,
         ideal={},
         bias={},

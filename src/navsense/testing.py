@@ -25,7 +25,7 @@ from navsense.core.errors import NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.random_streams import Draws
-from navsense.core.readings import ARRAY_GROUPS, Reading
+from navsense.core.readings import ARRAY_GROUPS, Reading, join_readings
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, Quaternion, Times
 from navsense.environment.base import Environment
@@ -44,7 +44,6 @@ from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, get_flags
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.simulation.live_run import concatenate_readings
 from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0
@@ -224,7 +223,7 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     single = simulate(world, duration, seed=3)[name]
     check_same_reading("batch", select_run(batch, 0), single, "without a run axis")
     parts = [step.readings[name] for step in run_live(world, duration) if name in step.readings]
-    check_same_reading("batch", concatenate_readings(parts), single, "in a live run")
+    check_same_reading("batch", join_readings(parts), single, "in a live run")
 
 
 RANDOM_CURRENT = GaussMarkovCurrent(

@@ -6,9 +6,10 @@ request: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -275,6 +276,23 @@ class Reading(Mapping[str, AnyArray]):
             delayed_arrival=None if self.delayed_arrival is None else self.delayed_arrival[index],
         )
         return part
+
+
+def join_readings(parts: Sequence[Reading]) -> Reading:
+    """Join consecutive readings of one sensor. An array that a part does not have is left out."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("time", "clock_error", "valid", "emitted")
+    }
+    for group in ARRAY_GROUPS:
+        named = [getattr(part, group) for part in parts]
+        names = [name for name in named[0] if all(name in arrays for arrays in named)]
+        columns[group] = {name: np.concatenate([arrays[name] for arrays in named]) for name in names}
+    has_delay = any(part.delayed_arrival is not None for part in parts)
+    delayed_arrival = np.concatenate([part.arrival for part in parts]) if has_delay else None
+    return replace(parts[0], **columns, delayed_arrival=delayed_arrival)
 
 
 @dataclass(frozen=True, eq=False)
