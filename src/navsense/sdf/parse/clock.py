@@ -16,7 +16,7 @@ A name is resolved in the model of the sensor, then in its parent models. There 
     <sensor> <clock>mcu</clock>
       <navsense:latency> <fixed>0.002</fixed> <mean>0.004</mean> <stddev>0.002</stddev> </navsense:latency>      s
 
-A discipline that never steps the clock has a step_threshold of inf. `until` may be inf too, its default.
+With a `<step_threshold>` of inf the discipline never steps the clock. The default of `<until>` is inf.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
 
 
 def _count_rings(half: float, resolution: float) -> tuple[int, float]:
-    """Return the number of rings of rays inside half an aperture (rad), and the share of it that the last ring has.
+    """Return the number of rings of rays inside half an aperture (rad), and the share of it inside the last ring.
 
     The rings are `resolution` (rad) apart, as are the points of Gazebo's image. There are at most `MAX_RINGS`.
     """
