@@ -50,7 +50,7 @@ def parse_magnetometer(context: Context, type_element: Element | None, sensor_co
 
 
 def parse_altimeter(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Altimeter:
-    """Return the specification of a `<altimeter>`; without it one without errors."""
+    """Return the specification of an `<altimeter>`; without it one without errors."""
     child = type_element.find("navsense:reference") if type_element else None
     if child is not None and sensor_context.classic:
         reason = "has no effect under classic, where the reference is the sensor's height at the start"
@@ -76,7 +76,7 @@ def _parse_reference(context: Context, element: Element) -> float | ZeroReferenc
 
 
 def parse_air_pressure(context: Context, type_element: Element | None, sensor_context: SensorContext) -> AirPressure:
-    """Return the specification of a `<air_pressure>`; without it one without errors."""
+    """Return the specification of an `<air_pressure>`; without it one without errors."""
     spec = read_type_element(context, type_element, AIR_PRESSURE, sensor_context)
     element = type_element.find("reference_altitude") if type_element else None
     if (

@@ -70,7 +70,7 @@ ENU_ROTATIONS: dict[str, Quaternion] = {
 
 
 def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Imu:
-    """Return the specification of a `<imu>`; without it one without errors."""
+    """Return the specification of an `<imu>`; without it one without errors."""
     if type_element is None:
         return Imu()
     context.check(type_element, IMU.schema)

@@ -100,17 +100,14 @@ def _parse_own_hull(context: Context, type_element: Element) -> bool:
 def _parse_ray(context: Context, type_element: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<ray>` or `<lidar>`."""
     context.check(type_element, RAY)
-    scan, limits = (
-        context.require_child(type_element, "scan", SCAN),
-        context.require_child(type_element, "range", RAY_RANGE),
-    )
+    scan = context.require_child(type_element, "scan", SCAN)
+    limits = context.require_child(type_element, "range", RAY_RANGE)
     horizontal = _parse_scan_axis(context, scan.find("horizontal"), 640)
     beam = Fan(*horizontal, *_parse_scan_axis(context, scan.find("vertical"), 1))
     minimum, maximum = (parse_child_number(context, limits, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
     noise = _apply_resolution(context, limits, _parse_ray_noise(context, type_element, sensor_context))
-    return Range(
-        noise, minimum, maximum, beam, _parse_sound(context, type_element), _parse_own_hull(context, type_element)
-    )
+    sound = _parse_sound(context, type_element)
+    return Range(noise, minimum, maximum, beam, sound, _parse_own_hull(context, type_element))
 
 
 def _parse_ray_noise(context: Context, type_element: Element, sensor_context: SensorContext) -> Noise:
