@@ -94,9 +94,9 @@ def telegraph(faults: Faults, kind: str, count: int, rate: float, run: int) -> B
     """Where a kind is on, in the instrument of `record`."""
     draws, row = Draws(faults.processes(), 3, (run, "law")), faults.random_kinds.index(kind)
     out = np.zeros(count, dtype=np.bool_)
-    begins, lasts = faults.rate_and_duration(kind)
+    begins, lasts = faults.get_rate_and_duration(kind)
     on = init_faults(faults, draws.initial).active[row]
-    figures = (faults.on_probability(kind), begins + 1.0 / lasts, rate)
+    figures = (faults.compute_on_probability(kind), begins + 1.0 / lasts, rate)
     module._write_telegraph(on, *figures, 0, np.arange(count), draws.take(count)[row], out)
     return out
 

@@ -148,7 +148,7 @@ def faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate
     """
     count = scale_count(round(FAULTY * sensor.rate), effort, FEWEST_SAMPLES)
     runs, specified = scale_count(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
-    found = {kind: Telegraph(*specified.rate_and_duration(kind), sensor.rate) for kind in specified.random_kinds}
+    found = {kind: Telegraph(*specified.get_rate_and_duration(kind), sensor.rate) for kind in specified.random_kinds}
     for kind, telegraph in found.items():
         figures = (f"{kind}_rate", f"{kind}_duration")
         alone = Faults(**{name: getattr(specified, name) for name in figures})

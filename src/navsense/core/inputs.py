@@ -116,7 +116,7 @@ def read_bytes(name: str, kind: FileKind, max_size: int = MAX_FILE_SIZE, limit_t
     except OSError as cause:
         raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if len(data) > max_size:  # the file has grown
-        raise _too_large(name, kind, max_size, limit_text)
+        raise _make_size_error(name, kind, max_size, limit_text)
     return data
 
 
@@ -144,19 +144,19 @@ def check_regular_file(name: str, kind: FileKind, max_size: int | None = None, l
     if is_special(state):
         raise error(what, SPECIAL, where=where, allowed=allowed)
     if max_size is not None and state.st_size > max_size:
-        raise _too_large(name, kind, max_size, limit_text)
+        raise _make_size_error(name, kind, max_size, limit_text)
     add_input(name)
 
 
 def is_special(state: os.stat_result) -> bool:
     """Return True if a file is a pipe, a socket, a device, or in a file system of the kernel such as /proc."""
     if stat.S_ISREG(state.st_mode):
-        return state.st_dev in _system_devices()
+        return state.st_dev in _list_system_devices()
     return not stat.S_ISDIR(state.st_mode)
 
 
 @cache
-def _system_devices() -> frozenset[int]:
+def _list_system_devices() -> frozenset[int]:
     """Return the device numbers of the file systems of the kernel."""
     return frozenset(Path(folder).stat().st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
 
@@ -166,7 +166,7 @@ def error_text(cause: Exception) -> str:
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
-def _too_large(name: str, kind: FileKind, max_size: int, limit_text: str) -> NavsenseError:
+def _make_size_error(name: str, kind: FileKind, max_size: int, limit_text: str) -> NavsenseError:
     allowed = limit_text or f"must be at most {max_size // 2**20} MiB"
     return kind.error(kind.what, "too large", where=Where(name), allowed=allowed)
 
@@ -241,7 +241,7 @@ def _read_parts(name: str, kind: FileKind, max_size: int) -> Iterator[bytes]:
     except OSError as cause:
         raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if has_grown:
-        raise _too_large(name, kind, max_size, "")
+        raise _make_size_error(name, kind, max_size, "")
     yield b""
 
 

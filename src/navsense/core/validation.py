@@ -116,7 +116,7 @@ def _suggest_remedy(value: object, hint: Any) -> str:
     return f"give {' or '.join(map(' '.join, zip(articles, names, strict=True)))}" if names else ""
 
 
-def _enum_error(name: str, value: object, kind: type[StrEnum], field: str) -> SensorError:
+def _make_enum_error(name: str, value: object, kind: type[StrEnum], field: str) -> SensorError:
     """Return the error of a value that is not a member of an enumeration."""
     members = {str(one): f"{_format_class(kind)}.{one.name}" for one in kind}
     allowed = f"must be of {_format_class(kind)}, which {type(value).__name__} is not"
@@ -141,7 +141,7 @@ def validate_types(
             allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
             raise error(what, _format_value(value), allowed=allowed, field=name)
         if isinstance(hint, type) and issubclass(hint, StrEnum):
-            raise _enum_error(what, value, hint, name)
+            raise _make_enum_error(what, value, hint, name)
         allowed, remedy = f"must be {_format_allowed(hint)}", _suggest_remedy(value, hint)
         raise error(what, _format_value(value), allowed=allowed, remedy=remedy, field=name)
 

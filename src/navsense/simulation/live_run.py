@@ -373,8 +373,8 @@ class LiveClock:
         if not isinstance(time, float):
             time = _as_instants(time)
             if time.ndim:
-                return self._errors(time)
-        return self._error_at(float(time))
+                return self._compute_errors(time)
+        return self._compute_error_at(float(time))
 
     @overload
     def time(self, time: float) -> float: ...
@@ -385,16 +385,16 @@ class LiveClock:
         if not isinstance(time, float):
             time = _as_instants(time)
             if time.ndim:
-                return time + self._errors(time)
-        return float(time) + self._error_at(float(time))
+                return time + self._compute_errors(time)
+        return float(time) + self._compute_error_at(float(time))
 
-    def _error_at(self, time: float) -> float:
+    def _compute_error_at(self, time: float) -> float:
         now = self._now()
         if time > now:
             raise _make_late_error(time, now)
         return self._readings.error(time)
 
-    def _errors(self, time: FloatArray) -> FloatArray:
+    def _compute_errors(self, time: FloatArray) -> FloatArray:
         now = self._now()
         late = time > now
         if late.any():

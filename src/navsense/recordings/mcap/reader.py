@@ -338,7 +338,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
 def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
-        return atomic.reader_error(path)
+        return atomic.make_reader_error(path)
     return RecordingError("the recording was cut off", where=Where(str(path)), remedy=recovery_remedy(path))
 
 
