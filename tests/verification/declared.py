@@ -7,14 +7,15 @@ For each line of `TERMS` the sensor's sheet is left with the line's fields alone
 reads through its own `ideal` and `measure`, and the figures are estimated from reading minus ideal. The deviation of a
 row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
 of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
-moves (`estimates.MovedTerm`), what limits would hide from one without limits (`HasLimits`).
+moves (`estimates.MovedTerm`), what limits would hide from one without limits.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import MOTOR_CURRENT
+from navsense.sensors.range import Fan, Range
 from tests.verification import estimates, imu_mag
 from tests.verification.doppler_beams import remove_limits
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
@@ -114,13 +116,11 @@ class Channel:
         return abs(float(away[0])) / SMALL * max(size, DIGITS)
 
 
-@runtime_checkable
-class HasLimits(Protocol):
-    """A sensor that gives no number where an error leaves its limits."""
-
-    def without_limits(self) -> Sensor:
-        """Return a sheet with the same errors that has no limits."""
-        ...
+def _without_limits(spec: Sensor) -> Sensor:
+    """Return a spec with the same errors that has no limits; a range sensor with one ray along x."""
+    if isinstance(spec, Range):
+        return replace(spec, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
+    return remove_limits(spec) if isinstance(spec, Dvl) else spec
 
 
 def channels(spec: Sensor) -> Iterator[Channel]:
@@ -287,9 +287,7 @@ def table(
     none.
     """
     rows: list[Row] = []
-    free = (
-        spec.without_limits() if isinstance(spec, HasLimits) else remove_limits(spec) if isinstance(spec, Dvl) else spec
-    )
+    free = _without_limits(spec)
     for rate in map(check_rate, rates):
         for term in terms:
             if isinstance(term, Term):

@@ -393,10 +393,6 @@ class Range:
         """Return the same spec without errors: it uses the true speed of sound."""
         return replace(self, range=NO_NOISE, sound=None if self.sound is None else Sound())
 
-    def without_limits(self) -> Range:
-        """Return a spec with the same errors without limits and with one ray along x."""
-        return replace(self, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
-
     @classmethod
     def example_spec(cls) -> Range:
         """Return a spec in which every field is active: values similar to a small altimeter's."""
