@@ -122,18 +122,18 @@ def format_span(start: float, end: float) -> str:
     return f"from {start:g} s" if math.isinf(end) else f"from {start:g} s to {end:g} s"
 
 
-def format_spec(spec: Any, neutral: Any) -> str:
-    """Return the fields of a specification that differ from neutral."""
-    return ", ".join(list_changes(spec, neutral)) or "none"
+def format_spec(spec: Any, default: Any) -> str:
+    """Return the fields of a specification that differ from those of `default`."""
+    return ", ".join(list_changes(spec, default)) or "none"
 
 
-def list_changes(spec: Any, neutral: Any) -> list[str]:
-    """Return the fields of a specification that differ from neutral, each with its value."""
+def list_changes(spec: Any, default: Any) -> list[str]:
+    """Return the fields of a specification that differ from those of `default`, each with its value."""
     values = ((field.name, getattr(spec, field.name)) for field in fields(spec))
     return [
         f"{name} {value:g}" if isinstance(value, float | int) else f"{name} from a signal"
         for name, value in values
-        if value != getattr(neutral, name)
+        if value != getattr(default, name)
     ]
 
 

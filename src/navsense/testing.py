@@ -267,10 +267,10 @@ def run_live(world: World, duration: float) -> Iterator[Any]:
 
 def check_ideal(spec: Sensor) -> None:
     """Law 3: without errors and with all draws zero, the reading is the ideal value."""
-    neutral = spec.without_errors()
-    case = make_case(neutral)
-    _, result = neutral.measure(neutral.init(case.initial * 0.0), case.ticks, case.ideal, case.draws * 0.0)
-    for name in (output.name for output in neutral.outputs if output.name in case.ideal):
+    ideal_spec = spec.without_errors()
+    case = make_case(ideal_spec)
+    _, result = ideal_spec.measure(ideal_spec.init(case.initial * 0.0), case.ticks, case.ideal, case.draws * 0.0)
+    for name in (output.name for output in ideal_spec.outputs if output.name in case.ideal):
         check_law(is_identical(result.arrays[name], case.ideal[name]), "ideal", f"{name} differs")
 
 
@@ -534,10 +534,10 @@ def check_noise_cut(noise: Noise) -> None:
 
 
 def check_noise_ideal(noise: Noise) -> None:
-    """Check that neutral noise does not change any value."""
+    """Check that a noise without errors does not change any value."""
     wave = make_wave(noise)
     out, _ = apply_noise(Noise(classic=noise.classic), values=wave)
-    check_law(is_identical(out, wave), "ideal", "neutral noise changes the value")
+    check_law(is_identical(out, wave), "ideal", "a noise without errors changes the value")
 
 
 def check_noise_parameters(noise: Noise) -> None:
@@ -557,11 +557,11 @@ def check_noise_deviation(noise: Noise, *, runs: int = 2000) -> None:
     The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
     1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
     """
-    drift = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
+    dynamic_bias = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
     flicker = float(np.sum(make_flicker_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))
-    if noise.bias_stddev + drift + flicker + noise.random_walk == 0.0 or noise.has_temperature_coefficient:
+    if noise.bias_stddev + dynamic_bias + flicker + noise.random_walk == 0.0 or noise.has_temperature_coefficient:
         return
-    declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else drift)
+    declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else dynamic_bias)
     bound = 4.9 * math.sqrt(2.0 / runs) * 1.05
     for rate in (1.0, 1000.0):
         bias = np.array([apply_noise(noise, rate, run, np.zeros(30))[1] for run in range(runs)])

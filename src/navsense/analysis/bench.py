@@ -37,7 +37,7 @@ STANDARD = Noise(
     dynamic_bias_correlation_time=1000.0,
     precision=1e-4,
 )
-"""Standard noise: white, drift, turn-on and quantisation together."""
+"""Standard noise: white noise, dynamic bias, turn-on bias and quantisation together."""
 
 NOISES = {
     "none": Noise(),

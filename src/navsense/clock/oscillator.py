@@ -75,7 +75,7 @@ class TemperatureSignal(Protocol):
 
 @dataclass(frozen=True)
 class Oscillator:
-    """The specification of an oscillator. All defaults are neutral. The module docstring has the model.
+    """The specification of an oscillator. The default has no errors. The module docstring has the model.
 
     offset: s.
     frequency, frequency_stddev: fractions.

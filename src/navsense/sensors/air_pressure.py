@@ -106,12 +106,10 @@ class AirPressure:
 
         Raises `SensorError`, also for a negative pressure.
         """
-        seconds = check_time(time)
-        ideal = {"pressure": check_rows("pressure", pressure, seconds.shape)}
+        time = check_time(time)
+        ideal = {"pressure": check_rows("pressure", pressure, time.shape)}
         check_minimum("pressure", "Pa", ideal["pressure"])
-        return simulate_readings(
-            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
-        )
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:

@@ -271,18 +271,16 @@ class Altimeter:
         A `ZeroReference` takes the height of the first row at or after each of its instants. They count from the first
         row. Raises `SensorError`.
         """
-        seconds = check_time(time)
-        rows = check_rows("height", height, seconds.shape)
+        time = check_time(time)
+        rows = check_rows("height", height, time.shape)
         reference = self.effective_reference
         if isinstance(reference, ZeroReference):
-            reset_ticks = reference.find_reset_ticks(make_ticks(seconds))
+            reset_ticks = reference.find_reset_ticks(make_ticks(time))
             references = rows[np.searchsorted(reset_ticks, reset_ticks)]
         else:
-            references = np.full(seconds.size, reference, dtype=np.float64)
+            references = np.full(time.size, reference, dtype=np.float64)
         ideal = {"vertical_position": rows - references, "vertical_velocity": vertical_velocity, REFERENCE: references}
-        return simulate_readings(
-            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
-        )
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     def without_errors(self) -> Altimeter:
         """Return the same spec without errors."""

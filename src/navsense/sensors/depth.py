@@ -199,15 +199,13 @@ class Depth:
         The pressures are gauge pressures with `gauge`. The true depth is that of the formula. Raises `SensorError`,
         also for a spec without a formula.
         """
-        seconds = check_time(time)
-        rows = check_rows("pressure", pressure, seconds.shape)
+        time = check_time(time)
+        rows = check_rows("pressure", pressure, time.shape)
         check_minimum("pressure", "Pa", rows, 0.0 - self._pressure_offset)
         if self.assumed is None:
             raise SensorError("assumed", None, allowed="must be a formula: your own pressures have no true depth")
         ideal = {"pressure": rows, "depth": self._compute_depth(rows, {})}
-        return simulate_readings(
-            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
-        )
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Depth:

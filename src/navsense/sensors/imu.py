@@ -429,8 +429,8 @@ class Imu:
 def resolves_earth_rate(spec: Imu, rate: float) -> bool:
     """Return True if the declared noise of a gyroscope sampled at `rate` (Hz) resolves the earth's rate.
 
-    This is the case if the root sum of squares of mean, turn-on bias, drift, flicker and 100 s of white noise of an
-    axis is below 7.3e-5 rad/s (15 deg/h). An axis without errors is ideal and does not count.
+    This is the case if the root sum of squares of mean, turn-on bias, dynamic bias, flicker and 100 s of white noise of
+    an axis is below 7.3e-5 rad/s (15 deg/h). An axis without errors is ideal and does not count.
     """
     return any(
         noise != NO_NOISE and _estimate_uncertainty(noise, rate) < EARTH_RATE
@@ -440,10 +440,6 @@ def resolves_earth_rate(spec: Imu, rate: float) -> bool:
 
 def _estimate_uncertainty(noise: Noise, rate: float) -> float:
     """Return the uncertainty (rad/s) of the mean of an axis over `AVERAGING_TIME`, sampled at `rate` (Hz)."""
-    drift = (
-        stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-        if noise.has_dynamic_bias
-        else 0.0
-    )
+    dynamic_bias = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
     white = noise.white_density(rate) / math.sqrt(AVERAGING_TIME)
-    return math.hypot(noise.mean, noise.bias_mean, noise.bias_stddev, drift, noise.bias_instability, white)
+    return math.hypot(noise.mean, noise.bias_mean, noise.bias_stddev, dynamic_bias, noise.bias_instability, white)

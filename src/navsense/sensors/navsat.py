@@ -203,9 +203,9 @@ class NavSat:
 
         Raises `SensorError`.
         """
-        seconds = check_time(time)
+        time = check_time(time)
         arrays = dict(zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True))
-        ideal = {key: check_rows(key, array, seconds.shape, require_finite=False) for key, array in arrays.items()}
+        ideal = {key: check_rows(key, array, time.shape, require_finite=False) for key, array in arrays.items()}
         for key, (limit, unit) in _LIMITS.items():
             invalid = np.nonzero(~(np.abs(ideal[key]) <= limit))[0]
             if invalid.size:
@@ -214,9 +214,7 @@ class NavSat:
         positions = np.array(list(ideal.values())).T
         metres = Origin(*(float(part) for part in positions[0])).to_world(positions)
         ideal |= {"velocity": velocity, **_split_columns(EAST_NORTH, metres)}
-        return simulate_readings(
-            self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature
-        )
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:

@@ -380,14 +380,13 @@ class Range:
 
         There is no water: an assumed speed of sound is the true one. Raises `SensorError`.
         """
-        seconds = check_time(time)
-        rows = check_rows("range", distance, seconds.shape, require_finite=False)
+        time = check_time(time)
+        rows = check_rows("range", distance, time.shape, require_finite=False)
         check_minimum("range", "m", rows)
         published, side, _ = self._limit_ranges(np.where(np.isnan(rows), math.inf, rows), np.zeros(rows.size))
         options: dict[str, Any] = {"seed": seed, "run": run, "name": name, "clock": clock, "temperature": temperature}
-        return simulate_readings(
-            self, seconds, {"range": published, OUT_OF_RANGE: side}, **options, require_finite=False
-        )
+        ideal = {"range": published, OUT_OF_RANGE: side}
+        return simulate_readings(self, time, ideal, **options, require_finite=False)
 
     def without_errors(self) -> Range:
         """Return the same spec without errors: it uses the true speed of sound."""
