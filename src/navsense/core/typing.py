@@ -1,4 +1,4 @@
-"""Array aliases. The name gives the shape; the element type is float64 unless the name says otherwise."""
+"""Array aliases. The name gives the shape; the element type is float64, unless the name contains another."""
 
 from __future__ import annotations
 

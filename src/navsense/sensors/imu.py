@@ -14,7 +14,7 @@ gives the means of omega and force over (t_(k-1), t_k] instead, see `_interval_m
     omega', force'      = omega, force after the low-pass, plus the lines of vibration after it
 
 M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The low-pass (see `_low_pass`) acts
-before the noise, because the white noise of a data sheet is that of the output. Lines of vibration (see `_vibration`)
+before the noise, because the white noise of a datasheet is that of the output. Lines of vibration (see `_vibration`)
 are neither part of the motion nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G:
 Groves 2013, Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.
 """
