@@ -26,7 +26,7 @@ from navsense.core.readings import Reading, Truth
 from navsense.devices import nmea, pd0, pd6, waterlinked
 from navsense.devices.encoders import FORMATS
 from navsense.devices.instrument import DopplerInstrument
-from navsense.simulation.session import LONGEST_WINDOW
+from navsense.simulation.session import LONGEST_TIME_SLICE
 from navsense.world import MountedSensor, World
 
 WORLD = Path(__file__).resolve().parents[1] / "examples" / "auv_survey.sdf"
@@ -55,7 +55,7 @@ def repeated(reading: Reading, count: int) -> Reading:
         reading,
         time=reading.time[rows],
         clock_error=reading.clock_error[rows],
-        arrivals=reading.arrival[rows],
+        delayed_arrival=reading.arrival[rows],
         arrays=arrays,
         ideal={},
         bias={},
@@ -81,7 +81,7 @@ def readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Read
     for name in ("dvl", "adcp"):
         one = next(sensor for sensor in world.sensors if sensor.name.endswith(f"::{name}"))
         alone = replace(world, sensors=(one,))
-        run = ns.simulate(alone, LONGEST_WINDOW, seed=7)
+        run = ns.simulate(alone, LONGEST_TIME_SLICE, seed=7)
         yield alone, one, run.truth, run[one.name]
 
 

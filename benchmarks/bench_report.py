@@ -41,8 +41,8 @@ GOAL = 2.0
 def later(reading: Reading, shift: float, last: float) -> Reading:
     """Return readings moved by some seconds, up to the instant `last`."""
     count = int(np.searchsorted(reading.time + shift, last))
-    late = None if reading.arrivals is None else reading.arrivals + shift
-    return replace(reading, time=reading.time + shift, arrivals=late).between(0, count)
+    late = None if reading.delayed_arrival is None else reading.delayed_arrival + shift
+    return replace(reading, time=reading.time + shift, delayed_arrival=late).between(0, count)
 
 
 def truth_later(truth: Truth, shift: float, last: float) -> Truth:

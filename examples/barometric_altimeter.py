@@ -54,7 +54,7 @@ NUMBERS = {
     "lag": 0.0,
     "position_error": 0.0,
 }
-BLOCK = ElementSchema(children=frozenset(("noise", *NUMBERS)))
+TYPE_ELEMENT = ElementSchema(children=frozenset(("noise", *NUMBERS)))
 """What may stand in <barometric_altimeter>, with the numbers' defaults."""
 
 
@@ -79,7 +79,7 @@ def follow(steady: Any, span: Any, lag: float, state: Any, out: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """This serial number now: its channel, steady pressure and own pressure at the last tick (Pa), and that tick."""
+    """The instrument now: its channel, steady pressure and own pressure at the last tick (Pa), and that tick."""
 
     channel: NoiseState
     pressures: Any
@@ -101,8 +101,8 @@ class BarometricAltimeter:
     noise_of_pressure: ns.Noise = NO_ERRORS
 
     type: ClassVar[str] = "barometric_altimeter"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Refuse a lag that would look ahead; the two atmospheres refuse what is no air."""
@@ -141,7 +141,7 @@ class BarometricAltimeter:
         return self._channel.processes
 
     def init(self, draws: Any) -> Tube:
-        """Return this serial number before its first sample."""
+        """Return this instrument before its first sample."""
         return Tube(self._channel.init(draws), np.zeros(2))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, Any]:
@@ -179,18 +179,18 @@ class BarometricAltimeter:
         return cls(100000.0, 12.0, 100500.0, 0.4, 0.02, noise)
 
     @staticmethod
-    def parse(context: Context, block: Element | None, sensor_context: Any) -> BarometricAltimeter:
-        """Return the sheet that a <barometric_altimeter> block describes."""
-        if block is None:
+    def parse(context: Context, type_element: Element | None, sensor_context: Any) -> BarometricAltimeter:
+        """Return the sheet that a <barometric_altimeter> describes."""
+        if type_element is None:
             return BarometricAltimeter()
-        context.check(block, BLOCK)
+        context.check(type_element, TYPE_ELEMENT)
         least = {"lag": 0.0}
         given = {
-            tag: parse_child_number(context, block, tag, default, minimum=least.get(tag, -math.inf))
+            tag: parse_child_number(context, type_element, tag, default, minimum=least.get(tag, -math.inf))
             for tag, default in NUMBERS.items()
         }
         return BarometricAltimeter(
-            **given, noise_of_pressure=parse_child_noise(context, block, classic=sensor_context.classic)
+            **given, noise_of_pressure=parse_child_noise(context, type_element, classic=sensor_context.classic)
         )
 
 

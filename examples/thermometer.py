@@ -29,7 +29,7 @@ from navsense.testing import check_sensor
 
 NO_ERRORS = ns.Noise()
 
-BLOCK = ElementSchema(children=frozenset(("noise", "gradient")))
+TYPE_ELEMENT = ElementSchema(children=frozenset(("noise", "gradient")))
 """What may stand in <thermometer>; anything else is an error with its line."""
 
 
@@ -41,8 +41,8 @@ class Thermometer:
     noise_of_temperature: ns.Noise = NO_ERRORS
 
     type: ClassVar[str] = "thermometer"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -62,7 +62,7 @@ class Thermometer:
         return self._channels.processes
 
     def init(self, draws: Any) -> NoiseState:
-        """Return this serial number's turn-on bias and drift."""
+        """Return the instrument's turn-on bias and drift."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, Any]:
@@ -98,13 +98,13 @@ class Thermometer:
         return cls(-0.0065, noise)
 
     @staticmethod
-    def parse(context: Context, block: Element | None, sensor_context: Any) -> Thermometer:
-        """Return the sheet that a <thermometer> block describes."""
-        if block is None:
+    def parse(context: Context, type_element: Element | None, sensor_context: Any) -> Thermometer:
+        """Return the sheet that a <thermometer> describes."""
+        if type_element is None:
             return Thermometer()
-        context.check(block, BLOCK)
-        gradient = parse_child_number(context, block, "gradient", -0.0065)
-        return Thermometer(gradient, parse_child_noise(context, block, classic=sensor_context.classic))
+        context.check(type_element, TYPE_ELEMENT)
+        gradient = parse_child_number(context, type_element, "gradient", -0.0065)
+        return Thermometer(gradient, parse_child_noise(context, type_element, classic=sensor_context.classic))
 
 
 WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">

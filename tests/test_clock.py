@@ -196,11 +196,11 @@ def test_drift_with_correlation_time_below_node_spacing_is_an_error() -> None:
 @pytest.mark.parametrize("place", [0.0, 0.0005])
 def test_drift_has_declared_variance_at_and_between_nodes(place: float) -> None:
     """At the shortest correlation time allowed: at nodes exactly, half-way 0.5 percent less by linear interpolation."""
-    tau, sigma, serials = 0.1, 1e-4, 4000
+    tau, sigma, runs = 0.1, 1e-4, 4000
     clock = Clock("c", Noise(dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau))
-    values = np.array([compute_error(clock, np.array([0.2 + place]), seed=run)[0] for run in range(serials)])
+    values = np.array([compute_error(clock, np.array([0.2 + place]), seed=run)[0] for run in range(runs)])
     declared = sigma**2 * tau / 2.0 * (1.0 if place == 0.0 else (1.0 + math.exp(-1e-3 / tau)) / 2.0)
-    assert abs(np.mean(values**2) / declared - 1.0) < 4.892 * math.sqrt(2.0 / serials)
+    assert abs(np.mean(values**2) / declared - 1.0) < 4.892 * math.sqrt(2.0 / runs)
 
 
 def test_stamp_beyond_64_bits_is_an_error() -> None:

@@ -66,7 +66,7 @@ def bounds(freedom: float, comparisons: int = 1) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def serials(sheet: Clock, time: list[float], count: int) -> FloatArray:
+def run_errors(sheet: Clock, time: list[float], count: int) -> FloatArray:
     return np.array([compute_error(sheet, np.array(time), seed=5, run=run) for run in range(count)])
 
 
@@ -165,7 +165,7 @@ def test_without_a_reference_the_variance_grows_as_the_states_say(sizes: dict[st
     q2 = 2.0 * math.pi**2 * sizes.get("random_walk_frequency", 0.0)
     q3 = sizes.get("ageing_random_walk", 0.0)
     time, count = [0.004, 0.3, 3.0], 1000
-    found = (serials(clock(**sizes), time, count) ** 2).mean(axis=0)
+    found = (run_errors(clock(**sizes), time, count) ** 2).mean(axis=0)
     low, high = bounds(count, comparisons=3 * 4)
     for t, square in zip(time, found, strict=True):
         assert low < square / (q1 * t + q2 * t**3 / 3.0 + q3 * t**5 / 20.0) < high, f"{t} s"
@@ -190,7 +190,7 @@ def test_the_allan_deviation_is_the_configured_one(sizes: dict[str, float]) -> N
     spans, count = (0.1, 0.4, 1.0, 2.5), 1000
     oscillator = Oscillator(**sizes)
     time = sorted({0.0, *spans, *(2.0 * span for span in spans)})
-    curves = serials(Clock("c", oscillator=oscillator), time, count)
+    curves = run_errors(Clock("c", oscillator=oscillator), time, count)
     low, high = bounds(count, comparisons=4 * len(spans))
     slack = 1.02**2 if "flicker_frequency" in sizes else 1.0
     for span in spans:
@@ -234,7 +234,7 @@ def test_a_walking_ageing_shows_in_the_hadamard_variance_and_has_no_allan_varian
     q1, q2 = h0 / 2.0, 2.0 * math.pi**2 * h_2
     low, high = bounds(count, comparisons=4)
     for start in (0.0, 5.0):
-        x0, x1, x2, x3 = serials(sheet, [start + i * span for i in range(4)], count).T
+        x0, x1, x2, x3 = run_errors(sheet, [start + i * span for i in range(4)], count).T
         hadamard = ((x3 - 3.0 * x2 + 3.0 * x1 - x0) ** 2).mean() / (6.0 * span**2)
         allan = ((x2 - 2.0 * x1 + x0) ** 2).mean() / (2.0 * span**2)
         walk = q3 * (start * span**4 + 23.0 * span**5 / 30.0) / (2.0 * span**2)
@@ -245,7 +245,9 @@ def test_a_walking_ageing_shows_in_the_hadamard_variance_and_has_no_allan_varian
 @pytest.mark.requirement("CLK-8")
 def test_each_run_has_a_frequency_and_an_ageing_of_its_own() -> None:
     count, t = 400, 1000.0
-    found = serials(clock(frequency=5e-6, frequency_stddev=1e-6, ageing=1e-9, ageing_stddev=2e-9), [t, 2.0 * t], count)
+    found = run_errors(
+        clock(frequency=5e-6, frequency_stddev=1e-6, ageing=1e-9, ageing_stddev=2e-9), [t, 2.0 * t], count
+    )
     ageing = (found[:, 1] - 2.0 * found[:, 0]) / t**2
     frequency = (4.0 * found[:, 0] - found[:, 1]) / (2.0 * t)
     low, high = bounds(count, comparisons=2)

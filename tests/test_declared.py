@@ -14,7 +14,7 @@ import navsense as ns
 
 pytestmark = pytest.mark.compiled
 
-SERIALS = 24
+RUNS = 24
 STUDENT = 8.02
 """Two-sided quantile of Student's t, 23 degrees of freedom: a false-alarm rate of 1e-6 over all 24 comparisons."""
 
@@ -57,7 +57,7 @@ def test_estimated_densities_of_both_sensors_match_the_declaration(rate: float, 
     path = tmp_path / "table.sdf"
     blocks = {"gyro": "angular_velocity", "force": "linear_acceleration", "field": "field"}
     path.write_text(WORLD.format(rate=rate, **{key: noise(name, rate) for key, name in blocks.items()}))
-    run = ns.simulate(ns.load(path), 900.0, seed=3, runs=SERIALS, truth_rate=0.01)
+    run = ns.simulate(ns.load(path), 900.0, seed=3, runs=RUNS, truth_rate=0.01)
     spans = [0.4, 2.0, 10.0, 40.0]
     for sensor, name, axis in (("imu", "angular_velocity", 0), ("imu", "linear_acceleration", 2), ("mag", "field", 1)):
         values = run[f"robot::link::{sensor}"][name][..., axis]
@@ -65,7 +65,7 @@ def test_estimated_densities_of_both_sensors_match_the_declaration(rate: float, 
         for row in values:
             _, deviation, _, _ = allantools.oadev(row, rate=rate, data_type="freq", taus=spans)
             variances.append(deviation**2)
-        mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(SERIALS)
+        mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(RUNS)
         for i, span in enumerate(spans):
             assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"
 
@@ -100,13 +100,13 @@ def test_estimated_densities_of_height_pressure_and_position_match(tmp_path: Pat
     """Latitudes as metres, by pymap3d's radius of the meridian: a metre is a metre at 60 degrees too."""
     path = tmp_path / "field.sdf"
     path.write_text(HEIGHTS.format(**{name: noise(name, 10.0) for name in ARRAYS}))
-    run = ns.simulate(ns.load(path), 900.0, seed=3, runs=SERIALS, truth_rate=0.01)
+    run = ns.simulate(ns.load(path), 900.0, seed=3, runs=RUNS, truth_rate=0.01)
     metres = {"latitude": pymap3d.rcurve.meridian(60.0)}
     spans = [0.4, 2.0, 10.0, 40.0]
     for name, sensor in ARRAYS.items():
         reading = run[f"robot::link::{sensor}"]
         values = (reading[name] - reading.ideal[name]) * metres.get(name, 1.0)
         variances = [allantools.oadev(row, rate=10.0, data_type="freq", taus=spans)[1] ** 2 for row in values]
-        mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(SERIALS)
+        mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(RUNS)
         for i, span in enumerate(spans):
             assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from navsense import simulate
-from navsense.core.readings import FAULT_BITS, Reading
+from navsense.core.readings import FAULT_BITS, Reading, join_readings
 from navsense.core.ticks import Ticks
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import (
@@ -25,7 +25,6 @@ from navsense.messages.world_topics import pack_fault_bits
 from navsense.recordings.dataset import select_run
 from navsense.sensors import SENSORS, Magnetometer
 from navsense.sensors.base import Sensor, get_flags
-from navsense.simulation.live_run import concatenate_readings
 from navsense.simulation.sensor_run import SensorRun, compute_ideal
 from navsense.testing import RATE, check_same_reading, example_world, is_identical, run_live
 from navsense.world import World
@@ -124,7 +123,7 @@ def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
             stepped[sensor].append(reading)
     for sensor in (NAME, OTHER):
         check_same_reading("batch", select_run(batch[sensor], 0), single[sensor], "in run 0")
-        check_same_reading("batch", concatenate_readings(stepped[sensor]), single[sensor], "when stepped live")
+        check_same_reading("batch", join_readings(stepped[sensor]), single[sensor], "when stepped live")
     sound = simulate(make_world(spec, ()), duration, seed=3)
     check_same_reading("independence", single[OTHER], sound[OTHER], "beside a faulty sensor")
 

@@ -50,7 +50,7 @@ def test_imu_without_orientation_satisfies_the_laws() -> None:
 
 
 NOISE_LAWS = (check_noise_cut, check_noise_ideal, check_noise_parameters) if INTERPRETED else (check_noise,)
-"""The declared deviation over thousands of serial numbers does not depend on compilation."""
+"""The declared deviation over thousands of instruments does not depend on compilation."""
 
 
 @pytest.mark.requirement("NOI-3")

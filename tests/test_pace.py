@@ -37,7 +37,7 @@ class FakeClock:
 def test_time_slices_are_yielded_when_due() -> None:
     clock = FakeClock()
     limiter = RealTimeLimiter(2.0, clock.now, clock.sleep)
-    assert limiter.window == 2.0 * real_time.WALL_STEP
+    assert limiter.time_slice_length == 2.0 * real_time.WALL_STEP
     clock.time += 7.0  # The first time slice takes long, as compilation does. The pace starts when it is computed.
     passed_on = []
     for end, work in ((0.1, 0.0), (0.2, 0.01), (0.3, 0.2), (0.4, 0.0), (0.5, 0.0), (1.5, 0.0)):

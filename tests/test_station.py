@@ -13,7 +13,7 @@ import navsense as ns
 from navsense.clock import Latency
 from navsense.core.errors import FieldError, SdfError, SensorError, SimulationError, Where
 from navsense.core.pose import Pose
-from navsense.core.readings import Reading
+from navsense.core.readings import Reading, join_readings
 from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.faults.injection import Faults
@@ -22,7 +22,6 @@ from navsense.recordings.dataset import select_run
 from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import list_signals
 from navsense.simulation import live_run
-from navsense.simulation.live_run import concatenate_readings
 from navsense.simulation.sensor_run import UNDEFINED_FIELD_REMEDY
 from navsense.testing import check_same_reading, example_world
 from navsense.world import World
@@ -51,7 +50,7 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
             assert (reading.arrival <= step.time).all()
             assert (reading.arrival > step.time - world.max_step_size - 1e-12).all()
             released.append(reading)
-    live = concatenate_readings(released)
+    live = join_readings(released)
     check_same_reading("batch", live.between(0, batch.time.size), batch, "when stepped live")
     runs = ns.simulate(world, duration, seed=3, runs=(0, 4))[NAME]
     assert runs.arrival.shape == (2, batch.time.size)
@@ -214,9 +213,9 @@ def test_step_keeps_samples_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def noted(parts: list[Reading]) -> Reading:
         rows.append(sum(part.time.size for part in parts))
-        return concatenate_readings(parts)
+        return join_readings(parts)
 
-    monkeypatch.setattr(live_run, "concatenate_readings", noted)
+    monkeypatch.setattr(live_run, "join_readings", noted)
     for _ in range(int(6.0 / world.max_step_size)):
         sim.step()
     assert sim.sensor(NAME).reading is not None

@@ -16,6 +16,7 @@ import pytest
 import navsense as ns
 from navsense.core.errors import MotionError, SimulationError, UnknownNameError
 from navsense.core.pose import Pose, from_rpy
+from navsense.core.readings import join_readings
 from navsense.core.typing import Times
 from navsense.motion.base import MotionBlock
 from navsense.motion.driven import State
@@ -224,7 +225,7 @@ def test_driven_run_equals_the_batch_run(rate: float) -> None:
             Pose(p, q), v, angular_velocity=w, acceleration=a, angular_acceleration=alpha, angular_frame="body"
         )
         parts.append(sim.step({"robot": state}).readings[IMU])
-    driven, ends = live_run.concatenate_readings(parts), slice(None, None, round(rate / 100.0))
+    driven, ends = join_readings(parts), slice(None, None, round(rate / 100.0))
     for name in ("angular_velocity", "linear_acceleration", "orientation"):
         ideal = batch[IMU].ideal[name]
         found = driven.ideal[name][: len(ideal)]
@@ -394,7 +395,7 @@ def test_sensor_is_switched_off_and_on_during_a_run() -> None:
             break
         parts += [step.readings[MAG]] if MAG in step.readings else []
         sim.sensor(MAG).switch(on=not 0.03 <= step.time < 0.07)
-    switched = live_run.concatenate_readings(parts)
+    switched = join_readings(parts)
     assert np.array_equal(switched.emitted, ~((switched.time > 0.03) & (switched.time <= 0.07)))
     assert np.array_equal(switched["field"], batch["field"])
 

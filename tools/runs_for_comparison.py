@@ -62,6 +62,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "witness_motion": ("example_motion",),
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
     "joined": ("concatenate_readings",),
+    "apply": ("simulate_readings",),
     "load": ("open_recording", "open"),
     "pack_bits": ("pack_fault_bits",),
     "freedom": ("degrees_of_freedom",),

@@ -26,7 +26,7 @@ from navsense.core import random_streams
 from navsense.core.ticks import Ticks
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
-from navsense.sensors.user_arrays import apply
+from navsense.sensors.user_arrays import simulate_readings
 from navsense.testing import EXAMPLE_ENVIRONMENT, RATE, example_motion, example_world
 from navsense.world import World
 
@@ -96,7 +96,7 @@ def applied_keys(kind: type[Sensor]) -> Keys:
     ideal = spec.ideal(example_motion(), EXAMPLE_ENVIRONMENT, ticks)
     derived = {output.name for output in spec.outputs} - ideal.keys()
     with record_keys() as found:
-        apply(spec, ticks.time, ideal, seed=SEED, run=RUN, skip_ideal=derived, require_finite=False)
+        simulate_readings(spec, ticks.time, ideal, seed=SEED, run=RUN, skip_ideal=derived, require_finite=False)
     return group_keys(found)
 
 

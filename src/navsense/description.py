@@ -36,7 +36,7 @@ from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
 from navsense.simulation.motions import replace_motions
@@ -55,7 +55,7 @@ def format_vector(values: Iterable[float]) -> str:
 
 def format_noise(noise: Noise) -> str:
     """Return the terms of a noise that act, in the channel's unit."""
-    parts = list_changes(replace(noise, classic=False), NEUTRAL)
+    parts = list_changes(replace(noise, classic=False), NO_NOISE)
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
@@ -122,18 +122,18 @@ def format_span(start: float, end: float) -> str:
     return f"from {start:g} s" if math.isinf(end) else f"from {start:g} s to {end:g} s"
 
 
-def format_spec(spec: Any, neutral: Any) -> str:
-    """Return the fields of a specification that differ from neutral."""
-    return ", ".join(list_changes(spec, neutral)) or "none"
+def format_spec(spec: Any, default: Any) -> str:
+    """Return the fields of a specification that differ from those of `default`."""
+    return ", ".join(list_changes(spec, default)) or "none"
 
 
-def list_changes(spec: Any, neutral: Any) -> list[str]:
-    """Return the fields of a specification that differ from neutral, each with its value."""
+def list_changes(spec: Any, default: Any) -> list[str]:
+    """Return the fields of a specification that differ from those of `default`, each with its value."""
     values = ((field.name, getattr(spec, field.name)) for field in fields(spec))
     return [
         f"{name} {value:g}" if isinstance(value, float | int) else f"{name} from a signal"
         for name, value in values
-        if value != getattr(neutral, name)
+        if value != getattr(default, name)
     ]
 
 

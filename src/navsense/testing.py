@@ -25,7 +25,7 @@ from navsense.core.errors import NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.random_streams import Draws
-from navsense.core.readings import ARRAY_GROUPS, Reading
+from navsense.core.readings import ARRAY_GROUPS, Reading, join_readings
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, Quaternion, Times
 from navsense.environment.base import Environment
@@ -37,14 +37,13 @@ from navsense.environment.water import Water
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.noise.terms import make_flicker_components
 from navsense.recordings.dataset import select_run
 from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, get_flags
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.simulation.live_run import concatenate_readings
 from navsense.world import Link, Model, MountedSensor, World
 
 RATE = 200.0
@@ -224,7 +223,7 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     single = simulate(world, duration, seed=3)[name]
     check_same_reading("batch", select_run(batch, 0), single, "without a run axis")
     parts = [step.readings[name] for step in run_live(world, duration) if name in step.readings]
-    check_same_reading("batch", concatenate_readings(parts), single, "in a live run")
+    check_same_reading("batch", join_readings(parts), single, "in a live run")
 
 
 RANDOM_CURRENT = GaussMarkovCurrent(
@@ -268,10 +267,10 @@ def run_live(world: World, duration: float) -> Iterator[Any]:
 
 def check_ideal(spec: Sensor) -> None:
     """Law 3: without errors and with all draws zero, the reading is the ideal value."""
-    neutral = spec.without_errors()
-    case = make_case(neutral)
-    _, result = neutral.measure(neutral.init(case.initial * 0.0), case.ticks, case.ideal, case.draws * 0.0)
-    for name in (output.name for output in neutral.outputs if output.name in case.ideal):
+    ideal_spec = spec.without_errors()
+    case = make_case(ideal_spec)
+    _, result = ideal_spec.measure(ideal_spec.init(case.initial * 0.0), case.ticks, case.ideal, case.draws * 0.0)
+    for name in (output.name for output in ideal_spec.outputs if output.name in case.ideal):
         check_law(is_identical(result.arrays[name], case.ideal[name]), "ideal", f"{name} differs")
 
 
@@ -323,7 +322,7 @@ def _is_active(noise: Noise, field: str) -> bool:
     """Return True if a term of a noise is active."""
     if field == "reference_temperature":
         return noise.has_temperature_coefficient
-    return field == "classic" or bool(getattr(noise, field) != getattr(NEUTRAL, field))
+    return field == "classic" or bool(getattr(noise, field) != getattr(NO_NOISE, field))
 
 
 def change_field(spec: Any, field: str, name: str) -> Any:
@@ -411,10 +410,10 @@ def check_equivariance(spec: Sensor) -> None:
     """Law 5: a rotation of the world by the group of the sensor does not change its ideal values, to its tolerance."""
     ticks = Ticks(np.arange(200, dtype=np.int64), RATE)
     motion, environment = example_motion(), EXAMPLE_ENVIRONMENT
-    if spec.group == "all":
+    if spec.symmetry_group == "all":
         environment = replace(environment, origin=None, current=None)  # earth and water rotate about the vertical only
     reference = spec.ideal(motion, environment, ticks)
-    for rotation in iter_rotations(spec.group):
+    for rotation in iter_rotations(spec.symmetry_group):
         other = spec.ideal(RotatedMotion(motion, rotation), environment.rotate(rotation), ticks)
         for output in spec.outputs:
             if output.name not in reference:
@@ -429,7 +428,7 @@ def check_equivariance(spec: Sensor) -> None:
             scale = max(float(np.abs(expected[finite]).max()), 1e-300)
             error = float(np.abs(expected[finite] - values[finite]).max()) / scale
             message = f"{output.name} differs by {error:.1e} of its maximum, rotated by {rotation}"
-            check_law(error <= spec.tolerance, "equivariance", message)
+            check_law(error <= spec.symmetry_tolerance, "equivariance", message)
 
 
 def find_relative_rotations(orientation: AnyArray) -> AnyArray:
@@ -491,12 +490,12 @@ def check_noise(noise: Noise) -> None:
 
 
 def apply_noise(
-    noise: Noise, rate: float = RATE, serial: int = 0, values: AnyArray | None = None
+    noise: Noise, rate: float = RATE, run: int = 0, values: AnyArray | None = None
 ) -> tuple[AnyArray, AnyArray]:
-    """Return the noisy values and biases (n,) of one serial number; `values` (n,) default to a slow wave."""
+    """Return the noisy values and biases (n,) of one instrument; `values` (n,) default to a slow wave."""
     wave = make_wave(noise) if values is None else values
     channel = NoiseChannels(("law",), (noise,))
-    source = Draws(channel.processes, 11, (serial, "law"))
+    source = Draws(channel.processes, 11, (run, "law"))
     ticks, draws = Ticks(np.arange(wave.size, dtype=np.int64), rate), source.take(wave.size)
     temperature = make_temperature(wave.size)
     _, out, bias = channel.apply(channel.init(source.initial), ticks, draws, wave, temperature=temperature)
@@ -535,10 +534,10 @@ def check_noise_cut(noise: Noise) -> None:
 
 
 def check_noise_ideal(noise: Noise) -> None:
-    """Check that neutral noise does not change any value."""
+    """Check that a noise without errors does not change any value."""
     wave = make_wave(noise)
     out, _ = apply_noise(Noise(classic=noise.classic), values=wave)
-    check_law(is_identical(out, wave), "ideal", "neutral noise changes the value")
+    check_law(is_identical(out, wave), "ideal", "a noise without errors changes the value")
 
 
 def check_noise_parameters(noise: Noise) -> None:
@@ -546,26 +545,26 @@ def check_noise_parameters(noise: Noise) -> None:
     reference, _ = apply_noise(noise)
     for field in fields(noise):
         name, value = field.name, getattr(noise, field.name)
-        if value == getattr(NEUTRAL, name) or (name == "classic" and not noise.has_turn_on_bias):
+        if value == getattr(NO_NOISE, name) or (name == "classic" and not noise.has_turn_on_bias):
             continue
         is_same = is_identical(apply_noise(change_field(noise, name, name))[0], reference)
         check_law(not is_same, "no dead parameter", f"{name} has no effect")
 
 
-def check_noise_deviation(noise: Noise, *, serials: int = 2000) -> None:
-    """Check the variance of the bias over many serial numbers, at the first and a later sample, at two rates.
+def check_noise_deviation(noise: Noise, *, runs: int = 2000) -> None:
+    """Check the variance of the bias over many instruments, at the first and a later sample, at two rates.
 
     The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
     1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
     """
-    drift = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
+    dynamic_bias = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
     flicker = float(np.sum(make_flicker_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))
-    if noise.bias_stddev + drift + flicker + noise.random_walk == 0.0 or noise.has_temperature_coefficient:
+    if noise.bias_stddev + dynamic_bias + flicker + noise.random_walk == 0.0 or noise.has_temperature_coefficient:
         return
-    declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else drift)
-    bound = 4.9 * math.sqrt(2.0 / serials) * 1.05
+    declared = noise.bias_stddev**2 + flicker + (0.0 if noise.classic else dynamic_bias)
+    bound = 4.9 * math.sqrt(2.0 / runs) * 1.05
     for rate in (1.0, 1000.0):
-        bias = np.array([apply_noise(noise, rate, serial, np.zeros(30))[1] for serial in range(serials)])
+        bias = np.array([apply_noise(noise, rate, run, np.zeros(30))[1] for run in range(runs)])
         for row in (0,) if noise.classic else (0, 29):
             centre = 0.0 if noise.classic else noise.bias_mean
             variance = float(np.mean((bias[:, row] - centre) ** 2))

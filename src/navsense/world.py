@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -141,14 +142,15 @@ class MountedSensor:
         return Units({output.name: output.unit for output in self.spec.outputs})
 
 
+NoteKind = Literal["warning", "unsupported", "foreign"]
+"""A value that you probably do not want; an element that has no effect; an element of another program."""
+
+
 @dataclass(frozen=True)
 class Note:
-    """A note about a world file: an unsupported element with the reason, or a warning.
+    """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`."""
 
-    Warnings that a world derives have the name of the `sensor` or `model`.
-    """
-
-    kind: str
+    kind: NoteKind
     what: str
     reason: str
     where: Where | None = None
@@ -200,7 +202,7 @@ def _check_unique(kind: str, names: list[str]) -> None:
         raise SimulationError(f"name of a {kind}", duplicate, allowed=f"must be unique among the {kind}s of a world")
 
 
-def _initial_pose(model: Model) -> Pose:
+def _find_initial_pose(model: Model) -> Pose:
     """Return a pose with the rotation of the model frame at t = 0; without a motion, the pose of the model."""
     if model.motion is not None:
         try:
@@ -283,15 +285,15 @@ class World:
     def _list_warnings(self, sensor: MountedSensor) -> Iterator[Note]:
         """Yield the warnings of a sensor about its mounting."""
         if isinstance(sensor.spec, HasWarnings):
-            rotation = self._initial_rotation(sensor)
+            rotation = self._find_initial_rotation(sensor)
             for what, reason in sensor.spec.find_warnings(rotation) if rotation else ():
                 yield Note("warning", f"sensor {sensor.name}: {what}", reason, sensor.where, sensor.name)
 
-    def _initial_rotation(self, sensor: MountedSensor) -> Quaternion | None:
+    def _find_initial_rotation(self, sensor: MountedSensor) -> Quaternion | None:
         """Return the initial rotation, sensor to world; None for an invalid pose."""
         model = self.model(sensor.model)
         try:
-            return (_initial_pose(model) @ (model.link(sensor.link).pose @ sensor.pose)).rotation
+            return (_find_initial_pose(model) @ (model.link(sensor.link).pose @ sensor.pose)).rotation
         except (AttributeError, TypeError, ValueError):
             return None
 

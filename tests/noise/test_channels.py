@@ -36,13 +36,13 @@ FULL = Noise(
 )
 
 
-def samples(noise: Noise, count: int, rate: float, serial: int = 0) -> FloatArray:
-    return apply_noise(noise, rate, serial, np.zeros(count))[0]
+def samples(noise: Noise, count: int, rate: float, run: int = 0) -> FloatArray:
+    return apply_noise(noise, rate, run, np.zeros(count))[0]
 
 
-def slow_reference(noise: Noise, rate: float, serial: int, values: FloatArray) -> FloatArray:
+def slow_reference(noise: Noise, rate: float, run: int, values: FloatArray) -> FloatArray:
     """The model of `Noise`, sample by sample, with NumPy's generators."""
-    streams = {name: make_generator(11, (serial, "law", "law", name)) for name in ("turn_on", "drift", "white")}
+    streams = {name: make_generator(11, (run, "law", "law", name)) for name in ("turn_on", "drift", "white")}
     constant = noise.bias_mean + noise.bias_stddev * streams["turn_on"].standard_normal()
     tau, sigma = noise.dynamic_bias_correlation_time, noise.dynamic_bias_stddev
     drift = sigma * math.sqrt(tau / 2.0) * streams["drift"].standard_normal()
@@ -58,11 +58,11 @@ def slow_reference(noise: Noise, rate: float, serial: int, values: FloatArray) -
 
 
 @pytest.mark.requirement("NOI-1", "NOI-5")
-@pytest.mark.parametrize("serial", [0, 1, 2])
-def test_noise_kernel_equals_the_formula(serial: int) -> None:
+@pytest.mark.parametrize("run", [0, 1, 2])
+def test_noise_kernel_equals_the_formula(run: int) -> None:
     wave = np.array([2.0 * math.sin(0.1 * k) for k in range(500)])
-    ours, _ = apply_noise(FULL, 50.0, serial, wave)
-    assert np.allclose(ours, slow_reference(FULL, 50.0, serial, wave), rtol=0.0, atol=1e-9)
+    ours, _ = apply_noise(FULL, 50.0, run, wave)
+    assert np.allclose(ours, slow_reference(FULL, 50.0, run, wave), rtol=0.0, atol=1e-9)
     assert {ours.min(), ours.max()} == {-1.5, 2.5}, "saturation acts before rounding"
 
 
@@ -84,29 +84,29 @@ def test_gaussian_noise_has_declared_mean_and_deviation() -> None:
 @pytest.mark.requirement("NOI-4")
 def test_turn_on_bias_is_constant_and_drawn_once_per_run() -> None:
     noise = Noise(bias_mean=10.0, bias_stddev=2.0)
-    serials = 2000
-    rows = np.array([samples(noise, 5, 10.0, serial) for serial in range(serials)])
+    runs = 2000
+    rows = np.array([samples(noise, 5, 10.0, run) for run in range(runs)])
     assert np.array_equal(rows, np.repeat(rows[:, :1], 5, axis=1))
     assert (rows > 0.0).all(), "physical noise keeps the sign: ten minus five deviations is positive"
-    assert abs(rows[:, 0].mean() - 10.0) < Z * 2.0 / math.sqrt(serials)
-    assert abs(rows[:, 0].var() - 4.0) < Z * 4.0 * math.sqrt(2.0 / serials)
+    assert abs(rows[:, 0].mean() - 10.0) < Z * 2.0 / math.sqrt(runs)
+    assert abs(rows[:, 0].var() - 4.0) < Z * 4.0 * math.sqrt(2.0 / runs)
 
 
 @pytest.mark.requirement("NOI-4")
 def test_classic_turn_on_bias_is_negative_half_the_time() -> None:
     """Gazebo measured over 2000 loads of bias 10, deviation 2: 971 negative, |b| mean 9.95, deviation 1.98."""
     noise = Noise(bias_mean=10.0, bias_stddev=2.0, classic=True)
-    serials = 2000
-    first = np.array([samples(noise, 1, 10.0, serial)[0] for serial in range(serials)])
-    assert abs((first < 0.0).sum() - 1000) < Z * math.sqrt(serials) / 2.0
-    assert abs(np.abs(first).mean() - 10.0) < Z * 2.0 / math.sqrt(serials)
+    runs = 2000
+    first = np.array([samples(noise, 1, 10.0, run)[0] for run in range(runs)])
+    assert abs((first < 0.0).sum() - 1000) < Z * math.sqrt(runs) / 2.0
+    assert abs(np.abs(first).mean() - 10.0) < Z * 2.0 / math.sqrt(runs)
 
 
 @pytest.mark.requirement("NOI-4")
 def test_classic_turn_on_bias_without_deviation_has_random_sign() -> None:
-    values = {samples(Noise(bias_mean=3.0, classic=True), 1, 10.0, serial)[0] for serial in range(40)}
+    values = {samples(Noise(bias_mean=3.0, classic=True), 1, 10.0, run)[0] for run in range(40)}
     assert values == {-3.0, 3.0}
-    assert {samples(Noise(bias_mean=3.0), 1, 10.0, serial)[0] for serial in range(40)} == {3.0}
+    assert {samples(Noise(bias_mean=3.0), 1, 10.0, run)[0] for run in range(40)} == {3.0}
 
 
 @pytest.mark.requirement("NOI-4")
@@ -128,10 +128,10 @@ def variance_bound(count: int) -> float:
 @pytest.mark.parametrize("row", [0, 1, 25])
 def test_drift_is_stationary_from_the_first_sample(rate: float, row: int) -> None:
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=8.0)
-    serials = 3000
-    values = np.array([samples(noise, row + 1, rate, serial)[row] for serial in range(serials)])
+    runs = 3000
+    values = np.array([samples(noise, row + 1, rate, run)[row] for run in range(runs)])
     declared = 0.3**2 * 8.0 / 2.0
-    assert abs(values.var() / declared - 1.0) < variance_bound(serials)
+    assert abs(values.var() / declared - 1.0) < variance_bound(runs)
 
 
 @pytest.mark.compiled
@@ -139,13 +139,13 @@ def test_drift_is_stationary_from_the_first_sample(rate: float, row: int) -> Non
 def test_drift_autocorrelation_does_not_depend_on_the_rate() -> None:
     """Correlation after 2 s of tau = 2 s is 1/e, whether in 2 steps or in 200."""
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=2.0)
-    serials = 3000
+    runs = 3000
     for rate in (1.0, 100.0):
         lag = int(2 * rate)
-        pairs = np.array([samples(noise, lag + 1, rate, serial)[[0, lag]] for serial in range(serials)])
+        pairs = np.array([samples(noise, lag + 1, rate, run)[[0, lag]] for run in range(runs)])
         r = float(np.corrcoef(pairs.T)[0, 1])
         expected = math.exp(-1.0)
-        assert abs(math.atanh(r) - math.atanh(expected)) < Z / math.sqrt(serials - 3)
+        assert abs(math.atanh(r) - math.atanh(expected)) < Z / math.sqrt(runs - 3)
 
 
 def gauss_markov_deviation(q: float, tau: float, span: float) -> float:
@@ -160,20 +160,20 @@ def gauss_markov_deviation(q: float, tau: float, span: float) -> float:
 def test_allantools_estimates_the_declared_densities(rate: float) -> None:
     """White density N = stddev / sqrt(rate) at short spans, the Gauss-Markov drift at long ones, by allantools.
 
-    The overlapping Allan variance of each span is averaged over serial numbers; the bound is Student's t times the
+    The overlapping Allan variance of each span is averaged over instruments; the bound is Student's t times the
     measured spread of that average.
     """
     density, sigma, tau = 2e-3, 4e-3, 5.0
     noise = Noise(stddev=density * math.sqrt(rate), dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau)
     spans = [0.5, 2.0, 10.0, 30.0]
-    serials = 30
+    runs = 30
     variances = []
-    for serial in range(serials):
-        values = samples(noise, int(600.0 * rate), rate, serial)
+    for run in range(runs):
+        values = samples(noise, int(600.0 * rate), rate, run)
         _, deviation, _, _ = allantools.oadev(values, rate=rate, data_type="freq", taus=spans)
         variances.append(deviation**2)
     mean = np.mean(variances, axis=0)
-    spread = np.std(variances, axis=0, ddof=1) / math.sqrt(serials)
+    spread = np.std(variances, axis=0, ddof=1) / math.sqrt(runs)
     for i, span in enumerate(spans):
         declared = density**2 / span + gauss_markov_deviation(sigma, tau, span) ** 2
         # 6.95: Student's t of 29 degrees of freedom, a false-alarm rate of 1e-6 over the eight comparisons.

@@ -29,11 +29,11 @@ def record(
     count: int,
     rate: float,
     cuts: tuple[int, ...] = (),
-    serial: int = 0,
+    run: int = 0,
     emitted: BoolArray | None = None,
 ) -> dict[str, Any]:
     """What a ramp looks like through the faults, cut into pieces."""
-    draws = Draws(faults.processes(), 3, (serial, "law"))
+    draws = Draws(faults.processes(), 3, (run, "law"))
     state, parts = init_faults(faults, draws.initial), []
     ramp = np.arange(count, dtype=np.float64)
     says = np.ones(count, dtype=np.bool_) if emitted is None else emitted
@@ -45,27 +45,27 @@ def record(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def find_dropped(rate: float, count: int, serial: int) -> BoolArray:
-    return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, serial=serial)["says"]
+def find_dropped(rate: float, count: int, run: int) -> BoolArray:
+    return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, run=run)["says"]
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [2.0, 200.0])
 def test_share_of_faulty_samples_is_the_declared_one_from_the_start(rate: float) -> None:
-    serials, share = 4000, 0.2 / 1.2
-    dropped_ends = np.array([find_dropped(rate, 8, serial)[[0, 7]] for serial in range(serials)])
-    assert (np.abs(dropped_ends.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / serials)).all()
+    runs, share = 4000, 0.2 / 1.2
+    dropped_ends = np.array([find_dropped(rate, 8, run)[[0, 7]] for run in range(runs)])
+    assert (np.abs(dropped_ends.mean(axis=0) - share) < Z * math.sqrt(share * (1.0 - share) / runs)).all()
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [20.0, 500.0])
 def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) -> None:
-    """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent serial numbers."""
-    serials, share, lag = 4000, 0.2 / 1.2, 0.3
+    """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent instruments."""
+    runs, share, lag = 4000, 0.2 / 1.2, 0.3
     count = int(lag * rate) + 1
-    pairs = np.array([find_dropped(rate, count, serial)[[0, -1]] for serial in range(serials)])
+    pairs = np.array([find_dropped(rate, count, run)[[0, -1]] for run in range(runs)])
     on = pairs[pairs[:, 0], 1]
     expected = share + (1.0 - share) * math.exp(-(0.5 + 2.5) * lag)
     assert abs(on.mean() - expected) < Z * math.sqrt(expected * (1.0 - expected) / on.size)
@@ -90,13 +90,13 @@ def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
     assert (late <= np.arange(4000)).all()
 
 
-def telegraph(faults: Faults, kind: str, count: int, rate: float, serial: int) -> BoolArray:
-    """Where a kind is on, in the serial number of `record`."""
-    draws, row = Draws(faults.processes(), 3, (serial, "law")), faults.random_kinds.index(kind)
+def telegraph(faults: Faults, kind: str, count: int, rate: float, run: int) -> BoolArray:
+    """Where a kind is on, in the instrument of `record`."""
+    draws, row = Draws(faults.processes(), 3, (run, "law")), faults.random_kinds.index(kind)
     out = np.zeros(count, dtype=np.bool_)
-    begins, lasts = faults.rate_and_duration(kind)
+    begins, lasts = faults.get_rate_and_duration(kind)
     on = init_faults(faults, draws.initial).active[row]
-    figures = (faults.on_probability(kind), begins + 1.0 / lasts, rate)
+    figures = (faults.compute_on_probability(kind), begins + 1.0 / lasts, rate)
     module._write_telegraph(on, *figures, 0, np.arange(count), draws.take(count)[row], out)
     return out
 
@@ -107,9 +107,9 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
     """Row by row in plain words: neither what was never sent nor what a dropout swallowed is shown again."""
     often = Faults(dropout_rate=2.0, dropout_duration=0.2, stuck_rate=3.0, stuck_duration=0.5)
     emitted, stuck_at_start, swallowed = np.arange(400) % 7 > 3, 0, 0
-    for serial in range(10):
-        faulty = record(often, 400, 20.0, cuts, serial, emitted)
-        stuck, silent = (telegraph(often, kind, 400, 20.0, serial) for kind in ("stuck", "dropout"))
+    for run in range(10):
+        faulty = record(often, 400, 20.0, cuts, run, emitted)
+        stuck, silent = (telegraph(often, kind, 400, 20.0, run) for kind in ("stuck", "dropout"))
         assert np.array_equal(faulty["says"], ~silent)
         last = None
         for i in range(400):
@@ -125,8 +125,8 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("cuts", [(1,), (7, 8, 200), tuple(range(1, 60)), (999,)])
 def test_faults_do_not_depend_on_block_size(cuts: tuple[int, ...]) -> None:
-    for serial in range(6):
-        complete, pieces = record(BOTH, 1000, 50.0, serial=serial), record(BOTH, 1000, 50.0, cuts, serial)
+    for run in range(6):
+        complete, pieces = record(BOTH, 1000, 50.0, run=run), record(BOTH, 1000, 50.0, cuts, run)
         for name, values in complete.items():
             assert values.tobytes() == pieces[name].tobytes(), name
 

@@ -253,7 +253,7 @@ def test_a_crashed_recording_of_a_registered_format_is_recovered(
     )
     recordings.register_format(form)
     path = tmp_path / "run.lines"
-    hidden = atomic.hidden_path(path)
+    hidden = atomic.make_hidden_path(path)
     hidden.mkdir()
     (hidden / atomic.MARKER).write_text("recording\n")
     (hidden / "run.lines").write_text("1\n")

@@ -331,7 +331,7 @@ def test_message_index_is_sorted_for_out_of_order_messages(made: ModuleType, tmp
     path, slab = tmp_path / "run.mcap", made.slab(0)
     late = slab.readings[made.MAG].time + 0.01
     late[[2, 7, 9]] += [5.0, -0.3, 2.0]
-    slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrivals=late)
+    slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], delayed_arrival=late)
     with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
         writer.write(slab)
     with path.open("rb") as file:

@@ -348,9 +348,9 @@ def crash_between_renames(made: ModuleType, path: Path) -> None:
     (place / "former.txt").write_text("former")
     writer = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
     writer.write(made.slab(0, 100))
-    shutil.copytree(path.with_name(".other.part"), atomic.hidden_path(place))
+    shutil.copytree(path.with_name(".other.part"), atomic.make_hidden_path(place))
     writer.abort()
-    place.rename(atomic.hidden_path(place) / ".old")
+    place.rename(atomic.make_hidden_path(place) / ".old")
 
 
 @pytest.mark.requirement("REC-1")
@@ -370,7 +370,7 @@ def test_old_folder_survives_a_crash_between_two_renames(
     else:
         atomic.HiddenFolder(tmp_path / "run").release()
     assert (tmp_path / "run" / "former.txt").read_text() == "former"
-    assert not atomic.hidden_path(tmp_path / "run").exists()
+    assert not atomic.make_hidden_path(tmp_path / "run").exists()
 
 
 @pytest.mark.requirement("REC-1")
@@ -415,7 +415,7 @@ def test_at_most_one_of_two_simultaneous_writers_succeeds(tmp_path: Path, ways: 
 def test_probe_does_not_disturb_a_writer(tmp_path: Path) -> None:
     """The probe holds a shared lock for some microseconds; a writer tries again for `LOCK_TIMEOUT`."""
     place = tmp_path / "run.npz"
-    prober = start_program(PROBE, atomic.hidden_path(place))
+    prober = start_program(PROBE, atomic.make_hidden_path(place))
     try:
         assert read_line(prober) == "ready"
         for _ in range(500):
@@ -471,12 +471,12 @@ def test_second_run_keeps_the_crashed_recording(
     kill(start(path))
     for _ in range(2):
         writer = recordings.open_writer(path, head(made))
-        hidden = atomic.hidden_path(storage_path(path))
+        hidden = atomic.make_hidden_path(storage_path(path))
         shutil.copytree(hidden, tmp_path / "copy")
         writer.close()
         shutil.copytree(tmp_path / "copy", hidden)  # the short run crashed
         shutil.rmtree(tmp_path / "copy")
-    kept = atomic.crashed_path(path)
+    kept = atomic.make_crashed_path(path)
     places = [storage_path(kept), storage_path(path)]
     assert f"recover it with: navsense recover {places[0]}\n" in caplog.text
     assert [left.target for left in list_leftovers(tmp_path)] == places
@@ -504,7 +504,7 @@ def test_second_run_keeps_the_truncated_mcap(
     if is_link:
         (tmp_path / "store").mkdir()
         path.symlink_to(tmp_path / "store" / "target.mcap")
-    kept = atomic.crashed_path(atomic.resolve_link(path))
+    kept = atomic.make_crashed_path(atomic.resolve_link(path))
     record(1)
     record(2)
     assert not kept.exists()

@@ -24,9 +24,9 @@ class Shape(StrEnum):
 class Probe:
     depth: float = field(default=1.0, metadata=in_file(minimum=0.0))
     gain: float = field(default=1.0, metadata=in_file(above=0.0))
-    offset: float = field(default=0.0, metadata=in_file(below=10.0))
+    offset: float = field(default=0.0, metadata=in_file(magnitude_below=10.0))
     until: float = field(default=math.inf, metadata=in_file(may_be_infinite=True))
-    axis: tuple[float, float] = field(default=(0.0, 0.0), metadata=in_file(below=10.0))
+    axis: tuple[float, float] = field(default=(0.0, 0.0), metadata=in_file(magnitude_below=10.0))
     count: int = 1
     shape: Shape = Shape.ROUND
 

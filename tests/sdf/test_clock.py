@@ -9,7 +9,7 @@ import pytest
 from navsense.clock import Discipline, Latency, Oscillator, get_oscillator
 from navsense.core.errors import SdfError
 from navsense.environment.signal import Signal
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.clock import parse_latency, parse_oscillator
 from navsense.sdf.xml_reader import parse_xml
@@ -41,7 +41,7 @@ def test_several_clocks_are_read(load: Load, in_world: Text) -> None:
     b = link("b", clock("three") + clock("four", "") + sensor("s", "one") + sensor("t", "four"))
     world = load(in_world(f'<model name="m">{a}{b}</model>'))
     assert [each.name for each in world.clocks] == ["m::a::one", "m::a::two", "m::b::three", "m::b::four"]
-    assert [each.noise for each in world.clocks] == [Noise(mean=0.001, stddev=0.002)] * 3 + [NEUTRAL]
+    assert [each.noise for each in world.clocks] == [Noise(mean=0.001, stddev=0.002)] * 3 + [NO_NOISE]
     assert {each.name: each.clock for each in world.sensors} == {
         "m::a::s": "m::b::three",
         "m::a::t": None,

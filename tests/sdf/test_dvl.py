@@ -298,7 +298,7 @@ def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: st
 @pytest.mark.requirement("SDF-1")
 def test_custom_sensor_without_block_is_an_error(refused: Refused, in_link: Text) -> None:
     (line,) = refused(in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
-    assert line.startswith("dive.sdf:5: <sensor>: no block; requires <gz:dvl>, as in Gazebo")
+    assert line.startswith("dive.sdf:5: <sensor>: no type element; requires <gz:dvl>, as in Gazebo")
 
 
 @pytest.mark.requirement("SDF-1")

@@ -11,7 +11,7 @@ import navsense as ns
 from navsense import sdf
 from navsense.core.pose import conjugate, from_rpy, multiply
 from navsense.core.typing import Quaternion
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.parse.imu import ENU_ROTATIONS
 from navsense.sensors import Imu, Magnetometer, Vibration
 from navsense.world import World
@@ -63,7 +63,7 @@ def test_sensor_without_a_block_has_defaults(load: Load, in_link: Text) -> None:
 def test_noise_of_some_axes(load: Load, in_link: Text) -> None:
     text = '<angular_velocity><y><noise type="gaussian"><mean>1</mean></noise></y><z/></angular_velocity>'
     spec = spec_of(load(in_link(imu(text))))
-    assert (spec.angular_velocity_x, spec.angular_velocity_y) == (NEUTRAL, Noise(mean=1.0))
+    assert (spec.angular_velocity_x, spec.angular_velocity_y) == (NO_NOISE, Noise(mean=1.0))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("false", False), ("0", False), ("TRUE", True), ("1", True)])

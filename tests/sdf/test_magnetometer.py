@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors import Magnetometer
 from navsense.world import World
 
@@ -23,7 +23,7 @@ def magnetometer(body: str) -> str:
 def test_every_axis_has_separate_noise(load: Load, in_link: Text) -> None:
     axes = "".join(f'<{a}><noise type="gaussian"><stddev>{i}</stddev></noise></{a}>' for i, a in ((1, "x"), (3, "z")))
     (sensor,) = load(in_link(magnetometer(axes))).sensors
-    assert sensor.spec == Magnetometer(Noise(stddev=1.0), NEUTRAL, Noise(stddev=3.0))
+    assert sensor.spec == Magnetometer(Noise(stddev=1.0), NO_NOISE, Noise(stddev=3.0))
 
 
 @pytest.mark.requirement("MAG-7:iron", "MAG-7:motor_current")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors import Magnetometer
 from navsense.world import World
 
@@ -37,7 +37,7 @@ def noise(load: Load, with_noise: Text) -> Callable[..., Noise]:
         world = load(with_noise(text), **options)
         spec = world.sensors[0].spec
         assert isinstance(spec, Magnetometer)
-        assert (spec.y, spec.z) == (NEUTRAL, NEUTRAL)
+        assert (spec.y, spec.z) == (NO_NOISE, NO_NOISE)
         return spec.x
 
     return read
@@ -60,7 +60,7 @@ def test_precision_acts_when_quantised_only(load: Load, with_noise: Text) -> Non
 @pytest.mark.requirement("NOI-1")
 def test_noise_type_none_lists_ignored_elements(load: Load, with_noise: Text) -> None:
     world = load(with_noise('<noise type="None"><mean>0</mean><stddev>0.5</stddev></noise>'))
-    assert get_x_noise(world) == NEUTRAL
+    assert get_x_noise(world) == NO_NOISE
     assert [(note.kind, note.what) for note in world.notes] == [("warning", "<noise><stddev>: 0.5")]
 
 

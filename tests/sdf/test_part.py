@@ -9,6 +9,7 @@ import pytest
 
 import navsense as ns
 from navsense.core.errors import SdfError
+from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Depth, Dvl, Imu, Magnetometer
 
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
@@ -101,3 +102,31 @@ def test_part_without_ping_stddev_is_reported(tmp_path: Path) -> None:
         assert [note.what for note in notes] == said
         assert all("a covariance of 0 is reported: give one" in note.reason for note in notes)
         assert all(note.where == world.sensors[0].where for note in notes)
+
+
+@pytest.mark.requirement("IMU-3", "DOO-1")
+@pytest.mark.parametrize("fidelity", ["physical", "classic"])
+def test_part_keeps_channels_with_an_explicit_noise(tmp_path: Path, fidelity: str) -> None:
+    """`<noise type="none">` and a gaussian noise of size 0 keep a channel without noise."""
+    own = "<magnetometer><x><noise type='none'/></x><y><noise type='gaussian'><stddev>0</stddev></noise></y>"
+    classic = f"<navsense:fidelity>{fidelity}</navsense:fidelity>"
+    found = spec(tmp_path, "magnetometer", f"{classic}<navsense:part>bmm350</navsense:part>{own}</magnetometer>")
+    assert isinstance(found, Magnetometer)
+    assert replace(found.x, classic=False) == replace(found.y, classic=False) == Noise()
+    assert found.z == replace(Magnetometer.from_part("bmm350").z, classic=fidelity == "classic")
+
+
+@pytest.mark.requirement("GAP-2", "IMU-3")
+def test_part_keeps_explicit_noise_of_other_sensors(tmp_path: Path) -> None:
+    none = "<noise type='none'/>"
+    own = f"<imu><angular_velocity><z>{none}</z></angular_velocity></imu>"
+    imu = spec(tmp_path, "imu", f"<navsense:part>bmi088</navsense:part>{own}")
+    assert imu == replace(Imu.from_part("bmi088"), angular_velocity_z=Noise())
+    depth = spec(tmp_path, "depth", f"<navsense:part>bar30</navsense:part><depth><pressure>{none}</pressure></depth>")
+    assert depth == replace(Depth.from_part("bar30"), pressure=Noise())
+    for name in ("a50", "dvl1000"):
+        own = f"<dvl><bottom_track>{none}</bottom_track></dvl>"
+        dvl = spec(tmp_path, "dvl", f"<navsense:part>{name}</navsense:part>{own}")
+        assert isinstance(dvl, Dvl)
+        part = Dvl.from_part(name, stddev=0.0)
+        assert dvl == replace(part, bottom=replace(part.bottom, noise=Noise()))

@@ -291,7 +291,7 @@ def test_range_plugin_uses_sensor_values(load: Load, in_link: Text) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('<sensor name="e" type="ray"/>', "<sensor>: auv::base::e; requires a block <ray>,"),
+        ('<sensor name="e" type="ray"/>', "<sensor>: auv::base::e; requires a type element <ray>,"),
         ('<sensor name="e" type="ray"><ray/></sensor>', "<ray><scan>: missing; must be given"),
         (
             f'<sensor name="e" type="ray"><ray>{SCAN.replace("81", "0.5")}</ray></sensor>',

@@ -7,7 +7,7 @@ import pytest
 
 from navsense.core.pose import from_rpy
 from navsense.description import describe
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.schema import UNSIMULATED_TYPES
 from navsense.sensors import Magnetometer
@@ -28,7 +28,7 @@ def test_magnetometer_axes_are_read(load: Load, in_link: Text) -> None:
     (found,) = load(in_link(sensor(f"<magnetometer>{axes}</magnetometer>"))).sensors
     assert found.spec == Magnetometer(Noise(stddev=1e-8), Noise(stddev=2e-8), Noise(stddev=3e-8))
     (found,) = load(in_link(sensor("<magnetometer><y/></magnetometer>"))).sensors
-    assert found.spec == Magnetometer(NEUTRAL, NEUTRAL, NEUTRAL)
+    assert found.spec == Magnetometer(NO_NOISE, NO_NOISE, NO_NOISE)
     (found,) = load(in_link(sensor())).sensors
     assert found.spec == Magnetometer()
 

@@ -13,7 +13,7 @@ from navsense.sdf.context import ElementSchema
 from navsense.sdf.parse import basic_sensors, imu, noise, world
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.collision import SHAPES
-from navsense.sdf.parse.sensor import BLOCK_PARSERS, SENSOR_SCHEMAS
+from navsense.sdf.parse.sensor import SENSOR_SCHEMAS, TYPE_ELEMENT_PARSERS
 from navsense.sensors import SENSORS
 
 Spec = ET.Element
@@ -34,22 +34,26 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     ("atmosphere", "", world.ATMOSPHERE.schema),
     ("frame", "", schema.FRAME),
     ("pose", "", schema.POSE),
-    *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in BLOCK_PARSERS),
+    *(("sensor", "", SENSOR_SCHEMAS[kind]) for kind in TYPE_ELEMENT_PARSERS),
     ("imu", "", imu.IMU.schema),
     ("imu", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
     ("imu", "orientation_reference_frame/custom_rpy", imu.CUSTOM_RPY),
-    *(("imu", f"{tag}", schema.AXES) for tag in ("angular_velocity", "linear_acceleration")),
-    *(("imu", f"{tag}/{axis}", schema.AXIS) for tag in ("angular_velocity", "linear_acceleration") for axis in "xyz"),
-    ("magnetometer", "", schema.AXES),
-    *(("magnetometer", axis, schema.AXIS) for axis in "xyz"),
+    *(("imu", f"{tag}", binding.schema) for tag, binding in imu.AXES.items()),
+    *(
+        ("imu", f"{tag}/{axis}", schema.CHANNEL)
+        for tag in ("angular_velocity", "linear_acceleration")
+        for axis in "xyz"
+    ),
+    ("magnetometer", "", basic_sensors.MAGNETOMETER.schema),
+    *(("magnetometer", axis, schema.CHANNEL) for axis in "xyz"),
     ("altimeter", "", basic_sensors.ALTIMETER.schema),
-    *(("altimeter", tag, schema.AXIS) for tag in ("vertical_position", "vertical_velocity")),
+    *(("altimeter", tag, schema.CHANNEL) for tag in ("vertical_position", "vertical_velocity")),
     ("air_pressure", "", basic_sensors.AIR_PRESSURE.schema),
-    ("air_pressure", "pressure", schema.AXIS),
+    ("air_pressure", "pressure", schema.CHANNEL),
     *((file, "", basic_sensors.NAVSAT) for file in ("navsat", "gps")),
     *((file, tag, basic_sensors.SENSING[tag].schema) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
-    *((file, f"{tag}/vertical", schema.AXIS) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
-    *((file, f"{tag}/horizontal", schema.AXIS) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
+    *((file, f"{tag}/vertical", schema.CHANNEL) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
+    *((file, f"{tag}/horizontal", schema.CHANNEL) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
     ("noise", "", noise.NOISE.schema),
     ("collision", "", schema.COLLISION),
     ("geometry", "", schema.GEOMETRY),
@@ -112,19 +116,19 @@ def test_every_older_element_is_read_or_listed(minor: int) -> None:
 def test_every_block_of_a_sensor_belongs_to_one_type(shared_data: Path) -> None:
     folder = shared_data / "sdformat-spec"
     files = [child.get("filename", "") for child in element(folder, "sensor", "") if child.tag == "include"]
-    blocks = {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
-    assert blocks - {"pose", "plugin"} == schema.SENSOR_BLOCKS
+    type_elements = {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
+    assert type_elements - {"pose", "plugin"} == schema.TYPE_ELEMENTS
     for kind, place in SENSOR_SCHEMAS.items():
-        assert schema.SENSOR_BLOCKS - place.children == {
-            block for block in place.unsupported if block in schema.SENSOR_BLOCKS
+        assert schema.TYPE_ELEMENTS - place.children == {
+            tag for tag in place.unsupported if tag in schema.TYPE_ELEMENTS
         }
         assert kind in place.children
 
 
 def test_simulated_type_is_not_listed() -> None:
-    assert not schema.UNSIMULATED_TYPES & set(BLOCK_PARSERS)
-    assert list(BLOCK_PARSERS) == [kind.type for kind in SENSORS]
-    assert set(BLOCK_PARSERS) <= schema.SENSOR_TYPES
+    assert not schema.UNSIMULATED_TYPES & set(TYPE_ELEMENT_PARSERS)
+    assert list(TYPE_ELEMENT_PARSERS) == [kind.type for kind in SENSORS]
+    assert set(TYPE_ELEMENT_PARSERS) <= schema.SENSOR_TYPES
     assert {new for old, new in schema.TYPE_ALIASES.items() if old in schema.UNSIMULATED_TYPES} == set()
 
 
@@ -143,4 +147,4 @@ def test_every_sensor_type_is_simulated_or_listed(shared_data: Path) -> None:
     named = {word.strip(' .,"\n') for word in text.replace("\n", ",").split(",")}
     types = {word for word in named if word and " " not in word} - {"and"}
     assert {"imu", "magnetometer", "altimeter", "camera"} <= types
-    assert types <= set(BLOCK_PARSERS) | schema.UNSIMULATED_TYPES | schema.TYPE_ALIASES.keys()
+    assert types <= set(TYPE_ELEMENT_PARSERS) | schema.UNSIMULATED_TYPES | schema.TYPE_ALIASES.keys()

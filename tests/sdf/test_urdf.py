@@ -296,7 +296,7 @@ BASE = '<link name="base"/><link name="arm"/>\n'
         (BASE + joint("j", "base", "arm", kind="hinge"), "3: <joint type>: hinge; must be one of continuous, fixed"),
         (BASE + joint("j", "base", "arm", kind=""), "3: <joint type>: missing; must be one of"),
         (BASE + '<joint name="j" type="fixed"><parent link="base"/></joint>', "3: <joint><child>: missing"),
-        (BASE + '<joint name="j" type="fixed"><parent/><child link="arm"/></joint>', "3: <joint><parent link>: missing"),
+        (BASE + '<joint name="j" type="fixed"><parent/><child link="arm"/></joint>', "3: <joint><parent link>: miss"),
         (BASE + '<joint type="fixed"><parent link="base"/><child link="arm"/></joint>', "3: <joint name>: missing"),
         (BASE + joint("j", "base", "arm") + "\n" + joint("j", "arm", "base"), "4: <joint name>: j; must be unique"),
         (BASE + joint("j", "base", "arm") + "\n" + joint("k", "arm", "base"), "3: <joint name>: base -> arm -> base;"),

@@ -117,7 +117,7 @@ def test_problems_name_the_source_text(problems: Callable[..., list[str]], tmp_p
         ('<link name="a"/>\n<xacro:include filename="auv.urdf.xacro"/>', ": xacro: endless recursion; a file or macro"),
         ('<link name="a"/>\n<xacro:include filename="broken.xacro"/>', "broken.xacro:2: XML: "),
         ('<link name="a"/>\n<xacro:include filename="bomb.xacro"/>', "bomb.xacro:2: <!DOCTYPE>: robot; must not"),
-        ('<link name="a"/>\n<xacro:include filename="large.xacro"/>', ":3: file: too large; exceeds the limit together"),
+        ('<link name="a"/>\n<xacro:include filename="large.xacro"/>', ":3: file: too large; exceeds the limit"),
         ('<xacro:macro name="m"><xacro:m/></xacro:macro>\n<xacro:m/>', ":2: xacro: endless recursion; a file or"),
         ('<link name="a">\n<xacro:if value="maybe"/></link>', ":3: xacro: Xacro conditional"),
         ('<link name="a"/>\n<link name="$(find nowhere)"/>', ":3: $(find): nowhere; no such package; searched "),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.versions import NEWER_ATTRIBUTES, NEWER_ELEMENTS, upgrade
 from navsense.sdf.xml_reader import Element, parse_xml
@@ -135,7 +135,7 @@ def test_old_imu_noise_of_one_quantity(load: Load, in_link: Text) -> None:
     (sensor,) = load(in_link(imu("<type>gaussian</type><rate><stddev>2</stddev></rate>"), "1.5")).sensors
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_z == Noise(stddev=2.0)
-    assert sensor.spec.linear_acceleration_z == NEUTRAL
+    assert sensor.spec.linear_acceleration_z == NO_NOISE
 
 
 @pytest.mark.parametrize(

@@ -611,7 +611,7 @@ def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
 
 
 @pytest.mark.requirement("GAP-8")
-def test_serial_numbers_have_different_constant_errors() -> None:
+def test_instruments_have_different_constant_errors() -> None:
     spec = sheet(profile=Accuracy(0.0, 0.01, 0.02), bottom=Accuracy(0.0, 0.01, 0.02))
     ones = [measure(spec, Passing(40.0), make_sea(), 3, seed=seed).arrays for seed in (1, 2)]
     for one in ones:

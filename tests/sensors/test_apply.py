@@ -50,19 +50,19 @@ def test_apply_adds_errors_and_keeps_the_input() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "NOI-3")
 def test_drift_is_exact_for_uneven_steps() -> None:
-    """Over many serial numbers the drift has its stationary variance after uneven steps, and their correlation."""
+    """Over many instruments the drift has its stationary variance after uneven steps, and their correlation."""
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=2.0)
     time = np.array([3.0, 3.001, 4.5, 5.0])
-    serials = 3000
+    runs = 3000
     rows = np.array(
-        [Magnetometer(noise).apply(time, np.zeros((4, 3)), seed=1, run=run)["field"][:, 0] for run in range(serials)]
+        [Magnetometer(noise).apply(time, np.zeros((4, 3)), seed=1, run=run)["field"][:, 0] for run in range(runs)]
     )
     declared = 0.3**2 * 2.0 / 2.0
-    assert np.abs(rows.var(axis=0) / declared - 1.0).max() < 5.2 * math.sqrt(2.0 / serials)
+    assert np.abs(rows.var(axis=0) / declared - 1.0).max() < 5.2 * math.sqrt(2.0 / runs)
     for first, second in ((0, 1), (1, 2), (2, 3), (0, 3)):
         expected = math.exp(-(time[second] - time[first]) / 2.0)
         r = float(np.corrcoef(rows[:, first], rows[:, second])[0, 1])
-        assert abs(math.atanh(r) - math.atanh(expected)) < 5.2 / math.sqrt(serials - 3)
+        assert abs(math.atanh(r) - math.atanh(expected)) < 5.2 / math.sqrt(runs - 3)
 
 
 @pytest.mark.requirement("DOO-1")

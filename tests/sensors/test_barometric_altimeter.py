@@ -14,12 +14,12 @@ import pytest
 import navsense as ns
 from navsense.core.errors import FieldError, SdfError, SensorError
 from navsense.core.pose import Pose
+from navsense.core.readings import join_readings
 from navsense.core.ticks import Ticks
 from navsense.core.typing import FloatArray
 from navsense.environment.base import Environment
 from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
-from navsense.simulation.live_run import concatenate_readings
 from navsense.testing import example_motion
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "barometric_altimeter.py"
@@ -142,6 +142,6 @@ def test_live_run_equals_batch_bitwise(example: dict[str, Any], tmp_path: Path) 
         if step.time > 30.0:
             break
         parts += [step.readings[NAME]] if NAME in step.readings else []
-    live = concatenate_readings(parts).between(0, batch.time.size)
+    live = join_readings(parts).between(0, batch.time.size)
     assert live["altitude"].tobytes() == batch["altitude"].tobytes()
     assert batch["altitude"].shape == (600,)

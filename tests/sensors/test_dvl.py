@@ -92,7 +92,7 @@ def axes_of(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
 def measure_pings(
     spec: Dvl, motion: Any, around: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
 ) -> Measurement:
-    """Return the measurement of a serial number at `count` ticks."""
+    """Return the measurement of an instrument at `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "dvl"))
     _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
@@ -238,11 +238,11 @@ def test_range_noise_and_resolution() -> None:
     assert coarse["beam_range"][0] == pytest.approx(np.full(4, 23.0), abs=1e-12)
 
 
-# what is the same in every ping of a serial number
+# what is the same in every ping of an instrument
 
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
-def test_long_term_error_differs_by_serial_number() -> None:
+def test_long_term_error_differs_by_instrument() -> None:
     """e = s v + o of variance scale^2 v v^T + offset^2 I, of bottom and water each by itself; constant in a run."""
     spec = sheet(
         bottom=DopplerTrack(long_term_scale=0.004, long_term_offset=0.002),
@@ -280,14 +280,14 @@ def test_misalignment_rotates_the_velocity() -> None:
 
 
 @pytest.mark.requirement("GAP-2")
-def test_misalignment_differs_by_serial_number() -> None:
+def test_misalignment_differs_by_instrument() -> None:
     """A rotation vector theta of deviation 10 urad turns 1 m/s along x into (0, theta_z, -theta_y), to second order."""
     spec, count = sheet(misalignment_stddev=1e-5), 500
     turned = []
-    for serial in range(count):
-        source, one = Draws(spec.processes(), 4, (serial, "dvl")), Ticks(np.zeros(1, dtype=np.int64), RATE)
+    for run in range(count):
+        source, one = Draws(spec.processes(), 4, (run, "dvl")), Ticks(np.zeros(1, dtype=np.int64), RATE)
         state = spec.init(source.initial)
-        if serial == 0:
+        if run == 0:
             ideal = spec.ideal(Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), one)
         turned.append(spec.measure(state, one, ideal, source.take(1))[1].arrays["velocity"][0])
     errors = np.array(turned) - [1.0, 0.0, 0.0]

@@ -337,7 +337,7 @@ class Wandering:
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
 def test_long_term_velocity_covariance_matches_its_errors() -> None:
-    """A thousand serial numbers on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
+    """A thousand instruments on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
     runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
     spec = sheet(
         propagation=False,

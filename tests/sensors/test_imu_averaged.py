@@ -318,10 +318,10 @@ def test_earth_rotation_needs_coordinates() -> None:
 @pytest.mark.requirement("IMU-4", "NOI-6")
 def test_readings_without_earth_rotation_are_rotation_invariant() -> None:
     """With it the rotations about the vertical do, which the laws hold by the witness."""
-    assert Imu.example_spec().group == "vertical"
+    assert Imu.example_spec().symmetry_group == "vertical"
     for averaged in (False, True):
         sheet = replace(Imu.example_spec(), earth_rotation=False, averaged=averaged)
-        assert sheet.group == "all"
+        assert sheet.symmetry_group == "all"
         check_equivariance(sheet)
     check_equivariance(replace(Imu.example_spec(), averaged=False))
 

@@ -18,7 +18,7 @@ from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 from navsense.sensors.imu import resolves_earth_rate
-from navsense.sensors.user_arrays import apply
+from navsense.sensors.user_arrays import simulate_readings
 from navsense.testing import example_motion
 
 TIME = np.arange(300) / 100.0
@@ -82,11 +82,11 @@ def test_nan_in_one_triad_does_not_affect_the_other() -> None:
     force[7] = math.nan
     sheet = Imu(linear_acceleration_misalignment=ANGLES, angular_velocity_misalignment=ANGLES)
     sheet, given = replace(sheet, orientation=False), {"angular_velocity": OMEGA, "linear_acceleration": force}
-    reading = apply(sheet, TIME, given, seed=1, require_finite=False)
+    reading = simulate_readings(sheet, TIME, given, seed=1, require_finite=False)
     assert np.isfinite(reading["angular_velocity"]).all()
     assert np.isnan(reading["linear_acceleration"]).sum() == 3
     leaky = replace(sheet, g_sensitivity=(0.0, 1e-3, *(0.0,) * 7))
-    seen = apply(leaky, TIME, given, seed=1, require_finite=False)
+    seen = simulate_readings(leaky, TIME, given, seed=1, require_finite=False)
     assert np.isnan(seen["angular_velocity"]).sum() == 1
 
 

@@ -132,7 +132,7 @@ def test_missing_motor_current_signal_is_an_error() -> None:
     sheet = Magnetometer(motor_current=MOTOR)
     with pytest.raises(FieldError, match="signal: motor_current"):
         sheet.ideal(Stationary(Pose()), Environment(), ONE)
-    with pytest.raises(SensorError, match="motor_current; must be given: the spec has a motor_current"):
+    with pytest.raises(SensorError, match="motor_current; must be given: the motor_current"):
         sheet.apply(TIME, FIELD, seed=1)
     with pytest.raises(SensorError, match=r"motor_current: shape \(3,\); must be \(400,\)"):
         sheet.apply(TIME, FIELD, seed=1, motor_current=np.zeros(3))

@@ -70,12 +70,12 @@ def test_every_part_can_be_applied(name: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("IMU-3", "NOI-6")
 def test_allan_deviation_of_a_part_equals_its_datasheet() -> None:
-    """STIM300, its gyroscope: 0.15 deg/sqrt(h) at short times, read by allantools, averaged over serial numbers."""
-    rate, seconds, serials = 50.0, 400.0, 30
+    """STIM300, its gyroscope: 0.15 deg/sqrt(h) at short times, read by allantools, averaged over instruments."""
+    rate, seconds, runs = 50.0, 400.0, 30
     time = np.arange(int(rate * seconds)) / rate
     still, up = np.zeros((time.size, 3)), np.tile([0.0, 0.0, 9.8], (time.size, 1))
     sheet, variances = Imu.from_part("stim300"), []
-    for run in range(serials):
+    for run in range(runs):
         values = sheet.apply(time, still, up, seed=5, run=run)["angular_velocity"]
         for axis in range(3):
             _, deviation, _, _ = allantools.oadev(values[:, axis], rate=rate, data_type="freq", taus=[1.0])

@@ -4,7 +4,7 @@ Its pings hear b along every beam in every cell, b and r of the bottom. With wha
 
     stddev              sqrt(P) (told - b), sqrt(B) (told - b) and sqrt(B) (told - r) are normal of that deviation; the
                         profile's is told for the cell that it holds at
-    long-term           told / b - 1 is normal of `long_term_scale` over serial numbers; b being 0, told is u . o
+    long-term           told / b - 1 is normal of `long_term_scale` over instruments; b being 0, told is u . o
     sound               c0 = c told / r
     backscatter         S = 10 log10(10^(echo / 10) - 1), of two cells;  correlation = rho (1 + 1 / s);  the logits of
                         the shares of good pings in them are (S - threshold) / slope
@@ -37,7 +37,7 @@ FARTHEST = 1e5
 RANGE, SOUND = 50.0, 1500.0
 """m to the bottom, and m/s of the true sound, that are heard."""
 
-ROWS, SERIALS = 400, 400
+ROWS, RUNS = 400, 400
 
 CLOSE = 1e-8
 """Share of a figure that rounding may take, where it is a difference of numbers of one size."""
@@ -79,7 +79,7 @@ def _given(sheet: Adcp, count: int, along: AnyArray | float, bottom: float) -> d
 def _ping(
     sheet: Adcp, key: tuple[str, int], count: int, along: AnyArray | float = 0.0, bottom: float = 0.0
 ) -> Mapping[str, AnyArray]:
-    """Return the readings of `count` ensembles of a serial number."""
+    """Return the readings of `count` ensembles of an instrument."""
     draws = Draws(sheet.processes(), 1, (key[1], "declared", sheet.type, key[0]))
     ticks = Ticks(np.arange(count, dtype=np.int64), 1.0)
     ideal = _given(sheet, count, along, bottom)
@@ -100,7 +100,7 @@ def _side(name: str) -> tuple[str, Callable[[Adcp], int]]:
 
 
 def accuracy(moved: Moved) -> Iterator[tuple[str, Estimate]]:
-    """Yield deviations of single pings and among serial numbers, of the profile or of the bottom's track."""
+    """Yield deviations of single pings and among instruments, of the profile or of the bottom's track."""
     sheet = moved.sheet
     if not isinstance(sheet, Adcp):
         return
@@ -116,11 +116,11 @@ def accuracy(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         yield output, _deviation(f"{name} stddev", given.stddev, samples, "m/s")
     if given.long_term_scale > 0.0:
         alone = replace(sheet, **{name: Accuracy(0.0, given.long_term_scale)})  # type: ignore[arg-type]
-        found = [float(_ping(alone, (name, run), 1, 1.0, 1.0)[output].flat[0]) - 1.0 for run in range(SERIALS)]
+        found = [float(_ping(alone, (name, run), 1, 1.0, 1.0)[output].flat[0]) - 1.0 for run in range(RUNS)]
         yield output, _deviation(f"{name} long_term_scale", given.long_term_scale, np.array(found), "1")
     if given.long_term_offset > 0.0:
         alone = replace(sheet, **{name: Accuracy(0.0, 0.0, given.long_term_offset)})  # type: ignore[arg-type]
-        rows = [_ping(alone, (name, run), 1)[output].reshape(-1, len(sheet.beams.beams))[0] for run in range(SERIALS)]
+        rows = [_ping(alone, (name, run), 1)[output].reshape(-1, len(sheet.beams.beams))[0] for run in range(RUNS)]
         solved = np.linalg.lstsq(sheet.beams.axes, np.array(rows).T, rcond=None)[0].reshape(-1)
         yield output, _deviation(f"{name} long_term_offset", given.long_term_offset, solved, "m/s")
 

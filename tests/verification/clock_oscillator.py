@@ -22,9 +22,9 @@ from navsense.analysis import theory
 from navsense.clock import Clock, Oscillator
 from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
-from navsense.noise.specification import NEUTRAL
+from navsense.noise.specification import NO_NOISE
 from navsense.noise.terms import stationary_stddev
-from tests.verification.clock_stamps import LONG, SERIALS, Line, Stamped, at, drawn, evenly_spaced
+from tests.verification.clock_stamps import LONG, RUNS, Line, Stamped, at, drawn, evenly_spaced
 from tests.verification.estimates import (
     FEWEST,
     FLICKER_FLATNESS,
@@ -189,7 +189,7 @@ def moving(clock: Clock) -> Clock | None:
     active = ("white_frequency", "flicker_frequency", "random_walk_frequency")
     left = Clock(
         clock.name,
-        replace(NEUTRAL, **{name: getattr(noise, name) for name in names}),
+        replace(NO_NOISE, **{name: getattr(noise, name) for name in names}),
         Oscillator(**{name: getattr(sheet, name) for name in active}),
     )
     return None if left == Clock(clock.name, oscillator=_NEUTRAL) else left
@@ -232,7 +232,7 @@ _THIRD = HEATING / 3.0
 
 LINES = (
     Line("parabola", "oscillator", only("offset", "frequency", "ageing"), at(0.0, FAR, 2.0 * FAR), parabola),
-    Line("serials", "oscillator", only("frequency_stddev", "ageing_stddev"), at(0.0, FAR, 2.0 * FAR), serials, SERIALS),
+    Line("serials", "oscillator", only("frequency_stddev", "ageing_stddev"), at(0.0, FAR, 2.0 * FAR), serials, RUNS),
     _line("white", only("white_frequency"), white),
     _line("flicker", only("flicker_frequency"), flicker),
     _line("random walk", only("random_walk_frequency"), random_walk),

@@ -27,7 +27,7 @@ NODES = 1000.0
 LONG = 10_000.0
 """Duration (s) of the records of noise."""
 
-SERIALS = 1000
+RUNS = 1000
 """Runs in each of which something is drawn once."""
 
 

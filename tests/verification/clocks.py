@@ -21,9 +21,9 @@ from navsense.clock import Clock, Discipline, Oscillator
 from navsense.core.random_streams import check_seed
 from navsense.core.ticks import check_rate
 from navsense.core.typing import FloatArray
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from tests.verification import clock_discipline, clock_oscillator, estimates
-from tests.verification.clock_stamps import LONG, SERIALS, Instants, Line, Stamped, at, evenly_spaced
+from tests.verification.clock_stamps import LONG, RUNS, Instants, Line, Stamped, at, evenly_spaced
 from tests.verification.declared import Row
 from tests.verification.estimates import DIGITS, Estimate, Measure, Trial
 from tests.verification.faults_latency import SHOWN
@@ -86,11 +86,11 @@ def only(*names: str, beside: tuple[str, ...] = (), jitter: bool = False) -> Cal
     def alone(clock: Clock) -> Clock | None:
         noise = clock.noise
         values = {name: getattr(noise, name) for name in (*names, *beside)}
-        if all(values[name] == getattr(NEUTRAL, name) for name in names):
+        if all(values[name] == getattr(NO_NOISE, name) for name in names):
             return None
         if jitter:
             values["stddev"] = STRONG * max(abs(values[name]) for name in names if math.isfinite(values[name]))
-        return Clock(clock.name, replace(NEUTRAL, **values))
+        return Clock(clock.name, replace(NO_NOISE, **values))
 
     return alone
 
@@ -127,9 +127,9 @@ _TIME = ("dynamic_bias_correlation_time",)
 LINES = (
     _line("mean", only("mean", beside=("stddev",)), evenly_spaced(LONG), estimates.mean),
     _line("stddev", only("stddev"), evenly_spaced(LONG), estimates.stddev),
-    _line("turn_on", only("bias_mean", "bias_stddev"), at(0.0), estimates.turn_on, SERIALS),
+    _line("turn_on", only("bias_mean", "bias_stddev"), at(0.0), estimates.turn_on, RUNS),
     _line("drift", only("dynamic_bias_stddev", beside=_TIME), evenly_spaced(LONG), estimates.drift),
-    _line("start", only("dynamic_bias_stddev", beside=_TIME), at(0.0), estimates.stationary, SERIALS),
+    _line("start", only("dynamic_bias_stddev", beside=_TIME), at(0.0), estimates.stationary, RUNS),
     _line("limits", only("minimum", "maximum", jitter=True), evenly_spaced(BRIEF), estimates.limits),
     Line("precision", "clock", only("precision", jitter=True), evenly_spaced(BRIEF), precision),
     *clock_oscillator.LINES,

@@ -7,14 +7,15 @@ For each line of `TERMS` the sensor's sheet is left with the line's fields alone
 reads through its own `ideal` and `measure`, and the figures are estimated from reading minus ideal. The deviation of a
 row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
 of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
-moves (`estimates.MovedTerm`), what limits would hide from one without limits (`HasLimits`).
+moves (`estimates.MovedTerm`), what limits would hide from one without limits.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,12 @@ from navsense.environment.terrain.primitives import Sphere
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.stationary import Stationary
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
 from navsense.sensors.doppler import DopplerTrack
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import MOTOR_CURRENT
+from navsense.sensors.range import Fan, Range
 from tests.verification import estimates, imu_mag
 from tests.verification.doppler_beams import remove_limits
 from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
@@ -114,13 +116,11 @@ class Channel:
         return abs(float(away[0])) / SMALL * max(size, DIGITS)
 
 
-@runtime_checkable
-class HasLimits(Protocol):
-    """A sensor that gives no number where an error leaves its limits."""
-
-    def without_limits(self) -> Sensor:
-        """Return a sheet with the same errors that has no limits."""
-        ...
+def _without_limits(spec: Sensor) -> Sensor:
+    """Return a spec with the same errors that has no limits; a range sensor with one ray along x."""
+    if isinstance(spec, Range):
+        return replace(spec, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
+    return remove_limits(spec) if isinstance(spec, Dvl) else spec
 
 
 def channels(spec: Sensor) -> Iterator[Channel]:
@@ -147,7 +147,7 @@ def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
             return tuple(left(part) for part in value)
         if isinstance(value, DopplerTrack):
             return DopplerTrack(left(value.noise))
-        return replace(NEUTRAL, **{name: getattr(value, name) for name in names})
+        return replace(NO_NOISE, **{name: getattr(value, name) for name in names})
 
     base = spec.without_errors()
     if not is_dataclass(base) or isinstance(base, type):
@@ -172,7 +172,7 @@ def make_environment(count: int, rate: float) -> Environment:
 
 @dataclass(frozen=True)
 class _StillTerm:
-    """One term of a sensor that stands still, at one rate (Hz): samples and serial numbers, and what acts alone."""
+    """One term of a sensor that stands still, at one rate (Hz): samples and instruments, and what acts alone."""
 
     spec: Sensor
     sheet: Sensor
@@ -283,13 +283,11 @@ def table(
 ) -> list[Row]:
     """Return the rows of every channel, every term that acts in it and every rate (Hz).
 
-    effort scales the number of samples and of serial numbers. Raises `SimulationError` for a rate or a seed that is
+    effort scales the number of samples and of instruments. Raises `SimulationError` for a rate or a seed that is
     none.
     """
     rows: list[Row] = []
-    free = (
-        spec.without_limits() if isinstance(spec, HasLimits) else remove_limits(spec) if isinstance(spec, Dvl) else spec
-    )
+    free = _without_limits(spec)
     for rate in map(check_rate, rates):
         for term in terms:
             if isinstance(term, Term):

@@ -4,7 +4,7 @@ The instrument stands at the origin of the shell or below it, and is given veloc
 its own: beams of axes u_k tell b_k of u_k . v. With what acts alone,
 
     track       b - u.v is normal of deviation per_speed |v| sqrt(rate / reference_rate), of long_term_scale (u.v), of
-                |u| long_term_offset over serial numbers; reported_stddev is what is stated of a beam
+                |u| long_term_offset over instruments; reported_stddev is what is stated of a beam
     sound       c0 = c (a.told) / (a.v), a the mean axis, of pistons and phased arrays alike
     mounting    the told velocities of three unit vectors are the columns of its rotation
     rejection   disagreement of the beams grows row by row: the limit lies between the last row told and the next
@@ -45,7 +45,7 @@ from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Ter
 FARTHEST = 1e5
 """m: as far as a beam can be said to reach."""
 
-PINGS, SERIALS = 20_000, 1000
+PINGS, RUNS = 20_000, 1000
 
 SPEED = 2.0
 """m/s, at which deviations that grow with it are read."""
@@ -223,7 +223,7 @@ def _fastest(side: str, array: str) -> Callable[[Moved], Iterator[tuple[str, Est
 
 
 def _lasting(side: str, array: str, name: str) -> Callable[[Trial], Iterator[Estimate]]:
-    """Return what yields what is the same in all pings of a serial number, of its deviation among them."""
+    """Return what yields what is the same in all pings of an instrument, of its deviation among them."""
 
     def measure(trial: Trial) -> Iterator[Estimate]:
         if trial.output == array:
@@ -265,13 +265,11 @@ def misalignment(moved: Moved) -> Iterator[tuple[str, Estimate]]:
 
 
 def misalignments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
-    """Yield the deviation of that rotation among serial numbers."""
+    """Yield the deviation of that rotation among instruments."""
     if not isinstance(moved.sheet, Dvl):
         return
     inputs = _moving(moved.sheet, np.eye(3))
-    turns = [
-        _rotation(_ping(moved, f"mounting {serial}", moved.rate, 3, **inputs)["velocity"]) for serial in range(SERIALS)
-    ]
+    turns = [_rotation(_ping(moved, f"mounting {run}", moved.rate, 3, **inputs)["velocity"]) for run in range(RUNS)]
     declared = moved.sheet.misalignment_stddev
     yield "velocity", _spread("misalignment_stddev", declared, np.array(turns), "rad")
 
@@ -441,12 +439,12 @@ TERMS: tuple[Term | MovedTerm, ...] = (
         for side, _, size in _SIDES
     ),
     *(
-        Term(f"{side} {name}", (), _lasting(side, told, name), 1, SERIALS, (), ones, _tracking(side, name))
+        Term(f"{side} {name}", (), _lasting(side, told, name), 1, RUNS, (), ones, _tracking(side, name))
         for side, told, _ in _SIDES
         for name in ("long_term_scale",)
     ),
     *(
-        Term(f"{side} {name}", (), _lasting(side, told, name), 1, SERIALS, prepared=_tracking(side, name))
+        Term(f"{side} {name}", (), _lasting(side, told, name), 1, RUNS, prepared=_tracking(side, name))
         for side, told, _ in _SIDES
         for name in ("long_term_offset",)
     ),

@@ -1,11 +1,11 @@
 """The figures of a data sheet, each estimated from readings in which it acts (nearly) alone.
 
 Every line of `TERMS` says which fields of `Noise` it measures, which others have to act beside them, how many samples
-and serial numbers it takes, what the channel is given to read if not the still sensor's own ideal values, and the
+and instruments it takes, what the channel is given to read if not the still sensor's own ideal values, and the
 function from a `Trial` to the estimates. `declared` isolates the fields, simulates and collects.
 
 An estimate carries its standard error, which follows from the declared figures and the number n of samples, or of
-serial numbers: s / sqrt(n) of a mean, s / sqrt(2 n) of a deviation s, sqrt(p (1 - p) / n) of a share p,
+instruments: s / sqrt(n) of a mean, s / sqrt(2 n) of a deviation s, sqrt(p (1 - p) / n) of a share p,
 1 / T sqrt(2 T / (n dt)) of an inverse correlation time, s / sqrt(2 freedom) of an Allan deviation. What has no chance
 in it (a mean alone, a limit, a step of rounding) has the rounding of doubles for its error.
 
@@ -27,7 +27,7 @@ from navsense.analysis import allan, allan_dof, densities, theory
 from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.base import Sensor
 
 DIGITS = 16.0 * float(np.finfo(np.float64).eps)
@@ -121,7 +121,7 @@ Stimulus = Callable[[Noise, int, int], FloatArray]
 class Term:
     """One line: fields of `Noise` that it measures, fields that act beside them, and how.
 
-    `count` samples of each of `runs` serial numbers. `stimulus` gives the ideal values of a channel in place of the
+    `count` samples of each of `runs` instruments. `stimulus` gives the ideal values of a channel in place of the
     still sensor's. `prepared` makes the sheets in which nothing but the term acts, in place of isolating the fields.
     """
 
@@ -136,7 +136,7 @@ class Term:
 
     def acts(self, noise: Noise) -> bool:
         """Tell whether it has something to say of a channel: one of the fields is not neutral, or there are none."""
-        return not self.fields or any(getattr(noise, name) != getattr(NEUTRAL, name) for name in self.fields)
+        return not self.fields or any(getattr(noise, name) != getattr(NO_NOISE, name) for name in self.fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ def spread(trial: Trial, parameter: str, declared: float, samples: FloatArray, c
 
 
 def drawn_once(trial: Trial, mean: str, stddev: str, samples: FloatArray) -> Iterator[Estimate]:
-    """Yield mean and deviation of what is drawn once for each serial number (runs,)."""
+    """Yield mean and deviation of what is drawn once for each instrument (runs,)."""
     centre, deviation = getattr(trial.noise, mean), getattr(trial.noise, stddev)
     error = deviation / math.sqrt(samples.size) + trial.rounding
     yield Estimate(mean, centre, float(np.mean(samples)), error)
@@ -235,7 +235,7 @@ def drift(trial: Trial) -> Iterator[Estimate]:
 
 
 def stationary(trial: Trial) -> Iterator[Estimate]:
-    """Yield the deviation of the drift at the start, over serial numbers: sigma sqrt(tau / 2)."""
+    """Yield the deviation of the drift at the start, over instruments: sigma sqrt(tau / 2)."""
     noise = trial.noise
     declared = noise.dynamic_bias_stddev * math.sqrt(0.5 * noise.dynamic_bias_correlation_time)
     yield spread(trial, "dynamic bias at the start", declared, trial.error[:, 0])

@@ -148,7 +148,7 @@ def faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate
     """
     count = scale_count(round(FAULTY * sensor.rate), effort, FEWEST_SAMPLES)
     runs, specified = scale_count(FAULTY_RUNS, effort, FEWEST_RUNS), sensor.faults
-    found = {kind: Telegraph(*specified.rate_and_duration(kind), sensor.rate) for kind in specified.random_kinds}
+    found = {kind: Telegraph(*specified.get_rate_and_duration(kind), sensor.rate) for kind in specified.random_kinds}
     for kind, telegraph in found.items():
         figures = (f"{kind}_rate", f"{kind}_duration")
         alone = Faults(**{name: getattr(specified, name) for name in figures})
@@ -169,7 +169,9 @@ def latencies(sensor: MountedSensor, seed: int, latency: Latency, count: int) ->
     """Return the latencies (n,) s of the samples of a sensor with the given one."""
     mine = replace(sensor, name=f"{sensor.name} {latency}", faults=Faults(), latency=latency)
     arrivals = blocks(mine, None, np.arange(count), seed=seed, run=0)
-    return np.concatenate([block.arrival - ticks.time for ticks, block in arrivals if block.arrival is not None])
+    return np.concatenate(
+        [block.delayed_arrival - ticks.time for ticks, block in arrivals if block.delayed_arrival is not None]
+    )
 
 
 def latency(sensor: MountedSensor, seed: int, effort: float) -> Iterator[Estimate]:

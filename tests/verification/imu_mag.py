@@ -29,7 +29,7 @@ import numpy as np
 
 from navsense.core.geodesy import EARTH_RATE
 from navsense.core.pose import Pose, from_rpy
-from navsense.core.rotation import multiply_python, rotation_vector_python
+from navsense.core.rotation import multiply_python, to_rotation_vector_python
 from navsense.core.typing import AnyArray, FloatArray, Times
 from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
@@ -329,8 +329,8 @@ def increments(moved: Moved) -> Iterator[tuple[str, Estimate]]:
         size = float(np.linalg.norm(vector))
         share = 0.5 * float(np.sinc(0.5 * size / math.pi))
         at = multiply_python(*at, math.cos(0.5 * size), *(share * float(part) for part in vector))
-    rotation = rotation_vector_python(*multiply_python(start[0], *(-start[1:]), *truth.rotation_wb[-1]))
-    for axis, (expected, summed) in enumerate(zip(rotation, rotation_vector_python(*at), strict=True)):
+    rotation = to_rotation_vector_python(*multiply_python(start[0], *(-start[1:]), *truth.rotation_wb[-1]))
+    for axis, (expected, summed) in enumerate(zip(rotation, to_rotation_vector_python(*at), strict=True)):
         found = Estimate("averaged (turn)", float(expected), float(summed), DIGITS * math.sqrt(count), unit="rad")
         yield f"angular_velocity.{AXES[axis]}", found
 

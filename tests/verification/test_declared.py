@@ -20,7 +20,7 @@ from navsense.core.random_streams import RandomProcess
 from navsense.core.ticks import Ticks
 from navsense.core.typing import FloatArray
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors import SENSORS, Dvl, NavSat, Range
 from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
 from navsense.sensors.doppler import EchoStrength, LongTermFilter
@@ -65,15 +65,15 @@ DERIVED = {"dynamic bias at the start"}
 class Meter:
     """Three axes that read 0 when they stand still; `skew` is the share of the first axis that the second one reads."""
 
-    x: Noise = NEUTRAL
-    y: Noise = NEUTRAL
-    z: Noise = NEUTRAL
+    x: Noise = NO_NOISE
+    y: Noise = NO_NOISE
+    z: Noise = NO_NOISE
     skew: float = 0.0
     lie: Mapping[str, float] | None = None
 
     type: ClassVar[str] = "meter"
-    group: ClassVar[Literal["all", "vertical"]] = "all"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -122,7 +122,7 @@ def find_worst_row(rows: list[Row]) -> Row:
 
 @pytest.fixture(scope="module")
 def meter_rows() -> list[Row]:
-    return table(Meter(FULL, NEUTRAL, FULL), (4.0, 50.0), 1, effort=0.1)
+    return table(Meter(FULL, NO_NOISE, FULL), (4.0, 50.0), 1, effort=0.1)
 
 
 @pytest.mark.compiled

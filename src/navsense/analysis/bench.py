@@ -37,7 +37,7 @@ STANDARD = Noise(
     dynamic_bias_correlation_time=1000.0,
     precision=1e-4,
 )
-"""Standard noise: white, drift, turn-on and quantisation together."""
+"""Standard noise: white noise, dynamic bias, turn-on bias and quantisation together."""
 
 NOISES = {
     "none": Noise(),
@@ -53,7 +53,7 @@ NOISES = {
     "scale and temperature": Noise(stddev=3e-3, scale_factor=1e-3, temperature_coefficient=1e-5),
     "outliers": Noise(stddev=3e-3, outlier_probability=0.1, outlier_stddev=0.1),
 }
-"""The noise models of SDF, one by one and together, then those of data sheets."""
+"""The noise models of SDF, one by one and together, then those of datasheets."""
 
 CLOCKS = {
     "gaussian": Noise(stddev=1e-6),

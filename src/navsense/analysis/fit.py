@@ -15,11 +15,11 @@ The Allan variance at the averaging time tau is the sum of the terms of IEEE 952
     bias_instability B                           flicker: the flat part of the deviation is 0.664 B   unit
     random_walk K                                random walk                                          unit / root second
     ramp R                                       a linear trend                                       unit / s
-    dynamic_bias_stddev q, and with it           Gauss-Markov drift                                   unit / root second
+    dynamic_bias_stddev q, and with it           dynamic bias                                         unit / root second
     dynamic_bias_correlation_time T                                                                   s
 
 These terms hold for an instrument that integrates over its interval. Simulated readings are points of the process and
-deviate at short averaging times: a drift sampled at dt << T has a deviation sqrt(3/2) too large at tau = dt.
+deviate at short averaging times: a dynamic bias sampled at dt << T has a deviation sqrt(3/2) too large at tau = dt.
 `sampled=True` replaces the terms of K and q by the exact variance of points (see `theory`). Points of a flicker exceed
 its floor by a term that falls as 1 / tau; the fit attributes it to N.
 
@@ -57,10 +57,10 @@ from navsense.analysis.theory import (
 from navsense.core.errors import AnalysisError
 from navsense.core.typing import FloatArray
 
-DRIFT, CORRELATION_TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
+DYNAMIC_BIAS, CORRELATION_TIME = "dynamic_bias_stddev", "dynamic_bias_correlation_time"
 
-PARAMETERS = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DRIFT)
-"""Parameters of a fit. The variance is linear in their squares. The correlation time is fitted with its drift."""
+PARAMETERS = ("quantisation", "noise_density", "bias_instability", "random_walk", "ramp", DYNAMIC_BIAS)
+"""Parameters of a fit. The variance is linear in their squares. The correlation time is fitted with the last one."""
 
 TERMS: Mapping[str, Callable[[float], NoiseTerm]] = {
     "quantisation": Quantisation,
@@ -139,7 +139,7 @@ class NoiseFit(Mapping[str, FittedParameter]):
 
 def make_term(name: str, value: float, correlation_time: float, sampled: bool) -> NoiseTerm:
     """Return one noise term with its parameter."""
-    if name == DRIFT:
+    if name == DYNAMIC_BIAS:
         return GaussMarkov(value, correlation_time, sampled)
     return RandomWalk(value, sampled) if name == "random_walk" else TERMS[name](value)
 
@@ -180,8 +180,8 @@ class _FitProblem:
         return squares / sizes, residual
 
     def find_correlation_time(self, weights: FloatArray) -> float:
-        """Return the correlation time (s) with the least residual; 1 without a drift."""
-        if DRIFT not in self.names:
+        """Return the correlation time (s) with the least residual; 1 without a dynamic bias."""
+        if DYNAMIC_BIAS not in self.names:
             return 1.0
 
         def residual(logarithm: float) -> float:
@@ -217,11 +217,11 @@ class _FitProblem:
     def compute_derivatives(self, squares: FloatArray, correlation_time: float) -> FloatArray:
         """Return the derivatives (k, parameters) of the variance by each square, and last by the logarithm of T."""
         columns = self.compute_design(correlation_time)
-        if DRIFT not in self.names:
+        if DYNAMIC_BIAS not in self.names:
             return columns
-        drift, step = self.names.index(DRIFT), 1e-4
-        up, down = (self.compute_design(correlation_time * math.exp(change))[:, drift] for change in (step, -step))
-        return np.column_stack((columns, squares[drift] * (up - down) / (2.0 * step)))
+        index, step = self.names.index(DYNAMIC_BIAS), 1e-4
+        up, down = (self.compute_design(correlation_time * math.exp(change))[:, index] for change in (step, -step))
+        return np.column_stack((columns, squares[index] * (up - down) / (2.0 * step)))
 
 
 def _check_parameters(curve: AllanCurve, names: Sequence[str]) -> None:
@@ -236,7 +236,7 @@ def _check_parameters(curve: AllanCurve, names: Sequence[str]) -> None:
     if curve.deviation.ndim != 1:
         shape = f"shape {curve.deviation.shape}"
         raise AnalysisError("curve", shape, allowed="must be of one axis", remedy="take curve.select(axis)")
-    min_points = len(names) + (DRIFT in names)
+    min_points = len(names) + (DYNAMIC_BIAS in names)
     if curve.factor.size < min_points:
         raise AnalysisError("curve", f"{curve.factor.size} points", allowed=f"must have at least {min_points}")
     if not (curve.deviation > 0.0).all():
@@ -272,7 +272,7 @@ def fit(curve: AllanCurve, names: Sequence[str] = PARAMETERS[1:4], *, sampled: b
         name: FittedParameter(float(square), float(stddev))
         for name, square, stddev in zip(names, squares, errors, strict=False)
     }
-    if DRIFT in names:
-        square = correlation_time**2 if parameters[DRIFT].squared > 0.0 else math.nan
+    if DYNAMIC_BIAS in names:
+        square = correlation_time**2 if parameters[DYNAMIC_BIAS].squared > 0.0 else math.nan
         parameters[CORRELATION_TIME] = FittedParameter(square, 2.0 * square * float(errors[-1]))
     return NoiseFit(parameters, terms, curve, allan_variance(terms, curve.factor, curve.rate), error)

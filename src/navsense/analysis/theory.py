@@ -18,7 +18,7 @@ the variances of an instrument that integrates over each sample interval are:
     AgeingWalk(q)           infinite                        11 q^2 tau^3 / 120      random walk of the ageing
 
 A simulated sensor does not average: it samples the process. `sampled=True` is the exact variance for m such samples.
-With e = 1 / (rate T), phi = e^-e and the drift b_k = phi b_(k-1) + noise:
+With e = 1 / (rate T), phi = e^-e and the dynamic bias b_k = phi b_(k-1) + noise:
 
     RandomWalk              K^2 (2 m^2 + 1) / (6 m rate)    K^2 (m^2 + 1) / (6 m rate)
     GaussMarkov             s^2 / m^2 (2 m c + h(m e) d)    s^2 / m^2 (2 m c + p(m e) d)
@@ -221,7 +221,7 @@ class AgeingWalk:
 
 @dataclass(frozen=True)
 class GaussMarkov:
-    """Gauss-Markov drift: driving density q (unit per root second), correlation time T (s); stationary."""
+    """Dynamic bias (Gauss-Markov): driving density q (unit per root second), correlation time T (s); stationary."""
 
     density: float
     correlation_time: float

@@ -22,7 +22,7 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.errors import CalibrationError, Where
-from navsense.core.inputs import parse_decimal
+from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 

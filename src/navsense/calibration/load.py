@@ -37,9 +37,9 @@ from navsense.calibration.result import Calibration
 from navsense.calibration.units import MAX_FIELD, MIN_FIELD, format_unit, is_plausible_strength, list_plausible_units
 from navsense.calibration.verdict import format_vector
 from navsense.core.errors import CalibrationError, Where
-from navsense.core.inputs import parse_decimal
 from navsense.core.pose import from_rpy
 from navsense.core.rotation import multiply_arrays
+from navsense.core.text import parse_decimal
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND

@@ -10,7 +10,7 @@ from navsense.clock.oscillator import Oscillator
 from navsense.core.errors import ClockError, Where
 from navsense.core.readings import LONGEST_TIME
 from navsense.core.validation import validate_types
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 
 MIN_CORRELATION_TIME = 0.1
 """s. From this correlation time on, the variance of the dynamic bias between nodes is within half a percent."""
@@ -62,7 +62,7 @@ class Clock:
     """
 
     name: str
-    noise: Noise = NEUTRAL
+    noise: Noise = NO_NOISE
     oscillator: Oscillator | None = None
     discipline: Discipline | None = None
     monotonic: bool = False

@@ -13,7 +13,7 @@ once per run. The noise terms are::
     random-walk FM        h_-2   `random_walk_frequency` (1/s)    (2 pi^2 / 3) h_-2 tau
     ageing random walk    q_3    `ageing_random_walk` (1/s^3)     Hadamard variance 11 q_3 tau^3 / 120
 
-The Allan variance of the ageing random walk is not stationary. If a data sheet specifies the Allan deviation s at
+The Allan variance of the ageing random walk is not stationary. If a datasheet specifies the Allan deviation s at
 averaging time tau: on the slope -1/2, h_0 = 2 tau s^2; on the floor, h_-1 = s^2 / (2 ln 2); on the slope +1/2,
 h_-2 = 3 s^2 / (2 pi^2 tau). Two- and three-state clock models use q_1 = h_0 / 2 and q_2 = 2 pi^2 h_-2.
 
@@ -58,7 +58,7 @@ from navsense.noise.specification import ROOM_TEMPERATURE
 from navsense.noise.terms import add_flicker, make_flicker_components, write_coefficients
 
 DAY, MONTH, YEAR = 86400.0, 30.0 * 86400.0, 365.25 * 86400.0
-"""Seconds. A month of a data sheet has 30 days."""
+"""Seconds. A month of a datasheet has 30 days."""
 
 FLICKER_BAND = (0.1, 1e5)
 """Averaging times (s) between which the floor of flicker FM is flat to 2 percent."""
@@ -75,11 +75,11 @@ class TemperatureSignal(Protocol):
 
 @dataclass(frozen=True)
 class Oscillator:
-    """The specification of an oscillator. All defaults are neutral. The module docstring has the model.
+    """The specification of an oscillator. The default has no errors. The module docstring has the model.
 
     offset: s.
     frequency, frequency_stddev: fractions.
-    ageing, ageing_stddev: 1/s. `per_day`, `per_month` and `per_year` convert the values of a data sheet.
+    ageing, ageing_stddev: 1/s. `per_day`, `per_month` and `per_year` convert the values of a datasheet.
     white_frequency: h_0 (s); flicker_frequency: h_-1; random_walk_frequency: h_-2 (1/s).
     ageing_random_walk: q_3 (1/s^3).
     temperature_linear: 1/K; temperature_quadratic: 1/K^2; turnover_temperature: K.

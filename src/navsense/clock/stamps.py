@@ -20,7 +20,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess
 from navsense.core.readings import NANOSECONDS
 from navsense.core.typing import FloatArray, Times
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.noise.terms import quantise, saturate, white_noise
 
 ABSOLUTE_TOLERANCE, RELATIVE_TOLERANCE = 2e-9, 1e-15
@@ -93,7 +93,7 @@ class SensorClock:
         realisation: shared realisation of the clock; None creates one.
         """
         self._realisation = realisation or (ClockRealisation(clock, seed, run) if clock else None)
-        self._noise = clock.noise if clock else NEUTRAL
+        self._noise = clock.noise if clock else NO_NOISE
         self._monotonic = clock.monotonic if clock else False
         self._last_stamp = -math.inf
         jitter = (RandomProcess("clock", "jitter"),) if self._noise.stddev > 0.0 else ()

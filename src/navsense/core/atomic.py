@@ -55,7 +55,7 @@ def resolve_link(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def hidden_path(target: Path) -> Path:
+def make_hidden_path(target: Path) -> Path:
     """Return the hidden folder for writing a file or folder. It is next to the target of a symbolic link."""
     target = resolve_link(target)
     name = target.name
@@ -155,13 +155,13 @@ def is_being_written(path: Path) -> bool:
         os.close(descriptor)
 
 
-def writer_error(target: Path) -> RecordingError:
+def make_writer_error(target: Path) -> RecordingError:
     """Return the error of a file that already has a writer."""
     what = "is being written by another process, or by another thread of this one"
     return RecordingError(what, where=Where(str(target)), remedy="name another output, or wait until it is complete")
 
 
-def reader_error(target: Path) -> RecordingError:
+def make_reader_error(target: Path) -> RecordingError:
     """Return the error of reading a recording that still has a writer."""
     what = "is still being written by another process"
     return RecordingError(what, where=Where(str(target)), remedy="wait until it ends")
@@ -170,21 +170,21 @@ def reader_error(target: Path) -> RecordingError:
 def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    A file that `is_unfinished` is kept under the name `crashed_path`. Raises `RecordingError` if the file is an input
-    or has another writer, and `OSError` if it cannot be opened.
+    A file that `is_unfinished` is kept at `make_crashed_path`. Raises `RecordingError` if the file is an input or has
+    another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
-    if is_being_written(hidden_path(path)):
-        raise writer_error(path)
+    if is_being_written(make_hidden_path(path)):
+        raise make_writer_error(path)
     while True:
         # Truncate only after locking: the file may be the recording of another process.
         file = FileIO(path, "wb", opener=lambda name, flags: os.open(name, flags & ~os.O_TRUNC, 0o666))
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             return file
         # A `HiddenFolder` locks its folder before the file, so look for its lock after locking the file.
-        if not _wait_for_lock(file.fileno()) or is_being_written(hidden_path(path)):
+        if not _wait_for_lock(file.fileno()) or is_being_written(make_hidden_path(path)):
             file.close()
-            raise writer_error(path)
+            raise make_writer_error(path)
         try:
             is_kept = (
                 is_unfinished is not None and _is_open_file(file.fileno(), path) and _keep_file(path, is_unfinished)
@@ -236,7 +236,7 @@ def lock_leftover(target: Path) -> Iterator[Path]:
     If the crash happened while a folder was replaced, the old folder is restored first. Raises `RecordingError` if it
     has a live writer.
     """
-    part = hidden_path(target)
+    part = make_hidden_path(target)
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -244,7 +244,7 @@ def lock_leftover(target: Path) -> Iterator[Path]:
     lock = Lock(descriptor)
     try:
         if not _wait_for_lock(descriptor):
-            raise reader_error(target)
+            raise make_reader_error(target)
         if not is_hidden_folder(part) or not _is_open_file(descriptor, part):
             raise RecordingError("has no unfinished recording", where=Where(str(target)))
         _restore_backup(part, resolve_link(target))
@@ -253,12 +253,12 @@ def lock_leftover(target: Path) -> Iterator[Path]:
         lock.release()
 
 
-def crashed_path(target: Path) -> Path:
+def make_crashed_path(target: Path) -> Path:
     """Return the name under which the unfinished recording of `target` is kept when `target` is recorded again."""
     return target.with_name(f"{target.stem}-crashed{target.suffix}")
 
 
-def _folder_size(folder: Path) -> int:
+def _compute_folder_size(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
@@ -268,15 +268,15 @@ def _keep_recording(folder: Path, target: Path) -> None:
 
     One is kept for each name, the largest.
     """
-    kept = crashed_path(target)
-    if is_hidden_folder(hidden_path(kept)):
+    kept = make_crashed_path(target)
+    if is_hidden_folder(make_hidden_path(kept)):
         with lock_leftover(kept) as older:
-            smaller, larger = sorted((folder, older), key=_folder_size)
+            smaller, larger = sorted((folder, older), key=_compute_folder_size)
             remove_hidden_folder(smaller)
         if larger == older:
             LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", target, kept)
             return
-    folder.rename(hidden_path(kept))
+    folder.rename(make_hidden_path(kept))
     LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", target, kept)
 
 
@@ -289,12 +289,12 @@ def _is_unfinished_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -
 def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
     """Rename an unfinished file and return True. Return False for another file, or if a larger one is kept.
 
-    One is kept for each name, the largest. Raises `RecordingError` if another file has the name `crashed_path`.
+    One is kept for each name, the largest. Raises `RecordingError` if another file is at `make_crashed_path`.
     """
     if not _is_unfinished_file(path, is_unfinished):
         return False
     target = resolve_link(path)
-    kept = crashed_path(target)
+    kept = make_crashed_path(target)
     if inputs.path_exists(kept) and (
         not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
     ):
@@ -314,13 +314,13 @@ class HiddenFolder:
     def __init__(self, target: Path, *, is_recording: bool = False) -> None:
         """Create the folder, lock it and remove the files that a crash left in it.
 
-        `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept under the
-        name `crashed_path`. A symbolic link is followed. Raises `RecordingError` if `target` is an input or has another
+        `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept at
+        `make_crashed_path`. A symbolic link is followed. Raises `RecordingError` if `target` is an input or has another
         writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
         check_not_input(target)
         self.target = resolve_link(target)
-        self.folder = hidden_path(target)
+        self.folder = make_hidden_path(target)
         self._locks = [self._lock_folder()]
         try:
             self._lock_target()
@@ -341,7 +341,7 @@ class HiddenFolder:
                 continue
             lock = Lock(descriptor)
             if not _wait_for_lock(descriptor):
-                raise writer_error(self.target)
+                raise make_writer_error(self.target)
             if _is_open_file(descriptor, self.folder) and self._is_disposable():
                 return lock
             lock.release()
@@ -371,7 +371,7 @@ class HiddenFolder:
             return
         self._locks.append(Lock(descriptor))
         if not _wait_for_lock(descriptor):
-            raise writer_error(self.target)
+            raise make_writer_error(self.target)
 
     @property
     def backup(self) -> Path:

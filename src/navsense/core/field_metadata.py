@@ -20,7 +20,7 @@ class FileField:
     name: of the element or attribute; empty for the name of the field.
     parent: element that contains the element of the field; empty for none.
     minimum, above: the number must be >= `minimum` and > `above`.
-    below: the absolute value of each number must be < `below`.
+    magnitude_below: the absolute value of each number must be < `magnitude_below`.
     may_be_infinite: True if the text `inf` is a number here.
     degrees: True if the file has degrees and the field radians.
     is_attribute: True for an attribute of an element whose other fields are children.
@@ -31,7 +31,7 @@ class FileField:
     parent: str = ""
     minimum: float = -math.inf
     above: float = -math.inf
-    below: float = math.inf
+    magnitude_below: float = math.inf
     may_be_infinite: bool = False
     degrees: bool = False
     is_attribute: bool = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import math
 import os
 import re
 import stat
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from navsense.core.errors import NavsenseError, Where
+from navsense.core.text import MAX_DIGITS
 
 MAX_FILE_SIZE = 512 * 1024 * 1024
 """Largest size (bytes) of a table of numbers: some ten million rows."""
@@ -48,13 +48,10 @@ UNCHECKED_CHUNK_SIZE = 64 * 1024 * 1024
 SPECIAL = "is a device, a pipe or a system file"
 """Problem of a file that `is_special`."""
 
-_DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_MAX_DIGITS = 400
-
 _TOML_TOKENS = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"'  # strings
     r"|'''.*?'''|'[^'\n]*'|#[^\n]*"  # literal strings and comments
-    rf"|[0-9A-Fa-f_]{{{_MAX_DIGITS + 1},}}"
+    rf"|[0-9A-Fa-f_]{{{MAX_DIGITS + 1},}}"
     r"|[\[\]{}.,=\n]",
     re.DOTALL,
 )
@@ -119,7 +116,7 @@ def read_bytes(name: str, kind: FileKind, max_size: int = MAX_FILE_SIZE, limit_t
     except OSError as cause:
         raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if len(data) > max_size:  # the file has grown
-        raise _too_large(name, kind, max_size, limit_text)
+        raise _make_size_error(name, kind, max_size, limit_text)
     return data
 
 
@@ -147,19 +144,19 @@ def check_regular_file(name: str, kind: FileKind, max_size: int | None = None, l
     if is_special(state):
         raise error(what, SPECIAL, where=where, allowed=allowed)
     if max_size is not None and state.st_size > max_size:
-        raise _too_large(name, kind, max_size, limit_text)
+        raise _make_size_error(name, kind, max_size, limit_text)
     add_input(name)
 
 
 def is_special(state: os.stat_result) -> bool:
     """Return True if a file is a pipe, a socket, a device, or in a file system of the kernel such as /proc."""
     if stat.S_ISREG(state.st_mode):
-        return state.st_dev in _system_devices()
+        return state.st_dev in _list_system_devices()
     return not stat.S_ISDIR(state.st_mode)
 
 
 @cache
-def _system_devices() -> frozenset[int]:
+def _list_system_devices() -> frozenset[int]:
     """Return the device numbers of the file systems of the kernel."""
     return frozenset(Path(folder).stat().st_dev for folder in _SYSTEM_FOLDERS if os.path.ismount(folder))
 
@@ -169,7 +166,7 @@ def error_text(cause: Exception) -> str:
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
-def _too_large(name: str, kind: FileKind, max_size: int, limit_text: str) -> NavsenseError:
+def _make_size_error(name: str, kind: FileKind, max_size: int, limit_text: str) -> NavsenseError:
     allowed = limit_text or f"must be at most {max_size // 2**20} MiB"
     return kind.error(kind.what, "too large", where=Where(name), allowed=allowed)
 
@@ -244,7 +241,7 @@ def _read_parts(name: str, kind: FileKind, max_size: int) -> Iterator[bytes]:
     except OSError as cause:
         raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
     if has_grown:
-        raise _too_large(name, kind, max_size, "")
+        raise _make_size_error(name, kind, max_size, "")
     yield b""
 
 
@@ -273,7 +270,7 @@ def _check_toml(name: str, text: str, kind: FileKind) -> None:
             depth += (part in "[{") - (part in "]}")
             dots = 0
         elif part[0] not in "\"'#":
-            allowed = f"must have at most {_MAX_DIGITS} digits"
+            allowed = f"must have at most {MAX_DIGITS} digits"
             raise kind.error(kind.what, part, allowed=allowed, where=Where(name, line))
         if depth + dots > MAX_DEPTH:
             allowed = f"arrays and tables may be nested {MAX_DEPTH} deep"
@@ -299,12 +296,3 @@ def parse_json(data: str | bytes) -> Any:
     if level:
         raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return value
-
-
-def parse_decimal(text: str) -> float | None:
-    """Return a finite decimal number; None for another text."""
-    text = text.strip()
-    if len(text) > _MAX_DIGITS or not _DECIMAL_PATTERN.fullmatch(text):
-        return None
-    value = float(text)
-    return value if math.isfinite(value) else None

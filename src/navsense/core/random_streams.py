@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.kernels import INTERPRETED, kernel
-from navsense.core.typing import FloatArray, IntArray, WordArray
+from navsense.core.typing import FloatArray, IntArray, UInt64Array
 from navsense.core.validation import check_integer
 from navsense.core.ziggurat import ACCEPT, HEIGHT, INVERSE_TAIL, TAIL, WIDTH
 
@@ -54,10 +54,10 @@ def make_generator(seed: int, key: StreamKey) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key))))
 
 
-def seed_state(seed: int, key: StreamKey) -> WordArray:
+def seed_state(seed: int, key: StreamKey) -> UInt64Array:
     """Return the first four state words of the stream `key`."""
     bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key)))
-    state: WordArray = bits.state["state"]["state"].astype(np.uint64)
+    state: UInt64Array = bits.state["state"]["state"].astype(np.uint64)
     return state
 
 
@@ -100,7 +100,7 @@ def _sample_outside_rectangle(
 
 
 @kernel
-def _fill_normal(state: WordArray, out: FloatArray, parameters: tuple[float, float, float] | None) -> None:
+def _fill_normal(state: UInt64Array, out: FloatArray, parameters: tuple[float, float, float] | None) -> None:
     """Fill out (n,) with standard normals w and advance the state (4,).
 
     With `parameters` out is constant + (mean + stddev w), where `parameters` has these three numbers. Both cases are
@@ -126,7 +126,7 @@ def _fill_normal(state: WordArray, out: FloatArray, parameters: tuple[float, flo
 
 
 @kernel
-def _fill_uniform(state: WordArray, out: FloatArray) -> None:
+def _fill_uniform(state: UInt64Array, out: FloatArray) -> None:
     """Fill out (n,) with uniforms on [0, 1) and advance the state (4,)."""
     a, b, c, w = state[0], state[1], state[2], state[3]
     for i in range(out.shape[0]):
@@ -136,7 +136,7 @@ def _fill_uniform(state: WordArray, out: FloatArray) -> None:
 
 
 @kernel
-def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray) -> None:
+def _fill_rows(states: UInt64Array, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray) -> None:
     """Fill out (rows, n): process p fills rows first[p] to first[p] + per_tick[p] - 1, tick after tick."""
     count = out.shape[1]
     for p in range(states.shape[0]):
@@ -155,7 +155,7 @@ def _fill_rows(states: WordArray, uniform: IntArray, first: IntArray, per_tick: 
 
 
 def _fill_rows_interpreted(
-    states: WordArray, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray
+    states: UInt64Array, uniform: IntArray, first: IntArray, per_tick: IntArray, out: FloatArray
 ) -> None:
     """Fill as `_fill_rows` does, by NumPy's generator; for runs without compiled code."""
     bits = np.random.SFC64()
@@ -181,7 +181,7 @@ MIXING_ROUNDS = 12
 
 
 @kernel
-def _fill_hashed(key: WordArray, words: WordArray, out: FloatArray) -> None:
+def _fill_hashed(key: UInt64Array, words: UInt64Array, out: FloatArray) -> None:
     """Write a standard normal (n,) for each of `words` (n,), which depends only on `key` (4,) and the word."""
     state = np.empty(4, np.uint64)
     for i in range(words.shape[0]):
@@ -192,7 +192,7 @@ def _fill_hashed(key: WordArray, words: WordArray, out: FloatArray) -> None:
         _fill_normal(state, out[i : i + 1], None)
 
 
-def _fill_hashed_interpreted(key: WordArray, words: WordArray, out: FloatArray) -> None:
+def _fill_hashed_interpreted(key: UInt64Array, words: UInt64Array, out: FloatArray) -> None:
     """Fill as `_fill_hashed` does, by arrays and NumPy's generator; for runs without compiled code."""
     a, b, c, w = (np.full(words.shape, word, dtype=np.uint64) for word in key)
     a ^= words
@@ -209,7 +209,7 @@ def _fill_hashed_interpreted(key: WordArray, words: WordArray, out: FloatArray) 
 fill_hashed = _fill_hashed_interpreted if INTERPRETED else _fill_hashed
 
 
-def draw_normals(key: WordArray, words: WordArray) -> FloatArray:
+def draw_normals(key: UInt64Array, words: UInt64Array) -> FloatArray:
     """Return a standard normal (n,) for each of `words` (n,), which depends only on `key` (4,) and the word.
 
     SFC64 is seeded with the key and the word as in NumPy: `MIXING_ROUNDS` mixing steps, then one output.

@@ -6,9 +6,10 @@ request: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -183,7 +184,7 @@ class Reading(Mapping[str, AnyArray]):
     arrays[name]: the measured values, (*runs, time, axis).
     ideal[name]: the values of an instrument without errors, (time, axis). The array has run axes only if
         `ideal_in_runs` is true: the runs differ by a random water current.
-    bias[name]: the bias at each sample, turn-on bias plus drift, (*runs, time, axis).
+    bias[name]: the bias at each sample, turn-on bias plus drift, (*runs, time, axis). Injected faults are not included.
     turn_on_bias[name]: the constant part of the bias, (*runs, time, axis). `bias - turn_on_bias` is the drift.
     fault[kind]: true where an injected fault of this kind acts, (*runs, time). The kinds are those of `FAULT_BITS`.
         Empty if the sensor has no fault injection.
@@ -191,8 +192,8 @@ class Reading(Mapping[str, AnyArray]):
     clock_error: the error of the sensor's clock, (*runs, time) s.
     valid: false where the values are invalid, (*runs, time).
     emitted: false where the sensor published no sample, (*runs, time).
-    arrival: true time at which the receiver gets the sample, (*runs, time) s. `arrivals` stores it; None without
-        latency.
+    arrival: true time at which the receiver gets the sample, (*runs, time) s.
+    delayed_arrival: the same for a sensor with latency; None without latency.
     """
 
     name: str
@@ -207,7 +208,7 @@ class Reading(Mapping[str, AnyArray]):
     valid: BoolArray
     emitted: BoolArray
     epoch: int = 0
-    arrivals: FloatArray | None = None
+    delayed_arrival: FloatArray | None = None
     ideal_in_runs: bool = False
     turn_on_bias: Mapping[str, AnyArray] = field(default_factory=dict)
     fault: Mapping[str, AnyArray] = field(default_factory=dict)
@@ -234,7 +235,9 @@ class Reading(Mapping[str, AnyArray]):
     @property
     def arrival(self) -> FloatArray:
         """The true time (*runs, time) s at which each row arrives: without latency the time of the row."""
-        return np.broadcast_to(self.time, self.clock_error.shape) if self.arrivals is None else self.arrivals
+        return (
+            np.broadcast_to(self.time, self.clock_error.shape) if self.delayed_arrival is None else self.delayed_arrival
+        )
 
     @property
     def ideal_run_shape(self) -> tuple[int, ...]:
@@ -270,9 +273,26 @@ class Reading(Mapping[str, AnyArray]):
             fault=Rows(self.fault, index) if self.fault else self.fault,
             valid=self.valid[index],
             emitted=self.emitted[index],
-            arrivals=None if self.arrivals is None else self.arrivals[index],
+            delayed_arrival=None if self.delayed_arrival is None else self.delayed_arrival[index],
         )
         return part
+
+
+def join_readings(parts: Sequence[Reading]) -> Reading:
+    """Join consecutive readings of one sensor. An array that a part does not have is left out."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("time", "clock_error", "valid", "emitted")
+    }
+    for group in ARRAY_GROUPS:
+        named = [getattr(part, group) for part in parts]
+        names = [name for name in named[0] if all(name in arrays for arrays in named)]
+        columns[group] = {name: np.concatenate([arrays[name] for arrays in named]) for name in names}
+    has_delay = any(part.delayed_arrival is not None for part in parts)
+    delayed_arrival = np.concatenate([part.arrival for part in parts]) if has_delay else None
+    return replace(parts[0], **columns, delayed_arrival=delayed_arrival)
 
 
 @dataclass(frozen=True, eq=False)

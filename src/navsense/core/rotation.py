@@ -1,8 +1,7 @@
 """Quaternions in scalars: unit Hamilton quaternions w x y z, scalars in and a tuple out.
 
 ``rotation_ab`` rotates coordinates of frame b to coordinates of frame a. Formulas that single poses use too are plain
-functions (`rotate_python`, `multiply_python`, `rotation_vector_python`, `matrix_python`), each with a kernel (`rotate`,
-`multiply`, `to_rotation_vector`, `matrix`).
+functions with the suffix `_python`. Each has a kernel without it: `rotate` is the kernel of `rotate_python`.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def multiply_arrays(q: FloatArray, p: FloatArray) -> Quaternions:
     return np.stack(multiply_python(*np.moveaxis(q, -1, 0), *np.moveaxis(p, -1, 0)), axis=-1)
 
 
-def rotation_vector_python(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:
+def to_rotation_vector_python(w: float, x: float, y: float, z: float) -> tuple[float, float, float]:
     """Return the shortest rotation vector (rad) of a quaternion."""
     sine = math.sqrt(x * x + y * y + z * z)
     scale = 2.0
@@ -71,7 +70,7 @@ def rotation_vector_python(w: float, x: float, y: float, z: float) -> tuple[floa
     return scale * x, scale * y, scale * z
 
 
-to_rotation_vector = kernel(rotation_vector_python)
+to_rotation_vector = kernel(to_rotation_vector_python)
 
 
 @kernel
@@ -80,7 +79,7 @@ def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> t
     return (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
 
 
-def matrix_python(
+def to_matrix_python(
     w: float, x: float, y: float, z: float
 ) -> tuple[float, float, float, float, float, float, float, float, float]:
     """Return the rotation matrix, row by row, of a quaternion of any length except 0."""
@@ -99,4 +98,4 @@ def matrix_python(
     )
 
 
-to_matrix = kernel(matrix_python)
+to_matrix = kernel(to_matrix_python)

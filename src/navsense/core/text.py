@@ -1,6 +1,23 @@
-"""Counts and sizes in the output of commands and in errors."""
+"""Numbers as text: decimal numbers in files, counts and sizes in the output of commands and in errors."""
 
 from __future__ import annotations
+
+import math
+import re
+
+MAX_DIGITS = 400
+"""Largest number of characters of a number in a file."""
+
+_DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def parse_decimal(text: str) -> float | None:
+    """Return a finite decimal number; None for another text."""
+    text = text.strip()
+    if len(text) > MAX_DIGITS or not _DECIMAL_PATTERN.fullmatch(text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def format_count(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Array aliases. The name gives the shape; the element type is float64 unless the name says otherwise."""
+"""Array aliases. The name gives the shape; the element type is float64, unless the name contains another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Quaternions: TypeAlias = NDArray[np.float64]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
-WordArray: TypeAlias = NDArray[np.uint64]
+UInt64Array: TypeAlias = NDArray[np.uint64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 ByteArray: TypeAlias = NDArray[np.uint8]
 AnyArray: TypeAlias = NDArray[Any]

@@ -116,7 +116,7 @@ def _suggest_remedy(value: object, hint: Any) -> str:
     return f"give {' or '.join(map(' '.join, zip(articles, names, strict=True)))}" if names else ""
 
 
-def _enum_error(name: str, value: object, kind: type[StrEnum], field: str) -> SensorError:
+def _make_enum_error(name: str, value: object, kind: type[StrEnum], field: str) -> SensorError:
     """Return the error of a value that is not a member of an enumeration."""
     members = {str(one): f"{_format_class(kind)}.{one.name}" for one in kind}
     allowed = f"must be of {_format_class(kind)}, which {type(value).__name__} is not"
@@ -141,7 +141,7 @@ def validate_types(
             allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
             raise error(what, _format_value(value), allowed=allowed, field=name)
         if isinstance(hint, type) and issubclass(hint, StrEnum):
-            raise _enum_error(what, value, hint, name)
+            raise _make_enum_error(what, value, hint, name)
         allowed, remedy = f"must be {_format_allowed(hint)}", _suggest_remedy(value, hint)
         raise error(what, _format_value(value), allowed=allowed, remedy=remedy, field=name)
 
@@ -182,20 +182,22 @@ def check_limits(spec: Any, *, skip: Collection[str] = (), error: type[NavsenseE
             check_number(name, value, max(file_field.minimum, -MAX_MAGNITUDE), error=error, field=name)
 
 
-def check_numbers(name: str, values: Iterable[float], count: int, *, below: float = MAX_MAGNITUDE) -> tuple[float, ...]:
+def check_numbers(
+    name: str, values: Iterable[float], count: int, *, magnitude_below: float = MAX_MAGNITUDE
+) -> tuple[float, ...]:
     """Return `count` numbers as floats. The first word of `name` is the name of the field.
 
-    Raises `SensorError` for another count, and for an absolute value of `below` or more.
+    Raises `SensorError` for another count, and for an absolute value of `magnitude_below` or more.
     """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
-    allowed = f"must be {many} of absolute value below {below:g}"
+    allowed = f"must be {many} of absolute value below {magnitude_below:g}"
     shown, field = repr(*values) if count == 1 else repr(values), name.partition(" ")[0]
     try:
         raw = tuple(values)
         numbers = tuple(float(number) for number in raw)
     except (TypeError, ValueError, OverflowError) as error:
         raise SensorError(name, shown, allowed=allowed, field=field) from error
-    small = all(math.isfinite(number) and abs(number) < below for number in numbers)
+    small = all(math.isfinite(number) and abs(number) < magnitude_below for number in numbers)
     if not small or len(numbers) != count or not all(is_number(number) for number in raw):
         raise SensorError(name, shown, allowed=allowed, field=field)
     return numbers

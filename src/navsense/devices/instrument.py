@@ -25,7 +25,7 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.pose import conjugate, normalize
 from navsense.core.readings import Reading, Truth
-from navsense.core.rotation import matrix_python, multiply_arrays
+from navsense.core.rotation import multiply_arrays, to_matrix_python
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.devices import rdi_frames
 from navsense.devices.rdi_frames import BeamMounting
@@ -156,12 +156,12 @@ class InstrumentData:
 def to_matrices(quaternions: Quaternions) -> FloatArray:
     """Return the rotation matrices (n, 3, 3) of quaternions (n, 4)."""
     w, x, y, z = quaternions.T
-    return np.stack(matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
+    return np.stack(to_matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
 
 
 def _to_matrix(rotation: Quaternion) -> FloatArray:
     """Return the rotation matrix (3, 3) of a quaternion."""
-    return np.array(matrix_python(*normalize(rotation))).reshape(3, 3)
+    return np.array(to_matrix_python(*normalize(rotation))).reshape(3, 3)
 
 
 def rotate_vectors(vectors: FloatArray, matrix: FloatArray) -> FloatArray:

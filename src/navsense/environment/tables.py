@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from navsense.core.errors import FieldError, Where
-from navsense.core.inputs import FileKind, parse_decimal, read_lines
+from navsense.core.inputs import FileKind, read_lines
+from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray
 
 TableRow = tuple[int, list[str]]

@@ -312,10 +312,10 @@ class Water:
             return np.full(depth.shape[0], float(self.sound_speed))
         out = np.empty(depth.shape[0])
         if not _write_sound_speeds(*self._kernel_arguments, depth, out):
-            raise self._formula_error(depth)
+            raise self._make_formula_error(depth)
         return out
 
-    def _formula_error(self, depth: FloatArray) -> FieldError:
+    def _make_formula_error(self, depth: FloatArray) -> FieldError:
         """Return the error of depths (n,) m below the validity of the formula. Raises the error of `check_depths`."""
         check_depths(depth)
         _, domain = self._formula

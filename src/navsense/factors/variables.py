@@ -25,7 +25,7 @@ import numpy as np
 
 from navsense.core.errors import FactorError
 from navsense.core.pose import Pose
-from navsense.core.rotation import matrix_python
+from navsense.core.rotation import to_matrix_python
 from navsense.core.typing import AnyArray
 from navsense.factors.arguments import (
     Numbers,
@@ -136,7 +136,7 @@ def _from_quaternion(what: str, numbers: Numbers) -> Numbers:
     if not abs(square - 1.0) <= UNIT_TOLERANCE:
         raise FactorError(what, numbers, allowed="must be a quaternion w x y z of length 1")
     w, x, y, z = numbers
-    return matrix_python(w, x, y, z)
+    return to_matrix_python(w, x, y, z)
 
 
 def _check_last_row(what: str, matrix: AnyArray) -> None:

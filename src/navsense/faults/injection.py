@@ -71,21 +71,21 @@ class Faults:
         for name in RANDOM_FIELDS:
             check_number(name, getattr(self, name), 0.0, MAX_VALUE, field=name)
         for kind in RANDOM_KINDS:
-            rate, duration = self.rate_and_duration(kind)
+            rate, duration = self.get_rate_and_duration(kind)
             if (rate > 0.0) != (duration > 0.0):
                 allowed = "must both be 0 or both above 0"
                 remedy = "give the rate of onsets (1/s) and the mean duration (s)"
                 what = f"{kind}_rate and {kind}_duration"
                 raise SensorError(what, (rate, duration), allowed=allowed, remedy=remedy)
 
-    def rate_and_duration(self, kind: str) -> tuple[float, float]:
+    def get_rate_and_duration(self, kind: str) -> tuple[float, float]:
         """Return rate (1/s) and mean duration (s) of "dropout" or "stuck"."""
         return getattr(self, f"{kind}_rate"), getattr(self, f"{kind}_duration")
 
     @cached_property
     def random_kinds(self) -> tuple[str, ...]:
         """The kinds of random faults that are active."""
-        return tuple(kind for kind in RANDOM_KINDS if self.rate_and_duration(kind)[0] > 0.0)
+        return tuple(kind for kind in RANDOM_KINDS if self.get_rate_and_duration(kind)[0] > 0.0)
 
     @cached_property
     def schedule(self) -> FaultSchedule:
@@ -97,9 +97,9 @@ class Faults:
         """True if there are random, scheduled or recorded faults."""
         return bool(self.random_kinds or self.scheduled or self.recorded)
 
-    def on_probability(self, kind: str) -> float:
+    def compute_on_probability(self, kind: str) -> float:
         """Return the probability p that a kind is on."""
-        rate, duration = self.rate_and_duration(kind)
+        rate, duration = self.get_rate_and_duration(kind)
         return rate * duration / (1.0 + rate * duration)
 
     def processes(self) -> tuple[RandomProcess, ...]:
@@ -144,7 +144,7 @@ def _write_telegraph(
 def init_faults(faults: Faults, draws: FloatArray) -> FaultState:
     """Return the state at t = 0 from the initial draws of `processes`."""
     kinds = zip(draws, faults.random_kinds, strict=True)
-    return FaultState(tuple(bool(u < faults.on_probability(kind)) for u, kind in kinds), {})
+    return FaultState(tuple(bool(u < faults.compute_on_probability(kind)) for u, kind in kinds), {})
 
 
 def apply_faults(
@@ -155,7 +155,7 @@ def apply_faults(
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
     source_arrays: Sequence[str] = (),
-) -> tuple[FaultState, Mapping[str, AnyArray], dict[str, BoolArray]]:
+) -> tuple[FaultState, dict[str, AnyArray], dict[str, BoolArray]]:
     """Return the new state, the arrays with faults, and the rows (n,) on which each kind of fault acts.
 
     draws (kinds, n): uniforms of `Faults.random_kinds`.
@@ -172,8 +172,8 @@ def apply_faults(
     rows_of = {kind: find_rows_of_kind(active, kind, count) for kind in FAULT_BITS}
     active_kinds = []
     for kind, uniforms, was_on in zip(faults.random_kinds, draws, state.active, strict=True):
-        rate, duration = faults.rate_and_duration(kind)
-        telegraph = (was_on, faults.on_probability(kind), rate + 1.0 / duration, ticks.rate, state.last_tick)
+        rate, duration = faults.get_rate_and_duration(kind)
+        telegraph = (was_on, faults.compute_on_probability(kind), rate + 1.0 / duration, ticks.rate, state.last_tick)
         rows = np.zeros(count, dtype=np.bool_)
         active_kinds.append(bool(_write_telegraph(*telegraph, ticks.index, uniforms, rows)))
         rows_of[kind] |= rows

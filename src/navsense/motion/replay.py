@@ -28,6 +28,7 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.errors import MotionError, Where
+from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 from navsense.motion._spline import interpolate, make_continuous, smooth, split_rows
 from navsense.motion.base import MotionBlock
@@ -189,7 +190,7 @@ def _raise_first_error(name: str, rows: Iterable[tuple[int, str]], is_csv: bool)
             allowed = f"must be {len(columns)}: {(',' if is_csv else ' ').join(columns)}"
             raise MotionError("number of columns", len(parts), allowed=allowed, where=Where(name, number))
         for part, column in zip(parts, columns, strict=True):
-            if inputs.parse_decimal(part) is None:
+            if parse_decimal(part) is None:
                 raise MotionError(column, part.strip(), allowed="must be a finite number", where=Where(name, number))
 
 

@@ -1,8 +1,8 @@
 """The noise of all channels of a sensor. The formulas are those of `Noise`.
 
-`NoiseChannels(names, noises)` lists the random processes and computes the initial state of one instrument. It applies
-the noise to a block of ideal values in one compiled loop. A run has one instrument: its seed and number determine the
-constant errors, as a serial number would.
+`NoiseChannels(names, noises)` lists the random processes and computes the initial state of an instrument. It applies
+the noise to a block of ideal values in one compiled loop. Each run simulates another instrument of the type: its
+constant errors are drawn once per run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from navsense.core.readings import make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.noise.kernels import (
-    DRAW_ROWS,
+    DRAW_ROW_DTYPE,
     DYNAMIC_BIAS_STATE,
     FLICKER_STATES,
+    PARAMETER_DTYPE,
     PARAMETER_NAMES,
-    PARAMETERS,
+    TICK_PROCESSES,
     apply_noise,
 )
 from navsense.noise.specification import Noise
@@ -35,6 +36,9 @@ FLICKER_BAND = (0.1, 1e4)
 _FLICKER_COMPONENTS: FloatArray = make_read_only(np.array(make_flicker_components(1.0, *FLICKER_BAND)))
 _FLICKER_COUNT = _FLICKER_COMPONENTS.shape[1]
 _NO_TEMPERATURE = np.empty(0)
+
+_STREAM_NAMES = {"dynamic_bias": "drift", "random_walk": "walk"}
+"""Random process -> last part of the key of its stream, where the two differ. The keys never change."""
 
 _MAX_ARRAYS = 4
 """Number of ideal arrays in each kernel call. Empty arrays fill the rest, so all sensors share one compiled kernel."""
@@ -52,14 +56,14 @@ def _as_rows(ideal: FloatArray) -> FloatArray:
 
 
 class NoiseState(NamedTuple):
-    """The state of one instrument at tick `last_tick`.
+    """The state of an instrument at tick `last_tick`.
 
-    turn_on, scale: (channels,), turn-on bias (channel's unit) and scale factor error.
+    turn_on, scale_error: (channels,), turn-on bias (channel's unit) and scale factor error without temperature.
     bias_state: (channels, 2 + m), dynamic bias, random walk and m components of flicker.
     """
 
     turn_on: FloatArray
-    scale: FloatArray
+    scale_error: FloatArray
     bias_state: FloatArray
     last_tick: int = 0
 
@@ -68,8 +72,7 @@ class NoiseState(NamedTuple):
 class NoiseChannels:
     """Channels with their noise.
 
-    The names of channels and processes are part of the keys of the random streams. The process `drift` is the dynamic
-    bias.
+    The names of channels and processes are part of the keys of the random streams, see the table of `Noise`.
     """
 
     names: tuple[str, ...]
@@ -77,16 +80,16 @@ class NoiseChannels:
 
     @cached_property
     def processes(self) -> tuple[RandomProcess, ...]:
-        """The random processes of all channels, channel by channel. Neutral terms have none."""
+        """The random processes of all channels, channel by channel. A term that is 0 has none."""
         active: list[RandomProcess] = []
         for channel, noise in zip(self.names, self.noises, strict=True):
             for name, is_active, initial, per_tick in (
                 ("turn_on", noise.bias_stddev > 0.0, 1, 0),
                 ("sign", noise.classic and noise.has_turn_on_bias, 1, 0),
                 ("scale", noise.scale_factor_stddev > 0.0, 1, 0),
-                ("drift", noise.has_dynamic_bias, 0 if noise.classic else 1, 1),
+                (_STREAM_NAMES["dynamic_bias"], noise.has_dynamic_bias, 0 if noise.classic else 1, 1),
                 ("flicker", noise.bias_instability > 0.0, _FLICKER_COUNT, _FLICKER_COUNT),
-                ("walk", noise.random_walk > 0.0, 0, 1),
+                (_STREAM_NAMES["random_walk"], noise.random_walk > 0.0, 0, 1),
                 ("white", noise.has_white_noise, 0, 1),
                 ("outlier", noise.has_outliers, 0, 1),
                 ("outlier_size", noise.has_outliers, 0, 1),
@@ -105,15 +108,15 @@ class NoiseChannels:
     def _parameters(self) -> AnyArray:
         """Parameters (channels,) of the kernel."""
         rows = [tuple(getattr(noise, name) for name in PARAMETER_NAMES) for noise in self.noises]
-        return np.array(rows, dtype=PARAMETERS)
+        return np.array(rows, dtype=PARAMETER_DTYPE)
 
     @cached_property
     def _draw_rows(self) -> AnyArray:
-        """Rows (channels,) of the processes in the draws."""
-        rows: AnyArray = np.full(len(self.noises), -1, dtype=DRAW_ROWS)
-        for (channel, name), row in find_first_rows(self.processes).items():
-            rows[name][self.names.index(channel)] = row
-        return rows
+        """Rows (channels,) of the processes in the draws, which have the order of `processes`, see `Draws`."""
+        first_rows = find_first_rows(self.processes)
+        keys = [_STREAM_NAMES.get(process, process) for process in TICK_PROCESSES]
+        rows = [tuple(first_rows.get((channel, key), -1) for key in keys) for channel in self.names]
+        return np.array(rows, dtype=DRAW_ROW_DTYPE)
 
     @cached_property
     def needs_temperature(self) -> bool:
@@ -121,17 +124,17 @@ class NoiseChannels:
         return any(noise.has_temperature_coefficient for noise in self.noises)
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the state of one instrument at t = 0 from the initial draws of `processes`, in their order."""
+        """Return the state of an instrument at t = 0 from the initial draws of `processes`, in their order."""
         initial, count = split_initial_draws(self.processes, draws), len(self.names)
         state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _FLICKER_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
             turn_on, sign, dynamic, scale = (
                 float(initial[name, process][0]) if (name, process) in initial else 0.0
-                for process in ("turn_on", "sign", "drift", "scale")
+                for process in ("turn_on", "sign", _STREAM_NAMES["dynamic_bias"], "scale")
             )
             initial_bias = _compute_initial_bias(noise, turn_on, sign, dynamic)
             state.turn_on[c], state.bias_state[c, DYNAMIC_BIAS_STATE] = initial_bias
-            state.scale[c] = noise.scale_factor + noise.scale_factor_stddev * scale
+            state.scale_error[c] = noise.scale_factor + noise.scale_factor_stddev * scale
             if noise.bias_instability > 0.0:
                 flicker = initial[name, "flicker"]
                 state.bias_state[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
@@ -169,13 +172,13 @@ class NoiseChannels:
             self._check_temperature(temperature),
             state.last_tick,
             state.turn_on,
-            state.scale,
-            bias_state,
-            measured,
-            bias,
+            state.scale_error,
+            bias_state,  # is updated
+            measured,  # is written
+            bias,  # is written
         )
         last_tick = int(index[-1]) if index.size else state.last_tick
-        return NoiseState(state.turn_on, state.scale, bias_state, last_tick), measured.T, bias.T
+        return NoiseState(state.turn_on, state.scale_error, bias_state, last_tick), measured.T, bias.T
 
     def _check_temperature(self, temperature: AnyArray | None) -> FloatArray:
         """Return the temperature (n,) K, or (0,) if it is not needed."""

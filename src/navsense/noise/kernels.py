@@ -32,14 +32,14 @@ PARAMETER_NAMES = (
     *("dynamic_bias_stddev", "dynamic_bias_correlation_time", "bias_instability", "random_walk"),
     *("temperature_coefficient", "scale_temperature_coefficient", "reference_temperature"),
 )
-PARAMETERS = np.dtype([(name, np.float64) for name in PARAMETER_NAMES])
+PARAMETER_DTYPE = np.dtype([(name, np.float64) for name in PARAMETER_NAMES])
 """The fields of `Noise` that the kernels use, for one channel."""
 
-TICK_PROCESSES = ("white", "drift", "walk", "flicker", "outlier", "outlier_size")
-DRAW_ROWS = np.dtype([(name, np.int64) for name in TICK_PROCESSES])
-"""The first row in the draws of each process of one channel, -1 if it is not active. `drift` is the dynamic bias."""
+TICK_PROCESSES = ("white", "dynamic_bias", "random_walk", "flicker", "outlier", "outlier_size")
+DRAW_ROW_DTYPE = np.dtype([(name, np.int64) for name in TICK_PROCESSES])
+"""The first row in the draws of each process of one channel, -1 if it is not active."""
 
-DYNAMIC_BIAS_STATE, WALK_STATE, FLICKER_STATES = 0, 1, 2
+DYNAMIC_BIAS_STATE, RANDOM_WALK_STATE, FLICKER_STATES = 0, 1, 2
 """Columns of the bias states (channels, 2 + m components of flicker)."""
 
 
@@ -56,7 +56,7 @@ def _write_dynamic_bias(
 ) -> None:
     """Write turn-on bias + dynamic bias (n,) of channel c."""
     phi_c, q_c, turn_on_c, state = phi[c], q[c], turn_on[c], bias_state[c, DYNAMIC_BIAS_STATE]
-    v, out = draws[draw_rows[c]["drift"]], bias[c]
+    v, out = draws[draw_rows[c]["dynamic_bias"]], bias[c]
     for i in range(v.shape[0]):
         state = gauss_markov_step(state, phi_c, q_c, v[i])
         out[i] = turn_on_c + state
@@ -75,7 +75,11 @@ def _write_three_dynamic_biases(
     bias: FloatArray,
 ) -> None:
     """Write turn-on bias + dynamic bias (3, n) of channels c, c + 1, c + 2 in one loop."""
-    x, y, z = draws[draw_rows[c]["drift"]], draws[draw_rows[c + 1]["drift"]], draws[draw_rows[c + 2]["drift"]]
+    x, y, z = (
+        draws[draw_rows[c]["dynamic_bias"]],
+        draws[draw_rows[c + 1]["dynamic_bias"]],
+        draws[draw_rows[c + 2]["dynamic_bias"]],
+    )
     out_x, out_y, out_z = bias[c], bias[c + 1], bias[c + 2]
     px, py, pz, qx, qy, qz = phi[c], phi[c + 1], phi[c + 2], q[c], q[c + 1], q[c + 2]
     kx, ky, kz = turn_on[c], turn_on[c + 1], turn_on[c + 2]
@@ -92,7 +96,7 @@ def _write_three_dynamic_biases(
 
 
 @kernel
-def _add_walk(q: float, draws: FloatArray, walk: float, bias: FloatArray) -> float:
+def _add_random_walk(q: float, draws: FloatArray, walk: float, bias: FloatArray) -> float:
     """Add the random walk (n,) of one channel; return its value at the last tick."""
     for i in range(draws.shape[0]):
         walk = random_walk_step(walk, q, draws[i])
@@ -116,13 +120,13 @@ def _write_biases(
     channels = parameters.shape[0]
     phi, q = np.ones(channels), np.zeros(channels)
     for c in range(channels):
-        if draw_rows[c]["drift"] >= 0:
+        if draw_rows[c]["dynamic_bias"] >= 0:
             tau = parameters[c]["dynamic_bias_correlation_time"]
             phi[c], q[c] = decay_factor(dt, tau), step_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
     channel = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
     while channel < channels:
         count = 0
-        while count < 3 and channel + count < channels and draw_rows[channel + count]["drift"] >= 0:
+        while count < 3 and channel + count < channels and draw_rows[channel + count]["dynamic_bias"] >= 0:
             count += 1
         if count == 3:  # three neighbouring channels at a time
             _write_three_dynamic_biases(channel, phi, q, draw_rows, draws, turn_on, bias_state, bias)
@@ -137,9 +141,11 @@ def _write_biases(
         channel += count
     for c in range(channels):
         noise, rows, states, out = parameters[c], draw_rows[c], bias_state[c], bias[c]
-        if rows["walk"] >= 0:
+        if rows["random_walk"] >= 0:
             step = random_walk_stddev(dt, noise["random_walk"])
-            states[WALK_STATE] = _add_walk(step, draws[rows["walk"]], states[WALK_STATE], out)
+            states[RANDOM_WALK_STATE] = _add_random_walk(
+                step, draws[rows["random_walk"]], states[RANDOM_WALK_STATE], out
+            )
         if rows["flicker"] >= 0:
             first, count = rows["flicker"], flicker.shape[1]
             flicker_phi, flicker_q = np.empty(count), np.empty(count)
@@ -153,20 +159,21 @@ def _write_biases(
 
 @kernel
 def _apply_scale(
-    scale: float,
-    temperature_coefficient: float,
+    scale_error: float,
+    scale_temperature_coefficient: float,
     reference: float,
     temperature: FloatArray,
     ideal: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write (1 + scale + temperature_coefficient (temperature - reference)) ideal (n,)."""
-    if temperature_coefficient == 0.0:
+    """Write (1 + scale_error + scale_temperature_coefficient (temperature - reference)) ideal (n,)."""
+    if scale_temperature_coefficient == 0.0:
         for i in range(out.shape[0]):
-            out[i] = (1.0 + scale) * ideal[i]
+            out[i] = (1.0 + scale_error) * ideal[i]
     else:
         for i in range(out.shape[0]):
-            out[i] = (1.0 + (scale + temperature_coefficient * (temperature[i] - reference))) * ideal[i]
+            error = scale_error + scale_temperature_coefficient * (temperature[i] - reference)
+            out[i] = (1.0 + error) * ideal[i]
 
 
 @kernel
@@ -181,7 +188,7 @@ def _write_measured(
 ) -> None:
     """Write the measured values (n,) of one channel, one vectorised loop per term.
 
-    noise, draw_rows: records `PARAMETERS` and `DRAW_ROWS`.
+    noise, draw_rows: records of type `PARAMETER_DTYPE` and `DRAW_ROW_DTYPE`.
     """
     count = out.shape[0]
     mean, precision = noise["mean"], noise["precision"]
@@ -232,7 +239,7 @@ def apply_noise(
     temperature: FloatArray,
     last_tick: int,
     turn_on: FloatArray,
-    scale: FloatArray,
+    scale_error: FloatArray,
     bias_state: FloatArray,
     out: FloatArray,
     bias: FloatArray,
@@ -242,20 +249,23 @@ def apply_noise(
     ideals: rows (axes, n) of the ideal values, one entry per array of the sensor; unused entries are empty.
     index: (n,) tick numbers.
     rate: Hz, of the ticks.
-    spacing: the step (ticks) that is assumed before the first sample.
-    parameters, draw_rows: (channels,) records `PARAMETERS` and `DRAW_ROWS`.
+    spacing: the step (ticks) of the white noise of sample 0, which has no sample before it.
+    parameters, draw_rows: (channels,) records of type `PARAMETER_DTYPE` and `DRAW_ROW_DTYPE`.
     flicker: (2, m), time constants (s) and standard deviations of the components of flicker with B = 1.
     draws: (rows, n).
     temperature: (n,) K, or (0,) if no channel needs it.
-    turn_on, scale: (channels,).
+    turn_on, scale_error: (channels,).
     bias_state: (channels, 2 + m), the states at `last_tick`, updated to the last tick.
+
+    `last_tick` is 0 before the first sample. At tick 0 the biases therefore take no step.
     """
     count, first, previous_tick = index.shape[0], 0, last_tick
     while first < count:
         stop, gap = _find_spacing_end(index, first, previous_tick), index[first] - previous_tick
         block_draws, block_temperature = draws[:, first:stop], temperature[first:stop]
+        bias_dt, white_dt = gap / rate, (float(gap) if gap > 0 else spacing) / rate
         _write_biases(
-            gap / rate,
+            bias_dt,
             parameters,
             draw_rows,
             flicker,
@@ -265,7 +275,6 @@ def apply_noise(
             bias_state,
             bias[:, first:stop],
         )
-        dt = (float(gap) if gap > 0 else spacing) / rate
         c = 0
         for array in range(len(ideals)):
             ideal = ideals[array]
@@ -273,10 +282,10 @@ def apply_noise(
                 noise, measured = parameters[c], out[c, first:stop]
                 source = ideal[axis, first:stop]
                 coefficient, reference = noise["scale_temperature_coefficient"], noise["reference_temperature"]
-                if scale[c] != 0.0 or coefficient != 0.0:
-                    _apply_scale(scale[c], coefficient, reference, block_temperature, source, measured)
+                if scale_error[c] != 0.0 or coefficient != 0.0:
+                    _apply_scale(scale_error[c], coefficient, reference, block_temperature, source, measured)
                     source = measured  # `_write_measured` reads value i before it writes value i
-                sigma = white_stddev(dt, noise["stddev"], noise["noise_density"])
+                sigma = white_stddev(white_dt, noise["stddev"], noise["noise_density"])
                 _write_measured(sigma, noise, draw_rows[c], block_draws, source, bias[c, first:stop], measured)
                 c += 1
         previous_tick, first = index[stop - 1], stop

@@ -1,4 +1,19 @@
-"""The noise of one channel, as SDF and data sheets specify it."""
+"""The noise of one channel, as SDF and datasheets specify it.
+
+Each random process has its own stream of random numbers. The last part of the key of a stream is:
+
+| field of `Noise` | random process | key | term of IEEE 952 |
+|---|---|---|---|
+| `bias_stddev` | turn-on bias | `turn_on` | |
+| `bias_mean` or `bias_stddev`, with `classic` | sign of the turn-on bias | `sign` | |
+| `scale_factor_stddev` | scale factor error | `scale` | |
+| `dynamic_bias_stddev` | dynamic bias | `drift` | exponentially correlated (Markov) noise |
+| `bias_instability` | flicker | `flicker` | bias instability B |
+| `random_walk` | random walk | `walk` | rate random walk K |
+| `stddev`, `noise_density` | white noise | `white` | angle random walk N |
+| `outlier_probability` | occurrence of an outlier | `outlier` | |
+| `outlier_stddev` | size of an outlier | `outlier_size` | |
+"""
 
 from __future__ import annotations
 
@@ -12,10 +27,10 @@ from navsense.core.validation import check_limits, check_number, validate_types
 from navsense.noise.terms import white_stddev
 
 ROOM_TEMPERATURE = 298.15
-"""K: 25 degrees Celsius, the reference temperature of data sheets."""
+"""K: 25 degrees Celsius, the reference temperature of datasheets."""
 
-_DATASHEET = in_file(parent="navsense:noise")
-_DATASHEET_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
+_EXTENSION = in_file(parent="navsense:noise")
+_EXTENSION_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
 
 
 @dataclass(frozen=True)
@@ -29,7 +44,7 @@ class Noise:
         scale_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
         bias_k  = turn_on + dynamic_k + flicker_k + walk_k + temperature_coefficient T_k
         sigma_k = sqrt(stddev^2 + noise_density^2 / dt)
-        turn_on   = bias_mean + bias_stddev u                                       once per instrument
+        turn_on   = bias_mean + bias_stddev u                                       drawn once per run
         dynamic_0 = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
         dynamic_k = exp(-dt / tau) dynamic_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
@@ -39,7 +54,10 @@ class Noise:
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
-    The drift is the bias minus turn_on.
+    Drift is the sum of the terms that change during a run: bias_k - turn_on.
+
+    Sample 0 has no step before it. Its sigma_0 uses the nominal step: 1 / rate, or t_1 - t_0 for your own arrays. Its
+    bias is turn_on + dynamic_0 + flicker_0 + temperature_coefficient T_0.
 
     With `classic`, the turn-on bias has a random sign and is the initial value of the dynamic bias, as in Gazebo:
     ``dynamic_0 = sign * (bias_mean + bias_stddev u)`` and ``turn_on = 0``. Without a dynamic bias the turn-on bias is
@@ -49,12 +67,14 @@ class Noise:
     outlier_stddev. Other units:
 
     stddev: standard deviation per sample, at any rate.
-    noise_density: density (unit per root hertz) of a sensor that is band-limited to its rate.
+    noise_density: two-sided density N (unit per root hertz) of a sensor that is band-limited to its rate. A datasheet
+        usually gives the one-sided density, which is N sqrt(2).
     dynamic_bias_stddev, random_walk: driving densities (unit per root second), the first in spite of its name in SDF.
     classic: copied from the fidelity of the sensor.
     dynamic_bias_correlation_time: s.
     scale_factor, scale_factor_stddev: fractions.
-    temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K.
+    temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K. A
+        coefficient requires the signal "temperature" (K) of the world.
 
     Raises `SensorError` for a value that is not finite, or is negative in a field that must be >= 0.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
@@ -70,16 +90,16 @@ class Noise:
     minimum: float = field(default=-math.inf, metadata=in_file("navsense:minimum"))
     maximum: float = field(default=math.inf, metadata=in_file("navsense:maximum"))
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
-    noise_density: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
-    bias_instability: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
-    random_walk: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
-    scale_factor: float = field(default=0.0, metadata=_DATASHEET)
-    scale_factor_stddev: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
-    temperature_coefficient: float = field(default=0.0, metadata=_DATASHEET)
-    scale_temperature_coefficient: float = field(default=0.0, metadata=_DATASHEET)
-    reference_temperature: float = field(default=ROOM_TEMPERATURE, metadata=_DATASHEET_NON_NEGATIVE)
-    outlier_probability: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
-    outlier_stddev: float = field(default=0.0, metadata=_DATASHEET_NON_NEGATIVE)
+    noise_density: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+    bias_instability: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+    random_walk: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+    scale_factor: float = field(default=0.0, metadata=_EXTENSION)
+    scale_factor_stddev: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+    temperature_coefficient: float = field(default=0.0, metadata=_EXTENSION)
+    scale_temperature_coefficient: float = field(default=0.0, metadata=_EXTENSION)
+    reference_temperature: float = field(default=ROOM_TEMPERATURE, metadata=_EXTENSION_NON_NEGATIVE)
+    outlier_probability: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+    outlier_stddev: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -132,8 +152,8 @@ class Noise:
         return self.white_stddev(rate) / math.sqrt(rate)
 
 
-NEUTRAL = Noise()
-"""Noise without errors."""
+NO_NOISE = Noise()
+"""The noise of a channel without errors."""
 
 
 def make_example_noise(size: float, **overrides: float) -> Noise:

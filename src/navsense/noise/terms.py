@@ -1,7 +1,7 @@
 """The terms of the noise model: one formula each, with w, v, u standard normals unless stated.
 
     white noise     mean + sigma w                  sigma^2 = stddev^2 + density^2 / dt
-    turn-on bias    mean + stddev u                 drawn once per instrument
+    turn-on bias    mean + stddev u                 drawn once per run
     Gauss-Markov    b_k = phi b_(k-1) + q v_k       phi = exp(-dt / tau)
                                                     q = sigma sqrt(tau / 2) sqrt(1 - exp(-2 dt / tau))
     random walk     b_k = b_(k-1) + K sqrt(dt) v_k  b_0 = 0, variance K^2 t

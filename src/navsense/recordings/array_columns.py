@@ -113,7 +113,7 @@ def make_reading(
         valid=columns["valid"],
         emitted=columns["emitted"],
         epoch=header["epoch"],
-        arrivals=columns["arrival"] if header["latency"] else None,
+        delayed_arrival=columns["arrival"] if header["latency"] else None,
         ideal_in_runs=header["ideal_in_runs"],
         **{group: groups.get(group, {}) for group in ARRAY_GROUPS},
     )

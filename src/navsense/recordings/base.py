@@ -96,10 +96,10 @@ def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingE
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    part = atomic.hidden_path(storage_path(path)) if path.name else path
+    part = atomic.make_hidden_path(storage_path(path)) if path.name else path
     is_missing = operation == "read" and error.errno == errno.ENOENT
     if is_missing and atomic.is_hidden_folder(part) and atomic.is_being_written(part):
-        return atomic.reader_error(path)
+        return atomic.make_reader_error(path)
     what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
@@ -119,7 +119,7 @@ SUFFIX = ".mcap"
 
 def recovery_command(path: Path) -> str:
     """Return the remedy that recovers a crashed recording; "" if there is none."""
-    part = atomic.hidden_path(storage_path(path)) if path.name else path
+    part = atomic.make_hidden_path(storage_path(path)) if path.name else path
     return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, join_readings
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
@@ -149,7 +149,7 @@ def select_run(reading: Reading, index: int) -> Reading:
         clock_error=reading.clock_error[index],
         valid=reading.valid[index],
         emitted=reading.emitted[index],
-        arrivals=None if reading.arrivals is None else reading.arrivals[index],
+        delayed_arrival=None if reading.delayed_arrival is None else reading.delayed_arrival[index],
         ideal_in_runs=False,
         **groups,
     )
@@ -220,26 +220,6 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
         {name: join_readings(readings.pop(name)) for name in list(readings)},
         {name: _join_truths(truths.pop(name)) for name in list(truths)},
         _join_currents(currents),
-    )
-
-
-def join_readings(parts: Sequence[Reading]) -> Reading:
-    """Join consecutive readings of one sensor."""
-    if len(parts) == 1:
-        return parts[0]
-
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("time", "clock_error", "valid", "emitted")
-    }
-    for group in ARRAY_GROUPS:
-        named = [getattr(part, group) for part in parts]
-        names = [name for name in named[0] if all(name in arrays for arrays in named)]
-        columns[group] = {name: np.concatenate([arrays[name] for arrays in named]) for name in names}
-    return replace(
-        parts[0],
-        **columns,
-        arrivals=None if all(p.arrivals is None for p in parts) else np.concatenate([p.arrival for p in parts]),
     )
 
 

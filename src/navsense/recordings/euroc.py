@@ -29,6 +29,7 @@ from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
 from navsense.core.pose import Pose, normalize
 from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, all_true
+from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.messages.kalibr import compute_random_walk, format_flicker_note
 from navsense.motion.stationary import Stationary
@@ -362,7 +363,7 @@ def _make_world(root: Path, imus: Sequence[str], name: str) -> World:
 def _parse_pose(text: str) -> Pose:
     """Return the pose T_BS that a text has, the identity where it has none."""
     match = _MATRIX_PATTERN.search(text)
-    cells = [inputs.parse_decimal(cell) for cell in match.group(1).split(",")] if match else []
+    cells = [parse_decimal(cell) for cell in match.group(1).split(",")] if match else []
     if len(cells) != 16 or any(cell is None for cell in cells):
         return Pose()
     matrix = np.array(cells, dtype=np.float64).reshape(4, 4)

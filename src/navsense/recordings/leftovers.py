@@ -77,7 +77,7 @@ def find_leftover(path: Path) -> Leftover | None:
         place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
         place = storage_path(path)
-    part = atomic.hidden_path(place) if place.name else None
+    part = atomic.make_hidden_path(place) if place.name else None
     if part is None or not atomic.is_hidden_folder(part):
         return None
     found = _find_format(part)
@@ -128,7 +128,7 @@ def remove_leftover(leftover: Leftover) -> bool:
 
     Raises `RecordingError` if a live process writes to it.
     """
-    part = atomic.hidden_path(leftover.target)
+    part = atomic.make_hidden_path(leftover.target)
     if not atomic.is_hidden_folder(part):
         return False
     with atomic.lock_leftover(leftover.target):

@@ -11,7 +11,7 @@ from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.core.names import WORLD_FRAME
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
-from navsense.core.typing import AnyArray, FloatArray, IntArray, WordArray
+from navsense.core.typing import AnyArray, FloatArray, IntArray, UInt64Array
 from navsense.messages import world_topics
 from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageEncoder, to_humble
@@ -43,8 +43,8 @@ class MessageBlock:
     """
 
     channel: OutputChannel
-    log_time: WordArray
-    publish_time: WordArray
+    log_time: UInt64Array
+    publish_time: UInt64Array
     stamp: IntArray
     arrays: Mapping[str, AnyArray]
 
@@ -161,7 +161,7 @@ class MessageBuilder:
             series = {series_kind: {**arrays, AGE: age} for series_kind, arrays in series.items()}
         stamp = compute_stamps(reading, get_clock_name(self._sensors[name]), time_of_validity)
         arrival = publish_time
-        if time_of_validity is not None or reading.arrivals is not None:
+        if time_of_validity is not None or reading.delayed_arrival is not None:
             arrival = to_nanoseconds(reading.epoch, reading.arrival).view(np.uint64)
         rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         blocks = []

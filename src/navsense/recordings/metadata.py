@@ -50,7 +50,7 @@ def make_sensor_metadata(header: RecordingHeader, name: str, reading: Reading) -
         "unit": dict(reading.unit),
         "bias_unit": {} if sensor is None else _bias_units(sensor, reading),
         "epoch": reading.epoch,
-        "latency": reading.arrivals is not None,
+        "latency": reading.delayed_arrival is not None,
         "runs": list(lead),
         **{group: shapes.get(group, {}) for group in ARRAY_GROUPS},
         "ideal_in_runs": reading.ideal_in_runs,

@@ -168,8 +168,8 @@ class NpzWriter(WriterBase):
         owner = f"sensor {name!r}"
         self._append(f"{name}/time", owner, reading.time, 0)
         self._append(f"{name}/clock_error", owner, reading.clock_error, runs)
-        if reading.arrivals is not None:
-            self._append(f"{name}/arrival", owner, reading.arrivals, runs)
+        if reading.delayed_arrival is not None:
+            self._append(f"{name}/arrival", owner, reading.delayed_arrival, runs)
         self._append(f"{name}/valid", owner, reading.valid, runs)
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():

@@ -20,12 +20,22 @@ import numpy as np
 from navsense import messages
 from navsense.core import inputs
 from navsense.core.errors import RecordingError
-from navsense.core.readings import NANOSECONDS, Current, Layers, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.core.readings import (
+    NANOSECONDS,
+    Current,
+    Layers,
+    Reading,
+    TimeSlice,
+    Truth,
+    all_true,
+    join_readings,
+    to_nanoseconds,
+)
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
-from navsense.recordings import dataset, static_transforms
+from navsense.recordings import static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import (
     GENERIC_TYPE_PREFIX,
@@ -133,7 +143,7 @@ class SensorAssembler:
         self._stopped_waiting = self._row_count > MAX_WAITING_ROWS
         if not (self._knows_faults or last):
             return None
-        joined, self._waiting = dataset.join_readings(self._waiting), []
+        joined, self._waiting = join_readings(self._waiting), []
         return joined if self._knows_faults else replace(joined, fault={})
 
     def _pop_aligned(self, *, last: bool) -> Reading | None:
@@ -219,7 +229,9 @@ class SensorAssembler:
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
             epoch=base.epoch,
-            arrivals=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS if has_latency else None,
+            delayed_arrival=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
+            if has_latency
+            else None,
         )
 
     def _match_faults(self, times: IntArray) -> Mapping[str, BoolArray]:

@@ -21,7 +21,7 @@ from html import escape
 import numpy as np
 
 from navsense.core.readings import Reading
-from navsense.core.rotation import matrix_python
+from navsense.core.rotation import to_matrix_python
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.report.axes import (
@@ -334,7 +334,7 @@ def compute_profile_rotations(orientation: FloatArray, coordinates: str) -> Floa
     if coordinates == "instrument" or orientation.ndim != 2:
         return np.eye(3)[None]
     w, x, y, z = orientation[np.isfinite(orientation).all(axis=1)].T
-    earth = np.stack(matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
+    earth = np.stack(to_matrix_python(w, x, y, z), axis=-1).reshape(-1, 3, 3)
     if coordinates == "earth":
         return earth
     heading = np.arctan2(earth[:, 1, 0], earth[:, 0, 0])

@@ -27,7 +27,7 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.report.labels import list_axis_labels
 from navsense.sensors.base import HasIndirectNoise
 from navsense.sensors.imu import Imu
@@ -66,7 +66,7 @@ class ResidualChannel:
     reading, ideal, residual: (n,) in `unit`; NaN without a value.
     bias: (n,), the recorded bias; 0 if it is not recorded.
     white_residual: (n,), the residual without bias, constant and scale errors.
-    noise: the declared noise; NEUTRAL without one.
+    noise: the declared noise; NO_NOISE without one.
     rate: Hz.
     """
 
@@ -171,7 +171,7 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
             residual=residual[:, axis],
             bias=bias[:, axis],
             white_residual=white_residual[:, axis],
-            noise=noises[axis] if axis < len(noises) else NEUTRAL,
+            noise=noises[axis] if axis < len(noises) else NO_NOISE,
             rate=rate,
         )
         for axis in range(residual.shape[1])

@@ -26,7 +26,7 @@ from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
-from navsense.simulation.session import LONGEST_WINDOW, TRUTH_RATE, Session, prepare
+from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
 from navsense.world import World
 
 MotionSource = Motion | str | os.PathLike[str]
@@ -64,7 +64,7 @@ class Run(Mapping[str, Reading]):
 
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
-        for start, end in self.session.split_windows():
+        for start, end in self.session.split_time_slices():
             readings = {name: r.between(*find_rows(r.time, start, end)) for name, r in self.readings.items()}
             truth = {name: t.between(*find_rows(t.time, start, end)) for name, t in self.truth.items()}
             current = None
@@ -200,7 +200,7 @@ def compute_paced_slices(session: Session, limiter: RealTimeLimiter | None) -> I
     if limiter is None:
         yield from buffer_slices(session.compute_slices())
         return
-    for time_slice in session.compute_slices(min(limiter.window, LONGEST_WINDOW)):
+    for time_slice in session.compute_slices(min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
         limiter.wait(time_slice.end)
         yield time_slice
 

@@ -156,6 +156,8 @@ class ElementBinding(Generic[Spec]):
         parent = element.find(entry.parent) or element
         tag = entry.name or error.field
         child = parent.find(tag)
+        # The text of the file describes the error, except for a field in degrees, whose value is converted; an error
+        # about several fields or a computed value, whose `what` is another name; and a default value.
         if entry.degrees or error.what != error.field or (child is None and tag not in parent.attributes):
             return error_at(child or parent, error)
         if child is None:
@@ -183,7 +185,7 @@ def _make_parser(hint: Any, entry: FileField, default: Any) -> ValueParser | Non
     def parse_real(element: Element, *, parent: str = "", attribute: str = "") -> float:
         if entry.may_be_infinite and (element.attributes[attribute] if attribute else element.text) == "inf":
             return math.inf
-        limits = {"minimum": entry.minimum, "above": entry.above, "below": entry.below}
+        limits = {"minimum": entry.minimum, "above": entry.above, "magnitude_below": entry.magnitude_below}
         number = parse_number(element, parent=parent, attribute=attribute, **limits)
         if kind is int and number == int(number):
             return int(number)
@@ -193,7 +195,9 @@ def _make_parser(hint: Any, entry: FileField, default: Any) -> ValueParser | Non
 
     def parse_tuple(element: Element, *, parent: str = "", attribute: str = "") -> tuple[float, ...]:
         count = len(default) if Ellipsis in get_args(kind) else len(get_args(kind))
-        numbers = parse_numbers(element, count, parent=parent, attribute=attribute, below=entry.below)
+        numbers = parse_numbers(
+            element, count, parent=parent, attribute=attribute, magnitude_below=entry.magnitude_below
+        )
         return tuple(math.radians(number) for number in numbers) if entry.degrees else numbers
 
     def parse_member(element: Element, *, parent: str = "", attribute: str = "") -> StrEnum:

@@ -12,7 +12,7 @@ from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
-from navsense.world import Note
+from navsense.world import Note, NoteKind
 
 MAX_PROBLEMS = 1000
 """Number of problems after which reading stops."""
@@ -122,7 +122,7 @@ class Context:
 
     @contextmanager
     def collect_errors(self) -> Iterator[None]:
-        """Add an `SdfError` of the block to the problems and continue after the block."""
+        """Add an `SdfError` of the `with` statement to the problems and continue after it."""
         try:
             yield
         except SdfError as error:
@@ -147,7 +147,7 @@ class Context:
         first.problems = problems
         raise first
 
-    def add_note(self, kind: str, what: str, reason: str, where: Where | None) -> None:
+    def add_note(self, kind: NoteKind, what: str, reason: str, where: Where | None) -> None:
         """Add a note."""
         self._notes.setdefault(Note(kind, what, reason, where))
 
@@ -165,7 +165,11 @@ class Context:
         return order
 
     def check(self, element: Element, schema: ElementSchema) -> None:
-        """Check the children and attributes of an element against its schema."""
+        """Check the children and attributes of an element against its schema.
+
+        Adds a problem for each one that is unknown, forbidden or given twice, and a note for each unsupported one.
+        Raises only `TooManyProblemsError`.
+        """
         seen: dict[str, Element] = {}
         for child in element.children:
             tag = child.tag

@@ -21,7 +21,7 @@ from navsense.sdf.include import IncludeExpander
 from navsense.sdf.names import parse_name
 from navsense.sdf.parse.clock import ClockRegistry
 from navsense.sdf.parse.model import ParsedModel, parse_model
-from navsense.sdf.parse.sensor import BLOCK_PARSERS, BlockParser, SensorParser, SupportsSdf
+from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser, SupportsSdf, TypeElementParser
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
@@ -59,8 +59,8 @@ def load(
     xacro: the arguments of xacro.
     expand_xacro: True allows a file with another name to use or include xacro.
     missing: "error" raises one error for all missing models, meshes and heightmaps. "skip" returns the world without
-        them. Its `notes` list each of them, and the joints with an end in one. A pose or frame that refers to one is an
-        error, and so is a moving model whose canonical link may be in one.
+        them. Its `notes` list each missing file, and each joint whose parent or child is in a missing file. Errors are
+        a pose or frame that refers to a missing file, and a moving model whose canonical link may be in a missing file.
 
     `notes` of the world list the elements that are not supported. Raises `SdfError`; its `problems` are all problems of
     the file and its includes.
@@ -99,9 +99,9 @@ def _load_world(
         context.raise_problems()
         raise
     user_types = [kind for kind in (*_load_installed_sensors(), *sensor_types) if kind not in SENSORS]
-    block_parsers = {**BLOCK_PARSERS, **{kind.type: kind.parse for kind in user_types}}
+    type_element_parsers = {**TYPE_ELEMENT_PARSERS, **{kind.type: kind.parse for kind in user_types}}
     try:
-        world = _parse_world(context, root, search, block_parsers)
+        world = _parse_world(context, root, search, type_element_parsers)
     except (SimulationError, TooManyProblemsError):
         context.raise_problems()  # If the file has problems, an error of the world adds no information.
         raise
@@ -133,7 +133,7 @@ def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
 
 
 def _parse_world(
-    context: Context, root: Element, search: SearchPath, block_parsers: Mapping[str, BlockParser]
+    context: Context, root: Element, search: SearchPath, type_element_parsers: Mapping[str, TypeElementParser]
 ) -> World | None:
     """Return the one world or model of a file; None and a problem without it."""
     context.check(root, SDF)
@@ -146,14 +146,14 @@ def _parse_world(
     with context.collect_errors():
         name = parse_name(children[0])
         build_scope = build_world_scope if children[0].tag == "world" else build_model_scope
-        return _build_world(context, name, build_scope(context, children[0]), search, block_parsers)
+        return _build_world(context, name, build_scope(context, children[0]), search, type_element_parsers)
     return None
 
 
 def _build_world(
-    context: Context, name: str, scope: Scope, search: SearchPath, block_parsers: Mapping[str, BlockParser]
+    context: Context, name: str, scope: Scope, search: SearchPath, type_element_parsers: Mapping[str, TypeElementParser]
 ) -> World:
-    """Return the world of a connected scope."""
+    """Return the world of a scope whose frames are connected by `relative_to` and `attached_to`."""
     element = scope.element
     classic = parse_classic(context, element, default=False)
     environment, step = parse_environment(context, scope), parse_max_step_size(context, element)
@@ -172,7 +172,7 @@ def _build_world(
         environment.origin,
         step,
         clocks,
-        block_parsers,
+        type_element_parsers,
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
     )

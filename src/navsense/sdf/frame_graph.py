@@ -124,7 +124,11 @@ def _declare(context: Context, holder: Scope, element: Element) -> Scope | None:
 
 
 def _is_free(context: Context, scope: Scope, name: str, element: Element) -> bool:
-    """Return True if an element gets its name. Raises `SdfError` for a name that is already used."""
+    """Return True if an element may have a name in a scope. Raises `SdfError` for a name that is already used.
+
+    In an older file two elements of different kinds may have one name. A frame or joint then loses its name, with a
+    warning.
+    """
     first = scope.names.get(name)
     if first is None:
         return True
@@ -263,7 +267,7 @@ def _check_joint_ends(context: Context, scopes: list[Scope]) -> None:
 
 
 def _find_fixed_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
-    """Return the link that a frame is fixed to; for static models and the world these."""
+    """Return the link, the static model or the world that a frame is fixed to; the frame itself if that is unknown."""
     passed: set[FrameNode] = set()
     frame: FrameNode | None = node
     while frame is not None and frame not in passed:

@@ -159,7 +159,7 @@ class FramePoses:
         last = chain[-1] if chain else node
         if last.relative_to in chain:
             start, last.relative_to = chain.index(last.relative_to), None
-            raise _cycle_error(chain[start:], "relative_to")
+            raise _make_cycle_error(chain[start:], "relative_to")
         base = last.relative_to if chain else node
         pose = IDENTITY if base is None else self._poses[base]
         for frame in reversed(chain):
@@ -170,7 +170,7 @@ class FramePoses:
                 frame.pose = IDENTITY
                 self._poses[frame] = parent_pose
                 allowed = "the poses along a chain must give finite numbers"
-                raise invalid_value(_pose_element(frame), error.value, allowed) from error
+                raise invalid_value(_find_pose_element(frame), error.value, allowed) from error
             self._poses[frame] = pose
         return pose
 
@@ -183,7 +183,7 @@ def check_attachments(nodes: list[FrameNode]) -> list[SdfError]:
         chain = list(_walk_chain(node, "attached_to", done))
         if chain and chain[-1].attached_to in chain:
             cycle = chain[chain.index(chain[-1].attached_to) :]
-            errors.append(_cycle_error(cycle, "attached_to"))
+            errors.append(_make_cycle_error(cycle, "attached_to"))
             for frame in cycle:
                 frame.relative_to = None if frame.relative_to is frame.attached_to else frame.relative_to
         done |= set(chain)
@@ -200,11 +200,11 @@ def _walk_chain(node: FrameNode, attribute: str, known: Container[FrameNode]) ->
         frame = getattr(frame, attribute)
 
 
-def _pose_element(node: FrameNode) -> Element:
+def _find_pose_element(node: FrameNode) -> Element:
     return node.element.find("pose") or node.element
 
 
-def _cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
+def _make_cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
     """Return the error of a cycle of frames, at its first frame in the file."""
 
     def order(index: int) -> tuple[bool, int]:
@@ -216,6 +216,6 @@ def _cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
     cycle = cycle[start:] + cycle[:start]
     shown = [node.name.rpartition("::")[2] for node in cycle]
     names = " -> ".join((*shown, shown[0]) if len(cycle) < 8 else (*shown[:3], f"... {len(cycle)} frames", shown[0]))
-    element = _pose_element(cycle[0]) if attribute == "relative_to" else cycle[0].element
+    element = _find_pose_element(cycle[0]) if attribute == "relative_to" else cycle[0].element
     allowed = "frames must not depend on each other in a cycle"
     return invalid_value(element, names, allowed, attribute=attribute, remedy="make one of them relative to its model")

@@ -281,15 +281,15 @@ POSE = make_schema(
 TYPE_ALIASES = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}
 """Other names of a sensor type -> navsense's name."""
 
-GAZEBO_BLOCKS = {"gz:dvl": "dvl"}
-"""Gazebo's blocks for sensor types that are not in SDF -> navsense's type."""
+GAZEBO_TYPE_ELEMENTS = {"gz:dvl": "dvl"}
+"""Gazebo's type elements of sensor types that SDF does not have -> navsense's type."""
 
 DEFAULT_TOPIC_ENDINGS = {
     **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar"), "scan"),
     "sonar": "sonar",
     "gz:dvl": "dvl/velocity",
 }
-"""Sensor types and blocks whose default topic does not end in navsense's name of the type (gz-sim, Gazebo Classic)."""
+"""Sensor type or type element -> end of its default topic in gz-sim and Gazebo Classic, where it is not the type."""
 
 SENSOR_TYPES = split_tags(
     """
@@ -311,19 +311,19 @@ NOT_SIMULATED = "not simulated yet"
 
 
 def list_aliases(sensor_type: str) -> tuple[str, ...]:
-    """Return the other names of a sensor type, which its block may have."""
-    return tuple(old for old, new in (*TYPE_ALIASES.items(), *GAZEBO_BLOCKS.items()) if new == sensor_type)
+    """Return the other names of a sensor type, which its type element may have."""
+    return tuple(old for old, new in (*TYPE_ALIASES.items(), *GAZEBO_TYPE_ELEMENTS.items()) if new == sensor_type)
 
 
-SENSOR_BLOCKS = split_tags(
+TYPE_ELEMENTS = split_tags(
     """
     air_pressure air_speed altimeter camera contact force_torque gps imu lidar logical_camera magnetometer navsat ray
     rfid rfidtag sonar transceiver
     """
 )
-"""Elements that belong to one sensor type."""
+"""Type elements of the sensors of SDF."""
 
-_OTHER_BLOCK = "belongs to another type of sensor"
+_OTHER_TYPE = "belongs to another type of sensor"
 
 FRAME_ID_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
 """Elements of the frame of a sensor's messages."""
@@ -341,7 +341,7 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
             "enable_metrics": "metrics of the simulator are not published",
             "plugin": PLUGIN_NOT_RUN,
             "frame": _OLD_FRAMES,
-            **dict.fromkeys(SENSOR_BLOCKS - {sensor_type, *aliases}, _OTHER_BLOCK),
+            **dict.fromkeys(TYPE_ELEMENTS - {sensor_type, *aliases}, _OTHER_TYPE),
         },
         attributes=split_tags("name type gz:type ignition:type"),
     )
@@ -378,9 +378,8 @@ CLOCK = make_schema(
 
 PART = make_schema(attributes="temperature")
 
-_AXIS_TAGS = split_tags("x y z")
-AXES = ElementSchema(children=_AXIS_TAGS)
-AXIS = make_schema("noise")
+CHANNEL = make_schema("noise")
+"""Schema of an element that is one channel of a sensor, for example `<x>` in `<magnetometer>`."""
 
 MOTION = make_schema(repeatable="navsense:waypoint", attributes="loop degrees file bandwidth")
 

@@ -97,7 +97,7 @@ class SearchPath:
         allowed = f"is not found; searched {searched}"
         remedy = f"name its folder by --path (path= in Python) or in {variables}"
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _missing_file_error(error, allowed)
+        raise _make_missing_file_error(error, allowed)
 
     def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
         """Return the places where the file may be, each once."""
@@ -114,10 +114,10 @@ class SearchPath:
             raise invalid_value(element, uri, allowed, parent=parent, attribute=attribute)
         remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _missing_file_error(error, "is not on this machine")
+        raise _make_missing_file_error(error, "is not on this machine")
 
 
-def _missing_file_error(cause: SdfError, reason: str) -> MissingFileError:
+def _make_missing_file_error(cause: SdfError, reason: str) -> MissingFileError:
     """Return an error as the error of a missing file."""
     error = MissingFileError(cause.what, cause.value, where=cause.where, allowed=cause.allowed, remedy=cause.remedy)
     error.reason = reason

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from navsense.core.errors import CompilerError, NavsenseError, SdfError
-from navsense.core.inputs import parse_decimal
 from navsense.core.pose import Pose, from_rpy, normalize
+from navsense.core.text import parse_decimal
 from navsense.core.typing import Vector
 from navsense.sdf.xml_reader import Element
 
@@ -60,18 +60,18 @@ def parse_number(
     attribute: str = "",
     minimum: float = -math.inf,
     above: float = -math.inf,
-    below: float = math.inf,
+    magnitude_below: float = math.inf,
 ) -> float:
     """Return the finite number of an element or attribute.
 
-    It must be >= `minimum` and > `above`, and its absolute value < `below`.
+    It must be >= `minimum` and > `above`, and its absolute value < `magnitude_below`.
     """
     text = element.attributes[attribute] if attribute else element.text
     value = parse_decimal(text)
-    if value is not None and value >= minimum and value > above and abs(value) < below:
+    if value is not None and value >= minimum and value > above and abs(value) < magnitude_below:
         return value
-    if value is not None and abs(value) >= below:
-        allowed = f"must be a finite number of absolute value below {below:g}"
+    if value is not None and abs(value) >= magnitude_below:
+        allowed = f"must be a finite number of absolute value below {magnitude_below:g}"
     else:
         limit = f" > {above:g}" if above > -math.inf else f" >= {minimum:g}" if minimum > -math.inf else ""
         allowed = f"must be{limit}" if value is not None and not attribute else "must be a finite number"
@@ -151,13 +151,13 @@ def parse_numbers(
     *,
     parent: str = "",
     attribute: str = "",
-    below: float = math.inf,
+    magnitude_below: float = math.inf,
 ) -> tuple[float, ...]:
-    """Return `count` finite numbers of an element or attribute, with absolute values below `below`."""
+    """Return `count` finite numbers of an element or attribute, with absolute values below `magnitude_below`."""
     text = element.attributes[attribute] if attribute else element.text
     numbers = split_numbers(text, count)
-    if numbers is None or not all(abs(number) < below for number in numbers):
-        limit = f" of absolute value below {below:g}" if below < math.inf else ""
+    if numbers is None or not all(abs(number) < magnitude_below for number in numbers):
+        limit = f" of absolute value below {magnitude_below:g}" if magnitude_below < math.inf else ""
         allowed = allowed or f"must be {count} finite numbers{limit}"
         raise invalid_value(element, text or "empty", allowed, parent=parent, attribute=attribute)
     return numbers

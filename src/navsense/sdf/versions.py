@@ -10,7 +10,7 @@
 | 1.6 | `<imu><topic>` | `<sensor><topic>` |
 | 1.7 | `<link name="arm::hand">` | `<model name="arm"><link name="hand">` |
 
-An element of a later version than that of the file is read as in the later version, with a warning, as in Gazebo.
+An element that is newer than the version of the file is read, with a warning, as in Gazebo.
 Source: the conversion files and the specifications of SDF 1.4 to 1.12.
 """
 

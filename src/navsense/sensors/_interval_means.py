@@ -104,7 +104,7 @@ def _compute_means(
 
 
 def evaluate_interval_starts(
-    motion: Motion, ticks: Ticks, truth: MotionBlock
+    motion: Motion, ticks: Ticks, motion_block: MotionBlock
 ) -> tuple[FloatArray, Vectors, Quaternions, Vectors]:
     """Return the starts (n,) s of the intervals of ticks, and position, attitude and velocity there.
 
@@ -117,7 +117,7 @@ def evaluate_interval_starts(
         motion.at(ticks.time[-1:])
     if np.array_equal(index[1:], ticks.index[:-1]):
         start = motion.at(time[:1])
-        pairs = ((getattr(start, name), getattr(truth, name)[:-1]) for name in _END_ARRAYS)
+        pairs = ((getattr(start, name), getattr(motion_block, name)[:-1]) for name in _END_ARRAYS)
         place, rotation, velocity = (np.concatenate(pair) for pair in pairs)
     else:
         block = motion.at(time)
@@ -129,22 +129,24 @@ _END_ARRAYS = ("position_w", "rotation_wb", "velocity_w")
 
 
 def average_intervals(
-    motion: Motion, field: VectorField, earth: FloatArray, ticks: Ticks, truth: MotionBlock, channels: FloatArray
+    motion: Motion, field: VectorField, earth: FloatArray, ticks: Ticks, motion_block: MotionBlock, channels: FloatArray
 ) -> None:
     """Write the means over the interval before each tick to channels (6, n): rad/s, then m/s^2; tick 0 is unchanged.
 
-    `truth` is the sensor's motion at the ticks, `field` gravity, earth (3,) rad/s.
+    `motion_block`: motion of the sensor at the ticks. `field`: gravity, earth (3,) rad/s.
     """
     interval = ticks.spacing / ticks.rate
-    time, place, rotation, velocity = evaluate_interval_starts(motion, ticks, truth)
-    # The arrays are read-only as the truth, so that the kernel is compiled once.
+    time, place, rotation, velocity = evaluate_interval_starts(motion, ticks, motion_block)
+    # The arrays are read-only, as those of the motion are, so that the kernel is compiled once.
     place, rotation, velocity = (make_read_only(array) for array in (place, rotation, velocity))
-    gravity = make_read_only(field.at(truth.position_w, ticks.time))
+    gravity = make_read_only(field.at(motion_block.position_w, ticks.time))
     fields = (gravity, gravity, gravity)
     if not isinstance(field, UniformField):
         middle = np.empty(place.shape)
-        _interpolate_middle(interval, place, velocity, truth.position_w, truth.velocity_w, middle)
+        _interpolate_middle(interval, place, velocity, motion_block.position_w, motion_block.velocity_w, middle)
         halfway = make_read_only(field.at(middle, 0.5 * (time + ticks.time)))
         fields = (make_read_only(field.at(place, time)), halfway, gravity)
-    places, rotations = (place, truth.position_w), (rotation, truth.rotation_wb)
-    _compute_means(interval, earth, ticks.index, places, rotations, (velocity, truth.velocity_w), fields, channels)
+    places, rotations = (place, motion_block.position_w), (rotation, motion_block.rotation_wb)
+    _compute_means(
+        interval, earth, ticks.index, places, rotations, (velocity, motion_block.velocity_w), fields, channels
+    )

@@ -140,8 +140,8 @@ class Adcp:
     dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=MESSAGE_ONLY)
 
     type: ClassVar[str] = "adcp"
-    tolerance: ClassVar[float] = 1e-9
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-9
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
     source_arrays: ClassVar[tuple[str, ...]] = ensemble.SOURCE_ARRAYS
 
     def __post_init__(self) -> None:

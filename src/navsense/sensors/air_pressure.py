@@ -25,24 +25,24 @@ from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 
 @dataclass(frozen=True)
 class AirPressure:
     """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m)."""
 
-    pressure: Noise = NEUTRAL
+    pressure: Noise = NO_NOISE
     reference_altitude: float = 0.0
 
     type: ClassVar[str] = "air_pressure"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the altitude."""
@@ -72,7 +72,7 @@ class AirPressure:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on bias and the slowly varying bias of a serial number."""
+        """Return the initial state of an instrument: its turn-on bias and dynamic bias."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -85,7 +85,7 @@ class AirPressure:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the noisy pressure (n,) Pa with its slowly varying bias."""
+        """Return the new state and the measured pressure (n,) Pa with its bias."""
         temperature = ideal.get(TEMPERATURE)
         state, values, bias = self._channels.apply(state, ticks, draws, ideal["pressure"], temperature=temperature)
         turn_on = {"pressure": state.turn_on[0]}
@@ -106,10 +106,10 @@ class AirPressure:
 
         Raises `SensorError`, also for a negative pressure.
         """
-        seconds = check_time(time)
-        ideal = {"pressure": check_rows("pressure", pressure, seconds.shape)}
+        time = check_time(time)
+        ideal = {"pressure": check_rows("pressure", pressure, time.shape)}
         check_minimum("pressure", "Pa", ideal["pressure"])
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> AirPressure:
@@ -122,7 +122,7 @@ class AirPressure:
 
     def without_errors(self) -> AirPressure:
         """Return the same spec without errors."""
-        return replace(self, pressure=NEUTRAL)
+        return replace(self, pressure=NO_NOISE)
 
     @classmethod
     def example_spec(cls) -> AirPressure:

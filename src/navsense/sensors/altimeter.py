@@ -35,9 +35,9 @@ from navsense.environment.base import Environment
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
-from navsense.sensors.user_arrays import apply, check_rows, check_time, make_ticks
+from navsense.sensors.user_arrays import check_rows, check_time, make_ticks, simulate_readings
 
 CHANNELS = ("vertical_position", "vertical_velocity")
 REFERENCE = "vertical_reference"
@@ -148,14 +148,14 @@ class Altimeter:
     classic: true for Gazebo's rule: the reference is the height at the start.
     """
 
-    vertical_position: Noise = NEUTRAL
-    vertical_velocity: Noise = NEUTRAL
+    vertical_position: Noise = NO_NOISE
+    vertical_velocity: Noise = NO_NOISE
     reference: float | ZeroReference | Literal["initial"] = field(default=0.0, metadata=in_file("navsense:reference"))
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
 
     type: ClassVar[str] = "altimeter"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
     source_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
 
     def __post_init__(self) -> None:
@@ -195,7 +195,7 @@ class Altimeter:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on biases and slowly varying biases of a serial number."""
+        """Return the initial state of an instrument: its turn-on biases and dynamic biases."""
         return self._channels.init(draws)
 
     @property
@@ -220,17 +220,17 @@ class Altimeter:
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return height above the reference m, vertical velocity m/s and reference m without errors, (n,) each."""
-        truth = motion.at(ticks.time)
+        motion_block = motion.at(ticks.time)
         height, rate = np.empty(len(ticks)), np.empty(len(ticks))
-        reference = self._compute_reference(motion, ticks, truth.position_w)
-        _compute_outputs(truth.position_w, truth.velocity_w, reference, height, rate)
+        reference = self._compute_reference(motion, ticks, motion_block.position_w)
+        _compute_outputs(motion_block.position_w, motion_block.velocity_w, reference, height, rate)
         ideal = {"vertical_position": height, "vertical_velocity": rate, REFERENCE: reference}
         return {**ideal, **evaluate_signals(self, environment, ticks.time)}
 
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the readings with their slowly varying biases; the reference has none."""
+        """Return the new state and the measured values with their biases; the reference has no bias."""
         channels = (ideal[name] for name in CHANNELS)
         state, values, bias = self._channels.apply(state, ticks, draws, *channels, temperature=ideal.get(TEMPERATURE))
         arrays, reference = {name: values[:, i] for i, name in enumerate(CHANNELS)}, ideal[REFERENCE]
@@ -271,16 +271,16 @@ class Altimeter:
         A `ZeroReference` takes the height of the first row at or after each of its instants. They count from the first
         row. Raises `SensorError`.
         """
-        seconds = check_time(time)
-        rows = check_rows("height", height, seconds.shape)
+        time = check_time(time)
+        rows = check_rows("height", height, time.shape)
         reference = self.effective_reference
         if isinstance(reference, ZeroReference):
-            reset_ticks = reference.find_reset_ticks(make_ticks(seconds))
+            reset_ticks = reference.find_reset_ticks(make_ticks(time))
             references = rows[np.searchsorted(reset_ticks, reset_ticks)]
         else:
-            references = np.full(seconds.size, reference, dtype=np.float64)
+            references = np.full(time.size, reference, dtype=np.float64)
         ideal = {"vertical_position": rows - references, "vertical_velocity": vertical_velocity, REFERENCE: references}
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     def without_errors(self) -> Altimeter:
         """Return the same spec without errors."""

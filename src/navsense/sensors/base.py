@@ -1,11 +1,11 @@
 """The contract of a sensor, for the sensors of navsense and of users.
 
     processes(spec)                            -> its random processes, draws of each per tick
-    init(spec, draws)                          -> state          once for each serial number
+    init(spec, draws)                          -> state          once per run: each run simulates another instrument
     ideal(spec, motion, environment, ticks)    -> ideal values and signals, one row per tick
     measure(spec, state, ticks, ideal, draws)  -> (state, Measurement)   pure, one row per tick
 
-`motion` is that of the sensor's frame.
+`motion` is that of the sensor's frame: its `rotation_wb` is rotation_ws.
 The spec is a frozen dataclass of the sensor, so the four functions are its methods. No sensor owns a random generator.
 """
 
@@ -169,16 +169,18 @@ class OpaqueSensor:
 class Sensor(Protocol):
     """A sensor type with its specification: a frozen dataclass.
 
-    type: the SDF type. group: the rotations of the world that leave its readings unchanged, within the relative
-        `tolerance`.
+    type: the SDF type.
+    symmetry_group: rotations of the world, with its fields and vehicles, that leave the readings unchanged. The
+        symmetry tests use it.
+    symmetry_tolerance: relative tolerance of these tests.
     """
 
     type: ClassVar[str]
-    tolerance: ClassVar[float]
+    symmetry_tolerance: ClassVar[float]
 
     @property
-    def group(self) -> Literal["all", "vertical"]:
-        """The group; a class variable if all specs have the same."""
+    def symmetry_group(self) -> Literal["all", "vertical"]:
+        """All rotations, or those about the vertical; a class variable if it is the same for all specs."""
         ...
 
     @property
@@ -195,21 +197,24 @@ class Sensor(Protocol):
         ...
 
     def init(self, draws: FloatArray) -> Any:
-        """Return the state of a serial number; `draws` (m,) are the initial draws of each process in order."""
+        """Return the state of an instrument; `draws` (m,) are the initial draws of each process in order."""
         ...
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the readings of a perfect instrument, (n, axes) by name, and the inputs of its errors."""
+        """Return the ideal values, (n, axes) by name, and the inputs of the errors such as signals.
+
+        `motion` is that of the sensor's frame.
+        """
         ...
 
     def measure(
         self, state: Any, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[Any, Measurement]:
-        """Return the new state and the readings; `draws` (d, n) has a row for each draw per tick, in order."""
+        """Return the new state and the measurement; `draws` (d, n) has a row for each draw per tick, in order."""
         ...
 
     def without_errors(self) -> Sensor:
-        """Return the spec with all error fields neutral."""
+        """Return the same spec without errors."""
         ...
 
     @classmethod

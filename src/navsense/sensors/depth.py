@@ -43,12 +43,12 @@ from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
 from navsense.sensors.plausibility import check_minimum
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 PRESSURE_GRADIENT = "pressure_gradient"
 """rho g (Pa/m) at the sensor, among the ideal values if the instrument uses the true water."""
@@ -75,14 +75,14 @@ class Depth:
     Raises `SensorError`.
     """
 
-    pressure: Noise = NEUTRAL
+    pressure: Noise = NO_NOISE
     assumed: Unesco | Saunders | ConstantDensity | None = field(default=STANDARD_OCEAN, metadata=in_file("formula"))
     surface_pressure: float = field(default=STANDARD_PRESSURE, metadata=NON_NEGATIVE)
     gauge: bool = False
 
     type: ClassVar[str] = "depth"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
     source_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class Depth:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on bias and the slowly varying bias of a serial number."""
+        """Return the initial state of an instrument: its turn-on bias and dynamic bias."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -199,13 +199,13 @@ class Depth:
         The pressures are gauge pressures with `gauge`. The true depth is that of the formula. Raises `SensorError`,
         also for a spec without a formula.
         """
-        seconds = check_time(time)
-        rows = check_rows("pressure", pressure, seconds.shape)
+        time = check_time(time)
+        rows = check_rows("pressure", pressure, time.shape)
         check_minimum("pressure", "Pa", rows, 0.0 - self._pressure_offset)
         if self.assumed is None:
             raise SensorError("assumed", None, allowed="must be a formula: your own pressures have no true depth")
         ideal = {"pressure": rows, "depth": self._compute_depth(rows, {})}
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Depth:
@@ -218,7 +218,7 @@ class Depth:
 
     def without_errors(self) -> Depth:
         """Return the same spec without errors: it uses the true water."""
-        return replace(self, pressure=NEUTRAL, assumed=None)
+        return replace(self, pressure=NO_NOISE, assumed=None)
 
     @classmethod
     def example_spec(cls) -> Depth:

@@ -50,7 +50,7 @@ from navsense.environment.base import Environment
 from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.doppler import (
@@ -90,8 +90,7 @@ from navsense.sensors.doppler.water import (
     find_layer_velocities,
 )
 from navsense.sensors.range import Cone, Sound
-from navsense.sensors.user_arrays import apply as measure_user_arrays
-from navsense.sensors.user_arrays import check_time
+from navsense.sensors.user_arrays import check_time, simulate_readings
 
 BEAM_ANGLE = math.radians(30.0)
 """rad, of the beams from the instrument's axis."""
@@ -171,7 +170,7 @@ class Dvl:
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
     bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
     water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
-    range: Noise = NEUTRAL
+    range: Noise = NO_NOISE
     bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
     water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
     layer: WaterMassLayer | None = field(default=None, metadata=in_file(parent="water_track"))
@@ -195,8 +194,8 @@ class Dvl:
     missing_values: tuple[str, ...] = field(default=(), metadata=MESSAGE_ONLY)
 
     type: ClassVar[str] = "dvl"
-    tolerance: ClassVar[float] = 1e-9
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-9
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
     source_arrays: ClassVar[tuple[str, ...]] = ping.SOURCE_ARRAYS
 
     def __post_init__(self) -> None:
@@ -663,7 +662,7 @@ class Dvl:
             ping.TrackInputs(seconds, seconds, far_boundary),
             ping_duration,
         )
-        return measure_user_arrays(
+        return simulate_readings(
             self,
             seconds,
             ideal,
@@ -702,7 +701,7 @@ class Dvl:
             self,
             bottom=DopplerTrack(),
             water=DopplerTrack(),
-            range=NEUTRAL,
+            range=NO_NOISE,
             strength=None,
             sound=Sound(),
             misalignment=(0.0, 0.0, 0.0),

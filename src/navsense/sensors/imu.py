@@ -14,7 +14,7 @@ gives the means of omega and force over (t_(k-1), t_k] instead, see `_interval_m
     omega', force'      = omega, force after the low-pass, plus the lines of vibration after it
 
 M are misalignments, G is the g-sensitivity; `channels` is `Noise`, its gain first. The low-pass (see `_low_pass`) acts
-before the noise, because the white noise of a data sheet is that of the output. Lines of vibration (see `_vibration`)
+before the noise, because the white noise of a datasheet is that of the output. Lines of vibration (see `_vibration`)
 are neither part of the motion nor of the ideal values. Sources: gz-sensors' ImuSensor, SDF 1.12 `imu.sdf`; M and G:
 Groves 2013, Principles of GNSS, Inertial, and Multisensor Integrated Navigation Systems, chapter 4.
 """
@@ -44,7 +44,7 @@ from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import is_known_ahead
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.noise.terms import stationary_stddev
 from navsense.sensors._cross_axis import make_matrix, mix_axes
 from navsense.sensors._interval_means import average_intervals
@@ -53,7 +53,7 @@ from navsense.sensors._vibration import Vibration, add_lines, make_lines
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, describe_fields, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 UNIT_TOLERANCE = 1e-6
 """Tolerance of the length of a unit quaternion."""
@@ -149,7 +149,7 @@ def check_unit_quaternions(orientation: Quaternions) -> Quaternions:
 
 
 class ImuState(NamedTuple):
-    """The state of a serial number: its noise, and the memory of its low-pass (6, 3), (0, 3) without one."""
+    """The state of an instrument: its noise, and the memory of its low-pass (6, 3), (0, 3) without one."""
 
     noise: NoiseState
     filter_state: FloatArray
@@ -174,30 +174,34 @@ class Imu:
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
     """
 
-    angular_velocity_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="angular_velocity"))
-    angular_velocity_y: Noise = field(default=NEUTRAL, metadata=in_file("y", parent="angular_velocity"))
-    angular_velocity_z: Noise = field(default=NEUTRAL, metadata=in_file("z", parent="angular_velocity"))
-    linear_acceleration_x: Noise = field(default=NEUTRAL, metadata=in_file("x", parent="linear_acceleration"))
-    linear_acceleration_y: Noise = field(default=NEUTRAL, metadata=in_file("y", parent="linear_acceleration"))
-    linear_acceleration_z: Noise = field(default=NEUTRAL, metadata=in_file("z", parent="linear_acceleration"))
+    angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="angular_velocity"))
+    angular_velocity_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="angular_velocity"))
+    angular_velocity_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="angular_velocity"))
+    linear_acceleration_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="linear_acceleration"))
+    linear_acceleration_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="linear_acceleration"))
+    linear_acceleration_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="linear_acceleration"))
     orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
     reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
     averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))
-    bandwidth: float = field(default=0.0, metadata=in_file("navsense:bandwidth", minimum=0.0, below=MAX_MAGNITUDE))
+    bandwidth: float = field(
+        default=0.0, metadata=in_file("navsense:bandwidth", minimum=0.0, magnitude_below=MAX_MAGNITUDE)
+    )
     vibration: tuple[Vibration, ...] = field(default=(), metadata=in_file("navsense:vibration"))
     angular_velocity_misalignment: tuple[float, ...] = field(
-        default=NO_MISALIGNMENT, metadata=in_file("navsense:angular_velocity_misalignment", below=MAX_MISALIGNMENT)
+        default=NO_MISALIGNMENT,
+        metadata=in_file("navsense:angular_velocity_misalignment", magnitude_below=MAX_MISALIGNMENT),
     )
     linear_acceleration_misalignment: tuple[float, ...] = field(
-        default=NO_MISALIGNMENT, metadata=in_file("navsense:linear_acceleration_misalignment", below=MAX_MISALIGNMENT)
+        default=NO_MISALIGNMENT,
+        metadata=in_file("navsense:linear_acceleration_misalignment", magnitude_below=MAX_MISALIGNMENT),
     )
     g_sensitivity: tuple[float, ...] = field(
-        default=NO_G_SENSITIVITY, metadata=in_file("navsense:g_sensitivity", below=MAX_MAGNITUDE)
+        default=NO_G_SENSITIVITY, metadata=in_file("navsense:g_sensitivity", magnitude_below=MAX_MAGNITUDE)
     )
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     type: ClassVar[str] = "imu"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""
@@ -210,7 +214,7 @@ class Imu:
         if self.bandwidth < 0.0:
             raise SensorError("bandwidth (Hz)", self.bandwidth, allowed="must be >= 0; 0 for no limit")
         for name in ("angular_velocity_misalignment", "linear_acceleration_misalignment"):
-            angles = check_numbers(f"{name} (rad)", getattr(self, name), 6, below=MAX_MISALIGNMENT)
+            angles = check_numbers(f"{name} (rad)", getattr(self, name), 6, magnitude_below=MAX_MISALIGNMENT)
             object.__setattr__(self, name, angles)
         object.__setattr__(self, "g_sensitivity", check_numbers("g_sensitivity", self.g_sensitivity, 9))
         lines = tuple(self.vibration) if isinstance(self.vibration, Iterable) else (self.vibration,)
@@ -221,7 +225,7 @@ class Imu:
         validate_types(self)
 
     @property
-    def group(self) -> Literal["all", "vertical"]:
+    def symmetry_group(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave the readings unchanged: about the vertical, with `earth_rotation`."""
         return "vertical" if self.earth_rotation else "all"
 
@@ -279,7 +283,7 @@ class Imu:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> ImuState:
-        """Return the biases of a serial number, and a low-pass before its first sample."""
+        """Return the biases of an instrument, and a low-pass before its first sample."""
         return ImuState(self._channels.init(draws), np.full((6 if self.bandwidth else 0, 3), np.nan))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -288,21 +292,26 @@ class Imu:
         Raises `SensorError` for `earth_rotation` in a world without a place on earth.
         """
         time, count = ticks.time, len(ticks)
-        truth = motion.at(time)
-        gravity_w = environment.gravity.at(truth.position_w, time)
-        state = (truth.rotation_wb, truth.acceleration_w, make_read_only(gravity_w), truth.angular_velocity_b)
+        motion_block = motion.at(time)
+        gravity_w = environment.gravity.at(motion_block.position_w, time)
+        state = (
+            motion_block.rotation_wb,
+            motion_block.acceleration_w,
+            make_read_only(gravity_w),
+            motion_block.angular_velocity_b,
+        )
         reference = np.zeros(4)
         if self.orientation:
             reference = _get_initial_rotation(motion) if self.reference is None else np.array(self.reference)
         channels, orientation = np.empty((6, count)), np.empty((count if self.orientation else 0, 4))
         _compute_ideal(*state, make_read_only(reference), channels, orientation)
         if self.averaged or self.earth_rotation:
-            self._add_earth_and_average(motion, environment, ticks, truth, channels)
+            self._add_earth_and_average(motion, environment, ticks, motion_block, channels)
         ideal = {**split_triads(channels.T), **evaluate_signals(self, environment, time)}
         return {"orientation": orientation, **ideal} if self.orientation else ideal
 
     def _add_earth_and_average(
-        self, motion: Motion, environment: Environment, ticks: Ticks, truth: MotionBlock, channels: FloatArray
+        self, motion: Motion, environment: Environment, ticks: Ticks, motion_block: MotionBlock, channels: FloatArray
     ) -> None:
         """Add the rotation of the earth, and compute means over intervals, in the channels (6, n) of a block."""
         earth = np.zeros(3)
@@ -310,14 +319,14 @@ class Imu:
             if environment.origin is None:
                 raise SensorError("earth_rotation", True, allowed=NO_ORIGIN, remedy=REMEDY)
             earth[:] = compute_earth_rate_w(environment.origin)
-            _add_earth_rotation(earth, truth.rotation_wb, truth.velocity_w, channels)
+            _add_earth_rotation(earth, motion_block.rotation_wb, motion_block.velocity_w, channels)
         if self.averaged and len(ticks):
-            average_intervals(motion, environment.gravity, earth, ticks, truth, channels)
+            average_intervals(motion, environment.gravity, earth, ticks, motion_block, channels)
 
     def measure(
         self, state: ImuState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[ImuState, Measurement]:
-        """Return the new state and the readings with their slowly varying biases; the orientation has none."""
+        """Return the new state and the measured values with their biases; the orientation has no bias."""
         triads, filter_state = (ideal["angular_velocity"], ideal["linear_acceleration"]), state.filter_state
         if not self._has_noise_only:
             triads, filter_state = self._filter_and_mix(state, ticks, triads)
@@ -378,7 +387,7 @@ class Imu:
             rows = check_rows("orientation", orientation, (check_time(time).size, 4))
             ideal["orientation"] = check_unit_quaternions(rows)
         spec = replace(self, orientation=orientation is not None)
-        return apply(spec, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(spec, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Imu:
@@ -420,21 +429,17 @@ class Imu:
 def resolves_earth_rate(spec: Imu, rate: float) -> bool:
     """Return True if the declared noise of a gyroscope sampled at `rate` (Hz) resolves the earth's rate.
 
-    This is the case if the root sum of squares of mean, turn-on bias, drift, flicker and 100 s of white noise of an
-    axis is below 7.3e-5 rad/s (15 deg/h). An axis without errors is ideal and does not count.
+    This is the case if the root sum of squares of mean, turn-on bias, dynamic bias, flicker and 100 s of white noise of
+    an axis is below 7.3e-5 rad/s (15 deg/h). An axis without errors is ideal and does not count.
     """
     return any(
-        noise != NEUTRAL and _estimate_uncertainty(noise, rate) < EARTH_RATE
+        noise != NO_NOISE and _estimate_uncertainty(noise, rate) < EARTH_RATE
         for noise in spec.noise()["angular_velocity"]
     )
 
 
 def _estimate_uncertainty(noise: Noise, rate: float) -> float:
     """Return the uncertainty (rad/s) of the mean of an axis over `AVERAGING_TIME`, sampled at `rate` (Hz)."""
-    drift = (
-        stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
-        if noise.has_dynamic_bias
-        else 0.0
-    )
+    dynamic_bias = stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time)
     white = noise.white_density(rate) / math.sqrt(AVERAGING_TIME)
-    return math.hypot(noise.mean, noise.bias_mean, noise.bias_stddev, drift, noise.bias_instability, white)
+    return math.hypot(noise.mean, noise.bias_mean, noise.bias_stddev, dynamic_bias, noise.bias_instability, white)

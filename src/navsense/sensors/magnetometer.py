@@ -3,11 +3,14 @@
     ideal field = rotation_ws^-1 B_w(p, t)
     field       = channels(S ideal field + (hard_iron + motor_current i(t)))
 
-p is the sensor's position, rotation_ws rotates sensor coordinates to world coordinates, B_w is in tesla. S is the soft
-iron, which rotates and scales the world's field; i (A) is the world's signal "motor_current". Hard iron and motor
-current are fixed in the sensor's frame, and S does not act on them. `channels` applies the model of `Noise` to each
-axis of the sensor's frame. Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft iron:
-Freescale AN4246; current: the compass compensation of PX4 and Paparazzi, a vector times the current.
+p is the sensor's position, rotation_ws rotates sensor coordinates to world coordinates, B_w is in tesla. The motion is
+that of the sensor's frame, so its `rotation_wb` is rotation_ws. S is the soft iron, which rotates and scales the
+world's field. i (A) is the world's signal "motor_current", and `motor_current` of the spec is in T/A. Hard iron and
+motor current are fixed in the sensor's frame, and S does not act on them. `channels` applies the model of `Noise` to
+each axis of the sensor's frame.
+
+Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft iron: Freescale AN4246; current: the
+compass compensation of PX4 and Paparazzi, a vector times the current.
 """
 
 from __future__ import annotations
@@ -32,12 +35,12 @@ from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_type
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors._cross_axis import IDENTITY, make_matrix, mix_axes
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
 from navsense.sensors.catalogue.part_noise import make_noise
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 MOTOR_CURRENT = "motor_current"
 """Name of the signal (A) of the motors' current, and of its values among the ideal values."""
@@ -68,19 +71,26 @@ class Magnetometer:
     x, y, z: noise of each axis of the sensor frame, T.
     hard_iron: field fixed to the sensor, sensor frame, T.
     soft_iron: matrix, row by row, that multiplies the field of the world in the sensor frame.
-    motor_current: field of the motors' wires per ampere, T/A. It multiplies the signal "motor_current" (A).
+    motor_current: field per ampere of the motors' wires, sensor frame, T/A. It multiplies the world's signal
+        "motor_current" (A).
     """
 
-    x: Noise = NEUTRAL
-    y: Noise = NEUTRAL
-    z: Noise = NEUTRAL
-    hard_iron: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:hard_iron", below=MAX_MAGNITUDE))
-    soft_iron: tuple[float, ...] = field(default=IDENTITY, metadata=in_file("navsense:soft_iron", below=MAX_MAGNITUDE))
-    motor_current: Vector = field(default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", below=MAX_MAGNITUDE))
+    x: Noise = NO_NOISE
+    y: Noise = NO_NOISE
+    z: Noise = NO_NOISE
+    hard_iron: Vector = field(
+        default=ZERO_VECTOR, metadata=in_file("navsense:hard_iron", magnitude_below=MAX_MAGNITUDE)
+    )
+    soft_iron: tuple[float, ...] = field(
+        default=IDENTITY, metadata=in_file("navsense:soft_iron", magnitude_below=MAX_MAGNITUDE)
+    )
+    motor_current: Vector = field(
+        default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", magnitude_below=MAX_MAGNITUDE)
+    )
 
     type: ClassVar[str] = "magnetometer"
-    group: ClassVar[Literal["all", "vertical"]] = "all"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -106,7 +116,7 @@ class Magnetometer:
 
     @property
     def _uses_motor_current(self) -> bool:
-        """True if the motors' current has an effect."""
+        """True if the spec has a field per ampere."""
         return self.motor_current != ZERO_VECTOR
 
     @property
@@ -124,7 +134,7 @@ class Magnetometer:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on biases and slowly varying biases of a serial number."""
+        """Return the initial state of an instrument: its turn-on biases and dynamic biases."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -133,15 +143,16 @@ class Magnetometer:
         Raises `FieldError` if the world does not have a required signal.
         """
         time = ticks.time
-        truth = motion.at(time)
+        motion_block = motion.at(time)
         field = np.empty((3, len(ticks))).T  # each axis contiguous, as the noise kernels require
-        rotate_rows_inverse(truth.rotation_wb, environment.magnetic_field.at(truth.position_w, time), field)
+        field_w = environment.magnetic_field.at(motion_block.position_w, time)
+        rotate_rows_inverse(motion_block.rotation_wb, field_w, field)
         return {"field": field, **evaluate_signals(self, environment, time)}
 
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the noisy field (n, 3) T with its slowly varying bias."""
+        """Return the new state, and the measured field (n, 3) T with its bias."""
         total = ideal["field"] if self._distortion is None else self._distort_field(self._distortion, ideal)
         state, field, bias = self._channels.apply(state, ticks, draws, total, temperature=ideal.get(TEMPERATURE))
         return state, Measurement({"field": field}, {"field": bias}, turn_on_bias={"field": state.turn_on})
@@ -172,18 +183,19 @@ class Magnetometer:
     ) -> Reading:
         """Return readings with the errors of this spec for your own field (n, 3) T in the sensor's frame, time (n,) s.
 
-        A spec with a motor current requires `motor_current` (n,) A. Raises `SensorError`.
+        motor_current: current of the motors, (n,) A; required if the `motor_current` (T/A) of the spec is not 0.
+        The other arguments are those of `user_arrays.simulate_readings`. Raises `SensorError`.
         """
         ideal: dict[str, AnyArray] = {"field": field}
         if motor_current is not None:
             current = check_rows(MOTOR_CURRENT, motor_current, check_time(time).shape)
         if self._uses_motor_current:
             if motor_current is None:
-                allowed = "must be given: the spec has a motor_current"
-                remedy = "give the current (A), or remove the T/A"
+                allowed = "must be given: the motor_current (T/A) of the spec is not 0"
+                remedy = "give the current of the motors (A), or remove the motor_current of the spec"
                 raise SensorError(MOTOR_CURRENT, None, allowed=allowed, remedy=remedy)
             ideal[MOTOR_CURRENT] = current
-        return apply(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @classmethod
     def from_part(cls, name: str, *, temperature: bool = False) -> Magnetometer:

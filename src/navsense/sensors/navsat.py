@@ -34,9 +34,9 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import TEMPERATURE, Measurement, Output, evaluate_signals
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 POSITION_ARRAYS = ("latitude", "longitude", "altitude")
 _LIMITS = {"latitude": (math.pi / 2.0, "rad"), "longitude": (2.0 * math.pi, "rad"), "altitude": (MAX_ELEVATION, "m")}
@@ -104,14 +104,14 @@ class NavSat:
     horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
     """
 
-    horizontal_position: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="position_sensing"))
-    vertical_position: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="position_sensing"))
-    horizontal_velocity: Noise = field(default=NEUTRAL, metadata=in_file("horizontal", parent="velocity_sensing"))
-    vertical_velocity: Noise = field(default=NEUTRAL, metadata=in_file("vertical", parent="velocity_sensing"))
+    horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", parent="position_sensing"))
+    vertical_position: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="position_sensing"))
+    horizontal_velocity: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", parent="velocity_sensing"))
+    vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="velocity_sensing"))
 
     type: ClassVar[str] = "navsat"
-    group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    tolerance: ClassVar[float] = 1e-12
+    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
+    symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the noises."""
@@ -147,7 +147,7 @@ class NavSat:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on biases and slowly varying biases of a serial number."""
+        """Return the initial state of an instrument: its turn-on biases and dynamic biases."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -158,12 +158,12 @@ class NavSat:
         origin = environment.origin
         if origin is None:
             raise SensorError("the world of a navsat", allowed=NO_ORIGIN, remedy=REMEDY)
-        truth = motion.at(ticks.time)
-        positions = origin.to_geodetic(truth.position_w)
+        motion_block = motion.at(ticks.time)
+        positions = origin.to_geodetic(motion_block.position_w)
         return {
             **_split_columns(POSITION_ARRAYS, positions),
-            "velocity": origin.to_enu_at(positions, truth.velocity_w),
-            **_split_columns(EAST_NORTH, origin.to_enu(truth.position_w)),
+            "velocity": origin.to_enu_at(positions, motion_block.velocity_w),
+            **_split_columns(EAST_NORTH, origin.to_enu(motion_block.position_w)),
             **evaluate_signals(self, environment, ticks.time),
         }
 
@@ -203,9 +203,9 @@ class NavSat:
 
         Raises `SensorError`.
         """
-        seconds = check_time(time)
+        time = check_time(time)
         arrays = dict(zip(POSITION_ARRAYS, (latitude, longitude, altitude), strict=True))
-        ideal = {key: check_rows(key, array, seconds.shape, require_finite=False) for key, array in arrays.items()}
+        ideal = {key: check_rows(key, array, time.shape, require_finite=False) for key, array in arrays.items()}
         for key, (limit, unit) in _LIMITS.items():
             invalid = np.nonzero(~(np.abs(ideal[key]) <= limit))[0]
             if invalid.size:
@@ -214,7 +214,7 @@ class NavSat:
         positions = np.array(list(ideal.values())).T
         metres = Origin(*(float(part) for part in positions[0])).to_world(positions)
         ideal |= {"velocity": velocity, **_split_columns(EAST_NORTH, metres)}
-        return apply(self, seconds, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
+        return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:

@@ -97,25 +97,25 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
         row, *axes = (int(index[0]) for index in np.nonzero(np.isfinite(array) & (np.abs(array) > limit)))
         value = float(array[(row, *axes)])
         allowed = f"must have a magnitude of at most {limit:g}, the limit of instruments"
-        remedy = _unit_remedy(_units(unit, _median_size(array), limit), unit)
+        remedy = _make_unit_remedy(_find_units(unit, _compute_median_size(array), limit), unit)
         raise SensorError(f"{name} of row {row} ({unit})", value, allowed=allowed, remedy=remedy)
-    if unit == "K" and low < MIN_TEMPERATURE and _median_size(array) < MIN_TEMPERATURE:
+    if unit == "K" and low < MIN_TEMPERATURE and _compute_median_size(array) < MIN_TEMPERATURE:
         allowed, remedy = f"must be above {MIN_TEMPERATURE:g}", "if the numbers are degrees Celsius, add 273.15"
-        raise SensorError(f"median of {name} (K)", _median_size(array), allowed=allowed, remedy=remedy)
+        raise SensorError(f"median of {name} (K)", _compute_median_size(array), allowed=allowed, remedy=remedy)
     if unit == "rad/s" and largest > LIKELY_RATE:
-        _warn(f"{name}: its largest value is {largest:g} rad/s; {_unit_remedy(['deg/s'], unit)}")
+        _warn(f"{name}: its largest value is {largest:g} rad/s; {_make_unit_remedy(['deg/s'], unit)}")
     if unit == "m/s^2":
-        sizes = _sizes(array)
+        sizes = _compute_sizes(array)
         rms = math.sqrt(float((sizes * sizes).sum()) / max(sizes.size, 1))
         is_g = largest < GRAVITY and G_SIZES[0] <= rms <= G_SIZES[1]
-        units = ["g"] if is_g else [one for one in _units(unit, rms, limit) if one == "mg"]
+        units = ["g"] if is_g else [one for one in _find_units(unit, rms, limit) if one == "mg"]
         if units:
-            _warn(f"{name}: its RMS size is {rms:g} m/s^2; {_unit_remedy(units, unit)}")
+            _warn(f"{name}: its RMS size is {rms:g} m/s^2; {_make_unit_remedy(units, unit)}")
     if kind == "air_pressure" and unit == "Pa":
-        size = _median_size(array)
-        units = _units(unit, size, limit)
+        size = _compute_median_size(array)
+        units = _find_units(unit, size, limit)
         if units:
-            _warn(f"{name}: its median is {size:g} Pa; {_unit_remedy(units, unit)}")
+            _warn(f"{name}: its median is {size:g} Pa; {_make_unit_remedy(units, unit)}")
 
 
 def check_minimum(name: str, unit: str, array: FloatArray, lowest: float = 0.0) -> None:
@@ -127,26 +127,26 @@ def check_minimum(name: str, unit: str, array: FloatArray, lowest: float = 0.0) 
         raise SensorError(f"{name} of row {row} ({unit})", value, allowed=f"must be at least {lowest:g}")
 
 
-def _sizes(array: FloatArray) -> FloatArray:
+def _compute_sizes(array: FloatArray) -> FloatArray:
     """Return the magnitudes of the finite rows of an array (n, ...), of at most `SAMPLED` rows."""
     rows = array[:: 1 + array.shape[0] // SAMPLED]
     sizes = np.sqrt((rows * rows).reshape(rows.shape[0], -1).sum(axis=1))
     return np.asarray(sizes[np.isfinite(sizes)])
 
 
-def _median_size(array: FloatArray) -> float:
-    """Return the median of `_sizes`; NaN without any."""
-    sizes = _sizes(array)
+def _compute_median_size(array: FloatArray) -> float:
+    """Return the median of `_compute_sizes`; NaN without any."""
+    sizes = _compute_sizes(array)
     return float(np.median(sizes)) if sizes.size else math.nan
 
 
-def _units(unit: str, size: float, limit: float) -> list[str]:
+def _find_units(unit: str, size: float, limit: float) -> list[str]:
     """Return the other units in which `size` is a typical value."""
     low, high = EARTH_VALUES.get(unit, (0.0, limit))
     return [one for one, factor in OTHER_UNITS.get(unit, {}).items() if low <= size * factor <= high]
 
 
-def _unit_remedy(units: list[str], unit: str) -> str:
+def _make_unit_remedy(units: list[str], unit: str) -> str:
     """Return the remedy for numbers that look like other units; "" without such units."""
     return f"the numbers look like {' or '.join(units)}: convert them to {unit}" if units else ""
 

@@ -44,10 +44,10 @@ from navsense.environment.water import Water
 from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.noise.specification import NEUTRAL, Noise, make_example_noise
+from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
 from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
-from navsense.sensors.user_arrays import apply, check_rows, check_time
+from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
 SLOWNESS = "slowness"
 """Mean of 1 / c (s/m) along the nearest ray, among the ideal values of a sonar with an assumed speed of sound."""
@@ -233,7 +233,7 @@ class Range:
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
     """
 
-    range: Noise = field(default=NEUTRAL, metadata=in_file("noise"))
+    range: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
     minimum_range: float = field(default=0.0, metadata=in_file("min", minimum=0.0))
     maximum_range: float = field(default=math.inf, metadata=in_file("max", minimum=0.0))
     beam: Fan | Cone = Fan()
@@ -243,7 +243,7 @@ class Range:
     classic: bool = field(default=False, metadata=MESSAGE_ONLY)
 
     type: ClassVar[str] = "range"
-    tolerance: ClassVar[float] = 1e-9
+    symmetry_tolerance: ClassVar[float] = 1e-9
     source_arrays: ClassVar[tuple[str, ...]] = ("range",)
 
     def __post_init__(self) -> None:
@@ -256,7 +256,7 @@ class Range:
             raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
 
     @property
-    def group(self) -> Literal["all", "vertical"]:
+    def symmetry_group(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave its readings unchanged: about the vertical, if depth matters."""
         return "all" if self._assumed_sound_speed is None else "vertical"
 
@@ -304,7 +304,7 @@ class Range:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the turn-on bias and the slowly varying bias of a serial number."""
+        """Return the initial state of an instrument: its turn-on bias and dynamic bias."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -340,19 +340,19 @@ class Range:
         fall: FloatArray,
     ) -> None:
         """Write distance and descent (n,) m of the nearest return, and the height of the sensor."""
-        truth = motion.at(time)
+        motion_block = motion.at(time)
         rays = np.empty((time.shape[0], len(self._rays), 3))
-        _rotate_rays(truth.rotation_wb, self._rays, rays)
+        _rotate_rays(motion_block.rotation_wb, self._rays, rays)
         left_out = (environment.hull,) if environment.hull and not self.own_hull else ()
-        place = truth.position_w[:, None, :]
+        place = motion_block.position_w[:, None, :]
         hits = environment.scene.cast(place, rays, time[:, None], self.maximum_range, left_out)
-        height[:] = truth.position_w[:, 2]
+        height[:] = motion_block.position_w[:, 2]
         _find_nearest(hits.range, rays, height, math.inf if water is None else water.surface, distance, fall)
 
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the ranges (n,) m with their slowly varying bias; NaN out of limits."""
+        """Return the new state and the measured ranges (n,) m with their bias; NaN out of limits."""
         distance = ideal["range"]
         if self._assumed_sound_speed is not None and SLOWNESS in ideal:
             distance = distance * (ideal[SLOWNESS] * self._assumed_sound_speed)
@@ -380,20 +380,17 @@ class Range:
 
         There is no water: an assumed speed of sound is the true one. Raises `SensorError`.
         """
-        seconds = check_time(time)
-        rows = check_rows("range", distance, seconds.shape, require_finite=False)
+        time = check_time(time)
+        rows = check_rows("range", distance, time.shape, require_finite=False)
         check_minimum("range", "m", rows)
         published, side, _ = self._limit_ranges(np.where(np.isnan(rows), math.inf, rows), np.zeros(rows.size))
         options: dict[str, Any] = {"seed": seed, "run": run, "name": name, "clock": clock, "temperature": temperature}
-        return apply(self, seconds, {"range": published, OUT_OF_RANGE: side}, **options, require_finite=False)
+        ideal = {"range": published, OUT_OF_RANGE: side}
+        return simulate_readings(self, time, ideal, **options, require_finite=False)
 
     def without_errors(self) -> Range:
         """Return the same spec without errors: it uses the true speed of sound."""
-        return replace(self, range=NEUTRAL, sound=None if self.sound is None else Sound())
-
-    def without_limits(self) -> Range:
-        """Return a spec with the same errors without limits and with one ray along x."""
-        return replace(self, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
+        return replace(self, range=NO_NOISE, sound=None if self.sound is None else Sound())
 
     @classmethod
     def example_spec(cls) -> Range:

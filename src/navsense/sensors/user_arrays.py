@@ -69,7 +69,7 @@ def check_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, require_
     return rows
 
 
-def apply(
+def simulate_readings(
     spec: Sensor,
     time: FloatArray,
     ideal: Mapping[str, AnyArray],

@@ -31,7 +31,7 @@ from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.core.errors import ClockError, SimulationError, UnknownNameError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import BLOCK_SAMPLES
-from navsense.core.readings import Reading, make_read_only
+from navsense.core.readings import Reading, join_readings, make_all_read_only
 from navsense.core.ticks import Ticks, find_first_tick, step_to_rate
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.base import Motion
@@ -63,26 +63,13 @@ class Step:
     readings: Mapping[str, Reading]
 
 
-def concatenate_readings(readings: list[Reading]) -> Reading:
-    """Return consecutive readings of one sensor as one."""
-
-    def concatenate(get_arrays: Callable[[Reading], Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
-        names = get_arrays(readings[0])
-        return {name: np.concatenate([get_arrays(reading)[name] for reading in readings]) for name in names}
-
-    return replace(
-        readings[0],
-        time=make_read_only(np.concatenate([reading.time for reading in readings])),
-        clock_error=np.concatenate([reading.clock_error for reading in readings]),
-        arrivals=None if readings[0].arrivals is None else np.concatenate([reading.arrival for reading in readings]),
-        arrays=concatenate(lambda reading: reading.arrays),
-        ideal={name: make_read_only(array) for name, array in concatenate(lambda reading: reading.ideal).items()},
-        bias=concatenate(lambda reading: reading.bias),
-        turn_on_bias=concatenate(lambda reading: reading.turn_on_bias),
-        fault=concatenate(lambda reading: reading.fault),
-        valid=np.concatenate([reading.valid for reading in readings]),
-        emitted=np.concatenate([reading.emitted for reading in readings]),
-    )
+def _join_live_readings(readings: list[Reading]) -> Reading:
+    """Return consecutive readings of one sensor as one, with read-only times and ideal values."""
+    if len(readings) == 1:
+        return readings[0]
+    joined = join_readings(readings)
+    make_all_read_only((joined.time, *joined.ideal.values()))
+    return joined
 
 
 TickCache = dict[tuple[int, int, float], Ticks]
@@ -195,7 +182,7 @@ class LiveSensor:
                 break
             queue.popleft()
             self._taken_rows = 0
-        return concatenate_readings(arrived) if len(arrived) > 1 else arrived[0] if arrived else None
+        return _join_live_readings(arrived) if arrived else None
 
     def _take_measured(self, end: float) -> Reading | None:
         """Return the samples with instants up to t = `end` (s); None without any."""
@@ -219,7 +206,7 @@ class LiveSensor:
             end_index = min(stop, self._block_end)
             readings.append(self._block.between(self._next_tick - self._block_start, end_index - self._block_start))
             self._next_tick = end_index
-        return readings[0] if len(readings) == 1 else concatenate_readings(readings)
+        return _join_live_readings(readings)
 
     def _measure(self, stop: int) -> None:
         """Measure the next block: up to `stop`, or farther if samples may be measured ahead of time."""
@@ -386,8 +373,8 @@ class LiveClock:
         if not isinstance(time, float):
             time = _as_instants(time)
             if time.ndim:
-                return self._errors(time)
-        return self._error_at(float(time))
+                return self._compute_errors(time)
+        return self._compute_error_at(float(time))
 
     @overload
     def time(self, time: float) -> float: ...
@@ -398,16 +385,16 @@ class LiveClock:
         if not isinstance(time, float):
             time = _as_instants(time)
             if time.ndim:
-                return time + self._errors(time)
-        return float(time) + self._error_at(float(time))
+                return time + self._compute_errors(time)
+        return float(time) + self._compute_error_at(float(time))
 
-    def _error_at(self, time: float) -> float:
+    def _compute_error_at(self, time: float) -> float:
         now = self._now()
         if time > now:
             raise _make_late_error(time, now)
         return self._readings.error(time)
 
-    def _errors(self, time: FloatArray) -> FloatArray:
+    def _compute_errors(self, time: FloatArray) -> FloatArray:
         now = self._now()
         late = time > now
         if late.any():

@@ -35,7 +35,7 @@ class RealTimeLimiter:
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not MIN_SPEED <= speed < math.inf:
             allowed = f"must be a finite number >= {MIN_SPEED:g}, 1 for real time"
             raise SimulationError("speed (simulated seconds per second)", speed, allowed=allowed)
-        self.window = speed * WALL_STEP
+        self.time_slice_length = speed * WALL_STEP
         self.behind = 0.0
         self._speed, self._now, self._sleep = float(speed), now, sleep
         self._origin: float | None = None

@@ -113,7 +113,7 @@ class BackgroundWorker:
         return self
 
     def __exit__(self, kind: object, *rest: object) -> None:
-        """Wait for the queued calls. Raise the error of a call, unless the block ends with an error."""
+        """Wait for the queued calls. Raise the error of a call, unless the `with` statement ends with an error."""
         self._thread.shutdown(wait=True, cancel_futures=kind is not None)
         while kind is None and self._queued:
             self._queued.popleft().result()
@@ -127,7 +127,7 @@ class SensorArrays:
         self.sensor, self.runs = sensor, runs
         self.time = np.empty(length)
         self.clock_error = np.empty((runs, length))
-        self.arrivals = np.empty((runs, length)) if sensor.latency else None
+        self.delayed_arrival = np.empty((runs, length)) if sensor.latency else None
         self.arrays: dict[str, dict[str, AnyArray]] = {"ideal": {}, "arrays": {}, "bias": {}, "fault": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
@@ -139,16 +139,6 @@ class SensorArrays:
             arrays[name] = allocate_like(values, () if run_index is None else (self.runs,), self.time.size)
         target = arrays[name] if run_index is None else arrays[name][run_index]
         target[first : first + values.shape[0]] = values
-
-    def store_turn_on(self, run_index: int, turn_on: Mapping[str, AnyArray]) -> None:
-        """Store the turn-on bias of a run, once."""
-        for name, row in turn_on.items():
-            self.turn_on.setdefault(name, np.empty((self.runs, *row.shape)))[run_index] = row
-
-    def expand_turn_on(self) -> dict[str, AnyArray]:
-        """Return the turn-on biases (runs, time, axis) by name as views that take no memory."""
-        shape = self.clock_error.shape
-        return {name: np.broadcast_to(a[:, None], (*shape, *a.shape[1:])) for name, a in self.turn_on.items()}
 
     def copy_flags(self, run_index: int, first: int, flags: Mapping[str, AnyArray]) -> None:
         """Copy the flags of a block. An array is allocated with the first false value."""
@@ -195,16 +185,18 @@ class RunArrays:
         sensor_arrays, first = self._sensors[sensor.name], int(ticks.index[0])
         measured, rows = block.measured, slice(first, first + len(ticks))
         sensor_arrays.clock_error[run_index, rows] = block.clock_error
-        if sensor_arrays.arrivals is not None and block.arrival is not None:
-            sensor_arrays.arrivals[run_index, rows] = block.arrival
+        if sensor_arrays.delayed_arrival is not None and block.delayed_arrival is not None:
+            sensor_arrays.delayed_arrival[run_index, rows] = block.delayed_arrival
         for group, arrays in (("arrays", measured.arrays), ("bias", measured.bias), ("fault", measured.fault)):
             for name, values in arrays.items():
                 sensor_arrays.copy_rows(group, name, run_index, first, values)
-        sensor_arrays.store_turn_on(run_index, measured.turn_on_bias)
+        for name, row in measured.turn_on_bias.items():
+            runs = sensor_arrays.runs
+            sensor_arrays.turn_on.setdefault(name, np.empty((runs, *row.shape)))[run_index] = row
         sensor_arrays.copy_flags(run_index, first, get_flags(measured, len(ticks)))
 
     def copy_truth(self, truth_by_link: Mapping[str, Truth]) -> None:
-        """Copy the ground truth of all links for a time window."""
+        """Copy the ground truth of all links for a time slice."""
         first = self._truth_rows
         for name, truth in truth_by_link.items():
             stop = first + truth.time.size
@@ -214,7 +206,7 @@ class RunArrays:
             self._truth_rows = stop
 
     def copy_current(self, current: Current | None) -> None:
-        """Copy the current of all runs for a time window."""
+        """Copy the current of all runs for a time slice."""
         if current is None:
             return
         if self._current is None:
@@ -234,8 +226,7 @@ class RunArrays:
         """Return the current, with the run axis if there are several runs, read-only; None if it is not recorded."""
         if self._current is None:
             return None
-        make_read_only(self._current.time)
-        make_read_only(self._current.velocity)
+        make_all_read_only((self._current.time, self._current.velocity))
         if self._current.layers is not None:
             make_read_only(self._current.layers.velocity)
         return self._current if self._has_run_axis else self._current.of_run(0)
@@ -257,7 +248,12 @@ class RunArrays:
             return {name: select(array) for name, array in arrays.items()}
 
         clock_error, flags = select(sensor_arrays.clock_error), select_all(sensor_arrays.flags)
-        all_set = all_true(clock_error.shape)
+        all_set, shape = all_true(clock_error.shape), sensor_arrays.clock_error.shape
+        # Views that take no memory.
+        turn_on = {
+            name: np.broadcast_to(bias[:, None], (*shape, *bias.shape[1:]))
+            for name, bias in sensor_arrays.turn_on.items()
+        }
         return Reading(
             name=sensor.name,
             type=sensor.spec.type,
@@ -268,12 +264,12 @@ class RunArrays:
             arrays=select_all(groups["arrays"]),
             ideal=select_all(groups["ideal"]) if ideal_differs else groups["ideal"],
             bias=select_all(groups["bias"]),
-            turn_on_bias=select_all(sensor_arrays.expand_turn_on()),
+            turn_on_bias=select_all(turn_on),
             fault=select_all(groups["fault"]),
             valid=flags.get("valid", all_set),
             emitted=flags.get("emitted", all_set),
             epoch=self._session.epoch,
-            arrivals=None if sensor_arrays.arrivals is None else select(sensor_arrays.arrivals),
+            delayed_arrival=None if sensor_arrays.delayed_arrival is None else select(sensor_arrays.delayed_arrival),
             ideal_in_runs=self._has_run_axis and ideal_differs,
         )
 
@@ -292,7 +288,7 @@ def compute_run_arrays(session: Session, *, has_run_axis: bool, progress: Progre
     """Simulate all runs of a session and return their arrays. A second thread copies the blocks."""
     sensor_runs, run_arrays = session.open_sensor_runs(), RunArrays(session, has_run_axis=has_run_axis)
     with BackgroundWorker() as worker:
-        for start, end in session.split_windows():
+        for start, end in session.split_time_slices():
             for sensor in session.world.sensors:
                 ticks = make_ticks(start, end, sensor.rate)
                 if not len(ticks):

@@ -34,11 +34,14 @@ _VALID = "valid"
 
 @dataclass(frozen=True, eq=False)
 class SensorBlock:
-    """The result of one sensor for a block of ticks in one run; `arrival` (n,) s is None without latency."""
+    """The result of one sensor for a block of ticks in one run.
+
+    clock_error, delayed_arrival: (n,) s; see `Reading`.
+    """
 
     measured: Measurement
     clock_error: FloatArray
-    arrival: FloatArray | None = None
+    delayed_arrival: FloatArray | None = None
 
 
 class SensorRun:
@@ -63,7 +66,7 @@ class SensorRun:
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=prefetch)
         self.state = sensor.spec.init(self._draws.initial)
         self._clock = SensorClock(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
-        self._arrivals = (
+        self._arrival_queue = (
             ArrivalQueue(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
         )
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
@@ -72,54 +75,51 @@ class SensorRun:
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
         """Measure the next block. `ticks` must follow those of the last call."""
         draws = self._draws.take(len(ticks))
-        faults, spec = self.sensor.faults, self.sensor.spec
-        if faults.scheduled and isinstance(spec, UsesBottomEchoes):
-            ideal = spec.remove_bottom_echoes(ideal, faults.schedule.find_lost_lock(ticks))
-        measured = self._measure_with_source_faults(ticks, ideal, draws)
-        if faults.has_faults:
-            measured = self._inject_faults(ticks, measured)
+        if self.sensor.faults.has_faults:
+            measured = self._measure_with_faults(ticks, ideal, draws)
+        else:
+            self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
-        arrival = None
-        if self._arrivals:
-            arrival = self._arrivals.compute_arrivals(ticks.time, get_flags(measured, len(ticks))["emitted"])
-        return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival)
+        delayed_arrival = None
+        if self._arrival_queue:
+            emitted = get_flags(measured, len(ticks))["emitted"]
+            delayed_arrival = self._arrival_queue.compute_arrivals(ticks.time, emitted)
+        return SensorBlock(measured, self._clock.compute_errors(ticks.time), delayed_arrival)
 
-    def _measure_with_source_faults(
-        self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
-    ) -> Measurement:
-        """Measure a block, with the scheduled faults of the arrays from which a spec derives other arrays."""
-        spec, before, faults = self.sensor.spec, self.state, self.sensor.faults
+    def _measure_with_faults(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
+        """Measure a block with injected faults.
+
+        The scheduled faults of some sensors act on the input of `measure`: lost lock of a DVL or an ADCP
+        (`UsesBottomEchoes`), biases and spikes of the arrays from which a sensor derives others (`HasDerivedArrays`).
+        """
+        faults, spec, before = self.sensor.faults, self.sensor.spec, self.state
+        source_arrays: tuple[str, ...] = ()
+        if faults.scheduled:
+            source_arrays = list_source_arrays(spec)
+            if isinstance(spec, UsesBottomEchoes):
+                ideal = spec.remove_bottom_echoes(ideal, faults.schedule.find_lost_lock(ticks))
         self.state, measured = spec.measure(before, ticks, ideal, draws)
-        source_arrays = list_source_arrays(spec) if faults.scheduled else ()
-        if not source_arrays:
-            return measured
-        # Faults count published ticks, which are known only after a measurement and do not depend on its values.
-        # So the block is measured a second time, with the offsets of the faults.
-        mask = EmissionMask.from_ticks(
-            ticks, get_flags(measured, len(ticks))["emitted"], self._faults.last_emitted_tick
-        )
-        shapes = {output.name: output.shape for output in spec.outputs if output.name in source_arrays}
-        if offsets := compute_source_offsets(faults.schedule.find_active(mask), shapes):
-            self.state, measured = spec.measure(before, ticks, {**ideal, **offsets}, draws)
-        return measured
-
-    def _inject_faults(self, ticks: Ticks, measured: Measurement) -> Measurement:
-        """Apply the faults to a block."""
-        flags, draws = get_flags(measured, len(ticks)), self._fault_draws.take(len(ticks))
-        source_arrays = list_source_arrays(self.sensor.spec) if self.sensor.faults.scheduled else ()
+        if source_arrays:
+            # Faults count published ticks, which are known only after a measurement and do not depend on its values.
+            # So the block is measured a second time, with the offsets of the faults.
+            emitted = get_flags(measured, len(ticks))["emitted"]
+            mask = EmissionMask.from_ticks(ticks, emitted, self._faults.last_emitted_tick)
+            shapes = {output.name: output.shape for output in spec.outputs if output.name in source_arrays}
+            if offsets := compute_source_offsets(faults.schedule.find_active(mask), shapes):
+                self.state, measured = spec.measure(before, ticks, {**ideal, **offsets}, draws)
+        flags = get_flags(measured, len(ticks))
         self._faults, arrays, fault = apply_faults(
-            self.sensor.faults,
+            faults,
             self._faults,
             ticks,
-            draws,
+            self._fault_draws.take(len(ticks)),
             {**measured.arrays, _VALID: flags["valid"]},
             flags["emitted"],
             source_arrays,
         )
         is_present = ~fault["dropout"]
-        valid = arrays[_VALID] & is_present
-        arrays = {name: array for name, array in arrays.items() if name != _VALID}
+        valid = arrays.pop(_VALID) & is_present
         return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & is_present, fault=fault)
 
 
@@ -177,14 +177,14 @@ def make_reading(
         time=make_read_only(ticks.time),
         clock_error=block.clock_error,
         arrays=measured.arrays,
-        ideal={name: ideal[name] for name in unit if name in ideal},
+        ideal={name: ideal[name] for name in unit if name in ideal},  # of the outputs; without signals
         bias=dict(measured.bias),
         turn_on_bias=repeat_rows(measured.turn_on_bias, len(ticks)),
         fault=dict(measured.fault),
         valid=flags["valid"],
         emitted=flags["emitted"],
         epoch=epoch,
-        arrivals=block.arrival,
+        delayed_arrival=block.delayed_arrival,
     )
     return reading
 

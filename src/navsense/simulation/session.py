@@ -1,4 +1,4 @@
-"""A prepared run: the motions, the sensors, and time windows that fit the processor cache."""
+"""A prepared run: the motions, the sensors, and time slices that fit the processor cache."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from navsense.simulation.motions import (
 from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
 from navsense.world import MountedSensor, World
 
-LONGEST_WINDOW = 30.0
+LONGEST_TIME_SLICE = 30.0
 """Longest time slice (s)."""
 
 MAX_EPOCH = 2**31 - 1
@@ -125,10 +125,11 @@ class Session:
             return False
         return all(is_known_ahead(motion) for motion in self.list_motions(sensor))
 
-    def split_windows(self, longest: float = LONGEST_WINDOW) -> Iterator[tuple[float, float]]:
-        """Yield the time windows [start, end) s: at most `BLOCK_SAMPLES` of the fastest sensor and `longest` (s) each.
+    def split_time_slices(self, longest: float = LONGEST_TIME_SLICE) -> Iterator[tuple[float, float]]:
+        """Yield start and end (s) of the time slices.
 
-        With several runs a window is a third of that, because each run keeps its clock errors of a window.
+        Each has at most `BLOCK_SAMPLES` of the fastest sensor and `longest` (s). With several runs it has a third of
+        that, because each run keeps its clock errors of a time slice.
         """
         current_rate = self.world.current_topic.rate if self.currents else 0.0
         highest_rate = max([self.truth_rate, current_rate, *(sensor.rate for sensor in self.world.sensors)])
@@ -188,10 +189,10 @@ class Session:
                 readings[sensor.name] = make_reading(sensor, ticks, ideal, block, self.epoch)
         return readings
 
-    def compute_slices(self, longest: float = LONGEST_WINDOW) -> Iterator[TimeSlice]:
+    def compute_slices(self, longest: float = LONGEST_TIME_SLICE) -> Iterator[TimeSlice]:
         """Yield the time slices of the first run, each of at most `longest` (s)."""
         sensor_runs = self.open_sensor_runs()
-        for start, end in self.split_windows(longest):
+        for start, end in self.split_time_slices(longest):
             readings, truth = self.compute_readings(start, end, sensor_runs), self.compute_truth(start, end)
             current = self.compute_current(start, end)
             yield TimeSlice(start, end, readings, truth, None if current is None else current.of_run(0))

@@ -21,7 +21,7 @@ from navsense.environment.current import (
     TidalEllipses,
     TideTable,
 )
-from navsense.environment.current.tidal import CONSTITUENT_NAMES, compute_factor_and_argument, constituent_speed
+from navsense.environment.current.tidal import CONSTITUENT_NAMES, compute_constituent_speed, compute_factor_and_argument
 
 pytestmark = pytest.mark.requirement("CUR-2")
 
@@ -46,7 +46,7 @@ def difference(degrees: float, other: float) -> float:
 
 def test_constituent_speeds_equal_the_noaa_list() -> None:
     for name, degrees in SPEEDS.items():
-        assert math.degrees(constituent_speed(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
+        assert math.degrees(compute_constituent_speed(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
 
 
 def test_arguments_equal_pytmd(arguments: dict[str, AnyArray]) -> None:
@@ -79,7 +79,7 @@ def sum_cosines(constituents: tuple[TidalConstituent, ...], time: FloatArray) ->
     total = np.zeros(time.size)
     for constituent in constituents:
         factor, argument = compute_factor_and_argument(constituent.name, START) if constituent.greenwich else (1.0, 0.0)
-        rate = constituent_speed(constituent.name) if constituent.speed is None else constituent.speed
+        rate = compute_constituent_speed(constituent.name) if constituent.speed is None else constituent.speed
         total += factor * constituent.amplitude * np.cos(rate * time + argument - constituent.phase)
     return total
 
@@ -137,7 +137,7 @@ def test_flow_between_rows_is_a_sine() -> None:
 def test_ellipse_has_its_axes_and_sense_of_rotation() -> None:
     moon = TidalConstituent("M2", 0.5, 0.0, greenwich=False)
     field = TidalEllipses((TidalEllipse(moon, 0.2, math.radians(30.0)),), START, (0.1, 0.0, 0.0))
-    quarter = 0.5 * math.pi / constituent_speed("M2")
+    quarter = 0.5 * math.pi / compute_constituent_speed("M2")
     got = field.at(np.zeros((2, 3)), np.array([0.0, quarter]))
     assert got[0] == pytest.approx([0.1 + 0.25, 0.5 * math.sqrt(0.75), 0.0], abs=1e-8)
     assert got[1] == pytest.approx([0.1 - 0.2 * math.sqrt(0.75), 0.1, 0.0], abs=1e-8)
@@ -145,7 +145,7 @@ def test_ellipse_has_its_axes_and_sense_of_rotation() -> None:
 
 def test_nodal_factor_scales_both_axes_of_an_ellipse() -> None:
     field = TidalEllipses((TidalEllipse(TidalConstituent("M2", 0.5, 0.3), 0.2, 0.0),), START)
-    time = np.linspace(0.0, 2.0 * math.pi / constituent_speed("M2"), 4001)
+    time = np.linspace(0.0, 2.0 * math.pi / compute_constituent_speed("M2"), 4001)
     velocity = field.at(np.zeros((time.size, 3)), time)
     factor, _ = compute_factor_and_argument("M2", START)
     assert velocity[:, 1].max() == pytest.approx(0.5 * factor, abs=1e-6)

@@ -63,7 +63,7 @@ def _realise(field: VectorField, seed: int, run: int) -> VectorField:
     return field.realise(seed, run) if isinstance(field, RandomField) else field
 
 
-def unrealised_error(name: str) -> FieldError:
+def make_unrealised_error(name: str) -> FieldError:
     """Return the error of a velocity query before `realise`."""
     remedy = "use navsense.environment.current.realise(current, seed, run)"
     return FieldError("random current", name, allowed="has a velocity in a run only", remedy=remedy)
@@ -100,7 +100,7 @@ def check_outside_rule(what: str, value: str) -> None:
         raise FieldError(what, value, allowed=f"must be one of {', '.join(_OUTSIDE_RULES)}")
 
 
-def vertical_rotation_angle(rotation: Quaternion) -> float:
+def compute_vertical_rotation_angle(rotation: Quaternion) -> float:
     """Return the angle (rad) of a rotation about z. Raises `FieldError` for another axis: the surface is level."""
     w, x, y, z = rotation
     if max(abs(x), abs(y)) > _VERTICAL_TOLERANCE:
@@ -110,7 +110,7 @@ def vertical_rotation_angle(rotation: Quaternion) -> float:
 
 def rotate_heading(heading: float, rotation: Quaternion) -> float:
     """Return the heading (rad) in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
-    return math.remainder(heading - vertical_rotation_angle(rotation), 2.0 * math.pi)
+    return math.remainder(heading - compute_vertical_rotation_angle(rotation), 2.0 * math.pi)
 
 
 def to_world_axes(rows: Iterable[Iterable[float]], heading: float) -> Vectors:

@@ -48,16 +48,16 @@ from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, seed_state
 from navsense.core.readings import LONGEST_TIME
-from navsense.core.typing import FloatArray, Quaternion, Times, Vectors, WordArray
+from navsense.core.typing import FloatArray, Quaternion, Times, UInt64Array, Vectors
 from navsense.core.validation import check_number
 from navsense.environment.current.base import (
     MAX_COORDINATE,
     MAX_SPEED,
     OutsideRule,
     check_coordinate,
+    compute_vertical_rotation_angle,
+    make_unrealised_error,
     rotate_heading,
-    unrealised_error,
-    vertical_rotation_angle,
 )
 from navsense.noise.terms import decay_factor, stationary_stddev, step_stddev
 
@@ -228,11 +228,11 @@ class RandomCurrent:
         values = coefficients[:, MEAN].copy() if model.is_classic else np.zeros(len(model.names))
         if not model.is_classic and active.size:
             values[active] = coefficients[active, START] * self._draw(states, 1)[:, 0]
-        self._states: list[WordArray] = [states]
+        self._states: list[UInt64Array] = [states]
         self._start_values: list[FloatArray] = [values]
         self._chunks: OrderedDict[int, FloatArray] = OrderedDict()
 
-    def _draw(self, states: WordArray, count: int) -> FloatArray:
+    def _draw(self, states: UInt64Array, count: int) -> FloatArray:
         """Return the next draws (rows, count) and advance the states."""
         rows = states.shape[0]
         out = np.empty((rows, count))
@@ -286,16 +286,16 @@ class RandomCurrent:
                 done = _interpolate(position_w, time, done, first, model.rate, linear, vectors, *layers, out)
         if done < 0:
             row = -1 - done
-            raise depth_error(model.depths, model.surface - float(position_w[row, 2]), row)
+            raise make_depth_error(model.depths, model.surface - float(position_w[row, 2]), row)
         return out
 
     def rotate(self, rotation: Quaternion) -> RandomCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
-        turn = self._model.turn + vertical_rotation_angle(rotation)
+        turn = self._model.turn + compute_vertical_rotation_angle(rotation)
         return RandomCurrent(replace(self._model, turn=turn), self._seed, self._run)
 
 
-def depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
+def make_depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
     """Return the error of a depth (m) outside the layers."""
     allowed = f"must be from {depths[0]:g} to {depths[-1]:g}, the depths of the layers"
     return FieldError("depth (m)", depth, row=row, allowed=allowed, remedy='use outside="hold" for the nearest layer')
@@ -499,7 +499,7 @@ class GaussMarkovCurrent:
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Raise `FieldError`: use `realise`, a random current has a velocity in a run only."""
-        raise unrealised_error(self.name)
+        raise make_unrealised_error(self.name)
 
     def rotate(self, rotation: Quaternion) -> GaussMarkovCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""

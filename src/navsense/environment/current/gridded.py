@@ -49,7 +49,7 @@ from navsense.environment.current.base import (
     OutsideRule,
     check_coordinate,
     check_outside_rule,
-    vertical_rotation_angle,
+    compute_vertical_rotation_angle,
 )
 from navsense.environment.tables import add_lines_to_errors, check_not_empty, parse_numbers, read_rows
 
@@ -335,7 +335,7 @@ class GriddedCurrent:
         arrays = np.ascontiguousarray(position_w), np.ascontiguousarray(time)  # the kernel is compiled for one layout
         row = _write_velocity(*self._kernel_arrays, kind, *arrays, out, failed)
         if row >= 0:
-            raise self._outside_error(failed, row)
+            raise self._make_outside_error(failed, row)
         return out
 
     @cached_property
@@ -365,7 +365,7 @@ class GriddedCurrent:
         """The field with the rule of each axis."""
         return "outside_time", "outside", "outside", "outside" if self.space == "ecef" else "outside_vertical"
 
-    def _outside_error(self, failed: FloatArray, row: int) -> FieldError:
+    def _make_outside_error(self, failed: FloatArray, row: int) -> FieldError:
         axis = int(failed[0])
         values = self.points[axis]
         allowed = f"must be from {values[0]:.12g} to {values[-1]:.12g}, the span of the grid"
@@ -376,7 +376,7 @@ class GriddedCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         if self.origin is not None and self.space != "world":
             return replace(self, origin=self.origin.rotate(rotation))
-        return replace(self, heading=self.heading - vertical_rotation_angle(rotation))
+        return replace(self, heading=self.heading - compute_vertical_rotation_angle(rotation))
 
 
 def _check_axis(what: str, values: FloatArray, axis: int, space: Space) -> None:

@@ -41,19 +41,19 @@ from navsense.environment.current.base import (
     interpolate_rows,
     list_random_names,
     make_read_only_array,
+    make_unrealised_error,
     realise,
     rotate_heading,
     to_world_axes,
-    unrealised_error,
 )
 from navsense.environment.current.gauss_markov import (
     AnyGaussMarkovProcess,
     RandomCurrent,
     RandomCurrentModel,
     check_current_name,
-    depth_error,
     discretise_all,
     drop_circle_limits,
+    make_depth_error,
 )
 from navsense.environment.tables import (
     TableRow,
@@ -97,7 +97,7 @@ def _evaluate_layers(
     out = np.empty((position_w.shape[0], values.shape[1]))
     row = interpolate_rows(position_w[:, 2], -1.0, surface, depths, values, outside == "hold", out)
     if row >= 0:
-        raise depth_error(depths, surface - float(position_w[row, 2]), row)
+        raise make_depth_error(depths, surface - float(position_w[row, 2]), row)
     return out
 
 
@@ -291,7 +291,7 @@ class StratifiedGaussMarkovCurrent:
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Raise `FieldError`: use `realise`, a random current has a velocity in a run only."""
-        raise unrealised_error(self.name)
+        raise make_unrealised_error(self.name)
 
     def rotate(self, rotation: Quaternion) -> StratifiedGaussMarkovCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""

@@ -172,7 +172,7 @@ _CONSTITUENTS: dict[str, tuple[int, int, int, int, float, _FactorAngle, int]] = 
 CONSTITUENT_NAMES = tuple(_CONSTITUENTS)
 
 
-def constituent_speed(name: str) -> float:
+def compute_constituent_speed(name: str) -> float:
     """Return the speed (rad/s) of one of `CONSTITUENT_NAMES`."""
     t, s, h, p, *_ = _CONSTITUENTS[name]
     moon, sun = MOON[1] / CENTURY, (MOON[1] - ELONGATION[1]) / CENTURY
@@ -294,7 +294,7 @@ class TidalConstituent:
         if self.speed is None:
             return
         check_number(f"speed of {self.name} (rad/s)", self.speed, 0.0, 1e-2, error=FieldError)
-        expected = constituent_speed(self.name) if known else self.speed
+        expected = compute_constituent_speed(self.name) if known else self.speed
         if known and not abs(self.speed / expected - 1.0) < _SPEED_TOLERANCE:
             allowed = f"must be {expected:.9g}, {math.degrees(expected) * 3600.0:.7f} deg/h"
             remedy = "check the unit, or omit the speed"
@@ -310,7 +310,7 @@ class TidalConstituent:
 
     def compute_wave(self, start: datetime) -> tuple[float, float, float]:
         """Return f times the amplitude (m/s), the speed (rad/s) and the angle at the start of the run (rad)."""
-        rate = constituent_speed(self.name) if self.speed is None else self.speed
+        rate = compute_constituent_speed(self.name) if self.speed is None else self.speed
         factor, argument = compute_factor_and_argument(self.name, start) if self.greenwich else (1.0, 0.0)
         return factor * self.amplitude, rate, argument - self.phase
 
@@ -324,7 +324,7 @@ def _check_constituents(constituents: Sequence[TidalConstituent]) -> None:
         raise FieldError("tidal constituents", "none", allowed="must have at least one")
 
 
-def _instant_error(time: Times, row: int) -> FieldError:
+def _make_instant_error(time: Times, row: int) -> FieldError:
     allowed = f"must be finite and at most {MAX_COORDINATE:g} s"
     return FieldError("instant (s)", float(time[row]), row=row, allowed=allowed)
 
@@ -359,7 +359,7 @@ class HarmonicFlow:
         out = np.empty((time.shape[0], 1))
         row = _write_sums(time, *self._terms, out)
         if row >= 0:
-            raise _instant_error(time, row)
+            raise _make_instant_error(time, row)
         return out
 
 
@@ -397,7 +397,7 @@ class TideTable:
                 allowed = "must have a flood or ebb between them"
                 raise FieldError("slack in the tide table", "twice", row=row, allowed=allowed)
         if not times[0] <= 0.0 <= times[-1]:
-            raise self._outside_error(0.0, None)
+            raise self._make_outside_error(0.0, None)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], start: datetime) -> TideTable:
@@ -422,10 +422,10 @@ class TideTable:
         out = np.empty((time.shape[0], 1))
         row = _interpolate_events(time, self.times, self.flows, out)
         if row >= 0:
-            raise self._outside_error(float(time[row]), row)
+            raise self._make_outside_error(float(time[row]), row)
         return out
 
-    def _outside_error(self, instant: float, row: int | None) -> FieldError:
+    def _make_outside_error(self, instant: float, row: int | None) -> FieldError:
         """Return the error of an instant (s) outside the table."""
         begin = to_utc(self.start)
         first, last = (begin + timedelta(seconds=float(end)) for end in (self.times[0], self.times[-1]))
@@ -478,7 +478,7 @@ def _parse_event(cells: list[str], unit: float, where: Where) -> tuple[datetime,
     return when, unit * speed
 
 
-def _direction_vector(direction: float) -> Vector:
+def _make_direction_vector(direction: float) -> Vector:
     return (math.sin(direction), math.cos(direction), 0.0)
 
 
@@ -514,8 +514,8 @@ class TidalCurrent:
 
     @cached_property
     def _directions(self) -> Vectors:
-        flood = _direction_vector(self.flood_direction)
-        ebb = (-flood[0], -flood[1], 0.0) if self.ebb_direction is None else _direction_vector(self._ebb)
+        flood = _make_direction_vector(self.flood_direction)
+        ebb = (-flood[0], -flood[1], 0.0) if self.ebb_direction is None else _make_direction_vector(self._ebb)
         return to_world_axes((flood, ebb), self.heading)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
@@ -582,7 +582,7 @@ class TidalEllipses:
         for ellipse in self.ellipses:
             major, rate, angle = ellipse.major.compute_wave(self.start)
             minor = ellipse.minor * (major / ellipse.major.amplitude if ellipse.major.amplitude else 1.0)
-            (east, north, _), c, s = _direction_vector(ellipse.direction), math.cos(angle), math.sin(angle)
+            (east, north, _), c, s = _make_direction_vector(ellipse.direction), math.cos(angle), math.sin(angle)
             cosines.append((major * c * east - minor * s * north, major * c * north + minor * s * east, 0))
             sines.append((-major * s * east - minor * c * north, minor * c * east - major * s * north, 0))
             speeds.append(rate)
@@ -596,7 +596,7 @@ class TidalEllipses:
         horizontal, out = np.empty((time.shape[0], 2)), np.empty((time.shape[0], 3))
         row = _write_sums(time, speeds, terms, mean, horizontal)
         if row >= 0:
-            raise _instant_error(time, row)
+            raise _make_instant_error(time, row)
         out[:, :2], out[:, 2] = horizontal, mean[2]
         return out
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from navsense.core.errors import FieldError, Where
-from navsense.core.inputs import FileKind, parse_decimal, read_bytes
+from navsense.core.inputs import FileKind, read_bytes
+from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray
 from navsense.environment.terrain.base import MAX_DISTANCE
 

@@ -228,7 +228,7 @@ class Scene:
         unit = np.empty(origin.shape)
         bad = _normalise_directions(origin, direction, best, unit)
         if bad >= 0:
-            raise ray_error(origin, direction, float(best[bad]), bad)
+            raise make_ray_error(origin, direction, float(best[bad]), bad)
         best = best.copy()
         _, normal, body, velocity = self.cast_unchecked(origin, unit, best, row, times, tuple(exclude))
         axes = (*shape, 3)
@@ -334,7 +334,7 @@ def _broadcast_rays(
     )
 
 
-def ray_error(origin: Vectors, direction: Vectors, max_range: float, row: int) -> FieldError:
+def make_ray_error(origin: Vectors, direction: Vectors, max_range: float, row: int) -> FieldError:
     """Return the error of an invalid ray."""
     ray = (origin[row].tolist(), direction[row].tolist(), max_range)
     allowed = "must be finite, the direction not zero and the range at least 0"

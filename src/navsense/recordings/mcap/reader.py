@@ -22,7 +22,7 @@ import numpy as np
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
-from navsense.core.typing import AnyArray, ByteArray, IntArray, WordArray
+from navsense.core.typing import AnyArray, ByteArray, IntArray, UInt64Array
 from navsense.recordings.base import NOT_RECOVERABLE, open_for_reading, recovery_remedy
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
@@ -113,8 +113,8 @@ class ScannedMessages:
     starts: IntArray
     stops: IntArray
     channel: AnyArray
-    log_time: WordArray
-    publish_time: WordArray
+    log_time: UInt64Array
+    publish_time: UInt64Array
 
     def group_by_size(self, selection: IntArray | slice) -> list[SizeGroup]:
         """Return the data of the selected messages, grouped by size."""
@@ -159,7 +159,7 @@ def group_indices(keys: IntArray, count: int) -> list[tuple[int, IntArray | slic
     return [(key, order[start:stop]) for key, (start, stop) in enumerate(pairwise(ends)) if stop > start]
 
 
-def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, WordArray, WordArray]:
+def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, UInt64Array, UInt64Array]:
     """Return channel, log time and publish time (n,) of the message records between these offsets."""
     columns = [np.empty(starts.size, dtype=records.MESSAGE_FIELDS[name]) for name in HEAD_FIELDS]
     if starts.size:
@@ -338,7 +338,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
 def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
-        return atomic.reader_error(path)
+        return atomic.make_reader_error(path)
     return RecordingError("the recording was cut off", where=Where(str(path)), remedy=recovery_remedy(path))
 
 

@@ -132,7 +132,7 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
     try:
         with inputs.collect_inputs(), open_for_reading(path) as file:
             if atomic.is_being_written(path):
-                raise atomic.reader_error(path)
+                raise atomic.make_reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
             recovery = _recover_span(file, (start, end), name, out)

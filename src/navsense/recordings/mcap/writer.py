@@ -24,7 +24,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import kernel
 from navsense.core.readings import TimeSlice
-from navsense.core.typing import AnyArray, ByteArray, WordArray
+from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype
 from navsense.recordings.base import WriterBase, add_path_to_errors, is_recovered, os_error, write_all
@@ -88,8 +88,8 @@ class MessageIndex:
     """Message index of one channel in one chunk, in order: log times (ns) and offsets in the uncompressed chunk."""
 
     channel: int
-    log_time: WordArray
-    offset: WordArray
+    log_time: UInt64Array
+    offset: UInt64Array
 
 
 def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[MessageIndex]:
@@ -100,7 +100,7 @@ def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[i
     ]
 
 
-def build_message_index(channel: int, log_time: WordArray, offset: WordArray) -> MessageIndex:
+def build_message_index(channel: int, log_time: UInt64Array, offset: UInt64Array) -> MessageIndex:
     """Return the message index of one channel, sorted by log time: a faulty clock may disorder messages."""
     if not (log_time[1:] < log_time[:-1]).any():
         return MessageIndex(channel, log_time, offset)
@@ -485,8 +485,8 @@ class ChannelWriter:
 @kernel
 def _fill_record_headers(
     first: int,
-    log_times: WordArray,
-    publish_times: WordArray,
+    log_times: UInt64Array,
+    publish_times: UInt64Array,
     sequence: AnyArray,
     log_time: AnyArray,
     publish_time: AnyArray,

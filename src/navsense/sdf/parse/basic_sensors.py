@@ -2,6 +2,7 @@
 
 `<sensor type="magnetometer">`: the noise of three axes, and elements of navsense for iron and currents.
 
+    <x> <noise type="gaussian"> <stddev>1e-7</stddev> </noise> </x>           T; also <y> and <z>
     <navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>                  T, in the sensor's frame
     <navsense:soft_iron>1.1 0 0  0 1 0  0 0 0.9</navsense:soft_iron>          a matrix, row by row
     <navsense:motor_current>2e-7 0 -1e-7</navsense:motor_current>             T/A of the signal "motor_current"
@@ -21,11 +22,11 @@
 from __future__ import annotations
 
 from navsense.core.errors import SdfError
-from navsense.core.inputs import parse_decimal
+from navsense.core.text import parse_decimal
 from navsense.noise.specification import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema
-from navsense.sdf.parse.noise import make_channel_parsers, read_spec_with_channels
+from navsense.sdf.parse.noise import make_channel_parsers, read_type_element
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
@@ -43,19 +44,19 @@ SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing
 NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 
-def parse_magnetometer(context: Context, block: Element | None, sensor_context: SensorContext) -> Magnetometer:
-    """Return the specification of a `<magnetometer>` block; without a block one without errors."""
-    return read_spec_with_channels(context, block, MAGNETOMETER, sensor_context)
+def parse_magnetometer(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Magnetometer:
+    """Return the specification of a `<magnetometer>`; without it one without errors."""
+    return read_type_element(context, type_element, MAGNETOMETER, sensor_context)
 
 
-def parse_altimeter(context: Context, block: Element | None, sensor_context: SensorContext) -> Altimeter:
-    """Return the specification of an `<altimeter>` block; without a block one without errors."""
-    child = block.find("navsense:reference") if block else None
+def parse_altimeter(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Altimeter:
+    """Return the specification of an `<altimeter>`; without it one without errors."""
+    child = type_element.find("navsense:reference") if type_element else None
     if child is not None and sensor_context.classic:
         reason = "has no effect under classic, where the reference is the sensor's height at the start"
         context.add_note("warning", f"<navsense:reference>: {child.text}", reason, child.where)
     parsers = {"reference": _parse_reference}
-    return read_spec_with_channels(context, block, ALTIMETER, sensor_context, parsers, classic=sensor_context.classic)
+    return read_type_element(context, type_element, ALTIMETER, sensor_context, parsers, classic=sensor_context.classic)
 
 
 def _parse_reference(context: Context, element: Element) -> float | ZeroReference:
@@ -74,10 +75,10 @@ def _parse_reference(context: Context, element: Element) -> float | ZeroReferenc
     return height
 
 
-def parse_air_pressure(context: Context, block: Element | None, sensor_context: SensorContext) -> AirPressure:
-    """Return the specification of an `<air_pressure>` block; without a block one without errors."""
-    spec = read_spec_with_channels(context, block, AIR_PRESSURE, sensor_context)
-    element = block.find("reference_altitude") if block else None
+def parse_air_pressure(context: Context, type_element: Element | None, sensor_context: SensorContext) -> AirPressure:
+    """Return the specification of an `<air_pressure>`; without it one without errors."""
+    spec = read_type_element(context, type_element, AIR_PRESSURE, sensor_context)
+    element = type_element.find("reference_altitude") if type_element else None
     if (
         element is not None
         and spec.reference_altitude
@@ -89,8 +90,8 @@ def parse_air_pressure(context: Context, block: Element | None, sensor_context: 
     return spec
 
 
-def parse_navsat(context: Context, block: Element | None, sensor_context: SensorContext) -> NavSat:
-    """Return the specification of a `<navsat>` block; without a block one without errors.
+def parse_navsat(context: Context, type_element: Element | None, sensor_context: SensorContext) -> NavSat:
+    """Return the specification of a `<navsat>`; without it one without errors.
 
     Adds a problem if the world has no `<spherical_coordinates>`.
     """
@@ -100,12 +101,12 @@ def parse_navsat(context: Context, block: Element | None, sensor_context: Sensor
         context.add_problem(
             SdfError(what, sensor_context.name, where=sensor_context.where, allowed=NO_ORIGIN, remedy=remedy)
         )
-    if block is None:
+    if type_element is None:
         return NavSat()
-    context.check(block, NAVSAT)
+    context.check(type_element, NAVSAT)
     channels: dict[str, Noise] = {}
     for tag, binding in SENSING.items():
-        sensing = context.find_child(block, tag, binding.schema)
+        sensing = context.find_child(type_element, tag, binding.schema)
         if sensing is not None:
             channels |= binding.read_fields(
                 context, sensing, make_channel_parsers(binding, classic=sensor_context.classic)

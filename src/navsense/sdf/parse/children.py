@@ -34,10 +34,9 @@ def parse_child_number(
     *,
     minimum: float = -math.inf,
     above: float = -math.inf,
-    below: float = math.inf,
 ) -> float:
     """Return the finite number of the child `tag`, which has the limits of `parse_number`."""
-    parse = partial(parse_number, parent=element.tag, minimum=minimum, above=above, below=below)
+    parse = partial(parse_number, parent=element.tag, minimum=minimum, above=above)
     return parse_child(context, element, tag, default, parse)
 
 

@@ -16,7 +16,7 @@ A name is resolved in the model of the sensor, then in its parent models. There 
     <sensor> <clock>mcu</clock>
       <navsense:latency> <fixed>0.002</fixed> <mean>0.004</mean> <stddev>0.002</stddev> </navsense:latency>      s
 
-A discipline that never steps the clock has a step_threshold of inf. `until` may be inf too, its default.
+With a `<step_threshold>` of inf the discipline never steps the clock. The default of `<until>` is inf.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class ClockRegistry:
                 return clocks[0]
             if clocks:
                 known = " or ".join(_remove_model_name(clock.name, model) for clock in clocks[:4])
-                raise _clock_error(element, sensor, "is the name of several clocks", f"write {known}")
+                raise _make_clock_error(element, sensor, "is the name of several clocks", f"write {known}")
             full_name = f"{model.frame.name}::{name}"
             if "::" in name and full_name in self.by_name:
                 return self.by_name[full_name]
@@ -164,7 +164,7 @@ class ClockRegistry:
             return self.by_name[name]
         names = ", ".join(list(self.by_model.get(scope.frame.name, {}))[:5])
         remedy = f"its model has {names}" if names else 'its model has no clock: declare <clock name="..."> in a link'
-        raise _clock_error(element, sensor, "must be a clock of its model, or absent", remedy)
+        raise _make_clock_error(element, sensor, "must be a clock of its model, or absent", remedy)
 
 
 def _parse_clock(
@@ -188,7 +188,7 @@ def _remove_model_name(full: str, scope: Scope) -> str:
     return full.removeprefix(f"{scope.frame.name}::")
 
 
-def _clock_error(element: Element, sensor: str, allowed: str, remedy: str) -> SdfError:
+def _make_clock_error(element: Element, sensor: str, allowed: str, remedy: str) -> SdfError:
     what = f"<clock> of sensor {sensor!r}"
     return SdfError(what, element.text or "empty", where=element.where, allowed=allowed, remedy=remedy)
 

@@ -6,9 +6,9 @@
 | `<mesh>` | `<uri>` of an STL or OBJ file, `<scale>`, `<submesh>` |
 | `<heightmap>` | `<uri>` of a PNG or of a grid in text, `<size>`, `<pos>`, `<sampling>` |
 
-Files are located when the world is loaded, and read if the rays of a sensor may hit them. A missing file is a problem
-if the rays of a sensor may hit it, else a note. The hull of a vehicle with the only such sensors is not hit. With
-`missing="skip"` its surface is skipped with a note.
+Files are located when the world is loaded. A file is read if the rays of a sensor may hit its surface. The rays of a
+sensor hit its own vehicle only with `own_hull`. A missing file is a problem if rays may hit its surface, else a note.
+With `missing="skip"` the surface is skipped with a note.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@
 </navsense:current>
 
 Depths are below the surface of `<navsense:water>`, else below height 0. Files are searched as included files are. The
-current at `position` is recorded on `topic`, `rate` times a second, 0 for not at all; `start` is the instant of t = 0.
+current at `position` is recorded on `topic` at `rate` Hz; a rate of 0 records nothing. `start` is the date of t = 0.
 """
 
 from __future__ import annotations
@@ -165,12 +165,12 @@ def _parse_sum(context: Context, element: Element, site: CurrentContext) -> Vect
 
 def _parse_uniform(_context: Context, element: Element, site: CurrentContext) -> VectorField:
     east, north, up = parse_vector(element)
-    StratifiedCurrent((0.0,), ((east, north, up),))  # raises for a speed that no sea has
+    StratifiedCurrent((0.0,), ((east, north, up),))  # raises for an unrealistic speed
     return UniformField(rotate(from_rpy(0.0, 0.0, -site.heading), (east, north, up)))
 
 
 def _parse_process(context: Context, element: Element, tag: str) -> GaussMarkovProcess:
-    """Return the process of a child; without the child a constant 0."""
+    """Return the process of a child; a process that is always 0 without the child."""
     child = element.find(tag)
     if child is None:
         return GaussMarkovProcess()

@@ -132,7 +132,7 @@ def _parse_default(context: Context, plugins: list[Element]) -> list[VectorField
             continue
         with context.collect_errors(), map_spec_errors(child):
             velocity = parse_vector(child, parent=plugin.tag)
-            StratifiedCurrent((0.0,), (velocity,))  # raises for a speed that no sea has
+            StratifiedCurrent((0.0,), (velocity,))  # raises for an unrealistic speed
             currents.setdefault(velocity, child)
     if len(currents) > 1:
         reason = "models differ: no current is used; add <navsense:current><uniform> to the world"

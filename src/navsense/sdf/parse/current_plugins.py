@@ -97,15 +97,15 @@ class _CurrentPlugin:
         self.context, self.element, self.site, self.step, self.classic = context, element, site, step, classic
         self.layers: LayersTopic | None = None
 
-    def parse_topic(self, block: str, tag: str, default: str) -> str:
-        """Return the topic of a block in the namespace of the plug-in."""
-        block_element, namespace = self.element.find(block), self.element.get_text("namespace").strip("/")
-        child = block_element.find(tag) if block_element is not None else None
+    def parse_topic(self, parent: str, tag: str, default: str) -> str:
+        """Return the topic in `<parent><tag>` of the plug-in, with the namespace of the plug-in."""
+        parent_element, namespace = self.element.find(parent), self.element.get_text("namespace").strip("/")
+        child = parent_element.find(tag) if parent_element is not None else None
         name = child.text.strip("/") if child is not None and child.text else default
         full_name = f"/{namespace}/{name}" if self.element.get_text("namespace") else f"/{name}"
         topic = normalize_topic(full_name)
         if not topic:
-            raise invalid_value(child or self.element, full_name, "must be a topic", parent=block)
+            raise invalid_value(child or self.element, full_name, "must be a topic", parent=parent)
         return topic
 
     def parse_fields(self) -> list[VectorField]:

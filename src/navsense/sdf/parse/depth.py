@@ -22,7 +22,7 @@ from navsense.core.errors import SdfError
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.noise import read_spec_with_channels
+from navsense.sdf.parse.noise import read_type_element
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number
 from navsense.sdf.xml_reader import Element
@@ -42,11 +42,11 @@ FORMULA_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 DepthFormula = Unesco | Saunders | ConstantDensity | None
 
 
-def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Depth:
-    """Return the specification of a `<depth>` block; without a block one without noise."""
+def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Depth:
+    """Return the specification of a `<depth>`; without it one without noise."""
     parsers: dict[str, ChildParser] = {"assumed": partial(_parse_formula, sensor_context=sensor_context)}
-    spec = read_spec_with_channels(
-        context, block, DEPTH, sensor_context, parsers, assumed=_make_formula(Unesco, None, sensor_context)
+    spec = read_type_element(
+        context, type_element, DEPTH, sensor_context, parsers, assumed=_make_formula(Unesco, None, sensor_context)
     )
     check_water(context, sensor_context, spec.assumed)
     return spec

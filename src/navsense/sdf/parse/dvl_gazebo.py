@@ -32,7 +32,7 @@ import math
 
 from navsense.core.errors import SdfError
 from navsense.core.pose import conjugate
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import LEAF, Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_choice, parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.noise import parse_child_noise
@@ -91,15 +91,15 @@ BOUNDARIES = make_schema("near far")
 FRAME = make_schema(attributes="rotation_format degrees")
 
 
-def parse_gz_dvl(context: Context, block: Element, sensor_context: SensorContext) -> Dvl:
+def parse_gz_dvl(context: Context, type_element: Element, sensor_context: SensorContext) -> Dvl:
     """Return the specification of a `<gz:dvl>`. Raises `SdfError`."""
-    context.check(block, DVL)
-    minimum = parse_child_number(context, block, "minimum_range", 0.1, minimum=0.0)
-    maximum = parse_child_number(context, block, "maximum_range", 100.0, above=0.0)
-    resolution = parse_child_number(context, block, "resolution", 0.01, above=0.0)
-    transducer = Transducer(parse_child_choice(context, block, "type", Transducer.PISTON, tuple(Transducer)))
-    beams, options = _parse_beams(context, context.require_child(block, "arrangement", ARRANGEMENT), resolution)
-    tracking = context.require_child(block, "tracking", TRACKING)
+    context.check(type_element, DVL)
+    minimum = parse_child_number(context, type_element, "minimum_range", 0.1, minimum=0.0)
+    maximum = parse_child_number(context, type_element, "maximum_range", 100.0, above=0.0)
+    resolution = parse_child_number(context, type_element, "resolution", 0.01, above=0.0)
+    transducer = Transducer(parse_child_choice(context, type_element, "type", Transducer.PISTON, tuple(Transducer)))
+    beams, options = _parse_beams(context, context.require_child(type_element, "arrangement", ARRANGEMENT), resolution)
+    tracking = context.require_child(type_element, "tracking", TRACKING)
     bottom_mode, bottom_noise = _parse_mode(context, tracking, "bottom_mode", BOTTOM_MODE, sensor_context)
     water_mode, water_noise = _parse_mode(context, tracking, "water_mass_mode", WATER_MASS_MODE, sensor_context)
     if bottom_mode is TrackMode.NEVER and water_mode is TrackMode.NEVER:
@@ -107,9 +107,9 @@ def parse_gz_dvl(context: Context, block: Element, sensor_context: SensorContext
         raise SdfError("<tracking>", "nothing", where=tracking.where, allowed=allowed)
     water = tracking.find("water_mass_mode")
     layer = None if water is None or water_mode is TrackMode.NEVER else _parse_layer(context, water, beams, maximum)
-    frame = context.find_child(block, "reference_frame", FRAME)
+    frame = context.find_child(type_element, "reference_frame", FRAME)
     reference = IDENTITY_ROTATION if frame is None else conjugate(parse_pose(frame, parent="gz:dvl").rotation)
-    with map_spec_errors(block.find("maximum_range") or block):
+    with map_spec_errors(type_element.find("maximum_range") or type_element):
         return Dvl(
             beams=beams,
             minimum_range=minimum,
@@ -120,8 +120,8 @@ def parse_gz_dvl(context: Context, block: Element, sensor_context: SensorContext
             water_mode=water_mode,
             layer=layer,
             transducer=transducer,
-            propagation=parse_child_flag(context, block, "navsense:propagation", default=True),
-            own_hull=parse_child_flag(context, block, "navsense:own_hull", default=False),
+            propagation=parse_child_flag(context, type_element, "navsense:propagation", default=True),
+            own_hull=parse_child_flag(context, type_element, "navsense:own_hull", default=False),
             reference=reference,
             classic=sensor_context.classic,
             dialect=MessageDialect.GZ,
@@ -158,7 +158,7 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
 
 
 def _count_rings(half: float, resolution: float) -> tuple[int, float]:
-    """Return the number of rings of rays inside half an aperture (rad), and the share of it that the last ring has.
+    """Return the number of rings of rays inside half an aperture (rad), and the share of it inside the last ring.
 
     The rings are `resolution` (rad) apart, as are the points of Gazebo's image. There are at most `MAX_RINGS`.
     """
@@ -187,10 +187,10 @@ def _parse_mode(
     """Return when a mode supplies the velocity, and its noise; never and no noise without the mode."""
     element = context.find_child(tracking, tag, schema)
     if element is None:
-        return TrackMode.NEVER, NEUTRAL
+        return TrackMode.NEVER, NO_NOISE
     mode = TrackMode(parse_child_choice(context, element, "when", TrackMode.ALWAYS, MODES))
     noise = parse_child_noise(context, element, classic=sensor_context.classic)
-    return mode, NEUTRAL if mode is TrackMode.NEVER else noise
+    return mode, NO_NOISE if mode is TrackMode.NEVER else noise
 
 
 def _parse_layer(context: Context, water: Element, beams: Beams, maximum: float) -> WaterMassLayer:

@@ -69,36 +69,38 @@ ENU_ROTATIONS: dict[str, Quaternion] = {
 """Rotation from the coordinates of a localization to ENU coordinates."""
 
 
-def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Imu:
-    """Return the specification of an `<imu>` block; without a block one without errors."""
-    if block is None:
+def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Imu:
+    """Return the specification of an `<imu>`; without it one without errors."""
+    if type_element is None:
         return Imu()
-    context.check(block, IMU.schema)
+    context.check(type_element, IMU.schema)
     fields: dict[str, Any] = {}
     for tag, binding in AXES.items():
-        axes = context.find_child(block, tag, binding.schema)
+        axes = context.find_child(type_element, tag, binding.schema)
         if axes is not None:
             fields |= binding.read_fields(context, axes, make_channel_parsers(binding, classic=sensor_context.classic))
-    fields |= IMU.read_fields(context, block, {"reference": partial(_parse_reference, sensor_context=sensor_context)})
+    fields |= IMU.read_fields(
+        context, type_element, {"reference": partial(_parse_reference, sensor_context=sensor_context)}
+    )
     vibration: list[Vibration] = []
-    for child in block.find_all("navsense:vibration"):
+    for child in type_element.find_all("navsense:vibration"):
         with context.collect_errors():
             if child.find("frequency") is None:
                 raise invalid_value(child, "missing", "requires a <frequency> in Hz")
             vibration.append(VIBRATION.read(context, child))
-    _check_earth_rotation(context, block, sensor_context, fields)
+    _check_earth_rotation(context, type_element, sensor_context, fields)
     return Imu(**fields, vibration=tuple(vibration))
 
 
 def _check_earth_rotation(
-    context: Context, block: Element, sensor_context: SensorContext, fields: dict[str, Any]
+    context: Context, type_element: Element, sensor_context: SensorContext, fields: dict[str, Any]
 ) -> None:
     """Add a problem if the earth rotates in a world without a place on earth."""
-    child = block.find("navsense:earth_rotation")
+    child = type_element.find("navsense:earth_rotation")
     if not fields.get("earth_rotation") or child is None or sensor_context.origin is not None:
         return
     remedy = "give the world <spherical_coordinates> with latitude_deg, longitude_deg and elevation"
-    what = f"<{block.tag}><{child.tag}>"
+    what = f"<{type_element.tag}><{child.tag}>"
     context.add_problem(SdfError(what, child.text, where=child.where, allowed=NO_ORIGIN, remedy=remedy))
     fields["earth_rotation"] = False
 

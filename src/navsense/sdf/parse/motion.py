@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from navsense.core.inputs import parse_decimal
 from navsense.core.pose import Pose
+from navsense.core.text import parse_decimal
 from navsense.motion.base import Motion
 from navsense.sdf.context import Context
 from navsense.sdf.frames import Scope

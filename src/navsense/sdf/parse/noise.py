@@ -1,4 +1,13 @@
-"""`<noise>`: the errors of one channel of a sensor or of a clock, and sensors that have channels."""
+"""`<noise>`: the errors of one channel of a sensor or of a clock, and type elements whose children are channels.
+
+    <magnetometer>                                                the type element
+      <x>                                                         a channel: the field `x` of `Magnetometer`
+        <noise type="gaussian"> <stddev>1e-7</stddev> </noise>    fields of `Noise`
+      </x>
+    </magnetometer>
+
+A part of the catalogue does not replace the noise of a channel that has a `<noise>`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +16,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from navsense.core.inputs import parse_decimal
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.core.text import parse_decimal
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.schema import AXES, AXIS
+from navsense.sdf.schema import CHANNEL
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 
@@ -20,26 +29,29 @@ Spec = TypeVar("Spec")
 
 NOISE_TYPES = ("none", "gaussian", "gaussian_quantized")
 
-DATASHEET_TAG = "navsense:noise"
-DATASHEET = ElementBinding(Noise, parent=DATASHEET_TAG)
-"""The fields of `Noise` that stand in `<navsense:noise>`."""
+EXTENSION_TAG = "navsense:noise"
+EXTENSION = ElementBinding(Noise, parent=EXTENSION_TAG)
+"""The fields of `Noise` in `<navsense:noise>`."""
 
-NOISE = ElementBinding(Noise, other_children=(DATASHEET_TAG,), other_attributes=("type",))
+NOISE = ElementBinding(Noise, other_children=(EXTENSION_TAG,), other_attributes=("type",))
 """The other fields of `Noise`."""
+
+AXES = make_schema("x y z")
+
+EXPLICIT_NO_NOISE = {classic: Noise(classic=classic) for classic in (False, True)}
+"""The noise of a `<noise>` without errors, by fidelity. A part of the catalogue does not replace these two objects."""
 
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
-    """Return the noise of the child `<noise>`; without it no noise."""
+    """Return the noise of the child `<noise>` of an element; without it no noise. The caller checks the element."""
     element = parent.find("noise")
-    return NEUTRAL if element is None else parse_noise(context, element, classic=classic)
+    return NO_NOISE if element is None else parse_noise(context, element, classic=classic)
 
 
-def parse_channel_noise(context: Context, element: Element | None, *, classic: bool) -> Noise:
-    """Return the noise of an element with `<noise>` as its only child; without it no noise."""
-    if element is None:
-        return NEUTRAL
-    context.check(element, AXIS)
-    return parse_child_noise(context, element, classic=classic)
+def parse_channel_noise(context: Context, channel_element: Element, *, classic: bool) -> Noise:
+    """Return the noise of a channel, for example `<x>`, which has `<noise>` as its only child."""
+    context.check(channel_element, CHANNEL)
+    return parse_child_noise(context, channel_element, classic=classic)
 
 
 def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict[str, ChildParser]:
@@ -47,40 +59,46 @@ def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict
     return dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
 
 
-def read_spec_with_channels(
+def read_type_element(
     context: Context,
-    block: Element | None,
+    type_element: Element | None,
     binding: ElementBinding[Spec],
     sensor_context: SensorContext,
     parsers: Mapping[str, ChildParser] = MappingProxyType({}),
     **other_fields: Any,
 ) -> Spec:
-    """Return the specification of a sensor with channels, see `ElementBinding.read`; without a block the default."""
-    if block is None:
+    """Return the specification of a type element with channels, see `ElementBinding.read`; without it the default."""
+    if type_element is None:
         return binding.spec(**other_fields)
     all_parsers = {**make_channel_parsers(binding, classic=sensor_context.classic), **parsers}
-    return binding.read(context, block, all_parsers, **other_fields)
+    return binding.read(context, type_element, all_parsers, **other_fields)
 
 
 def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
-    """Return the noises of the children `<x>`, `<y>`, `<z>`; no noise for an absent child."""
+    """Return the noises of the channels `<x>`, `<y>`, `<z>` of an element; no noise for an absent one."""
     if parent is None:
-        return (NEUTRAL, NEUTRAL, NEUTRAL)
+        return (NO_NOISE, NO_NOISE, NO_NOISE)
     context.check(parent, AXES)
-    x, y, z = (parse_channel_noise(context, parent.find(axis), classic=classic) for axis in "xyz")
+    children = (parent.find(axis) for axis in "xyz")
+    x, y, z = (
+        NO_NOISE if child is None else parse_channel_noise(context, child, classic=classic) for child in children
+    )
     return (x, y, z)
 
 
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
-    """Return the noise of a `<noise>` element; an invalid element gives no noise and a problem in `context`."""
+    """Return the noise of a `<noise>`. An invalid element gives no noise and a problem in `context`.
+
+    An element without errors gives an object of `EXPLICIT_NO_NOISE`.
+    """
     context.check(element, NOISE.schema)
     problems_before, noise_type = context.problem_count, ""  # an invalid type stays ""
     with context.collect_errors():
         noise_type = _parse_type(element)
     values = NOISE.read_fields(context, element)
-    datasheet = context.find_child(element, DATASHEET_TAG, DATASHEET.schema)
-    if datasheet is not None:
-        values |= DATASHEET.read_fields(context, datasheet)
+    extension = context.find_child(element, EXTENSION_TAG, EXTENSION.schema)
+    if extension is not None:
+        values |= EXTENSION.read_fields(context, extension)
     # `Noise` checks this too. Here the error stands at `<dynamic_bias_stddev>`.
     if values.get("dynamic_bias_stddev", 0.0) > 0.0 and not values.get("dynamic_bias_correlation_time", 0.0):
         child = element.find("dynamic_bias_stddev") or element
@@ -97,11 +115,13 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
         context.add_note("warning", f"<noise><precision>: {child.text}", reason, child.where)
         values["precision"] = 0.0
     if context.problem_count > problems_before:  # an invalid value is missing in `values`
-        return NEUTRAL
+        return NO_NOISE
     with context.collect_errors():
-        noise = NOISE.make_spec(context, element, problems_before, **values, classic=classic)
-        return NEUTRAL if noise_type == "none" else noise
-    return NEUTRAL
+        noise = NOISE.make_spec(context, element, context.problem_count, **values, classic=classic)
+        if noise_type == "none":
+            return EXPLICIT_NO_NOISE[False]
+        return EXPLICIT_NO_NOISE[classic] if noise == EXPLICIT_NO_NOISE[classic] else noise
+    return NO_NOISE
 
 
 def _parse_type(element: Element) -> str:

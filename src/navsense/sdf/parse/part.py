@@ -1,8 +1,9 @@
 """`<navsense:part>NAME</navsense:part>` in a sensor: the values of a part of the catalogue.
 
-The part supplies the noise of channels without errors in the file, also of those with the type "none". It supplies the
-fields of the specification that the file leaves at their defaults: beams, limits and tracks of a DVL. Attribute
-`temperature="true"` enables the temperature coefficients of the part, which require the signal "temperature".
+The part supplies the noise of channels without a `<noise>` in the file. `<noise type="none">` keeps a channel without
+noise. The part also supplies the fields of the specification that the file leaves at their defaults: beams, limits and
+tracks of a DVL. Attribute `temperature="true"` enables the temperature coefficients of the part, which require the
+signal "temperature".
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from navsense.core.errors import MissingDeviationError, SensorError, UnknownNameError
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
+from navsense.sdf.parse.noise import EXPLICIT_NO_NOISE
 from navsense.sdf.schema import PART
 from navsense.sdf.values import invalid_value, parse_attribute_flag
 from navsense.sdf.xml_reader import Element
@@ -63,9 +65,11 @@ def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
 
 def _make_stddev_argument(spec: Any) -> dict[str, float]:
     """Return the `stddev` argument (m/s) of a DVL's part from the file; 0 without bottom track."""
-    if isinstance(spec, Dvl) and (spec.bottom.noise.has_white_noise or spec.bottom_mode is TrackMode.NEVER):
-        return {"stddev": spec.bottom.noise.stddev}
-    return {}
+    if not isinstance(spec, Dvl):
+        return {}
+    noise = spec.bottom.noise
+    is_given = noise.has_white_noise or _is_explicit_no_noise(noise) or spec.bottom_mode is TrackMode.NEVER
+    return {"stddev": noise.stddev} if is_given else {}
 
 
 def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any]:
@@ -76,9 +80,16 @@ def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if isinstance(part_value, DopplerTrack):
             selected[field.name] = replace(value, **_select_part_fields(value, part_value, classic=classic))
+        elif _is_explicit_no_noise(value):
+            continue
         elif _set_classic(value, classic=False) == default and part_value != default:
             selected[field.name] = _set_classic(part_value, classic=classic)
     return selected
+
+
+def _is_explicit_no_noise(value: Any) -> bool:
+    """Return True if a value is the noise of a `<noise>` without errors."""
+    return any(value is noise for noise in EXPLICIT_NO_NOISE.values())
 
 
 def _set_classic(value: Any, *, classic: bool) -> Any:

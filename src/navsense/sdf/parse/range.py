@@ -24,8 +24,8 @@ from dataclasses import replace
 from functools import partial
 
 from navsense.core.errors import SdfError
-from navsense.core.inputs import parse_decimal
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.core.text import parse_decimal
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import LEAF, Context, ElementSchema
 from navsense.sdf.parse.children import (
@@ -56,8 +56,8 @@ FORWARD = (1.0, 0.0, 0.0)
 
 def explain_scanner(element: Element) -> str:
     """Return why a sensor is a scanner, which is not simulated; "" for a range sensor."""
-    for block in element.find_all("ray", "lidar"):
-        for scan in block.find_all("scan"):
+    for type_element in element.find_all("ray", "lidar"):
+        for scan in type_element.find_all("scan"):
             for side in scan.find_all("horizontal", "vertical"):
                 ends = [parse_decimal(child.text) for tag in ("min_angle", "max_angle") for child in side.find_all(tag)]
                 if len(ends) == 2 and None not in ends and abs((ends[1] or 0.0) - (ends[0] or 0.0)) > MAX_BEAM_ANGLE:
@@ -65,13 +65,13 @@ def explain_scanner(element: Element) -> str:
     return ""
 
 
-def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Range:
-    """Return the specification of a block. Raises `SdfError`."""
-    if block is None:
-        allowed = "requires a block <ray>, <lidar>, <sonar> or <range> with a maximum"
+def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Range:
+    """Return the specification of a type element. Raises `SdfError`."""
+    if type_element is None:
+        allowed = "requires a type element <ray>, <lidar>, <sonar> or <range> with a maximum"
         raise SdfError("<sensor>", sensor_context.name, where=sensor_context.where, allowed=allowed)
-    with map_spec_errors(block):
-        return RANGE_BLOCK_PARSERS[block.tag](context, block, sensor_context)
+    with map_spec_errors(type_element):
+        return RANGE_ELEMENT_PARSERS[type_element.tag](context, type_element, sensor_context)
 
 
 def _parse_scan_axis(context: Context, element: Element | None, samples: int) -> tuple[int, float, float]:
@@ -87,32 +87,34 @@ def _parse_scan_axis(context: Context, element: Element | None, samples: int) ->
     return count, minimum, maximum
 
 
-def _parse_sound(context: Context, block: Element) -> Sound | None:
+def _parse_sound(context: Context, type_element: Element) -> Sound | None:
     """Return the speed of sound that a sonar assumes; None for a light sensor."""
-    element = block.find("sound", "navsense:sound")
+    element = type_element.find("sound", "navsense:sound")
     return None if element is None else SOUND.read(context, element)
 
 
-def _parse_own_hull(context: Context, block: Element) -> bool:
-    return parse_child_flag(context, block, "navsense:own_hull", default=False)
+def _parse_own_hull(context: Context, type_element: Element) -> bool:
+    return parse_child_flag(context, type_element, "navsense:own_hull", default=False)
 
 
-def _parse_ray(context: Context, block: Element, sensor_context: SensorContext) -> Range:
+def _parse_ray(context: Context, type_element: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<ray>` or `<lidar>`."""
-    context.check(block, RAY)
-    scan, limits = context.require_child(block, "scan", SCAN), context.require_child(block, "range", RAY_RANGE)
+    context.check(type_element, RAY)
+    scan = context.require_child(type_element, "scan", SCAN)
+    limits = context.require_child(type_element, "range", RAY_RANGE)
     horizontal = _parse_scan_axis(context, scan.find("horizontal"), 640)
     beam = Fan(*horizontal, *_parse_scan_axis(context, scan.find("vertical"), 1))
     minimum, maximum = (parse_child_number(context, limits, tag, 0.0, minimum=0.0) for tag in ("min", "max"))
-    noise = _apply_resolution(context, limits, _parse_ray_noise(context, block, sensor_context))
-    return Range(noise, minimum, maximum, beam, _parse_sound(context, block), _parse_own_hull(context, block))
+    noise = _apply_resolution(context, limits, _parse_ray_noise(context, type_element, sensor_context))
+    sound = _parse_sound(context, type_element)
+    return Range(noise, minimum, maximum, beam, sound, _parse_own_hull(context, type_element))
 
 
-def _parse_ray_noise(context: Context, block: Element, sensor_context: SensorContext) -> Noise:
+def _parse_ray_noise(context: Context, type_element: Element, sensor_context: SensorContext) -> Noise:
     """Return the noise of a `<ray>`, whose type is an element."""
-    element = block.find("noise")
+    element = type_element.find("noise")
     if element is None:
-        return NEUTRAL
+        return NO_NOISE
     child = element.find("type")
     if child is None:
         attributes = {"type": "gaussian", **element.attributes}
@@ -130,31 +132,31 @@ def _apply_resolution(context: Context, parent: Element, noise: Noise) -> Noise:
     return replace(noise, precision=step) if step else noise
 
 
-def _parse_sonar(context: Context, block: Element, sensor_context: SensorContext) -> Range:
+def _parse_sonar(context: Context, type_element: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<sonar>`."""
-    context.check(block, SONAR)
-    shape = parse_child_choice(context, block, "geometry", "cone", ("cone", "sphere"))
-    minimum = parse_child_number(context, block, "min", 0.0, minimum=0.0)
-    maximum = parse_child_number(context, block, "max", 1.0, above=0.0)
-    radius = parse_child_number(context, block, "radius", 0.5, above=0.0)
+    context.check(type_element, SONAR)
+    shape = parse_child_choice(context, type_element, "geometry", "cone", ("cone", "sphere"))
+    minimum = parse_child_number(context, type_element, "min", 0.0, minimum=0.0)
+    maximum = parse_child_number(context, type_element, "max", 1.0, above=0.0)
+    radius = parse_child_number(context, type_element, "radius", 0.5, above=0.0)
     beam = Cone(2.0 * math.atan2(radius, maximum), axis=SONAR_AXIS)
     if shape == "sphere":
         beam = Cone(2.0 * math.pi, rings=12, axis=SONAR_AXIS)
-    noise = parse_child_noise(context, block, classic=sensor_context.classic)
-    sound = _parse_sound(context, block) or Sound()
-    return Range(noise, minimum, maximum, beam, sound, _parse_own_hull(context, block))
+    noise = parse_child_noise(context, type_element, classic=sensor_context.classic)
+    sound = _parse_sound(context, type_element) or Sound()
+    return Range(noise, minimum, maximum, beam, sound, _parse_own_hull(context, type_element))
 
 
-def _parse_range(context: Context, block: Element, sensor_context: SensorContext) -> Range:
+def _parse_range(context: Context, type_element: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<range>`."""
-    context.check(block, RANGE.schema)
-    require_child(block, "max", "must be given (m)")
+    context.check(type_element, RANGE.schema)
+    require_child(type_element, "max", "must be given (m)")
     parsers: dict[str, ChildParser] = {
         "range": partial(parse_noise, classic=sensor_context.classic),
         "beam": _parse_cone,
     }
-    fields = RANGE.read_fields(context, block, parsers)
-    fields["range"] = _apply_resolution(context, block, fields.get("range", NEUTRAL))
+    fields = RANGE.read_fields(context, type_element, parsers)
+    fields["range"] = _apply_resolution(context, type_element, fields.get("range", NO_NOISE))
     return Range(**{"maximum_range": 0.0, **fields})
 
 
@@ -173,10 +175,10 @@ def _parse_cone(context: Context, element: Element) -> Cone:
     return Cone(math.radians(width), int(rings), axis)
 
 
-RANGE_BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, SensorContext], Range]] = {
+RANGE_ELEMENT_PARSERS: Mapping[str, Callable[[Context, Element, SensorContext], Range]] = {
     "ray": _parse_ray,
     "lidar": _parse_ray,
     "sonar": _parse_sonar,
     "range": _parse_range,
 }
-"""Tag of a block -> parser."""
+"""Tag of a type element -> parser."""

@@ -1,4 +1,4 @@
-"""`<sensor>`: mounting, rate, topic, frame and clock. Each sensor type has its own parser for its block."""
+"""`<sensor>`: mounting, rate, topic, frame and clock. Each sensor type has a parser for its type element."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
-BlockParser = Callable[[Context, Element | None, SensorContext], Sensor]
-"""Returns the specification from the block of a sensor type: (context, block or None, sensor_context)."""
+TypeElementParser = Callable[[Context, Element | None, SensorContext], Sensor]
+"""Returns the specification from the type element: (context, type element or None, sensor_context)."""
 
 
 class SupportsSdf(Sensor, Protocol):
     """A sensor of a user, with its own parser."""
 
     @staticmethod
-    def parse(context: Context, block: Element | None, sensor_context: SensorContext) -> Sensor:
-        """Return the specification of the block of this sensor type."""
+    def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Sensor:
+        """Return the specification from the type element of this sensor type."""
         ...
 
 
-BLOCK_PARSERS: Mapping[str, BlockParser] = {
+TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
     "imu": imu.parse,
     "magnetometer": basic_sensors.parse_magnetometer,
     "altimeter": basic_sensors.parse_altimeter,
@@ -59,7 +59,7 @@ BLOCK_PARSERS: Mapping[str, BlockParser] = {
     "dvl": doppler.parse_dvl,
     "adcp": doppler.parse_adcp,
 }
-"""Sensor type -> parser of its block."""
+"""Sensor type -> parser of its type element."""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
@@ -67,7 +67,7 @@ PLUGIN_PARSERS: Mapping[str, PluginParser] = {
 }
 """File of a plug-in that is a sensor -> parser."""
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in BLOCK_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in TYPE_ELEMENT_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
@@ -83,7 +83,7 @@ class SensorParser:
     origin: Origin | None
     max_step_size: float
     clocks: ClockRegistry
-    block_parsers: Mapping[str, BlockParser] = field(default_factory=lambda: BLOCK_PARSERS)
+    type_element_parsers: Mapping[str, TypeElementParser] = field(default_factory=lambda: TYPE_ELEMENT_PARSERS)
     taken_topics: dict[str, str] = field(default_factory=dict)
     water: Water | None = None
     current_topic: str = ""
@@ -155,9 +155,9 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
-        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.block_parsers:
+        if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.type_element_parsers:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
-        if sensor_type in self.block_parsers:
+        if sensor_type in self.type_element_parsers:
             return self._parse_sensor(parsed_model, scope, link, element, name, sensor_type)
         self._note_not_simulated(element, sensor_type, name, schema.NOT_SIMULATED)
         return []
@@ -213,7 +213,8 @@ class SensorParser:
         with self.context.collect_errors():
             pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
-        spec = self.block_parsers[sensor_type](self.context, self._find_block(element, sensor_type), sensor_context)
+        type_element = self._find_type_element(element, sensor_type)
+        spec = self.type_element_parsers[sensor_type](self.context, type_element, sensor_context)
         if isinstance(spec, Range):
             gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
             spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=sensor_context.classic)
@@ -271,33 +272,33 @@ class SensorParser:
             find_pose=partial(_find_pose, parsed_model, scope, pose_in_model @ pose),
         )
 
-    def _find_block(self, element: Element, sensor_type: str) -> Element | None:
-        """Return the block of a sensor's type, which may have another name."""
+    def _find_type_element(self, element: Element, sensor_type: str) -> Element | None:
+        """Return the type element of a sensor, which may have another name than the type."""
         tags = (sensor_type, *schema.list_aliases(sensor_type))
-        blocks = [child for tag in tags if (child := element.find(tag)) is not None]
-        for other in blocks[1:]:
+        type_elements = [child for tag in tags if (child := element.find(tag)) is not None]
+        for other in type_elements[1:]:
             allowed = f"is another name of <{sensor_type}>; remove one of them"
             self.context.add_problem(invalid_value(other, "is duplicated", allowed))
-        gazebo_blocks = [f"<{tag}>" for tag in tags if tag in schema.GAZEBO_BLOCKS]
-        if not blocks and gazebo_blocks and element.get_attribute("type") == "custom":
+        gazebo_tags = [f"<{tag}>" for tag in tags if tag in schema.GAZEBO_TYPE_ELEMENTS]
+        if not type_elements and gazebo_tags and element.get_attribute("type") == "custom":
             remedy = f'write <sensor type="{sensor_type}"> for the elements of navsense'
-            allowed = f"requires {', '.join(gazebo_blocks)}, as in Gazebo"
-            self.context.add_problem(invalid_value(element, "no block", allowed, remedy=remedy))
-        return blocks[0] if blocks else None
+            allowed = f"requires {', '.join(gazebo_tags)}, as in Gazebo"
+            self.context.add_problem(invalid_value(element, "no type element", allowed, remedy=remedy))
+        return type_elements[0] if type_elements else None
 
     def _parse_type(self, element: Element) -> str:
         """Return the type of a sensor; for a custom sensor that of Gazebo's attribute, if it is known."""
         sensor_type = element.get_attribute("type") or ""
         if sensor_type == "custom":
             gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
-            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.block_parsers else sensor_type
-        if sensor_type not in self.block_parsers:
+            sensor_type = gazebo_type if gazebo_type and gazebo_type in self.type_element_parsers else sensor_type
+        if sensor_type not in self.type_element_parsers:
             sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
-        if sensor_type in (*self.block_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
+        if sensor_type in (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
             return sensor_type
-        allowed = f"must be one of {', '.join(self.block_parsers)}, which are simulated, or another type of SDF"
+        allowed = f"must be one of {', '.join(self.type_element_parsers)}, which are simulated, or another type of SDF"
         remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
         raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
@@ -314,8 +315,8 @@ class SensorParser:
 
     def _parse_topic(self, element: Element, link: FrameNode, name: str, sensor_type: str) -> str:
         """Return the given topic; without one, or if it is already used, the default topic."""
-        blocks = (child.tag for child in element.children if child.tag in schema.GAZEBO_BLOCKS)
-        endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *blocks)]
+        tags = (child.tag for child in element.children if child.tag in schema.GAZEBO_TYPE_ELEMENTS)
+        endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *tags)]
         ending = next(filter(None, endings), sensor_type)
         *model_names, link_name = link.name.split("::")
         default = normalize_topic(

@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from navsense.core.geodesy import Origin
-from navsense.core.inputs import parse_decimal
 from navsense.core.pose import rotate
+from navsense.core.text import parse_decimal
 from navsense.core.ticks import MAX_RATE, MIN_RATE
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import (

@@ -25,7 +25,7 @@ span of the plug-in's profile, from `minRange` to `maxRange` along the beams; un
 The plug-in requires `maxRangeDiff` and ignores it. The plug-in receives currents from a topic. Here the world's current
 acts; a topic that the world does not publish gives a warning.
 
-With water track and an element of the current profile, the plug-in is also a profiler: a sensor of its own, with
+With water track and an element of the current profile, the plug-in is also a profiler: a second sensor with
 `_current` after its name and topic. It has `waterTrackBins` cells of equal length between `minRange` and `maxRange`
 along the beams, one ping per ensemble, and the noise of the water track. Velocities are those of the water relative to
 the instrument, from all four beams. Cells have uniform weight over their length and end where side lobes reach the

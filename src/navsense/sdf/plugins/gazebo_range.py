@@ -49,7 +49,7 @@ def apply_plugin(context: Context, sensor: Element) -> Element:
     if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
         children = [child for child in children if child.tag != "update_rate"]
         children.append((plugin.find("updateRate") or plugin).make_element("update_rate", repr(rate)))
-    return replace(sensor, children=[_apply_to_block(context, child, plugin) for child in children])
+    return replace(sensor, children=[_apply_to_type_element(context, child, plugin) for child in children])
 
 
 def _find_plugins(sensor: Element) -> list[Element]:
@@ -57,13 +57,13 @@ def _find_plugins(sensor: Element) -> list[Element]:
     return [child for child in sensor.find_all("plugin") if child.get_attribute("filename") == RANGE_PLUGIN_FILE]
 
 
-def _apply_to_block(context: Context, block: Element, plugin: Element) -> Element:
-    """Return the block of a ray sensor with the noise and mean of the plug-in; other elements are unchanged."""
-    if block.tag not in ("ray", "lidar"):
-        return block
+def _apply_to_type_element(context: Context, type_element: Element, plugin: Element) -> Element:
+    """Return the type element of a ray sensor with the noise and mean of the plug-in; other elements are unchanged."""
+    if type_element.tag not in ("ray", "lidar"):
+        return type_element
     stddev = parse_child_number(context, plugin, "gaussianNoise", 0.0, minimum=0.0)
-    noise = block.find("noise")
-    children = [child for child in block.children if child is not noise]
+    noise = type_element.find("noise")
+    children = [child for child in type_element.children if child is not noise]
     if noise is not None and stddev > 0.0:
         total = math.hypot(stddev, parse_child_number(context, noise, "stddev", 0.0, minimum=0.0))
         terms = [child for child in noise.children if child.tag != "stddev"]
@@ -72,9 +72,9 @@ def _apply_to_block(context: Context, block: Element, plugin: Element) -> Elemen
         terms = [plugin.make_element("type", "gaussian"), plugin.make_element("stddev", repr(stddev))]
         noise = (plugin.find("gaussianNoise") or plugin).make_element("noise", children=terms)
     radiation = plugin.find("radiation")
-    if block.find("navsense:sound") is None and (radiation is None or radiation.text == ULTRASOUND):
+    if type_element.find("navsense:sound") is None and (radiation is None or radiation.text == ULTRASOUND):
         children.append(plugin.make_element("navsense:sound"))
-    return replace(block, children=[*children, *([] if noise is None else [noise])])
+    return replace(type_element, children=[*children, *([] if noise is None else [noise])])
 
 
 def has_range_plugin(sensor: Element) -> bool:

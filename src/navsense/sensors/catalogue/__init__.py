@@ -1,8 +1,8 @@
-"""Real parts by name: the values of their data sheets in SI units, with the source of each value.
+"""Real parts by name: the values of their datasheets in SI units, with the source of each value.
 
     load_part("STIM300").entries["angular_velocity"]["noise_density"].values   -> (4.3633e-05,) * 3  rad/s/sqrt(Hz)
 
-A part is a TOML file of this folder, in the units of its data sheet; `units` converts them. A value that the data sheet
+A part is a TOML file of this folder, in the units of its datasheet; `units` converts them. A value that the datasheet
 does not print, or whose document is not available, is absent. No value is derived or assumed.
 
 | entry | meaning |
@@ -86,7 +86,7 @@ class DatasheetEntry:
 
     `values` has one number per axis, x y z. The channels `units.SCALAR_CHANNELS` and `output_rate` have one number, and
     `units.RANGE_ENTRIES` have two: the lower and the upper end. `two_sided` is true for a two-sided density per root
-    hertz, as in Kalibr's files; data sheets print one-sided ones.
+    hertz, as in Kalibr's files; datasheets print one-sided ones.
     """
 
     values: tuple[float, ...]

@@ -1,18 +1,18 @@
-"""The noise of a part's channels: the meaning of data sheet values in `Noise`.
+"""The noise of a part's channels: the meaning of datasheet values in `Noise`.
 
 | value | becomes |
 |---|---|
-| noise_density, per root hertz | `noise_density` = printed / sqrt(2): data sheets are one-sided, N two-sided |
+| noise_density, per root hertz | `noise_density` = printed / sqrt(2): datasheets are one-sided, N two-sided |
 | noise_density, as a random walk (deg/sqrt(h)) or marked two-sided | `noise_density` as printed: it is N |
 | noise_rms, without a density | `stddev` |
-| bias_instability | `bias_instability` = printed / 0.664: data sheets print the floor of the Allan deviation |
+| bias_instability | `bias_instability` = printed / 0.664: datasheets print the floor of the Allan deviation |
 | random_walk | `random_walk` |
 | turn_on_bias | `bias_stddev`: 1 sigma or typical as printed, a limit as three deviations |
 | scale_factor_error | `scale_factor_stddev`, likewise |
 | bias_temperature_coefficient, scale_temperature_coefficient | the coefficients of `Noise`, on request only |
 | range, resolution | `minimum` and `maximum`, `precision` |
 
-Data sheets show that a density per root hertz is one-sided: ICM-42688-P prints 0.0028 deg/s/sqrt(Hz) and 0.028 deg/s
+Datasheets show that a density per root hertz is one-sided: ICM-42688-P prints 0.0028 deg/s/sqrt(Hz) and 0.028 deg/s
 rms in 100 Hz, ADIS16460 0.004 deg/s/sqrt(Hz) and 0.17 deg/sqrt(h), which is 0.004 * 60 / sqrt(2). Limits are two-sided,
 so a third of a limit is the standard deviation of which 99.7 % of instruments are within the limit. Misalignment,
 cross-axis and g-sensitivity are printed as limits without a sign, nonlinearity without a shape. They are not used; set

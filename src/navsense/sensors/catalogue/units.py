@@ -1,4 +1,4 @@
-"""Units of data sheets, and the SI unit of each of their values.
+"""Units of datasheets, and the SI unit of each of their values.
 
     si = factor * printed          for a unit
     si = factor / printed          for counts per unit, "LSB/(deg/s)": the size of one count

@@ -42,7 +42,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
-from navsense.noise.specification import NEUTRAL, Noise
+from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.doppler.specification import validate_reals
 
 MIN_STRENGTH: Final = -100.0
@@ -65,7 +65,7 @@ class DopplerTrack:
     maximum_velocity: relative to the bottom or water, m/s; above it no beam has a usable echo.
     """
 
-    noise: Noise = NEUTRAL
+    noise: Noise = NO_NOISE
     per_speed: float = field(default=0.0, metadata=NON_NEGATIVE)
     reference_rate: float = field(default=0.0, metadata=NON_NEGATIVE)
     reported_stddev: float = field(default=0.0, metadata=NON_NEGATIVE)

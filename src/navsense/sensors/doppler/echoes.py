@@ -54,7 +54,7 @@ from navsense.core.kernels import kernel
 from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.typing import FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
-from navsense.environment.terrain.scene import ray_error
+from navsense.environment.terrain.scene import make_ray_error
 from navsense.motion.base import Motion, MotionBlock
 from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL
 from navsense.sensors.doppler.beams import Beams, BeamWeighting
@@ -396,7 +396,7 @@ def _cast_rays(
         pings.start, motion_block.position_w, motion_block.rotation_wb, transducers, rays, max_distance, *out
     )
     if invalid_ray >= 0:
-        raise ray_error(origin, direction, max_distance, invalid_ray)
+        raise make_ray_error(origin, direction, max_distance, invalid_ray)
     excluded = (environment.hull,) if environment.hull and not own_hull else ()
     hits = environment.scene.cast_unchecked(origin, unit_direction, distance, rows, instants, excluded)
     return origin, direction, distance, hits.normal_w, hits.velocity_w
