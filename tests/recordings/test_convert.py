@@ -664,7 +664,7 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
 ) -> None:
     path = tmp_path / f"run{suffix}"
     known = ns.open(recorded / "a.npz")
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()) as writer:  # noqa: PT012 - it is raised around the writer
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()) as writer:  # noqa: PT012 - it is raised around the writer
         for slab in known.iter_slices():
             writer.write(slab)
         raise RuntimeError("elsewhere")
@@ -672,7 +672,7 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
     convert(recorded / "a.npz", path)
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()):
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()):
         raise RuntimeError("elsewhere")
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
 

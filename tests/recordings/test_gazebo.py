@@ -92,7 +92,7 @@ def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: 
     part = made.reading(made.MAG, 0, 40, epoch=7)
     part = replace(part, arrivals=part.time + np.linspace(0.5, 0.1, 40))
     with recordings.open_writer(
-        tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), epoch=7, duration=4.0)
+        tmp_path / "m.gz.mcap", recordings.RecordingInfo(made.world(), epoch=7, duration=4.0)
     ) as writer:
         writer.write(TimeSlice(0.0, 2.0, {made.MAG: part.between(0, 20)}))
         writer.write(TimeSlice(2.0, 4.0, {made.MAG: part.between(20, 40), "somebody::else": part}))
@@ -104,10 +104,10 @@ def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: 
 
 def test_unwritable_content_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="one run"):
-        recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), runs=(0, 1)))
+        recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingInfo(made.world(), runs=(0, 1)))
     with pytest.raises(RecordingError, match=r"directory does not exist"):
-        recordings.open_writer(tmp_path / "no" / "m.gz.mcap", recordings.RecordingHeader(made.world()))
-    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world())) as writer:
+        recordings.open_writer(tmp_path / "no" / "m.gz.mcap", recordings.RecordingInfo(made.world()))
+    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingInfo(made.world())) as writer:
         runs = made.reading(made.MAG, 0, 4, runs=(2,))
         with pytest.raises(RecordingError, match="run axis"):
             writer.write(TimeSlice(0.0, 1.0, {made.MAG: runs}))

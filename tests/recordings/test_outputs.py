@@ -38,7 +38,7 @@ import made
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6, epoch=100))
 for second in range(10**6):
     writer.write(made.slab(second, 100))
     print(second, flush=True)
@@ -79,9 +79,9 @@ while True:
 """
 
 
-def head(made: ModuleType) -> recordings.RecordingHeader:
+def head(made: ModuleType) -> recordings.RecordingInfo:
     """Return the head of a recording."""
-    return recordings.RecordingHeader(made.world(), duration=3.0, epoch=100)
+    return recordings.RecordingInfo(made.world(), duration=3.0, epoch=100)
 
 
 def start_program(program: str, *arguments: str | Path) -> subprocess.Popen[str]:

@@ -141,7 +141,7 @@ def test_full_disk_error_names_the_written_part(made: ModuleType, tmp_path: Path
     """The incomplete output is removed for any name of the folder."""
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
-    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingHeader(made.world(), duration=20.0)) as writer:
+    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingInfo(made.world(), duration=20.0)) as writer:
         for second in range(20):
             writer.write(made.slab(second))
     kept = {path.name for path in tmp_path.iterdir()}
@@ -159,7 +159,7 @@ def test_full_disk_error_names_the_written_part(made: ModuleType, tmp_path: Path
 def test_empty_file_is_not_recovered(made: ModuleType, tmp_path: Path) -> None:
     error = limited(
         10,
-        lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), duration=1.0)),
+        lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(made.world(), duration=1.0)),
     )
     assert not error.rescue
     with pytest.raises(RecordingError):

@@ -19,7 +19,7 @@ from navsense.recordings.format import (
     register_format,
     storage_path,
 )
-from navsense.recordings.header import RecordingHeader, RecordingWriter, build_header
+from navsense.recordings.info import RecordingInfo, RecordingWriter, build_info
 from navsense.world import World
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "Capability",
     "Dataset",
     "Format",
-    "RecordingHeader",
+    "RecordingInfo",
     "RecordingWriter",
-    "build_header",
+    "build_info",
     "check_name",
     "data_path",
     "find_output_format",
@@ -98,15 +98,15 @@ def data_path(path: str | os.PathLike[str]) -> Path:
     return found.data_path(target) if found and found.data_path else output_path(target)
 
 
-def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
+def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingWriter:
     """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
     target = to_path(path)
     recording_format = find_output_format(target)
-    if Capability.RUNS not in recording_format.capabilities and len(header.runs) != 1:
+    if Capability.RUNS not in recording_format.capabilities and len(info.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
-        raise RecordingError("runs", len(header.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
+        raise RecordingError("runs", len(info.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
     assert recording_format.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
-    return recording_format.open_writer(target, header)
+    return recording_format.open_writer(target, info)
 
 
 def runs_remedy() -> str:

@@ -23,7 +23,7 @@ from navsense.recordings import message_reader
 from navsense.recordings.base import check_output, os_error, to_path
 from navsense.recordings.channels import ROS1
 from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
-from navsense.recordings.header import WORLD_KEY, RecordingHeader
+from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.mcap.records import DamagedError
@@ -140,21 +140,21 @@ def _convert_readings(
 ) -> ConversionResult:
     """Write the readings and the truth of a recording."""
 
-    def write(header: RecordingHeader, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
+    def write(info: RecordingInfo, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
         has_origin = has_origin_and_water(world_data)
-        losses = ConversionLosses(target_format, header, target, has_origin=has_origin)
-        header = replace(header, ros=ros, epoch=header.epoch if epoch is None else epoch)
-        return _write_slices(header, _replace_epoch(slices, epoch), target, source, losses)
+        losses = ConversionLosses(target_format, info, target, has_origin=has_origin)
+        info = replace(info, ros=ros, epoch=info.epoch if epoch is None else epoch)
+        return _write_slices(info, _replace_epoch(slices, epoch), target, source, losses)
 
     if message_reader.is_message_recording(source):
         with message_reader.open_messages(source) as messages:
             reader = ReadingAssembler(messages)
-            if run is not None and [run] != list(reader.header.runs):
-                raise RecordingError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
-            world = reader.header.world
+            if run is not None and [run] != list(reader.info.runs):
+                raise RecordingError("run", run, allowed=f"must be {reader.info.runs[0]}, the only one")
+            world = reader.info.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            result = write(reader.header, reader.iter_slices(), message_reader.parse_stored_world(messages) or {})
+            result = write(reader.info, reader.iter_slices(), message_reader.parse_stored_world(messages) or {})
             result.losses += reader.losses
             result.notes = reader.stored_world.notes
             return result
@@ -165,10 +165,10 @@ def _convert_readings(
         what = f"a {find_suffix(target) or 'bag'} holds one run"
         raise RecordingError(what, len(recording.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
     try:
-        header = recording.make_header()
+        info = recording.make_info()
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    result = write(header, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
+    result = write(info, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
     result.notes = recording.stored_world.notes
     return result
 
@@ -179,14 +179,14 @@ def _no_readings_error(source: Path) -> RecordingError:
 
 
 def _write_slices(
-    header: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, losses: ConversionLosses
+    info: RecordingInfo, slices: Iterator[TimeSlice], target: Path, source: Path, losses: ConversionLosses
 ) -> ConversionResult:
     """Write time slices to a recording. The folder of a ROS 2 bag with MCAP is copied from an MCAP file."""
     suffix, has_rows = find_suffix(target), False
     inner = target if suffix else target.with_name(f"{target.name}.mcap")
     with open_hidden_folder(target, inner) as work:
         part = work.folder / inner.name
-        with recordings.open_writer(part, header) as writer:
+        with recordings.open_writer(part, info) as writer:
             for time_slice in slices:
                 losses.add(time_slice)
                 has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)

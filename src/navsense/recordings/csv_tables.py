@@ -35,13 +35,13 @@ from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
     ArrayComponent,
-    SeriesHeaders,
+    SeriesMetadata,
     join_components,
+    list_sensor_components,
     make_current,
     make_reading,
     make_truth,
     select_component,
-    sensor_components,
 )
 from navsense.recordings.base import (
     AtomicWriter,
@@ -61,7 +61,7 @@ from navsense.recordings.format import (
     resolve_folder,
     storage_path,
 )
-from navsense.recordings.header import WORLD_KEY, RecordingHeader
+from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import list_notes
 
@@ -195,11 +195,11 @@ class TableFolder:
 class PendingCsv(PendingRecording):
     """A folder of tables that is written by one thread."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder."""
-        self.path, self._header = path, header
+        self.path, self._info = path, info
         self._folder = TableFolder(path)
-        self._headers = SeriesHeaders(path, header)
+        self._metadata = SeriesMetadata(path, info)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
         self._described_count = -1
@@ -208,7 +208,7 @@ class PendingCsv(PendingRecording):
         """Append a time slice."""
         for name, reading in time_slice.readings.items():
             self._write_reading(name, reading)
-        if self._header.truth:
+        if self._info.truth:
             for name, truth in time_slice.truth.items():
                 self._write_truth(name, truth)
             if time_slice.current is not None:
@@ -217,9 +217,9 @@ class PendingCsv(PendingRecording):
 
     def _write_metadata(self) -> None:
         # The metadata is written early, so that the tables can be read after a crash.
-        if self._headers.count() != self._described_count:
-            self._described_count = self._headers.count()
-            self._folder.write(METADATA_FILE, self._headers.format())
+        if self._metadata.count() != self._described_count:
+            self._described_count = self._metadata.count()
+            self._folder.write(METADATA_FILE, self._metadata.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
         if self._files.setdefault(name, owner) != owner:
@@ -228,18 +228,18 @@ class PendingCsv(PendingRecording):
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
-        head = self._headers.add_reading(name, reading)
+        sensor_metadata = self._metadata.add_reading(name, reading)
         if name not in self._components:
-            self._components[name] = sensor_components(head)
+            self._components[name] = list_sensor_components(sensor_metadata)
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
         columns += [
             select_component(getattr(reading, part.group)[part.name], part.indices) for part in self._components[name]
         ]
-        header = [*COMMON_COLUMNS, *(_column_header(part, head) for part in self._components[name])]
+        header = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in self._components[name])]
         self._folder.append(self._reserve_name(f"{file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
-        self._headers.add_truth(name)
+        self._metadata.add_truth(name)
         file, owner = f"truth.{file_name(name)}", f"the truth of link {name!r}"
         columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
         pose, rates = columns[:POSE_COUNT], columns[POSE_COUNT:]
@@ -247,7 +247,7 @@ class PendingCsv(PendingRecording):
         self._folder.append(self._reserve_name(f"{file}.rates.csv", owner), RATE_COLUMNS, [truth.time, *rates])
 
     def _write_current(self, current: Current) -> None:
-        self._headers.add_current(current)
+        self._metadata.add_current(current)
         owner = "the current of the water"
         self._folder.append(
             self._reserve_name(CURRENT_FILE, owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
@@ -268,9 +268,9 @@ class PendingCsv(PendingRecording):
         self._folder.discard()
 
 
-def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
+def _format_column_header(part: ArrayComponent, sensor_metadata: Mapping[str, Any]) -> str:
     # A bias can have another unit than its array, or an unknown one.
-    units = header.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else header["unit"]
+    units = sensor_metadata.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else sensor_metadata["unit"]
     unit = units.get(part.name, "")
     return f"{part.column} [{unit}]" if unit else part.column
 
@@ -292,7 +292,7 @@ def read(path: Path) -> Dataset:
     folder = find_folder(path)
     meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
-        readings = {name: _read_reading(folder, name, head) for name, head in meta["sensors"].items()}
+        readings = {name: _read_reading(folder, name, data) for name, data in meta["sensors"].items()}
         truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
         current = _read_current(folder, meta["current"]) if meta.get("current") else None
         return Dataset(readings, truth, meta, current)
@@ -330,16 +330,16 @@ def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]
         yield line
 
 
-def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading:
-    components = sensor_components(header)
-    names = [*COMMON_COLUMNS, *(_column_header(part, header) for part in components)]
+def _read_reading(folder: Path, name: str, sensor_metadata: Mapping[str, Any]) -> Reading:
+    components = list_sensor_components(sensor_metadata)
+    names = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in components)]
     columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{file_name(name)}.csv", names).T]
     time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
     own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
     by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
     groups = join_components(components, by_component.__getitem__)
     groups["fault"] = {kind: rows != 0.0 for kind, rows in groups.get("fault", {}).items()}
-    return make_reading(name, header, time, own, groups)
+    return make_reading(name, sensor_metadata, time, own, groups)
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
@@ -352,14 +352,14 @@ def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
     return make_truth(name, np.ascontiguousarray(pose[:, 0]), arrays, epoch)
 
 
-def _read_current(folder: Path, header: Mapping[str, Any]) -> Current:
+def _read_current(folder: Path, current_metadata: Mapping[str, Any]) -> Current:
     table = read_table(folder / CURRENT_FILE, CURRENT_COLUMNS)
     arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
-    if "layers" in header:
-        names = [f"layers.{i}.{axis}" for i in range(len(header["layers"]["depths"])) for axis in "xyz"]
+    if "layers" in current_metadata:
+        names = [f"layers.{i}.{axis}" for i in range(len(current_metadata["layers"]["depths"])) for axis in "xyz"]
         deep = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
         arrays["layers"] = deep.reshape(table.shape[0], -1, 3)
-    return make_current(header, np.ascontiguousarray(table[:, 0]), arrays)
+    return make_current(current_metadata, np.ascontiguousarray(table[:, 0]), arrays)
 
 
 def recover(file: Path, out: Path) -> RecoveryResult:
@@ -419,7 +419,7 @@ FORMAT = Format(
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
-    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingCsv(path, header)),
+    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingCsv(path, info)),
     is_folder=True,
     folder_files=(METADATA_FILE,),
     check_target=lambda path, _: check_table_folder(path),

@@ -17,7 +17,7 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
-from navsense.recordings.header import WORLD_KEY, RecordingHeader
+from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo
 from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
@@ -79,16 +79,16 @@ class Dataset(Mapping[str, Reading]):
         """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
         return self.stored_world.world
 
-    def make_header(self) -> RecordingHeader:
-        """Return the header of the recording. Raises `DamagedError` if its metadata is damaged."""
-        duration = self.metadata.get("duration_asked")
-        return RecordingHeader(
+    def make_info(self) -> RecordingInfo:
+        """Return the world and the run of the recording. Raises `DamagedError` if its metadata is damaged."""
+        duration = self.metadata.get(DURATION_KEY)
+        return RecordingInfo(
             self.stored_world.world,
             int(self.metadata["epoch"]),
             int(self.metadata["seed"]),
             math.inf if duration is None else float(duration),
             tuple(self.runs),
-            topics=self.stored_world.topics,
+            stored_topics=self.stored_world.topics,
         )
 
     @cached_property
@@ -157,8 +157,10 @@ def select_run(reading: Reading, index: int) -> Reading:
 
 def infer_world_from_metadata(loaded: Dataset) -> World:
     """Return the world as far as the metadata of the sensors describes it."""
-    headers = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
-    link_of = {name: str(header.get("link") or name.rpartition("::")[0] or "base") for name, header in headers.items()}
+    sensor_metadata = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
+    link_of = {
+        name: str(data.get("link") or name.rpartition("::")[0] or "base") for name, data in sensor_metadata.items()
+    }
     links = list(dict.fromkeys([*loaded.truth, *link_of.values()]))
     # The metadata does not have the poses of links: each link becomes a model.
     models = tuple(
@@ -167,11 +169,11 @@ def infer_world_from_metadata(loaded: Dataset) -> World:
     sensors = tuple(
         MountedSensor(
             name,
-            _make_spec(reading, headers[name]),
+            _make_spec(reading, sensor_metadata[name]),
             link_of[name],
             link_of[name],
             _estimate_rate(reading),
-            Pose(rotation=tuple(headers[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
+            Pose(rotation=tuple(sensor_metadata[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
             "/" + name.replace("::", "/"),
             reading.frame,
             faults=Faults(recorded=bool(reading.fault)),
@@ -187,9 +189,9 @@ def _estimate_rate(reading: Reading) -> float:
     return float(f"{1.0 / step:.9g}") if step > 0.0 else 1.0
 
 
-def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
-    """Return a specification with the white noise in the header, or an opaque sensor with the arrays of the reading."""
-    noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in header.get("noise", {}).items()}
+def _make_spec(reading: Reading, sensor_metadata: Mapping[str, Any]) -> Sensor:
+    """Return a specification with the recorded white noise, or an opaque sensor with the arrays of the reading."""
+    noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in sensor_metadata.get("noise", {}).items()}
     if reading.type in SPEC_CLASSES:
         prefixes = {"magnetometer": {"field": ""}, "imu": {key: f"{key}_" for key in noise}}.get(reading.type, {})
         channels = {

@@ -30,7 +30,7 @@ from navsense.recordings.base import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
-from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry, check_header
+from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry, check_info
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
@@ -68,11 +68,11 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
 class DeviceLogWriter(WriterBase):
     """Writes the output of one instrument to a file."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Find the sensor and open the file. Raises `RecordingError` if either fails."""
-        check_header(path, header, "a device's log")
-        device_format, sensor, frame = resolve_log(path, header.world)
-        self._encoder = InstrumentEncoder(header.world, device_format, sensor, frame)
+        check_info(path, info, "a device's log")
+        device_format, sensor, frame = resolve_log(path, info.world)
+        self._encoder = InstrumentEncoder(info.world, device_format, sensor, frame)
         self._path, self._size, self._is_open = path, 0, True
         try:
             # The file has no buffer, so a killed process loses nothing.
@@ -172,7 +172,7 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
         summarize=summarize,
         unit="record",
         check_target=check_log,
-        list_sensors=lambda header, target: [resolve_log(target, header.world)[1].name],
+        list_sensors=lambda info, target: [resolve_log(target, info.world)[1].name],
         list_lost=lambda _header, _sensor, reading: [
             f"all that {device_format.name} has no field for",
             *missing_groups(capabilities, reading),

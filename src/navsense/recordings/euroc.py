@@ -43,7 +43,7 @@ from navsense.recordings.csv_tables import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
-from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
+from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, get_version
 from navsense.recordings.static_transforms import transform_truth
 from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
@@ -156,10 +156,10 @@ class BiasInterpolator:
 class PendingEuroc(PendingRecording):
     """A folder that is written by one thread."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
-        self.path, self._header = path, header
-        self._imus = [sensor for sensor in header.world.sensors if sensor.spec.type == Imu.type]
+        self.path, self._info = path, info
+        self._imus = [sensor for sensor in info.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, the only sensor that EuRoC supports"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
@@ -172,7 +172,7 @@ class PendingEuroc(PendingRecording):
             if sensor.name in time_slice.readings:
                 self._write_imu(number, time_slice.readings[sensor.name])
         first = self._imus[0]
-        if self._header.truth and first.link in time_slice.truth:
+        if self._info.truth and first.link in time_slice.truth:
             self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
         self._write_states(last=False)
         if not self.has_content:
@@ -223,25 +223,25 @@ class PendingEuroc(PendingRecording):
 
     def _pose_on_first_link(self, sensor: MountedSensor) -> Pose:
         """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
-        first, world = self._imus[0], self._header.world
+        first, world = self._imus[0], self._info.world
         if sensor.model != first.model:
             return sensor.pose
         model = world.model(first.model)
         return model.link(first.link).pose.inverse() @ model.link(sensor.link).pose @ sensor.pose
 
     def _format_metadata(self) -> str:
-        header = self._header
+        info = self._info
         return json.dumps(
             {
                 "program": "navsense",
                 "format": "euroc",
                 "version": get_version(),
-                "world": header.world.name,
-                "seed": header.seed,
-                "epoch": header.epoch,
-                "runs": [int(run) for run in header.runs],
+                "world": info.world.name,
+                "seed": info.seed,
+                "epoch": info.epoch,
+                "runs": [int(run) for run in info.runs],
                 "imus": [sensor.name for sensor in self._imus],
-                WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
+                WORLD_KEY: world_to_json(info.world, info.topics),
             }
         )
 
@@ -392,9 +392,9 @@ def summarize(path: Path) -> RecordingSummary:
     return summarize_dataset(path, FORMAT.name, recording, recording.metadata if is_own else {})
 
 
-def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+def list_lost(info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
-    first = next(group.name for group in header.world.sensors if group.spec.type == Imu.type)
+    first = next(group.name for group in info.world.sensors if group.spec.type == Imu.type)
     groups = [
         group
         for group in missing_groups(FORMAT.capabilities, reading)
@@ -408,12 +408,12 @@ FORMAT = Format(
     suffixes=(".euroc",),
     capabilities=frozenset((Capability.RECOVERY,)),
     read=read,
-    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingEuroc(path, header)),
+    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingEuroc(path, info)),
     summarize=summarize,
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
     check_target=lambda path, _: check_table_folder(path),
-    list_sensors=lambda header, _: [one.name for one in header.world.sensors if one.spec.type == Imu.type],
+    list_sensors=lambda info, _: [one.name for one in info.world.sensors if one.spec.type == Imu.type],
     list_lost=list_lost,
     recovery=replace(RECOVERY, files=(*RECOVERY.files, f"{CONTENT_FOLDER}/{MAV_FOLDER}")),
     remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},

@@ -21,7 +21,7 @@ from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.recordings.channels import IndexedReader, MessageReader, MessageTarget
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
+from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
 
 
@@ -132,7 +132,7 @@ class Format:
     suffixes: tuple[str, ...]
     capabilities: frozenset[Capability]
     read: Callable[[Path], Dataset]
-    open_writer: Callable[[Path, RecordingHeader], RecordingWriter] | None = None
+    open_writer: Callable[[Path, RecordingInfo], RecordingWriter] | None = None
     summarize: Callable[[Path], RecordingSummary] | None = None
     unit: str = "row"
     is_folder: bool = False
@@ -142,8 +142,8 @@ class Format:
     open_messages: Callable[[Path], AbstractContextManager[IndexedReader]] | None = None
     open_target: Callable[[Path, Path, MessageReader], MessageTarget] | None = None
     recovery: Recovery = Recovery()
-    list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None
-    list_lost: Callable[[RecordingHeader, MountedSensor, Reading], list[str]] | None = None
+    list_sensors: Callable[[RecordingInfo, Path], Sequence[str]] | None = None
+    list_lost: Callable[[RecordingInfo, MountedSensor, Reading], list[str]] | None = None
     list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()
     remarks: Mapping[Capability, str] = field(default_factory=dict)
     needs_origin: bool = False

@@ -15,7 +15,7 @@ from navsense import messages
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
-from navsense.recordings.header import RecordingHeader, check_header
+from navsense.recordings.info import RecordingInfo, check_info
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,
@@ -32,16 +32,16 @@ ENCODING = "protobuf"
 class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Open the file and write its header and all definitions. Raises `RecordingError` if that fails."""
-        check_header(path, header)
-        self._sensors = {s.name: s for s in header.world.sensors if messages.has_gz(s.spec)}
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
+        """Open the file and write its metadata and all definitions. Raises `RecordingError` if that fails."""
+        check_info(path, info)
+        self._sensors = {s.name: s for s in info.world.sensors if messages.has_gz(s.spec)}
         self._channels: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._file = McapFileWriter(path, profile="")
         try:
-            self._file.add_run_metadata(make_metadata(header))
-            self._add_channels(header.allocate_topics())
+            self._file.add_run_metadata(make_metadata(info))
+            self._add_channels(info.topics)
             definitions = (*self._file.schemas.values(), *self._file.channels.values())
             self._file.write_chunks([(b"".join(definitions), [])])
         except BaseException:

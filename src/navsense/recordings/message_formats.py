@@ -16,7 +16,7 @@ from navsense.recordings import metadata
 from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format, Recovery, missing_groups
 from navsense.recordings.gazebo import GazeboWriter
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import open_mcap
 from navsense.recordings.mcap.recovery import recover_mcap
@@ -45,14 +45,14 @@ def read(path: Path) -> Dataset:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
         sensors = {
-            name: metadata.make_sensor_metadata(reader.header, name, reading) for name, reading in readings.items()
+            name: metadata.make_sensor_metadata(reader.info, name, reading) for name, reading in readings.items()
         }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        found = metadata.make_metadata(reader.header, sensors, truth, current_metadata)
+        found = metadata.make_metadata(reader.info, sensors, truth, current_metadata)
         return Dataset(readings, truth, found, current)
 
 
-def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and its turn-on bias."""
     encoded = encoded_arrays(sensor, reading)
     return [*(name for name in reading.arrays if name not in encoded), *missing_groups(ROS_MESSAGES, reading)]
@@ -97,7 +97,7 @@ GAZEBO = replace(
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
     open_writer=GazeboWriter,
     open_target=None,
-    list_sensors=lambda header, _: [sensor.name for sensor in header.world.sensors if messages.has_gz(sensor.spec)],
+    list_sensors=lambda info, _: [sensor.name for sensor in info.world.sensors if messages.has_gz(sensor.spec)],
     list_lost=None,
 )
 

@@ -13,7 +13,7 @@ from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import find_format, os_error, recovery_remedy
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import format_of_recording
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 
 

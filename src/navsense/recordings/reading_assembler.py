@@ -1,7 +1,7 @@
 """Readings, truth and currents from a recording of messages, slice by slice: the inverse of `message_builder`.
 
-    time = publish_time - epoch,   clock_error = header.stamp - publish_time        in a recording of navsense
-    time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
+    time = publish_time - epoch,   clock_error = info.stamp - publish_time        in a recording of navsense
+    time = info.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
 A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal`
 message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message. Samples
@@ -37,7 +37,7 @@ from navsense.recordings.columns import (
     is_readable,
     join_columns,
 )
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import DURATION_KEY, RecordingInfo
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
@@ -339,7 +339,11 @@ class LinkAssembler:
 
 
 class ReadingAssembler:
-    """Reads a recording of messages as time slices. `header` is its header, `losses` lists the skipped content."""
+    """Reads a recording of messages as time slices.
+
+    info: the world and the run of the recording.
+    losses: the content that is skipped.
+    """
 
     def __init__(self, reader: MessageReader) -> None:
         """Assign the topics to sensors and links.
@@ -359,11 +363,11 @@ class ReadingAssembler:
             else:
                 first_arrival = next((message.log_time for message in reader.read_messages()), 0)
                 epoch = first_arrival // NANOSECONDS_PER_SECOND
-            seed, duration = int(metadata.get("seed", 0)), float(metadata.get("duration_asked", math.inf))
+            seed, duration = int(metadata.get("seed", 0)), float(metadata.get(DURATION_KEY, math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, stored_world is not None)
-        self.header = RecordingHeader(self.world, epoch, seed, duration, runs[:1], topics=self.stored_world.topics)
+        self.info = RecordingInfo(self.world, epoch, seed, duration, runs[:1], stored_topics=self.stored_world.topics)
         self._topics = self.stored_world.topics or allocate_topics(self.world)
         selected = select_channels(reader.channels)
         self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}

@@ -82,7 +82,7 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
 
 def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
     """Return the true poses of a link, by the name of the link or of its model."""
-    world = loaded.make_header().world
+    world = loaded.make_info().world
     moving = {
         m.canonical_link: m.name
         for m in world.models

@@ -16,7 +16,7 @@ from navsense.core.typing import IntArray
 from navsense.recordings.base import find_format, os_error, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import storage_path
-from navsense.recordings.header import WORLD_KEY, RecordingSummary, SummaryEntry
+from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.rosbag.reader import ros2_bag_folder
 from navsense.recordings.world_json import list_notes
@@ -72,7 +72,7 @@ def summarize_messages(path: Path) -> RecordingSummary:
         return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, list_notes(world))
 
 
-METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
+METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", DURATION_KEY, "faults")
 """Metadata that `info` prints first, in this order; of an archive or a table it prints no other."""
 
 

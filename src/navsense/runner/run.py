@@ -81,7 +81,7 @@ class Run(Mapping[str, Reading]):
         """
         with (
             inputs.collect_inputs(self.session.world.sources),
-            open_output(path, recordings.build_header(self.session, ros=ros)) as writer,
+            open_output(path, recordings.build_info(self.session, ros=ros)) as writer,
         ):
             for time_slice in self.slices():
                 writer.write(time_slice)
@@ -268,8 +268,8 @@ def record(
         )
         for output in outputs:
             check_output(output, world)
-        header = recordings.build_header(session, ros=ros)
-        writers = [stack.enter_context(open_output(output, header)) for output in outputs]
+        info = recordings.build_info(session, ros=ros)
+        writers = [stack.enter_context(open_output(output, info)) for output in outputs]
         try:
             for time_slice in compute_paced_slices(session, limiter):
                 for writer in writers:

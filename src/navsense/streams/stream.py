@@ -20,7 +20,7 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.plugins import load_plugin
 from navsense.core.readings import TimeSlice
 from navsense.recordings.base import WriterBase
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo
 from navsense.world import World
 
 LOOPBACK = "127.0.0.1"
@@ -94,7 +94,7 @@ class Stream:
     scheme: str
     name: str
     url_format: str
-    open_publisher: Callable[[StreamUrl, RecordingHeader], Publisher]
+    open_publisher: Callable[[StreamUrl, RecordingInfo], Publisher]
     options: tuple[str, ...] = ()
     check: Callable[[StreamUrl, World | None], None] = lambda *_: None
 
@@ -160,7 +160,7 @@ def check_url(text: str, world: World | None = None) -> None:
     stream.check(url, world)
 
 
-def open_publisher(text: str, header: RecordingHeader) -> Publisher:
+def open_publisher(text: str, info: RecordingInfo) -> Publisher:
     """Open the publisher of a URL. Raises `RecordingError` if the URL is invalid or the stream cannot be opened."""
     stream, url = parse_url(text)
-    return stream.open_publisher(url, header)
+    return stream.open_publisher(url, info)

@@ -37,7 +37,7 @@ from navsense.recordings.channels import (
     join_small_batches,
     sort_batches,
 )
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 
 HEAD_FIELDS = ("channel", "log_time", "publish_time")

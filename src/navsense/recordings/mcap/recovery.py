@@ -13,7 +13,7 @@ from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
 from navsense.recordings.base import open_for_reading, os_error, to_path
 from navsense.recordings.format import RecoveryResult
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index

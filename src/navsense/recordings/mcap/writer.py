@@ -37,13 +37,12 @@ from navsense.recordings.channels import (
     RawMessage,
     make_copy_metadata,
 )
-from navsense.recordings.header import (
+from navsense.recordings.info import (
+    DURATION_KEY,
     ROS_KEY,
     WORLD_KEY,
-    RecordingHeader,
-    check_header,
-    format_runs,
-    get_requested_duration,
+    RecordingInfo,
+    check_info,
     get_version,
 )
 from navsense.recordings.mcap import lz4_rows, records
@@ -426,8 +425,8 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
         log_times.append(message.log_time)
         offsets.append(len(data))
         times = message.log_time, message.publish_time
-        header = records.encode_message_header(message.channel, message.sequence, *times, len(message.data))
-        data += header + message.data
+        record_header = records.encode_message_header(message.channel, message.sequence, *times, len(message.data))
+        data += record_header + message.data
         if len(data) >= CHUNK_BYTES:
             yield bytes(data), build_message_indexes(entries)
             data, entries = bytearray(), {}
@@ -498,37 +497,36 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def make_metadata(header: RecordingHeader) -> dict[str, str]:
+def make_metadata(info: RecordingInfo) -> dict[str, str]:
     """Return the metadata of a recording, with the world as JSON."""
     values = {
-        "world": header.world.name,
-        "seed": str(header.seed),
-        "epoch": str(header.epoch),
-        "runs": format_runs(header),
+        "world": info.world.name,
+        "seed": str(info.seed),
+        "epoch": str(info.epoch),
+        "runs": json.dumps([int(run) for run in info.runs]),
         "version": get_version(),
-        ROS_KEY: header.ros,
+        ROS_KEY: info.ros,
     }
-    duration = get_requested_duration(header)
-    if duration is not None:
-        values["duration_asked"] = repr(duration)
-    faults = list_faults(header.world)
+    if info.requested_duration is not None:
+        values[DURATION_KEY] = repr(info.requested_duration)
+    faults = list_faults(info.world)
     if faults:
         values["faults"] = json.dumps(faults)
-    return {**values, WORLD_KEY: json.dumps(world_to_json(header.world, header.allocate_topics()))}
+    return {**values, WORLD_KEY: json.dumps(world_to_json(info.world, info.topics))}
 
 
 class McapWriter(McapWriterBase):
     """Writes time slices to one MCAP file."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Open the file and write its header and `/tf_static`. Raises `RecordingError` if that fails."""
-        check_header(path, header)
-        self._builder = MessageBuilder(header)
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
+        """Open the file and write its metadata, channels and `/tf_static`. Raises `RecordingError` if that fails."""
+        check_info(path, info)
+        self._builder = MessageBuilder(info)
         self._file = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._file.add_run_metadata(make_metadata(header))
+            self._file.add_run_metadata(make_metadata(info))
             self._write_channels_and_static_transforms()
         except BaseException:
             self._file.release()
@@ -550,9 +548,9 @@ class McapWriter(McapWriterBase):
             schema_id = self._file.add_schema(encoder.type, encoder.schema.encode())
             channel_id = self._file.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile})
             message = encoder.layout.template
-            header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
-            fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
-            self._writers[channel] = ChannelWriter(channel_id, encoder, header + message, fields)
+            record_header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
+            fields = {**encoder.layout.shift_fields(len(record_header)), **RECORD_FIELDS}
+            self._writers[channel] = ChannelWriter(channel_id, encoder, record_header + message, fields)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write the messages of a time slice, as chunks in order of time."""

@@ -25,7 +25,7 @@ from navsense.recordings.channels import (
     batch_messages,
 )
 from navsense.recordings.format import RecoveryResult
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.message_copy import copy_messages
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata

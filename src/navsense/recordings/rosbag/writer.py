@@ -29,7 +29,7 @@ from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import storage_path
-from navsense.recordings.header import ROS_KEY, RecordingHeader, check_header
+from navsense.recordings.info import ROS_KEY, RecordingInfo, check_info
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
@@ -281,17 +281,17 @@ def check_bag_folder(path: Path) -> None:
 class PendingBag(PendingRecording):
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
-    def __init__(self, path: Path, header: RecordingHeader, *, is_ros1: bool) -> None:
+    def __init__(self, path: Path, info: RecordingInfo, *, is_ros1: bool) -> None:
         """Create the hidden folder and the bag in it, with the static transforms."""
         self.path, self._is_ros1 = path, is_ros1
-        self._builder = MessageBuilder(header)
+        self._builder = MessageBuilder(info)
         self._connections: dict[str, Connection] = {}
         self._packings: dict[OutputChannel, Ros1Packing] = {}
         self._counts: dict[str, int] = {}
         self._work = HiddenFolder(storage_path(path), is_recording=True)
         try:
-            metadata, file = make_metadata(header), self._work.folder / storage_path(path).name
-            start = header.epoch * NANOSECONDS_PER_SECOND
+            metadata, file = make_metadata(info), self._work.folder / storage_path(path).name
+            start = info.epoch * NANOSECONDS_PER_SECOND
             self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
@@ -375,29 +375,29 @@ class PendingBag(PendingRecording):
         self._work.release()
 
 
-def check_clocks(path: Path, header: RecordingHeader) -> None:
+def check_clocks(path: Path, info: RecordingInfo) -> None:
     """Raise `RecordingError` if the first stamp of a sensor is below 0 because of the constant error of its clock."""
-    clocks = {clock.name: clock for clock in header.world.clocks}
-    for clock in (clocks[sensor.clock] for sensor in header.world.sensors if sensor.clock in clocks):
+    clocks = {clock.name: clock for clock in info.world.clocks}
+    for clock in (clocks[sensor.clock] for sensor in info.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
         error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
         is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
-        if is_known and header.epoch + error < 0.0:
-            raise negative_stamp_error(path, clock.name, round((header.epoch + error) * NANOSECONDS_PER_SECOND))
+        if is_known and info.epoch + error < 0.0:
+            raise negative_stamp_error(path, clock.name, round((info.epoch + error) * NANOSECONDS_PER_SECOND))
 
 
-def open_ros1_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+def open_ros1_writer(path: Path, info: RecordingInfo) -> AtomicWriter:
     """Open one `.bag` of ROS 1 for writing. Raises `RecordingError` if that fails."""
-    check_header(path, header, "a ROS bag")
-    check_clocks(path, header)
-    humble = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
+    check_info(path, info, "a ROS bag")
+    check_clocks(path, info)
+    humble = replace(info, ros=HUMBLE)  # ROS 1 has the same definitions
     return AtomicWriter(path, lambda: PendingBag(path, humble, is_ros1=True))
 
 
-def open_ros2_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+def open_ros2_writer(path: Path, info: RecordingInfo) -> AtomicWriter:
     """Open one bag of ROS 2, the folder `NAME` for the path `NAME.db3`. Raises `RecordingError` if that fails."""
-    check_header(path, header, "a ROS bag")
-    return AtomicWriter(path, lambda: PendingBag(path, header, is_ros1=False))
+    check_info(path, info, "a ROS bag")
+    return AtomicWriter(path, lambda: PendingBag(path, info, is_ros1=False))
 
 
 def find_encoding_obstacle(channel: Channel) -> str:
