@@ -1,4 +1,4 @@
-"""Base classes of the writers of recordings, paths of recordings, and errors of files."""
+"""Writers in a thread of their own, paths of recordings, and errors of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, Protocol, Self
+from typing import BinaryIO, ParamSpec, Protocol
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
@@ -27,35 +27,8 @@ from navsense.recordings.format import (
     list_suffixes,
     storage_path,
 )
+from navsense.recordings.info import RecordingWriter
 from navsense.world import World
-
-
-class WriterBase(ABC):
-    """Context manager that closes the writer at the end of the block.
-
-    After an exception the complete time slices remain in the recording.
-    """
-
-    def __enter__(self) -> Self:
-        """Return this writer."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close the recording. After an error, the complete time slices remain."""
-        if kind is None:
-            self.close()
-        else:
-            # The caller gets the error that ended the run.
-            with contextlib.suppress(Exception):
-                self.salvage()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Complete the recording."""
-
-    @abstractmethod
-    def salvage(self) -> None:
-        """Complete the recording with the time slices that were written before an error."""
 
 
 def closed_error(path: Path | str) -> RecordingError:
@@ -313,7 +286,7 @@ class PendingRecording(ABC):
         self.release()
 
 
-class AtomicWriter(WriterBase):
+class AtomicWriter(RecordingWriter):
     """Writes time slices to a `PendingFile` in a separate thread, which an interrupt cannot stop during a write."""
 
     def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:

@@ -21,7 +21,6 @@ from navsense.devices.encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
 from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
-    WriterBase,
     add_path_to_errors,
     closed_error,
     open_for_reading,
@@ -30,7 +29,7 @@ from navsense.recordings.base import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, missing_groups
-from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry, check_info
+from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry, check_info
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
@@ -65,7 +64,7 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     return device_format, select_sensor(world, device_format, name, where, hint), frame
 
 
-class DeviceLogWriter(WriterBase):
+class DeviceLogWriter(RecordingWriter):
     """Writes the output of one instrument to a file."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:
@@ -105,10 +104,6 @@ class DeviceLogWriter(WriterBase):
             self._file.close()
         except OSError as error:
             raise os_error(self._path, error) from error
-
-    def salvage(self) -> None:
-        """Close the file and keep its content."""
-        self.abort()
 
     def abort(self) -> None:
         """Close the file and keep its content. Never raises."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
@@ -106,28 +108,44 @@ def check_info(path: Path | str, info: RecordingInfo, file: str = "an MCAP file"
         )
 
 
-class RecordingWriter(Protocol):
-    """Writes time slices in order of time. As a context it is closed at the end, also after an error."""
+class RecordingWriter(ABC):
+    """Writes time slices in order of time. As a context it is closed at the end, also after an error.
+
+    After an error the complete time slices remain in the recording.
+    """
 
     def __enter__(self) -> Self:
         """Return this writer."""
-        ...
+        return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Close the recording. After an error, the complete time slices remain."""
-        ...
+        if kind is None:
+            self.close()
+        else:
+            # The caller gets the error that ended the run.
+            with contextlib.suppress(Exception):
+                self.salvage()
 
+    @abstractmethod
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice. Raises `RecordingError` if it cannot be written."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Complete the recording; nothing can be written afterwards. Raises `RecordingError` if this fails."""
-        ...
 
+    @abstractmethod
     def abort(self) -> None:
-        """Stop writing, and remove a file that cannot be read unfinished. Never raises."""
-        ...
+        """Stop writing. Never raises.
+
+        A file that can be read unfinished (MCAP, the log of an instrument) keeps its time slices. Any other
+        recording is removed.
+        """
+
+    def salvage(self) -> None:
+        """Keep the time slices that were written before an error elsewhere: by default those that `abort` keeps."""
+        self.abort()
 
 
 @dataclass(frozen=True)

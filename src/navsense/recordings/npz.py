@@ -29,10 +29,10 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import NOT_RECOVERABLE, WriterBase, closed_error, open_for_reading, os_error
+from navsense.recordings.base import NOT_RECOVERABLE, closed_error, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
-from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, SummaryEntry
+from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
@@ -92,7 +92,7 @@ class DiskArray:
                 target.write(np.ascontiguousarray(rows[(slice(start, start + step), *run)]).tobytes())
 
 
-class NpzWriter(WriterBase):
+class NpzWriter(RecordingWriter):
     """Writes time slices to one NumPy archive."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:

@@ -27,7 +27,7 @@ from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, WordArray
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype
-from navsense.recordings.base import WriterBase, add_path_to_errors, is_recovered, os_error, write_all
+from navsense.recordings.base import add_path_to_errors, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -42,6 +42,7 @@ from navsense.recordings.info import (
     ROS_KEY,
     WORLD_KEY,
     RecordingInfo,
+    RecordingWriter,
     check_info,
     get_version,
 )
@@ -385,7 +386,7 @@ def _encode_message_indexes(indexes: Sequence[MessageIndex]) -> tuple[memoryview
     return out.data, offsets
 
 
-class McapWriterBase(WriterBase):
+class McapWriterBase(RecordingWriter):
     """Base class of the writers of one MCAP file: completes the file, also after an error."""
 
     _file: McapFileWriter
@@ -393,10 +394,6 @@ class McapWriterBase(WriterBase):
     def close(self) -> None:
         """Write the summary; the file is then complete."""
         self._file.finish()
-
-    def salvage(self) -> None:
-        """Write the summary if it can be written."""
-        self.abort()
 
     def abort(self) -> None:
         """Write the summary if possible. The file is then readable, or can be recovered."""
