@@ -31,18 +31,18 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8", "REC-1:mcap", "TRU-1")
-@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+@pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
 def test_pressure_and_depth_round_trip_bitwise(recording: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
-    series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
-    behind = "" if part == "reading" else f"/{part}"
+    series: Any = {"measured": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
+    behind = "" if part == "measured" else f"/{part}"
     found: dict[str, list[Any]] = {}
     with recording.open("rb") as file:
         for _, channel, _, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
     pressed, deep = found[f"/d{behind}"], found[f"/d_depth{behind}"]
     assert np.array_equal([value.fluid_pressure for value in pressed], series["pressure"])
-    deviation = Depth.example_spec().pressure.white_stddev(200.0) if part == "reading" else 0.0
+    deviation = Depth.example_spec().pressure.white_stddev(200.0) if part == "measured" else 0.0
     assert {value.variance for value in pressed} == {deviation * deviation}
     assert np.array_equal([value.point.z for value in deep], series.get("depth", np.zeros(100)))
     assert {(value.point.x, value.point.y, value.header.frame_id) for value in deep} == {(0.0, 0.0, "d")}

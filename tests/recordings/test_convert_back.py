@@ -158,5 +158,5 @@ def test_output_missing_from_an_older_recording() -> None:
     outputs = [Output("warm", 0, "K"), Output("salt", 2, "1")]
     sensor = MountedSensor("robot::arm::probe", opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
     rows = np.zeros(3, dtype=[("salt", "<f8", (2,))])
-    found = generic.extract_arrays(sensor, rows, "reading", "")
+    found = generic.extract_arrays(sensor, rows, "measured", "")
     assert {name: array.shape for name, array in found.items()} == {"salt": (3, 2)}

@@ -107,11 +107,11 @@ def test_both_times_are_recorded_with_every_reading(made: ModuleType, recorded: 
 
 
 @pytest.mark.requirement("TRU-1", "MAG-5")
-@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+@pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
 def test_readings_truth_and_biases_round_trip_bitwise(made: ModuleType, recorded: Path, part: str) -> None:
     topics = decoded(recorded)
-    suffix = "" if part == "reading" else "/" + part
-    attribute = {"reading": "arrays", "ideal": "ideal", "bias": "bias"}[part]
+    suffix = "" if part == "measured" else "/" + part
+    attribute = {"measured": "arrays", "ideal": "ideal", "bias": "bias"}[part]
 
     def expected(name: str, key: str) -> list[list[float]]:
         rows = [getattr(slab.readings[name], attribute)[key] for slab in slabs(made)]
@@ -131,8 +131,8 @@ def test_readings_truth_and_biases_round_trip_bitwise(made: ModuleType, recorded
     assert {v.header.frame_id for v in field} == {"mag_frame"}
     assert {v.header.frame_id for v in imu} == {made.IMU}
     diagonal = list(imu[0].angular_velocity_covariance)[::4] + list(imu[0].linear_acceleration_covariance)[::4]
-    assert diagonal == ([0.0625, 0.0625, 0.0625, 0.25, 0.0, 0.0] if part == "reading" else [0.0] * 6)
-    assert list(field[0].magnetic_field_covariance) == [0.0625 if part == "reading" else 0.0] + [0.0] * 8
+    assert diagonal == ([0.0625, 0.0625, 0.0625, 0.25, 0.0, 0.0] if part == "measured" else [0.0] * 6)
+    assert list(field[0].magnetic_field_covariance) == [0.0625 if part == "measured" else 0.0] + [0.0] * 8
 
 
 @pytest.mark.requirement("TRU-1")

@@ -291,13 +291,13 @@ def test_topics_are_unique_and_stored_topics_are_kept() -> None:
     first = allocate_topics(made)
     assert len(set(first.topics.values())) == len(first.topics)
     imu = made.sensors[0].name
-    renamed = TopicNames({**first.topics, (imu, "reading", ""): "/gyro"})
+    renamed = TopicNames({**first.topics, (imu, "measured", ""): "/gyro"})
     again = allocate_topics(made, renamed)
     assert again.topics == renamed.topics
     added = allocate_topics(replace(made, sensors=(*made.sensors, replace(made.sensors[0], name="robot::arm::two"))))
     assert {key: added.topics[key] for key in first.topics} == first.topics
     plain = allocate_topics(made, truth=False)
-    assert {key[1] for key in plain.topics if len(key) == 3} == {"reading"}
+    assert {key[1] for key in plain.topics if len(key) == 3} == {"measured"}
     assert not [key for key in plain.topics if len(key) == 2]
 
 

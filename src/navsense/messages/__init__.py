@@ -61,7 +61,7 @@ GZ_TYPES: Mapping[str, str] = _collect("GZ_TYPE")
 """Sensor type -> full name of Gazebo's message."""
 
 
-def make_encoder(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageEncoder:
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind = "measured", companion: str = "") -> MessageEncoder:
     """Return the encoder of the messages of a series; `companion` is the suffix of a companion message.
 
     Raises `RecordingError` for a specification of another sensor type.
@@ -75,7 +75,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind = "reading", com
     return ENCODER_MAKERS.get(sensor.spec.type, generic.make_encoder)(sensor, series_kind)
 
 
-def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, EncoderMaker]:
+def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "measured") -> Mapping[str, EncoderMaker]:
     """Return the companion messages of a sensor by topic suffix.
 
     Raises `RecordingError` for a specification of another sensor type.
@@ -88,7 +88,7 @@ def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") 
     return COMPANIONS.get(sensor_type, {})
 
 
-def list_message_suffixes(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> tuple[str, ...]:
+def list_message_suffixes(sensor: MountedSensor, series_kind: SeriesKind = "measured") -> tuple[str, ...]:
     """Return the suffixes of all messages of a series: "" for the main message, then the companions."""
     return ("", *list_companions(sensor, series_kind))
 

@@ -62,7 +62,7 @@ def encode_gz_messages(
     sensor: MountedSensor, reading: Reading, sequence: int = 0, spec_class: PressureSpec = AirPressure
 ) -> list[bytes]:
     """Return the `gz.msgs.FluidPressure` messages of the emitted rows, numbered from `sequence`."""
-    variance, frame = compute_variance(sensor, "reading", spec_class), get_frame_id(sensor)
+    variance, frame = compute_variance(sensor, "measured", spec_class), get_frame_id(sensor)
     stamps, pressure = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["pressure"].tolist()
     return [
         encode_gz_message(stamps[row], frame, sequence + i, pressure[row], variance)

@@ -85,7 +85,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     stamps = compute_stamps(reading, get_clock_name(sensor)).tolist()
     orientation = reading["orientation"].tolist() if spec.orientation else None
     angular, linear = reading["angular_velocity"].tolist(), reading["linear_acceleration"].tolist()
-    covariances = compute_covariances(spec, "reading", sensor.rate)
+    covariances = compute_covariances(spec, "measured", sensor.rate)
     return [
         encode_gz_message(
             stamps[row],

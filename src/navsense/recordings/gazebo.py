@@ -52,7 +52,7 @@ class GazeboWriter(McapWriterBase):
         """Add the schemas and channels of all sensors."""
         for name, sensor in self._sensors.items():
             schema_id = self._file.add_schema(messages.GZ_TYPES[sensor.spec.type], encode_descriptor_set(), ENCODING)
-            topic = topics.get_sensor_topic(name, "reading")
+            topic = topics.get_sensor_topic(name, "measured")
             self._channels[name] = self._file.add_channel(schema_id, topic, {}, ENCODING)
 
     def write(self, time_slice: TimeSlice) -> None:

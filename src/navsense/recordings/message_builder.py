@@ -106,7 +106,7 @@ class MessageBuilder:
     def list_reading_channels(self) -> list[OutputChannel]:
         """Return the channels of the measured values of all sensors."""
         return [
-            channel for sensor in self._world.sensors for channel in self._get_sensor_channels(sensor.name, "reading")
+            channel for sensor in self._world.sensors for channel in self._get_sensor_channels(sensor.name, "measured")
         ]
 
     def build_static_transforms(self) -> list[MessageBlock]:
@@ -147,7 +147,7 @@ class MessageBuilder:
             raise RecordingError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
             raise RecordingError(f"readings of {name!r} have a run axis", remedy="write many runs to .npz or .parquet")
-        series: dict[SeriesKind, Mapping[str, AnyArray]] = {"reading": reading.arrays}
+        series: dict[SeriesKind, Mapping[str, AnyArray]] = {"measured": reading.arrays}
         if self._info.truth:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
             if any(key in reading.bias for key in reading.arrays):
@@ -166,7 +166,7 @@ class MessageBuilder:
         rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         blocks = []
         for series_kind, arrays in series.items():
-            log_time = arrival if series_kind == "reading" else publish_time
+            log_time = arrival if series_kind == "measured" else publish_time
             times, emitted = (log_time, publish_time, stamp), arrays
             if rows is not None:
                 times = (log_time[rows], publish_time[rows], stamp[rows])

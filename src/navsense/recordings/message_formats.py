@@ -66,10 +66,10 @@ def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
         rows[AGE] = reading.time[:1] - validity[:1]
     names: list[str] = ["time_of_validity"] if validity is not None else []
     for companion in messages.list_message_suffixes(sensor):
-        encoder = messages.make_encoder(sensor, "reading", companion)
+        encoder = messages.make_encoder(sensor, "measured", companion)
         message_rows = encode(encoder, reading.true_stamp[:1], rows).view(encoder.layout.dtype())[:, 0]
         is_generic = encoder.type.startswith(generic.PACKAGE)
-        names += messages.extract_arrays(sensor, message_rows, "reading", companion, is_generic=is_generic)
+        names += messages.extract_arrays(sensor, message_rows, "measured", companion, is_generic=is_generic)
     return names
 
 

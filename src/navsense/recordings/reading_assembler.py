@@ -1,7 +1,7 @@
 """Readings, truth and currents from a recording of messages, slice by slice: the inverse of `message_builder`.
 
-    time = publish_time - epoch,   clock_error = info.stamp - publish_time        in a recording of navsense
-    time = info.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
+    time = publish_time - epoch,   clock_error = header.stamp - publish_time        in a recording of navsense
+    time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
 A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal`
 message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message. Samples
@@ -120,8 +120,8 @@ class SensorAssembler:
     @property
     def main_key(self) -> SeriesKey:
         """The topic to which the others are matched: the first topic of the readings that has arrays."""
-        keys = (key for key, buffer in self.buffers.items() if key[0] == "reading" and not buffer.has_no_arrays)
-        return next(keys, ("reading", ""))
+        keys = (key for key, buffer in self.buffers.items() if key[0] == "measured" and not buffer.has_no_arrays)
+        return next(keys, ("measured", ""))
 
     def pop(self, *, last: bool) -> Reading | None:
         """Remove and return the complete rows, None without any; with `last`, also rows with missing messages."""
@@ -154,7 +154,7 @@ class SensorAssembler:
             self.incomplete,
             by_publish_time=self.time_base.is_navsense,
             last=last,
-            simultaneous=[key for key in others if key[0] == "reading"],
+            simultaneous=[key for key in others if key[0] == "measured"],
         )
         if aligned is None:
             return None
@@ -201,7 +201,7 @@ class SensorAssembler:
         time = base.to_seconds(sample_time, sensor.rate)
         time_of_validity = time if sample_time is validity else base.to_seconds(validity, 0.0)
         extra = {"time_of_validity": time_of_validity} if is_doppler else {}
-        merged = _merge_arrays("reading", parts, gaps, extra | main.arrays)
+        merged = _merge_arrays("measured", parts, gaps, extra | main.arrays)
         outputs = [output for output in sensor.spec.outputs if output.name in merged]
         arrays = {output.name: merged[output.name] for output in outputs}
         first = next(iter(arrays.values()), np.zeros(time.size))
@@ -423,7 +423,7 @@ class ReadingAssembler:
         ):
             topic = self._topics.get_fault_topic(sensor.name)
             assembler.faults = self._make_buffer(topic, world_topics.FAULT_TYPE, _extract_faults)
-        return assembler if ("reading", "") in assembler.buffers else None
+        return assembler if ("measured", "") in assembler.buffers else None
 
     def _make_link_assembler(self, link: str) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
