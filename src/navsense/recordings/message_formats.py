@@ -54,11 +54,11 @@ def read(path: Path) -> Dataset:
 
 def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and its turn-on bias."""
-    encoded = encoded_arrays(sensor, reading)
+    encoded = list_encoded_arrays(sensor, reading)
     return [*(name for name in reading.arrays if name not in encoded), *missing_groups(ROS_MESSAGES, reading)]
 
 
-def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
+def list_encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
     """Return the arrays of a reading that have a field in its messages."""
     validity = messages.time_of_validity(reading)
     rows = {name: array[:1] for name, array in reading.arrays.items()}
