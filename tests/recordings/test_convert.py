@@ -601,7 +601,7 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
         (recorded / "a.mcap.mcap" / ".." / "a.mcap", "is an input|does not exist"),
         (tmp_path / "b.xyz", r"no recording has this suffix: \.xyz"),
         (tmp_path / "absent" / "b.npz", "the directory does not exist"),
-        (tmp_path / "taken", "is something else than such a bag"),
+        (tmp_path / "taken", "is something else.*must contain only metadata.yaml and taken_0.mcap; choose another"),
         (tmp_path / "taken.csv", "something else"),
         (tmp_path / "taken.db3", "something else"),
     )
@@ -622,6 +622,18 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
         ):
             convert(recorded / "a.npz" if name != "b" else source, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize("epoch", [None, 7])
+def test_bag_can_have_the_name_of_its_mcap_file(recorded: Path, tmp_path: Path, epoch: int | None) -> None:
+    source, bag = tmp_path / "run.mcap", tmp_path / "run"
+    source.write_bytes((recorded / "a.mcap").read_bytes())
+    for _ in range(2):  # the second conversion replaces the bag
+        assert convert(source, bag, epoch=epoch).count > 0
+    assert source.read_bytes() == (recorded / "a.mcap").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.mcap"]
+    assert list(ns.open(bag)) == list(ns.open(source))
 
 
 @pytest.mark.requirement("REC-1:convert")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from navsense.core.errors import RecordingError, Where
 from navsense.recordings import csv_tables, device_logs, euroc, message_formats, npz, parquet
-from navsense.recordings.base import check_output, find_format, to_path
+from navsense.recordings.base import check_recording_path, find_format, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     Capability,
     Format,
+    find_formats,
     find_suffix,
     format_of_name,
     list_formats,
@@ -35,8 +36,8 @@ __all__ = [
     "find_output_format",
     "open",
     "open_writer",
-    "output_path",
     "register_format",
+    "storage_path",
 ]
 
 FORMATS = (
@@ -82,24 +83,25 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
             where=Where(str(path)),
             remedy="name the file with one of them",
         )
-    check_output(recording_format, path, world)
+    check_recording_path(recording_format, path, world)
     return recording_format
 
 
-def output_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file or folder of a recording with this path."""
-    return storage_path(Path(path))
-
-
 def data_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file or folder with the data of a recording: of a ROS 2 bag the file in its folder."""
+    """Return the file or folder with the data of a recording.
+
+    `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `storage_path` returns `run`.
+    """
     target = Path(path)
     found = format_of_name(target)
-    return found.data_path(target) if found and found.data_path else output_path(target)
+    return found.data_path(target) if found and found.data_path else storage_path(target)
 
 
 def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingWriter:
-    """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
+    """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened.
+
+    The writer of a format is its `Format.open_writer`: of .mcap `mcap.writer.McapWriter` (see `message_formats`).
+    """
     target = to_path(path)
     recording_format = find_output_format(target)
     if Capability.RUNS not in recording_format.capabilities and len(info.runs) != 1:
@@ -111,8 +113,7 @@ def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingW
 
 def runs_remedy() -> str:
     """Return the remedy for several runs in a format that holds one."""
-    suffixes = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
-    return f"choose one with --run, or write {' or '.join(suffixes)}"
+    return f"choose one with --run, or write {' or '.join(list_suffixes(find_formats(Capability.RUNS)))}"
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a recording as `open` opens a file

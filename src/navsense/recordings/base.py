@@ -86,8 +86,8 @@ def no_thread_error(where: Where) -> RecordingError:
     return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
-SUFFIX = ".mcap"
-"""Suffix of MCAP files."""
+RECOVERABLE_SUFFIX = ".mcap"
+"""Suffix of the format for long runs: of a truncated file, all complete chunks are recovered."""
 
 
 def recovery_command(path: Path) -> str:
@@ -103,11 +103,23 @@ def recovery_remedy(path: Path) -> str:
     if path.is_dir():
         return f"list its truncated recordings with: navsense recover {path}"
     found = format_of_name(path)
-    return f"save what it holds with: navsense recover {path}" if found and found.recovery.magic else ""
+    return f"save what it holds with: navsense recover {path}" if found and found.recovery.recovers_files else ""
 
 
-NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
-"""Remedy for a truncated NumPy archive or Parquet table."""
+def not_recoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
+    """Return the remedy for a file, truncated or not, of a format that cannot be recovered; "" for other files.
+
+    `first_bytes` are those of a file whose suffix may be wrong.
+    """
+    formats = [one for one in list_formats() if one.recovery.magic and not one.recovery.recovers_files]
+    if format_of_name(path) not in formats and not first_bytes.startswith(tuple(one.recovery.magic for one in formats)):
+        return ""
+    suffixes = " or ".join(list_suffixes(formats))
+    return (
+        f"a truncated {suffixes} file cannot be recovered; an {RECOVERABLE_SUFFIX} can: record long runs to "
+        f"{RECOVERABLE_SUFFIX}"
+    )
+
 
 URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
 """A text with the form of a URL, also with a missing slash."""
@@ -139,7 +151,7 @@ def recovered_name(path: str | os.PathLike[str]) -> Path:
     recording_format = format_of_name(old)
     suffix = find_suffix(old) if recording_format and Capability.RECOVERY in recording_format.capabilities else ""
     stem = old.name[: len(old.name) - len(suffix)]
-    return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
+    return old.with_name(f"{stem}-recovered{suffix or RECOVERABLE_SUFFIX}")
 
 
 def is_recovered(path: Path) -> bool:
@@ -194,7 +206,7 @@ def check_target(path: Path) -> None:
         raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
-def check_output(recording_format: Format, path: Path, world: World | None = None) -> None:
+def check_recording_path(recording_format: Format, path: Path, world: World | None = None) -> None:
     """Raise `RecordingError` if a recording cannot have this path, or its format cannot hold the sensors of a world."""
     if find_suffix(path):
         check_target(path)

@@ -7,7 +7,6 @@ hidden folder until it is complete. The recording that is read is never overwrit
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,14 +19,20 @@ from navsense.core.readings import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
-from navsense.recordings.base import check_output, os_error, to_path
-from navsense.recordings.channels import ROS1
-from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
+from navsense.recordings.base import check_recording_path, os_error, to_path
+from navsense.recordings.format import (
+    Capability,
+    Format,
+    find_formats,
+    find_suffix,
+    format_of_name,
+    list_suffixes,
+    storage_path,
+)
 from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.message_copy import copy_messages, open_hidden_folder
+from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import ros2_bag_folder
@@ -88,9 +93,10 @@ def convert(
             copies_messages = Capability.MESSAGES in target_format.capabilities
             if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
                 if run is not None:
-                    allowed = "is of .npz and .parquet: a recording of messages holds one run"
+                    suffixes = " and ".join(list_suffixes(find_formats(Capability.RUNS)))
+                    allowed = f"is of {suffixes}: a recording of messages holds one run"
                     raise RecordingError("--run", run, allowed=allowed)
-                return _copy_messages(source, target)
+                return _copy_messages(source, target, target_format)
             return _convert_readings(source, target, target_format, run, epoch, ros or DEFAULT_DISTRIBUTION)
     except OSError as error:
         raise os_error(source, error, "read") from error
@@ -102,22 +108,19 @@ def _find_target_format(target: Path) -> Format:
     target_format = format_of_name(target)
     if target_format is None or Capability.MESSAGES not in target_format.capabilities:
         return recordings.find_output_format(target)
-    check_output(target_format, target)
+    check_recording_path(target_format, target)
     return target_format
 
 
-def _copy_messages(source: Path, target: Path) -> ConversionResult:
-    with message_reader.open_messages(source) as reader:
-        notes = list_notes(reader.metadata.get(WORLD_KEY))
-        if isinstance(reader, McapReader) and find_suffix(target) == ".mcap" and reader.profile != ROS1:
-            count = reader.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
-            with open_hidden_folder(target) as work:
-                part = work.folder / target.name
-                shutil.copyfile(source, part)
-                work.commit(part)
-            return ConversionResult(target, count, "message", notes=notes)
-        count, lost = copy_messages(reader, target)
-        return ConversionResult(recordings.output_path(target), count, "message", lost, notes)
+def _copy_messages(source: Path, target: Path, target_format: Format) -> ConversionResult:
+    with message_reader.open_messages(source) as reader, open_hidden_folder(target) as work:
+        notes, part = list_notes(reader.metadata.get(WORLD_KEY)), work.folder / target.name
+        count, lost = target_format.copy_file(reader, part), list[str]()
+        if count is None:
+            count, lost = copy_to_folder(reader, target, work)
+        else:
+            work.commit(part)
+        return ConversionResult(storage_path(target), count, "message", lost, notes)
 
 
 def _replace_epoch(slices: Iterator[TimeSlice], epoch: int | None) -> Iterator[TimeSlice]:
@@ -144,7 +147,7 @@ def _convert_readings(
         has_origin = has_origin_and_water(world_data)
         losses = ConversionLosses(target_format, info, target, has_origin=has_origin)
         info = replace(info, ros=ros, epoch=info.epoch if epoch is None else epoch)
-        return _write_slices(info, _replace_epoch(slices, epoch), target, source, losses)
+        return _write_slices(info, _replace_epoch(slices, epoch), target, target_format, source, losses)
 
     if message_reader.is_message_recording(source):
         with message_reader.open_messages(source) as messages:
@@ -179,13 +182,17 @@ def _no_readings_error(source: Path) -> RecordingError:
 
 
 def _write_slices(
-    info: RecordingInfo, slices: Iterator[TimeSlice], target: Path, source: Path, losses: ConversionLosses
+    info: RecordingInfo,
+    slices: Iterator[TimeSlice],
+    target: Path,
+    target_format: Format,
+    source: Path,
+    losses: ConversionLosses,
 ) -> ConversionResult:
-    """Write time slices to a recording. The folder of a ROS 2 bag with MCAP is copied from an MCAP file."""
-    suffix, has_rows = find_suffix(target), False
-    inner = target if suffix else target.with_name(f"{target.name}.mcap")
-    with open_hidden_folder(target, inner) as work:
-        part = work.folder / inner.name
+    """Write time slices to a recording. A format without a writer is copied from another one."""
+    has_rows = False
+    with open_hidden_folder(target) as work:
+        part = work.folder / f"{target.name}{target_format.copied_from}"
         with recordings.open_writer(part, info) as writer:
             for time_slice in slices:
                 losses.add(time_slice)
@@ -193,9 +200,9 @@ def _write_slices(
                 writer.write(time_slice)
             if not has_rows:
                 raise _no_readings_error(source)
-        if not suffix:
+        if target_format.copied_from:
             with message_reader.open_messages(part) as messages:
-                copy_messages(messages, target)
+                copy_to_folder(messages, target, work)
         else:
-            work.commit(recordings.output_path(part))
-    return ConversionResult(recordings.output_path(target), losses.count, losses.unit, losses.format_lines())
+            work.commit(storage_path(part))
+    return ConversionResult(storage_path(target), losses.count, losses.unit, losses.format_lines())

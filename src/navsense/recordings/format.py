@@ -92,7 +92,8 @@ class Recovery:
     files: patterns of files in a hidden folder. If all of them match, it contains an unfinished recording.
     recover: writes the complete part of a recording; gets the first match of the first pattern, and the output path.
     obstacle: reason why a recording cannot be recovered without `recover`.
-    magic: first bytes of a file that `recover` reads even if it is truncated; b"" if there is no such file.
+    magic: first bytes of a file of the format; b"" if they are not known.
+    recovers_files: true if `recover` also reads a truncated file under its final name.
     is_truncated: true for a truncated file under its final name; None: such files are not listed.
     """
 
@@ -100,6 +101,7 @@ class Recovery:
     recover: Callable[[Path, Path], RecoveryResult] | None = None
     obstacle: str = "it contains no complete data"
     magic: bytes = b""
+    recovers_files: bool = False
     is_truncated: Callable[[BinaryIO], bool] | None = None
 
 
@@ -120,6 +122,9 @@ class Format:
     data_path: returns the data file in the folder of a recording with this path.
     open_messages: opens the messages of a recording; None for a format without messages.
     open_target: creates a recording in a folder, to which messages are copied: folder, final path, source.
+    copied_from: suffix of the format that `convert` writes first and then copies, for a format without `open_writer`.
+    copy_file: copies the file of messages that are already in this format to a path, and returns their number; None
+        for other messages.
     recovery: how unfinished recordings are found and recovered.
     list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
     list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
@@ -141,6 +146,8 @@ class Format:
     data_path: Callable[[Path], Path] | None = None
     open_messages: Callable[[Path], AbstractContextManager[IndexedReader]] | None = None
     open_target: Callable[[Path, Path, MessageReader], MessageTarget] | None = None
+    copied_from: str = ""
+    copy_file: Callable[[MessageReader, Path], int | None] = lambda *_: None
     recovery: Recovery = Recovery()
     list_sensors: Callable[[RecordingInfo, Path], Sequence[str]] | None = None
     list_lost: Callable[[RecordingInfo, MountedSensor, Reading], list[str]] | None = None
@@ -164,6 +171,11 @@ def register_format(recording_format: Format) -> None:
 def list_formats() -> list[Format]:
     """Return all registered formats."""
     return list(dict.fromkeys(_FORMATS.values()))
+
+
+def find_formats(capability: Capability) -> list[Format]:
+    """Return the registered formats with a capability."""
+    return [recording_format for recording_format in list_formats() if capability in recording_format.capabilities]
 
 
 def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
@@ -210,7 +222,7 @@ def format_of_recording(path: Path) -> Format | None:
 
 
 def storage_path(path: Path) -> Path:
-    """Return the file or folder of a recording with this name."""
+    """Return the file or folder of a recording with this path: `run.mcap` -> `run.mcap`; `run.csv` -> `run`."""
     suffix = find_suffix(path)
     return path.with_name(path.name[: -len(suffix)]) if suffix and _FORMATS[suffix].is_folder else path
 

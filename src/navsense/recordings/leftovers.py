@@ -20,9 +20,9 @@ from pathlib import Path
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import (
-    NOT_RECOVERABLE,
-    check_output,
+    check_recording_path,
     is_recovered,
+    not_recoverable_remedy,
     open_for_reading,
     os_error,
     recovered_name,
@@ -165,9 +165,9 @@ def _find_file_format(path: Path) -> Format:
     with open_for_reading(path) as file:
         head = file.read(MAGIC_SIZE)
     for recording_format in list_formats():
-        if recording_format.recovery.magic and head.startswith(recording_format.recovery.magic):
+        if recording_format.recovery.recovers_files and head.startswith(recording_format.recovery.magic):
             return recording_format
-    remedy = NOT_RECOVERABLE if path.suffix.lower() in (".npz", ".parquet") else ""
+    remedy = not_recoverable_remedy(path)
     raise RecordingError("is not an MCAP file or a ROS 1 bag", where=Where(str(path)), remedy=remedy)
 
 
@@ -185,7 +185,7 @@ def _recover_file(
             where=Where(str(target)),
             remedy=f"name it {target.with_suffix(suffix).name}",
         )
-    check_output(recording_format, target)
+    check_recording_path(recording_format, target)
     assert recording_format.recovery.recover is not None  # noqa: S101 - the callers pass no other format
     try:
         return recording_format.recovery.recover(file, target)

@@ -29,7 +29,7 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import NOT_RECOVERABLE, closed_error, open_for_reading, os_error
+from navsense.recordings.base import closed_error, not_recoverable_remedy, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
 from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
@@ -330,10 +330,8 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
         except RecordingError:
             raise
         except zipfile.BadZipFile as error:
-            remedy = NOT_RECOVERABLE if path.suffix.lower() == ".npz" else ""
-            raise metadata.not_recording_error(
-                path, "it is no NumPy archive, or was cut off or damaged", remedy
-            ) from error
+            why = "it is no NumPy archive, or was cut off or damaged"
+            raise metadata.not_recording_error(path, why, not_recoverable_remedy(path)) from error
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
 
@@ -454,5 +452,5 @@ FORMAT = Format(
     read=read,
     open_writer=NpzWriter,
     summarize=summarize,
-    recovery=Recovery((STATE_FILE,), recover),
+    recovery=Recovery((STATE_FILE,), recover, magic=b"PK"),
 )

@@ -40,7 +40,7 @@ from navsense.recordings.array_columns import (
     make_truth,
     select_component,
 )
-from navsense.recordings.base import NOT_RECOVERABLE, AtomicWriter, PendingRecording, open_for_reading
+from navsense.recordings.base import AtomicWriter, PendingRecording, not_recoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry
@@ -424,7 +424,8 @@ def _check_complete(file: BinaryIO, path: Path) -> None:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(MAGIC)))
     if not begins or file.read() != MAGIC or size < 3 * len(MAGIC):
-        raise metadata.not_recording_error(path, "it is no Parquet file, or was cut off or damaged", NOT_RECOVERABLE)
+        why = "it is no Parquet file, or was cut off or damaged"
+        raise metadata.not_recording_error(path, why, not_recoverable_remedy(path))
     file.seek(0)
 
 
@@ -589,5 +590,5 @@ FORMAT = Format(
     open_writer=lambda path, info: AtomicWriter(path, lambda: PendingParquet(path, info)),
     summarize=summarize,
     check_target=lambda path, _: import_pyarrow(path),
-    recovery=Recovery(("*.parquet",), obstacle="a .parquet cannot be read without its footer"),
+    recovery=Recovery(("*.parquet",), magic=MAGIC, obstacle="a .parquet cannot be read without its footer"),
 )

@@ -23,7 +23,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, WordArray
-from navsense.recordings.base import NOT_RECOVERABLE, open_for_reading, recovery_remedy
+from navsense.recordings.base import not_recoverable_remedy, open_for_reading, recovery_remedy
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -323,8 +323,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     file.seek(0)
     magic = file.read(len(records.MAGIC))
     if magic != records.MAGIC:
-        is_table = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
-        raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if is_table else "")
+        raise RecordingError("is not an MCAP file", where=where, remedy=not_recoverable_remedy(path, magic))
     head = next(records.read_records(file, len(records.MAGIC), end), None)
     if head is None or head.opcode != records.HEADER:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)

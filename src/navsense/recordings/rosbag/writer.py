@@ -252,27 +252,30 @@ def bag_database(path: Path) -> Path:
     return folder / f"{folder.name}.db3"
 
 
-def check_bag_folder(path: Path) -> None:
-    """Raise `RecordingError` where `NAME.db3` cannot be the folder NAME: something else is there."""
-    folder = storage_path(path)
+def check_database_path(path: Path) -> None:
+    """Raise `RecordingError` if a ROS 2 bag with SQLite cannot have the path `NAME.db3`."""
     if any(letter in str(path) for letter in UNSUPPORTED_CHARACTERS):
         allowed = f"must be without {' '.join(UNSUPPORTED_CHARACTERS)}, in which SQLite sees no name"
         raise RecordingError(
             "name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place"
         )
+    check_bag_folder(path, bag_database(path))
+
+
+def check_bag_folder(path: Path, data_file: Path) -> None:
+    """Raise `RecordingError` if the folder of a ROS 2 bag exists and has other content than such a bag."""
+    folder, files = data_file.parent, (BAG_METADATA_FILE, data_file.name)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
-        if folder.is_dir() and {inner.name for inner in folder.iterdir()} <= {
-            BAG_METADATA_FILE,
-            bag_database(path).name,
-        }:
+        if folder.is_dir() and {file.name for file in folder.iterdir()} <= set(files):
             return
     except OSError as error:
         raise os_error(path, error) from error
     raise RecordingError(
         "the bag is the folder of this name, which is something else",
         str(folder),
+        allowed=f"an existing folder must contain only {' and '.join(files)}",
         where=Where(str(path)),
         remedy="choose another name, or move away what is there",
     )
@@ -365,7 +368,7 @@ class PendingBag(PendingRecording):
         """Finish the bag and move it to its path."""
         self._bag.close()
         if not self._is_ros1:
-            check_bag_folder(self.path)
+            check_database_path(self.path)
         self._work.commit(self._bag.path)
 
     def release(self) -> None:
@@ -479,7 +482,7 @@ class BagTarget:
         """Finish the bag."""
         self._bag.close()
         if not self._is_ros1:
-            check_bag_folder(self._target)
+            check_database_path(self._target)
 
     def abort(self) -> None:
         """Close the bag; never raises."""
@@ -525,7 +528,7 @@ class McapBagTarget:
         first, last = self._span or (0, 0)
         text = format_bag_metadata(self._file, self._counts, first, last)
         (self.output / BAG_METADATA_FILE).write_text(text, encoding="utf-8")
-        check_mcap_folder(self._target)
+        check_bag_folder(self._target, bag_mcap_path(self._target))
 
     def abort(self) -> None:
         """Close the file."""
@@ -550,19 +553,9 @@ def bag_mcap_path(folder: Path) -> Path:
 
 def check_mcap_bag(path: Path) -> None:
     """Raise `RecordingError` if a ROS 2 bag with one MCAP file cannot have this path."""
-    check_mcap_folder(path)
-    check_target(path.with_name(f"{path.name}.mcap"))
-
-
-def check_mcap_folder(path: Path) -> None:
-    """Raise `RecordingError` if a folder cannot be created or replaced: something else is there."""
-    try:
-        ours = {BAG_METADATA_FILE, bag_mcap_path(path).name}
-        if path.exists() and not (path.is_dir() and {inner.name for inner in path.iterdir()} <= ours):
-            remedy = "choose another name, or move away what is there"
-            raise RecordingError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
-    except OSError as error:
-        raise os_error(path, error) from error
+    check_bag_folder(path, bag_mcap_path(path))
+    if not path.is_dir():
+        check_target(path)
 
 
 def format_bag_metadata(file: str, counts: dict[Channel, int], first: int, last: int) -> str:
