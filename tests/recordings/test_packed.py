@@ -15,12 +15,12 @@ from navsense.recordings.mcap.lz4_rows import (
     FRAME_END,
     FRAME_HEADER,
     MAX_BLOCK_SIZE,
-    AccessRecorder,
+    AccessTracker,
     build_compressor,
     max_compressed_size,
     write_uncompressed,
-    xxh32,
 )
+from navsense.recordings.mcap.xxh32 import xxh32
 
 RNG = np.random.default_rng(5)
 
@@ -125,10 +125,10 @@ def test_checksum_equals_the_library() -> None:
         assert xxh32(data) == struct.unpack_from("<I", stored, where + size)[0]
 
 
-def test_recorder_lists_written_fields_only() -> None:
+def test_tracker_lists_written_fields_only() -> None:
     places = {"a": FieldOffset("<f8", 0, 0), "b": FieldOffset("<f8", 3, 8), "c": FieldOffset("<f8", 0, 32)}
     rows = np.zeros(1, dtype=make_row_dtype(places, 40))
-    noted = AccessRecorder(rows)
+    noted = AccessTracker(rows)
     noted["a"] = 2.0
     noted["b"][:, 1] = 3.0
     assert noted.names == {"a", "b"}

@@ -90,9 +90,9 @@ class CdrLayout:
         """Return the dtype of a row."""
         return make_row_dtype(self.fields, len(self.template))
 
-    def shift_fields(self, header_size: int) -> dict[str, FieldOffset]:
-        """Return the fields of rows in which a header precedes the message."""
-        return {name: replace(field, offset=field.offset + header_size) for name, field in self.fields.items()}
+    def shift_fields(self, prefix_size: int) -> dict[str, FieldOffset]:
+        """Return the fields of rows in which other bytes precede the message."""
+        return {name: replace(field, offset=field.offset + prefix_size) for name, field in self.fields.items()}
 
     def with_constants(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
         """Return the layout with constant numbers, by path, in the template."""
@@ -222,7 +222,10 @@ def to_humble(encoder: MessageEncoder) -> MessageEncoder:
 
 
 def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
-    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` (n, ...) by name."""
+    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` (n, ...) by name.
+
+    The writers of bags call it. The MCAP writer fills compressed rows instead (`mcap.writer.ChannelWriter`).
+    """
     out = np.empty((stamp.shape[0], len(encoder.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(encoder.layout.template, dtype=np.uint8)
     encoder.fill(out.view(encoder.layout.dtype())[:, 0], stamp, arrays)

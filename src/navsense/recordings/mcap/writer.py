@@ -1,5 +1,12 @@
 """Writers of MCAP files: recordings of runs, and copies of messages of other recordings.
 
+| class | writes |
+|---|---|
+| `McapWriter` | time slices: splits them into chunks |
+| `ChannelWriter` | the messages of one channel in a chunk, encoded and compressed |
+| `McapTarget` | encoded messages of another recording |
+| `McapFileWriter` | records, chunks and the summary, for all of them |
+
 A recording of a run has the ROS 2 profile. log_time is the true time of arrival, publish_time the true time of the
 sample, and header.stamp the time on the sensor's clock. A chunk contains the messages of all channels in one time
 interval, at most 12 MB before compression.
@@ -87,25 +94,25 @@ Buffer: TypeAlias = bytes | memoryview
 class MessageIndex:
     """Message index of one channel in one chunk, in order: log times (ns) and offsets in the uncompressed chunk."""
 
-    channel: int
+    channel_id: int
     log_time: WordArray
     offset: WordArray
 
 
 def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[MessageIndex]:
-    """Return the message indexes of a chunk; `messages` are log times (ns) and offsets by channel."""
+    """Return the message indexes of a chunk; `messages` are log times (ns) and offsets by channel id."""
     return [
-        build_message_index(channel, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
-        for channel, (logs, offsets) in messages.items()
+        build_message_index(channel_id, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
+        for channel_id, (logs, offsets) in messages.items()
     ]
 
 
-def build_message_index(channel: int, log_time: WordArray, offset: WordArray) -> MessageIndex:
+def build_message_index(channel_id: int, log_time: WordArray, offset: WordArray) -> MessageIndex:
     """Return the message index of one channel, sorted by log time: a faulty clock may disorder messages."""
     if not (log_time[1:] < log_time[:-1]).any():
-        return MessageIndex(channel, log_time, offset)
+        return MessageIndex(channel_id, log_time, offset)
     order = np.argsort(log_time, kind="stable")
-    return MessageIndex(channel, log_time[order], offset[order])
+    return MessageIndex(channel_id, log_time[order], offset[order])
 
 
 class McapFileWriter:
@@ -295,11 +302,11 @@ class McapFileWriter:
             self._file.seek(0, os.SEEK_END)
         self._size = chunk_offset + chunk_size + len(index_records)
         index_map = [
-            records.CHANNEL_PAIR.pack(index.channel, chunk_offset + chunk_size + index_offset)
+            records.CHANNEL_PAIR.pack(index.channel_id, chunk_offset + chunk_size + index_offset)
             for index, index_offset in zip(nonempty, index_offsets, strict=True)
         ]
         for index in nonempty:
-            self.message_counts[index.channel] = self.message_counts.get(index.channel, 0) + index.log_time.size
+            self.message_counts[index.channel_id] = self.message_counts.get(index.channel_id, 0) + index.log_time.size
         if nonempty:
             self._start = start if self._start is None else min(start, self._start)
             self._end = max(end, self._end)
@@ -379,7 +386,7 @@ def _encode_message_indexes(indexes: Sequence[MessageIndex]) -> tuple[memoryview
         size = INDEX_ENTRY_SIZE * index.log_time.size
         offsets.append(offset)
         length = header.size - records.RECORD_HEADER.size + size
-        header.pack_into(out.data, offset, records.MESSAGE_INDEX, length, index.channel, size)
+        header.pack_into(out.data, offset, records.MESSAGE_INDEX, length, index.channel_id, size)
         table = np.ndarray((index.log_time.size, 2), "<u8", out, offset + header.size)
         table[:, 0], table[:, 1] = index.log_time, index.offset
         offset += header.size + size
@@ -389,25 +396,25 @@ def _encode_message_indexes(indexes: Sequence[MessageIndex]) -> tuple[memoryview
 class McapWriterBase(RecordingWriter):
     """Base class of the writers of one MCAP file: completes the file, also after an error."""
 
-    _file: McapFileWriter
+    _mcap: McapFileWriter
 
     def close(self) -> None:
         """Write the summary; the file is then complete."""
-        self._file.finish()
+        self._mcap.finish()
 
     def abort(self) -> None:
         """Write the summary if possible. The file is then readable, or can be recovered."""
         try:
-            self._file.finish()
+            self._mcap.finish()
         except RecordingError:
-            self._file.release()
+            self._mcap.release()
 
 
 @dataclass(frozen=True)
 class MessageRecord:
     """One message record: channel id, sequence number, log time and publish time (ns), bytes."""
 
-    channel: int
+    channel_id: int
     sequence: int
     log_time: int
     publish_time: int
@@ -418,11 +425,11 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
     """Yield chunks of the messages, each of at most `CHUNK_BYTES` and one message."""
     data, entries = bytearray(), dict[int, tuple[list[int], list[int]]]()
     for message in messages:
-        log_times, offsets = entries.setdefault(message.channel, ([], []))
+        log_times, offsets = entries.setdefault(message.channel_id, ([], []))
         log_times.append(message.log_time)
         offsets.append(len(data))
         times = message.log_time, message.publish_time
-        record_header = records.encode_message_header(message.channel, message.sequence, *times, len(message.data))
+        record_header = records.encode_message_header(message.channel_id, message.sequence, *times, len(message.data))
         data += record_header + message.data
         if len(data) >= CHUNK_BYTES:
             yield bytes(data), build_message_indexes(entries)
@@ -433,15 +440,15 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
 
 @dataclass(eq=False)
 class ChannelWriter:
-    """The state of one channel that is written.
+    """Writes the message records of one channel.
 
-    id: the channel id.
+    channel_id: the id of the channel in the file.
     template: the bytes of a message record whose numbers are 0.
     fields: the offsets of the numbers in the record.
     sequence: the number of the next message.
     """
 
-    id: int
+    channel_id: int
     encoder: MessageEncoder
     template: bytes
     fields: Mapping[str, FieldOffset]
@@ -457,11 +464,14 @@ class ChannelWriter:
         self.encoder.fill(rows, block.stamp, block.arrays)
 
     def _make_compressor(self, block: MessageBlock) -> lz4_rows.RowCompressor:
-        """Return the compressor for such blocks. The encoder writes one row to a recorder of the field names."""
+        """Return the compressor for such blocks.
+
+        A trial on one row finds the fields that the encoder writes. Only these become literals in LZ4.
+        """
         row = np.frombuffer(bytearray(self.template), dtype=make_row_dtype(self.fields, len(self.template)))
-        recorder = lz4_rows.AccessRecorder(row)
-        self.fill(cast("AnyArray", recorder), block.slice_rows(0, 1))
-        return lz4_rows.build_compressor(self.template, self.fields, recorder.names)
+        tracker = lz4_rows.AccessTracker(row)
+        self.fill(cast("AnyArray", tracker), block.slice_rows(0, 1))
+        return lz4_rows.build_compressor(self.template, self.fields, tracker.names)
 
     def write_records(self, out: ByteArray, offset: int, block: MessageBlock) -> int:
         """Write the records of a block at an offset; return their end."""
@@ -519,21 +529,21 @@ class McapWriter(McapWriterBase):
         """Open the file and write its metadata, channels and `/tf_static`. Raises `RecordingError` if that fails."""
         check_info(path, info)
         self._builder = MessageBuilder(info)
-        self._file = McapFileWriter(path)
+        self._mcap = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._file.add_run_metadata(make_metadata(info))
+            self._mcap.add_run_metadata(make_metadata(info))
             self._write_channels_and_static_transforms()
         except BaseException:
-            self._file.release()
+            self._mcap.release()
             raise
 
     def _write_channels_and_static_transforms(self) -> None:
         """Write the channels of the sensors, and `/tf_static`."""
         blocks = self._builder.build_static_transforms()
         self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
-        if self._file.new_definitions:
+        if self._mcap.new_definitions:
             self._write_chunk(blocks)
 
     def _define_channels(self, channels: Iterable[OutputChannel]) -> None:
@@ -542,8 +552,8 @@ class McapWriter(McapWriterBase):
             if channel in self._writers:
                 continue
             encoder, qos_profile = channel.encoder, LATCHED_QOS_PROFILE if channel.latched else ""
-            schema_id = self._file.add_schema(encoder.type, encoder.schema.encode())
-            channel_id = self._file.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile})
+            schema_id = self._mcap.add_schema(encoder.type, encoder.schema.encode())
+            channel_id = self._mcap.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile})
             message = encoder.layout.template
             record_header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
             fields = {**encoder.layout.shift_fields(len(record_header)), **RECORD_FIELDS}
@@ -551,7 +561,7 @@ class McapWriter(McapWriterBase):
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write the messages of a time slice, as chunks in order of time."""
-        with add_path_to_errors(self._file.path):
+        with add_path_to_errors(self._mcap.path):
             blocks = self._builder.build_blocks(time_slice)
             self._define_channels(block.channel for block in blocks)
             for chunk_blocks in self._split_by_time([block for block in blocks if block.publish_time.size]):
@@ -582,17 +592,17 @@ class McapWriter(McapWriterBase):
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
         """Write one chunk: new definitions, then the messages of each channel."""
-        definitions = np.frombuffer(b"".join(self._file.new_definitions), dtype=np.uint8)
+        definitions = np.frombuffer(b"".join(self._mcap.new_definitions), dtype=np.uint8)
         indexes, size = list[MessageIndex](), definitions.size
         for block in blocks:
             writer, count = self._writers[block.channel], block.publish_time.size
             record_size = len(writer.template)
             offsets = np.arange(size, size + record_size * count, record_size, dtype=np.uint64)
-            indexes.append(build_message_index(writer.id, block.log_time, offsets))
+            indexes.append(build_message_index(writer.channel_id, block.log_time, offsets))
             size += record_size * count
         # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
-        self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
-        self._file.new_definitions.clear()
+        self._mcap.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
+        self._mcap.new_definitions.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
