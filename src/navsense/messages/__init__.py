@@ -16,7 +16,7 @@ from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, Times
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind
-from navsense.messages.cdr import EncoderMaker, MessageEncoder
+from navsense.messages.cdr import EncoderMaker, MessageEncoder, MessageRows
 from navsense.sensors import SENSORS
 from navsense.sensors.base import OpaqueSensor, Sensor
 from navsense.world import MountedSensor
@@ -104,7 +104,7 @@ def time_of_validity(reading: Reading) -> Times | None:
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str = "", *, is_generic: bool = False
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, companion: str = "", *, is_generic: bool = False
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages, which are rows of numbers by path (`cdr.CdrLayout`).
 

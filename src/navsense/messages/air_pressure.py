@@ -17,7 +17,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.depth import Depth
@@ -45,7 +45,7 @@ def make_encoder(
     """
     clock, variance = get_clock_name(sensor), compute_variance(sensor, series_kind, spec_class)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["fluid_pressure"] = arrays["pressure"]
         rows["variance"] = variance
@@ -71,7 +71,7 @@ def encode_gz_messages(
 
 
 def extract_arrays(
-    _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
+    _sensor: MountedSensor, rows: MessageRows, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the pressure (Pa) in messages: the inverse of `make_encoder`."""
     return {"pressure": rows["fluid_pressure"]}

@@ -51,6 +51,10 @@ SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIM
 """ROS type -> bytes."""
 
 
+MessageRows: TypeAlias = AnyArray
+"""Structured array (n,) of n messages. Its fields are the numbers of a message by path, as in `CdrLayout.fields`."""
+
+
 @dataclass(frozen=True)
 class FieldOffset:
     """Position of a field: NumPy type, number of elements (0 for a scalar), offset in the message (bytes)."""
@@ -190,7 +194,7 @@ class MessageEncoder:
 
     type: str
     layout: CdrLayout
-    fill: Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
+    fill: Callable[[MessageRows, IntArray, Mapping[str, AnyArray]], None]
     schema: str = ""
     ignores_arrays: bool = False
 
@@ -232,7 +236,7 @@ def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArr
     return out
 
 
-def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
+def write_stamps(rows: MessageRows, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) ns at `path`. Seconds are rounded down, so the nanoseconds are never negative.
 
     Raises `RecordingError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` if
@@ -255,12 +259,12 @@ def _write_stamps(stamp: IntArray, seconds: AnyArray, nanoseconds: AnyArray) -> 
     return 0
 
 
-def write_vectors(rows: AnyArray, path: str, vector: AnyArray) -> None:
+def write_vectors(rows: MessageRows, path: str, vector: AnyArray) -> None:
     """Write vectors (n, 3) at `path`. Raises `ValueError` if their number is not that of the rows."""
     _write_vectors(get_field(rows, path, vector), vector)
 
 
-def get_field(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
+def get_field(rows: MessageRows, path: str, value: AnyArray) -> AnyArray:
     """Return the column of a field. Raises `ValueError` unless its shape is that of the values.
 
     A kernel does not check bounds and would write beyond the column.
@@ -280,7 +284,7 @@ def _write_vectors(column: AnyArray, vector: AnyArray) -> None:
         column[i, 2] = vector[i, 2]
 
 
-def write_quaternions(rows: AnyArray, path: str, orientation: AnyArray) -> None:
+def write_quaternions(rows: MessageRows, path: str, orientation: AnyArray) -> None:
     """Write quaternions (n, 4) w x y z in the order x y z w of ROS.
 
     Raises `ValueError` if their number is not that of the rows.
@@ -298,13 +302,13 @@ def _write_quaternions(column: AnyArray, orientation: AnyArray) -> None:
         column[i, 3] = orientation[i, 0]
 
 
-def read_stamps(rows: AnyArray, path: str = "header.stamp") -> IntArray:
+def read_stamps(rows: MessageRows, path: str = "header.stamp") -> IntArray:
     """Return the stamps (n,) ns at `path`."""
     seconds, nanoseconds = (rows[f"{path}.{part}"].astype(np.int64) for part in ("sec", "nanosec"))
     stamp: IntArray = seconds * NANOSECONDS_PER_SECOND + nanoseconds
     return stamp
 
 
-def read_quaternions(rows: AnyArray, path: str) -> AnyArray:
+def read_quaternions(rows: MessageRows, path: str) -> AnyArray:
     """Return the quaternions (n, 4), w x y z, at `path`."""
     return np.stack([rows[f"{path}.{letter}"] for letter in "wxyz"], axis=1)

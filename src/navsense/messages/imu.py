@@ -16,6 +16,7 @@ from navsense.messages.base import (
 )
 from navsense.messages.cdr import (
     MessageEncoder,
+    MessageRows,
     build_layout,
     read_quaternions,
     write_quaternions,
@@ -44,7 +45,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     if not has_orientation:
         constants |= {"orientation": (0.0, 0.0, 0.0, 1.0), "orientation_covariance": (-1.0, *[0.0] * 8)}
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         if has_orientation:
             write_quaternions(rows, "orientation", arrays["orientation"])
@@ -112,7 +113,7 @@ def compute_covariances(spec: Imu, series_kind: SeriesKind, rate: float) -> tupl
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages: rad/s, m/s^2, and the orientation if any. The inverse of `make_encoder`."""
     arrays = {name: rows[name] for name in ("angular_velocity", "linear_acceleration")}

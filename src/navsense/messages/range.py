@@ -25,7 +25,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import (
     encode_doubles,
     encode_header,
@@ -66,7 +66,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     clock, spec = get_clock_name(sensor), require_spec(sensor, Range)
     limits = (spec.minimum_range, spec.maximum_range) if _is_clamped(spec) else (-math.inf, math.inf)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["range"] = select_reported_ranges(arrays, *limits)
 
@@ -110,7 +110,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the range (m) and its side of the limits in messages: the inverse of `make_encoder`."""
     distance, spec = rows["range"].astype(np.float64), sensor.spec

@@ -11,7 +11,7 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.typing import AnyArray, BoolArray, ByteArray, IntArray
 from navsense.messages import generic
-from navsense.messages.cdr import build_layout, read_stamps
+from navsense.messages.cdr import MessageRows, build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
 from navsense.recordings.channels import ROS1, Channel, MessageBatch, SizeGroup
 from navsense.recordings.rosbag.definitions import find_definitions
@@ -89,7 +89,7 @@ class MessageDecoder:
         size, dtype = self._layouts[shape]
         if raw.shape[1] < size:
             raise ValueError("a message is of another size than its definition")
-        rows: AnyArray = raw[:, :size].view(dtype)[:, 0]
+        rows: MessageRows = raw[:, :size].view(dtype)[:, 0]
         return rows
 
 
@@ -113,7 +113,7 @@ def has_same_type(one: Channel, other: Channel) -> bool:
         return False
 
 
-def _drop_empty(batch: MessageBatch) -> MessageBatch:
+def drop_empty(batch: MessageBatch) -> MessageBatch:
     """Return the messages that are not empty."""
     if all(rows.shape[1] for _, rows in batch.size_groups):
         return batch
@@ -143,7 +143,7 @@ def format_definitions(message_type: str, parsed: Definitions) -> dict[str, str]
     return texts
 
 
-def read_stamp_field(rows: AnyArray) -> IntArray | int:
+def read_stamp_field(rows: MessageRows) -> IntArray | int:
     """Return the stamps (n,) ns of decoded messages; 0 for a type without stamp."""
     path = next((path for path in STAMP_FIELDS if f"{path}.sec" in (rows.dtype.names or ())), None)
     return read_stamps(rows, path) if path else 0
@@ -183,7 +183,7 @@ class TopicBuffer:
         if self.has_no_arrays:
             return
         self.empty_count += batch.log_time.size
-        batch = _drop_empty(batch)
+        batch = drop_empty(batch)
         count = batch.log_time.size
         self.empty_count -= count
         if not count:

@@ -56,7 +56,7 @@ class MessageBlock:
 
 
 def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> MessageBlock:
-    """Return messages that arrive at once and have true stamps (n,) ns."""
+    """Return messages without latency and clock error: log time = publish time = stamp (n,) ns."""
     time = stamp.view(np.uint64)
     return MessageBlock(channel, time, time, stamp, arrays)
 
@@ -141,7 +141,8 @@ class MessageBuilder:
     def _build_sensor_blocks(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the messages of one sensor: measured values, ideal values, biases and fault flags.
 
-        The publish time is the time of validity. The log time of the measured values is their arrival.
+        The publish time is the time of validity. The log time of the measured values is their arrival. Ideal values and
+        biases are simulated truth: no message of the vehicle carries them, so their log time is the publish time.
         """
         if name not in self._sensors:
             raise RecordingError("a reading of a sensor that the world does not have", name)
@@ -163,19 +164,19 @@ class MessageBuilder:
         arrival = publish_time
         if time_of_validity is not None or reading.arrivals is not None:
             arrival = to_nanoseconds(reading.epoch, reading.arrival).view(np.uint64)
-        rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
+        indices = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         blocks = []
         for series_kind, arrays in series.items():
             log_time = arrival if series_kind == "measured" else publish_time
-            times, emitted = (log_time, publish_time, stamp), arrays
-            if rows is not None:
-                times = (log_time[rows], publish_time[rows], stamp[rows])
-                emitted = {key: array[rows] for key, array in arrays.items()}
+            times, emitted_arrays = (log_time, publish_time, stamp), arrays
+            if indices is not None:
+                times = (log_time[indices], publish_time[indices], stamp[indices])
+                emitted_arrays = {key: array[indices] for key, array in arrays.items()}
             for channel in self._get_sensor_channels(name, series_kind):
                 if channel.encoder.ignores_arrays:
                     blocks.append(make_true_block(channel, reading.true_stamp, {}))
                 else:
-                    blocks.append(MessageBlock(channel, *times, emitted))
+                    blocks.append(MessageBlock(channel, *times, emitted_arrays))
         return blocks + self._build_faults(name, reading)
 
     def _build_faults(self, name: str, reading: Reading) -> list[MessageBlock]:

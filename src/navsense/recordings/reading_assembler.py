@@ -25,6 +25,7 @@ from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
+from navsense.messages.cdr import MessageRows
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import (
@@ -494,16 +495,16 @@ def _format_unread(channel: Channel) -> str:
     return f"topic {channel.topic} of type {channel.type or channel.encoding} is not read"
 
 
-def _extract_velocity(rows: AnyArray) -> Arrays:
+def _extract_velocity(rows: MessageRows) -> Arrays:
     """Return the velocities of the water."""
     return {"velocity": world_topics.extract_current(rows)}
 
 
-def _extract_faults(rows: AnyArray) -> Arrays:
+def _extract_faults(rows: MessageRows) -> Arrays:
     """Return which faults act."""
     return {world_topics.FAULT: rows["data"]}
 
 
-def _extract_acceleration(rows: AnyArray) -> Arrays:
+def _extract_acceleration(rows: MessageRows) -> Arrays:
     """Return the accelerations in the frame of the link."""
     return {"linear": rows["accel.linear"], "angular": rows["accel.angular"]}

@@ -27,6 +27,9 @@ SIMULATED_SERIES: tuple[SeriesKind, ...] = ("ideal", "bias")
 POSE, ACCELERATION = "pose", "acceleration"
 CLOCK, TRANSFORMS, STATIC, CURRENT, LAYERS = "clock", "transforms", "static_transforms", "current", "current_layers"
 
+TRUTH_PREFIX = "/truth/"
+"""Prefix of the topics of the true poses of links."""
+
 ROS_TOPICS = {CLOCK: "/clock", TRANSFORMS: "/tf", STATIC: "/tf_static"}
 """Topics with names that ROS defines."""
 
@@ -158,7 +161,7 @@ def _list_preferred_topics(
             is_canonical = link.name == model.canonical_link
             if is_moving(model) and not is_canonical:
                 continue  # fixed to the canonical link: `/tf_static` has its pose
-            topic = "/truth/" + format_topic_name(model.name if is_canonical else link.name)
+            topic = TRUTH_PREFIX + format_topic_name(model.name if is_canonical else link.name)
             yield (link.name, POSE), topic
             yield (link.name, ACCELERATION), topics[link.name, POSE] + "/accel"
 

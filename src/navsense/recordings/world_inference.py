@@ -22,21 +22,19 @@ from navsense.environment.base import Environment, UniformField
 from navsense.faults.injection import Faults
 from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_topics
 from navsense.messages import range as ranges
-from navsense.messages.cdr import read_stamps
+from navsense.messages.cdr import MessageRows, read_stamps
 from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader, group_by_size
 from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
+from navsense.recordings.topic_names import TRUTH_PREFIX
 from navsense.recordings.world_json import opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
 from navsense.sensors.range import Cone, Sound
 from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
-
-TRUTH_PREFIX = "/truth/"
-"""Prefix of the topics of a link's truth in recordings of navsense."""
 
 DEFAULT_MODEL = "robot"
 """Model of sensors on a link without a known model."""
@@ -206,7 +204,7 @@ class WorldInference:
             if not waiting:
                 return
 
-    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: AnyArray, log_time: int) -> bool:
+    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: MessageRows, log_time: int) -> bool:
         """Store the first message of a topic, or the time to its second one. Return True for the second one."""
         time = int(read_stamps(rows)[0]) if "header.stamp.sec" in (rows.dtype.names or ()) else log_time
         if topic in self.first_messages:
@@ -217,7 +215,7 @@ class WorldInference:
         self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=companions)
         return False
 
-    def _add_transforms(self, shape: MessageShape, rows: AnyArray) -> None:
+    def _add_transforms(self, shape: MessageShape, rows: MessageRows) -> None:
         """Store the transforms of one message."""
         for i in range(shape.lengths.get("transforms", 0)):
             path = f"transforms.{i}"

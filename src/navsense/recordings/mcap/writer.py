@@ -33,7 +33,7 @@ from navsense.core.kernels import kernel
 from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, WordArray
 from navsense.fault_file import list_faults
-from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype
+from navsense.messages.cdr import FieldOffset, MessageEncoder, MessageRows, get_field, make_row_dtype
 from navsense.recordings.base import add_path_to_errors, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
@@ -455,7 +455,7 @@ class ChannelWriter:
     sequence: int = 0
     compressor: lz4_rows.RowCompressor | None = None
 
-    def fill(self, rows: AnyArray, block: MessageBlock) -> None:
+    def fill(self, rows: MessageRows, block: MessageBlock) -> None:
         """Write the values of the records of a block into rows."""
         columns = tuple(
             get_field(rows, f"record.{name}", block.log_time) for name in ("sequence", "log_time", "publish_time")
