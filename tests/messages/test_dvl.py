@@ -740,7 +740,7 @@ def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
     path, made = tmp_path / "run.gz.mcap", world(MessageDialect.GZ)
     ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
-    expected = messages.GZ_ENCODERS["dvl"](made.sensors[0], part, 0)
+    expected = messages.get_messages("dvl").encode_gz_messages(made.sensors[0], part, 0)
     with path.open("rb") as file:
         found = [(s, c, m) for s, c, m in make_reader(file).iter_messages() if c.topic == "/dvl/dvl"]
     schema, channel, _ = found[0]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading
-from navsense.messages import GZ_ENCODERS, air_pressure, altimeter, magnetometer, navsat
+from navsense.messages import air_pressure, altimeter, get_messages, magnetometer, navsat
 from navsense.messages import imu as imu_messages
 from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Altimeter, NavSat
@@ -211,7 +211,9 @@ def test_messages_are_stamped_by_the_sensor_clock() -> None:
     arrays = {"orientation": np.ones((4, 4)), "angular_velocity": field, "linear_acceleration": -field}
     for oriented in (True, False):
         imu = MountedSensor("m::l::s", Imu(Noise(stddev=0.5), orientation=oriented), "m", "l", 10.0)
-        values = [NEW["IMU"].FromString(raw) for raw in GZ_ENCODERS["imu"](imu, reading("imu", arrays), 0)]
+        values = [
+            NEW["IMU"].FromString(raw) for raw in get_messages("imu").encode_gz_messages(imu, reading("imu", arrays), 0)
+        ]
         assert [value.linear_acceleration.z for value in values] == [-2.0, -8.0, -11.0]
         assert values[0].angular_velocity_covariance.data[0] == 0.25
         assert values[0].HasField("orientation") is oriented
@@ -224,7 +226,9 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
     def values(name: str, spec: Any, arrays: dict[str, Any]) -> list[Any]:
         sensor = MountedSensor("m::l::s", spec, "m", "l", 10.0, frame="f", clock="m::l::c")
         kind = {"air_pressure": "FluidPressure", "altimeter": "Altimeter", "navsat": "NavSat"}[name]
-        found = [NEW[kind].FromString(raw) for raw in GZ_ENCODERS[name](sensor, reading(name, arrays), 7)]
+        found = [
+            NEW[kind].FromString(raw) for raw in get_messages(name).encode_gz_messages(sensor, reading(name, arrays), 7)
+        ]
         for value, stamp in zip(found, (0, -300_000_000, 550_000_000), strict=True):
             assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
         return found

@@ -22,7 +22,7 @@ from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import SENSORS
 from navsense.testing import example_world
 
-KINDS = [kind for kind in SENSORS if kind.type in messages.GZ_ENCODERS]
+KINDS = [kind for kind in SENSORS if messages.get_messages(kind.type).gz_type]
 WORLD = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
 
 
@@ -60,10 +60,10 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -
     assert set(found) == {f"/{kind.type}" for kind in KINDS}
     for sensor in WORLD.sensors:
         part = run[sensor.name]
-        expected = messages.GZ_ENCODERS[sensor.spec.type](sensor, part, 0)
+        expected = messages.get_messages(sensor.spec.type).encode_gz_messages(sensor, part, 0)
         rows = found[f"/{sensor.spec.type}"]
         assert [message.data for _, message in rows] == expected
-        assert {schema.name for schema, _ in rows} == {messages.GZ_TYPES[sensor.spec.type]}
+        assert {schema.name for schema, _ in rows} == {messages.get_messages(sensor.spec.type).gz_type}
         assert {schema.encoding for schema, _ in rows} == {"protobuf"}
         times = part.true_stamp[np.flatnonzero(part.emitted)].repeat(len(expected) // int(part.emitted.sum()))
         assert [message.log_time for _, message in rows] == times.tolist()
@@ -77,7 +77,7 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -
 def test_gazebo_recording_is_described_and_recovered(recorded: Path, tmp_path: Path) -> None:
     summary = read_summary(recorded)
     assert {(entry.name, entry.type) for entry in summary.entries} == {
-        (f"/{kind.type}", messages.GZ_TYPES[kind.type]) for kind in KINDS
+        (f"/{kind.type}", messages.get_messages(kind.type).gz_type) for kind in KINDS
     }
     assert summary.metadata["seed"] == "5"
     cut = tmp_path / "cut.gz.mcap"

@@ -19,6 +19,7 @@ from navsense.messages.base import (
 )
 from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.depth import Depth
 from navsense.world import MountedSensor
@@ -75,3 +76,6 @@ def extract_arrays(
 ) -> dict[str, AnyArray]:
     """Return the pressure (Pa) in messages: the inverse of `make_encoder`."""
     return {"pressure": rows["fluid_pressure"]}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

@@ -18,6 +18,7 @@ from navsense.messages.gz import (
     encode_nested,
     list_emitted_rows,
 )
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.altimeter import Altimeter
 from navsense.world import MountedSensor
 
@@ -80,3 +81,6 @@ def extract_arrays(
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages: m, m/s, m. The inverse of `make_encoder`."""
     return {name: rows[name] for name in FIELD_NAMES if (series_kind, name) != ("bias", FIELD_NAMES[2])}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

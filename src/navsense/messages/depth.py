@@ -14,6 +14,7 @@ from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import air_pressure
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
 from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.depth import Depth
 from navsense.world import MountedSensor
 
@@ -54,3 +55,8 @@ def extract_arrays(
     if not companion:
         return air_pressure.extract_arrays(sensor, rows, series_kind, companion)
     return {} if series_kind == "bias" else {"depth": rows["point.z"]}
+
+
+MESSAGES = SensorMessages(
+    make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages, list_companions=lambda *_: COMPANIONS
+)

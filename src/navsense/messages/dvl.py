@@ -60,6 +60,7 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
@@ -831,3 +832,15 @@ def extract_arrays(
         arrays = _extract_four_beams(rows, count, "beam_velocity", "sound_speed")
     names = SERIES_ARRAYS.get(series_kind, tuple(arrays))
     return {name: array for name, array in arrays.items() if name in names}
+
+
+MESSAGES = SensorMessages(
+    make_encoder,
+    extract_arrays,
+    GZ_TYPE,
+    encode_gz_messages,
+    list_companions=list_companions,
+    time_of_validity=time_of_validity,
+    list_frames=list_frames,
+    series_arrays=SERIES_ARRAYS,
+)

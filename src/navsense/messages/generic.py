@@ -14,6 +14,7 @@ from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import schemas
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
 from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.world import MountedSensor
 
 PACKAGE = "navsense_msgs/msg/"
@@ -54,3 +55,6 @@ def extract_arrays(
     """Return the arrays in messages: the inverse of `make_encoder`. Arrays that the messages lack are left out."""
     outputs = [output for output in sensor.spec.outputs if output.name in (rows.dtype.names or ())]
     return {output.name: rows[output.name].reshape(rows.shape[0], *output.shape) for output in outputs}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays)

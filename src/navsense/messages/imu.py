@@ -24,6 +24,7 @@ from navsense.messages.cdr import (
     write_vectors,
 )
 from navsense.messages.gz import encode_doubles, encode_float_v, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
 
@@ -120,3 +121,6 @@ def extract_arrays(
     if series_kind != "bias" and any(output.name == "orientation" for output in sensor.spec.outputs):
         arrays = {"orientation": read_quaternions(rows, "orientation"), **arrays}
     return arrays
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

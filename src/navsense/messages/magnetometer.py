@@ -22,6 +22,7 @@ from navsense.messages.gz import (
     encode_nested,
     list_emitted_rows,
 )
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import MountedSensor
 
@@ -78,3 +79,6 @@ def extract_arrays(
 ) -> dict[str, AnyArray]:
     """Return the field (T) in messages: the inverse of `make_encoder`."""
     return {"field": rows["magnetic_field"]}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

@@ -23,6 +23,7 @@ from navsense.messages.base import (
 )
 from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.navsat import NavSat
 from navsense.world import MountedSensor
 
@@ -126,3 +127,8 @@ def extract_arrays(
         return {name: rows[f"vector.{axis}"] for axis, name in axes}
     degrees = {name: np.radians(rows[name]) for name in ("latitude", "longitude")}
     return {**degrees, "altitude": rows["altitude"]}
+
+
+MESSAGES = SensorMessages(
+    make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages, list_companions=lambda *_: COMPANIONS
+)

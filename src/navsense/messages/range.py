@@ -34,6 +34,7 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.range import OUT_OF_RANGE, Fan, Range
 from navsense.world import MountedSensor
 
@@ -121,3 +122,6 @@ def extract_arrays(
         low, high = np.float32(spec.minimum_range), np.float32(spec.maximum_range)
         side = np.where(distance >= high, 1.0, np.where((distance <= low) & (low > 0.0), -1.0, side))
     return {"range": np.where(side == 0.0, distance, math.nan), OUT_OF_RANGE: side}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

@@ -51,7 +51,9 @@ class GazeboWriter(McapWriterBase):
     def _add_channels(self, topics: TopicNames) -> None:
         """Add the schemas and channels of all sensors."""
         for name, sensor in self._sensors.items():
-            schema_id = self._mcap.add_schema(messages.GZ_TYPES[sensor.spec.type], encode_descriptor_set(), ENCODING)
+            schema_id = self._mcap.add_schema(
+                messages.get_messages(sensor.spec.type).gz_type, encode_descriptor_set(), ENCODING
+            )
             topic = topics.get_sensor_topic(name, "measured")
             self._channel_ids[name] = self._mcap.add_channel(schema_id, topic, {}, ENCODING)
 
@@ -69,7 +71,7 @@ class GazeboWriter(McapWriterBase):
         if name not in self._sensors:
             return []
         first = self._counts[name]
-        encoded = messages.GZ_ENCODERS[reading.type](self._sensors[name], reading, first)
+        encoded = messages.get_messages(reading.type).encode_gz_messages(self._sensors[name], reading, first)
         indices = np.flatnonzero(reading.emitted)
         indices = indices.repeat(len(encoded) // max(indices.size, 1))
         validity = messages.time_of_validity(reading)

@@ -186,7 +186,7 @@ class SensorAssembler:
         | sample time | time of validity; of a Doppler sensor, arrival minus a constant latency | time of validity |
         """
         sensor, base = self.sensor, self.time_base
-        is_doppler = sensor.spec.type in messages.TIME_OF_VALIDITY_READERS
+        is_doppler = messages.has_time_of_validity(sensor.spec.type)
         if base.is_navsense:
             validity, stamp = _times_of_validity(main, parts), main.stamp
             sample_time = validity
@@ -420,7 +420,7 @@ class ReadingAssembler:
                     assembler.buffers[series_kind, companion] = buffer
         # Fault messages have the sample time. It is known only without latency, or with a constant one.
         if sensor.faults.has_faults and (
-            sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
+            not messages.has_time_of_validity(sensor.spec.type) or _constant_latency(sensor) is not None
         ):
             topic = self._topics.get_fault_topic(sensor.name)
             assembler.faults = self._make_buffer(topic, world_topics.FAULT_TYPE, _extract_faults)

@@ -360,7 +360,7 @@ def _make_generic_spec(channel: Channel, lengths: Mapping[str, int]) -> Sensor:
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")
     parts = channel.parse_type().definitions[channel.type][1:]
     # Arrays of a sensor type with its own messages are read and written as those of a generic type.
-    kind = f"{kind}_arrays" if kind in messages.ENCODER_MAKERS else kind
+    kind = f"{kind}_arrays" if kind in messages.SENSOR_MESSAGES else kind
     return opaque_sensor(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
 
 
