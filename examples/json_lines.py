@@ -19,24 +19,23 @@ from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading, TimeSlice
 from navsense.recordings import Capability, Dataset, Format, RecordingInfo, RecordingWriter, metadata
-from navsense.recordings.base import AtomicWriter
+from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
 
 FILE = inputs.FileKind("recording", RecordingError, "must be JSON Lines in UTF-8")
 
 
-class PendingLines:
+class PendingLines(PendingRecording):
     """A file in a hidden folder next to its target. An unfinished recording never has the name of the target."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder."""
-        self._folder, self._info = HiddenFolder(path), info
+        self.path, self._folder, self._info = path, HiddenFolder(path), info
         self._file = (self._folder.folder / path.name).open("w", encoding="utf-8")
         self._sensors: dict[str, Any] = {}
-        self.is_open = True
 
-    def write(self, time_slice: TimeSlice) -> None:
+    def append(self, time_slice: TimeSlice) -> None:
         """Write a line for each sample: sensor, time (s), clock error (s), flags, arrays."""
         for name, reading in time_slice.readings.items():
             self._sensors[name] = metadata.make_sensor_metadata(self._info, name, reading)
@@ -51,17 +50,14 @@ class PendingLines:
                 }
                 self._file.write(json.dumps(line) + "\n")
 
-    def finish(self, *, keep_empty: bool = True) -> None:
+    def complete(self) -> None:
         """Write the metadata in the last line, and give the file its name."""
-        if keep_empty or self._sensors:
-            self._file.write(metadata.format_metadata(self._info, self._sensors, links=()) + "\n")
-            self._file.close()
-            self._folder.commit(self._folder.folder / Path(self._file.name).name)
-        self.discard()
+        self._file.write(metadata.format_metadata(self._info, self._sensors, links=()) + "\n")
+        self._file.close()
+        self._folder.commit(self._folder.folder / Path(self._file.name).name)
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Remove the hidden folder."""
-        self.is_open = False
         self._file.close()
         self._folder.release()
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, Protocol
+from typing import BinaryIO, ParamSpec
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
@@ -231,31 +231,11 @@ def open_for_reading(path: Path) -> BinaryIO:
 Arguments = ParamSpec("Arguments")
 
 
-class PendingFile(Protocol):
-    """A file that is written under another name. All methods are called from one thread.
-
-    `is_open` is true until the file is complete or discarded.
-    """
-
-    is_open: bool
-
-    def write(self, time_slice: TimeSlice) -> None:
-        """Write a time slice."""
-        ...
-
-    def finish(self, *, keep_empty: bool = True) -> None:
-        """Complete the file and give it its name. With `keep_empty` false, remove a file without time slices."""
-        ...
-
-    def discard(self) -> None:
-        """Close the file, and remove it if it is not complete. Never raises."""
-        ...
-
-
 class PendingRecording(ABC):
-    """A `PendingFile` that is removed after an error in `append`, and completed by `complete`.
+    """A recording that is written under another name. `AtomicWriter` calls all methods from one thread.
 
-    `has_content` is true after the first time slice.
+    An error in `append` removes the recording. `is_open` is true until the recording is complete or removed,
+    `has_content` after the first time slice.
     """
 
     is_open, has_content = True, False
@@ -299,18 +279,18 @@ class PendingRecording(ABC):
 
 
 class AtomicWriter(RecordingWriter):
-    """Writes time slices to a `PendingFile` in a separate thread, which an interrupt cannot stop during a write."""
+    """Writes time slices to a `PendingRecording` in another thread, which an interrupt cannot stop during a write."""
 
-    def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
-        """Create the file in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
+    def __init__(self, path: Path, make_recording: Callable[[], PendingRecording]) -> None:
+        """Create the recording in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-recording")
         self._closed = False
-        files: list[PendingFile] = []
+        recordings: list[PendingRecording] = []
 
         def discard() -> None:
-            for file in files:
-                file.discard()
+            for recording in recordings:
+                recording.discard()
 
         # Start the thread now: an interrupt during the first real call could start a second thread.
         try:
@@ -318,13 +298,13 @@ class AtomicWriter(RecordingWriter):
         except RuntimeError as error:
             raise no_thread_error(Where(str(path))) from error
         try:
-            self._run(lambda: files.append(make_file()))
+            self._run(lambda: recordings.append(make_recording()))
         except BaseException:
-            # The thread continues after an interrupt: discard the file that it creates.
+            # The thread continues after an interrupt: discard the recording that it creates.
             self._thread.submit(discard)
             self._thread.shutdown(wait=False)
             raise
-        self._file = files[0]
+        self._recording = recordings[0]
 
     def _run(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
@@ -337,10 +317,10 @@ class AtomicWriter(RecordingWriter):
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice. If it is interrupted, it is complete."""
-        if self._closed or not self._file.is_open:
+        if self._closed or not self._recording.is_open:
             raise closed_error(self._path)
         with add_path_to_errors(self._path):
-            self._run(self._file.write, time_slice)
+            self._run(self._recording.write, time_slice)
 
     def _finish(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         if not self._closed:
@@ -352,13 +332,13 @@ class AtomicWriter(RecordingWriter):
 
     def close(self) -> None:
         """Complete the file and give it its name. Raises `RecordingError` if this fails, or an earlier write failed."""
-        self._finish(self._file.finish)
+        self._finish(self._recording.finish)
 
     def salvage(self) -> None:
         """Complete the file with the time slices before an error; without them, remove it."""
-        self._finish(self._file.finish, keep_empty=False)
+        self._finish(self._recording.finish, keep_empty=False)
 
     def abort(self) -> None:
         """Remove the unfinished file. Never raises."""
         with contextlib.suppress(Exception):
-            self._finish(self._file.discard)
+            self._finish(self._recording.discard)

@@ -145,9 +145,23 @@ def _convert_readings(
 
     def write(info: RecordingInfo, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
         has_origin = has_origin_and_water(world_data)
-        losses = ConversionLosses(target_format, info, target, has_origin=has_origin)
+        losses, has_rows = ConversionLosses(target_format, info, target, has_origin=has_origin), False
         info = replace(info, ros=ros, epoch=info.epoch if epoch is None else epoch)
-        return _write_slices(info, _replace_epoch(slices, epoch), target, target_format, source, losses)
+        with open_hidden_folder(target) as work:
+            part = work.folder / f"{target.name}{target_format.copied_from}"
+            with recordings.open_writer(part, info) as writer:
+                for time_slice in _replace_epoch(slices, epoch):
+                    losses.add(time_slice)
+                    has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
+                    writer.write(time_slice)
+                if not has_rows:
+                    raise _no_readings_error(source)
+            if target_format.copied_from:
+                with message_reader.open_messages(part) as messages:
+                    copy_to_folder(messages, target, work)
+            else:
+                work.commit(storage_path(part))
+        return ConversionResult(storage_path(target), losses.count, losses.unit, losses.format_lines())
 
     if message_reader.is_message_recording(source):
         with message_reader.open_messages(source) as messages:
@@ -179,30 +193,3 @@ def _convert_readings(
 def _no_readings_error(source: Path) -> RecordingError:
     what = "holds no message that is read as a reading or as truth"
     return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
-
-
-def _write_slices(
-    info: RecordingInfo,
-    slices: Iterator[TimeSlice],
-    target: Path,
-    target_format: Format,
-    source: Path,
-    losses: ConversionLosses,
-) -> ConversionResult:
-    """Write time slices to a recording. A format without a writer is copied from another one."""
-    has_rows = False
-    with open_hidden_folder(target) as work:
-        part = work.folder / f"{target.name}{target_format.copied_from}"
-        with recordings.open_writer(part, info) as writer:
-            for time_slice in slices:
-                losses.add(time_slice)
-                has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
-                writer.write(time_slice)
-            if not has_rows:
-                raise _no_readings_error(source)
-        if target_format.copied_from:
-            with message_reader.open_messages(part) as messages:
-                copy_to_folder(messages, target, work)
-        else:
-            work.commit(storage_path(part))
-    return ConversionResult(storage_path(target), losses.count, losses.unit, losses.format_lines())

@@ -25,7 +25,6 @@ from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_topics
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
-from navsense.messages.cdr import MessageRows
 from navsense.recordings import dataset, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import (
@@ -377,7 +376,11 @@ class ReadingAssembler:
         self._sensors = [assembler for assembler in sensors if assembler is not None]
         links = (self._make_link_assembler(link.name) for model in self.world.models for link in model.links)
         self._links = [assembler for assembler in links if assembler is not None]
-        self._current = self._make_buffer(self._topics.current, world_topics.CURRENT_TYPE, _extract_velocity)
+        self._current = self._make_buffer(
+            self._topics.current,
+            world_topics.CURRENT_TYPE,
+            lambda rows: {"velocity": world_topics.extract_current(rows)},
+        )
         layers = self.world.current_topic.layers
         depth_count = len(layers.depths) if layers else 0
         self._layers = self._make_buffer(
@@ -423,14 +426,20 @@ class ReadingAssembler:
             not messages.has_time_of_validity(sensor.spec.type) or _constant_latency(sensor) is not None
         ):
             topic = self._topics.get_fault_topic(sensor.name)
-            assembler.faults = self._make_buffer(topic, world_topics.FAULT_TYPE, _extract_faults)
+            assembler.faults = self._make_buffer(
+                topic, world_topics.FAULT_TYPE, lambda rows: {world_topics.FAULT: rows["data"]}
+            )
         return assembler if ("measured", "") in assembler.buffers else None
 
     def _make_link_assembler(self, link: str) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
         pose_topic, accel_topic = self._topics.get_truth_topics(link)
         pose = self._make_buffer(pose_topic, world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
-        accel = self._make_buffer(accel_topic, world_topics.ACCEL_TYPE, _extract_acceleration)
+        accel = self._make_buffer(
+            accel_topic,
+            world_topics.ACCEL_TYPE,
+            lambda rows: {"linear": rows["accel.linear"], "angular": rows["accel.angular"]},
+        )
         return LinkAssembler(link, pose, accel) if pose is not None else None
 
     def iter_slices(self) -> Iterator[TimeSlice]:
@@ -493,18 +502,3 @@ class ReadingAssembler:
 def _format_unread(channel: Channel) -> str:
     """Return the note about a topic that is not read."""
     return f"topic {channel.topic} of type {channel.type or channel.encoding} is not read"
-
-
-def _extract_velocity(rows: MessageRows) -> Arrays:
-    """Return the velocities of the water."""
-    return {"velocity": world_topics.extract_current(rows)}
-
-
-def _extract_faults(rows: MessageRows) -> Arrays:
-    """Return which faults act."""
-    return {world_topics.FAULT: rows["data"]}
-
-
-def _extract_acceleration(rows: MessageRows) -> Arrays:
-    """Return the accelerations in the frame of the link."""
-    return {"linear": rows["accel.linear"], "angular": rows["accel.angular"]}

@@ -167,16 +167,16 @@ class WorldInference:
             for suffix, kind in COMPANION_TYPES.get(channel.type, ())
             if self._topic_type(channel.topic + suffix) == kind
         }
-        self.sensor_channels = [channel for channel in self.channels.values() if self._is_sensor(channel)]
+        self.sensor_channels = [
+            channel
+            for channel in self.channels.values()
+            if _is_instrument(channel) and self._is_standalone(channel.topic) and is_readable(channel)
+        ]
         self.sensor_topics = {channel.topic for channel in self.sensor_channels}
 
     def _topic_type(self, topic: str) -> str:
         """Return the type of a topic, "" for a missing one."""
         return self.channels[topic].type if topic in self.channels else ""
-
-    def _is_sensor(self, channel: Channel) -> bool:
-        """Return True for the main topic of a sensor."""
-        return _is_instrument(channel) and self._is_standalone(channel.topic) and is_readable(channel)
 
     def read(self) -> None:
         """Read the first two messages of each sensor, the first of each link's truth, and all static transforms."""

@@ -534,17 +534,13 @@ class McapWriter(McapWriterBase):
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
             self._mcap.add_run_metadata(make_metadata(info))
-            self._write_channels_and_static_transforms()
+            blocks = self._builder.build_static_transforms()
+            self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
+            if self._mcap.new_definitions:
+                self._write_chunk(blocks)
         except BaseException:
             self._mcap.release()
             raise
-
-    def _write_channels_and_static_transforms(self) -> None:
-        """Write the channels of the sensors, and `/tf_static`."""
-        blocks = self._builder.build_static_transforms()
-        self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
-        if self._mcap.new_definitions:
-            self._write_chunk(blocks)
 
     def _define_channels(self, channels: Iterable[OutputChannel]) -> None:
         """Define the channels that the file does not have yet, and make their writers."""
@@ -567,15 +563,11 @@ class McapWriter(McapWriterBase):
             for chunk_blocks in self._split_by_time([block for block in blocks if block.publish_time.size]):
                 self._write_chunk(chunk_blocks)
 
-    def _block_size(self, block: MessageBlock) -> int:
-        """Return the size (bytes) of the records of a block."""
-        return int(block.publish_time.size * len(self._writers[block.channel].template))
-
     def _split_by_time(self, blocks: list[MessageBlock]) -> Iterator[list[MessageBlock]]:
         """Yield the blocks of consecutive time intervals, each at most as large as a chunk."""
         if not blocks:
             return
-        sizes = list(map(self._block_size, blocks))
+        sizes = [int(block.publish_time.size * len(self._writers[block.channel].template)) for block in blocks]
         largest = blocks[int(np.argmax(sizes))]
         split_time = largest.log_time[largest.log_time.size // 2]
         fits = sum(sizes) <= CHUNK_BYTES and max(sizes) <= lz4_rows.MAX_BLOCK_SIZE
