@@ -126,7 +126,7 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
 ) -> None:
     """After so many they are handed on as without a fault, and counted, however many messages come later."""
     most = 20
-    monkeypatch.setattr(reading_assembler, "MAX_WAITING_ROWS", most)
+    monkeypatch.setattr(reading_assembler, "MAX_HELD_ROWS", most)
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
     monkeypatch.setattr(channels, "BATCH_BYTES", 1)
     known = ns.open(folder / "a.npz")[IMU]

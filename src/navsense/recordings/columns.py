@@ -236,7 +236,8 @@ class AlignedColumns(Generic[Key]):
 class Matches(NamedTuple):
     """Matches between two topics.
 
-    indices: (n,), indices of the matching messages, -1 without one. The first `final_count` of them cannot change.
+    indices: (n,), indices of the matching messages, -1 without one.
+    final_count: number of leading messages whose matches later messages cannot change.
     key, other_key: times (ns) by which the topics were matched.
     """
 
@@ -317,7 +318,12 @@ def _is_one_to_one(main: TopicBuffer, companion: TopicBuffer, count: int, rule: 
 
 
 def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Matches:
-    """Return the matches between two topics."""
+    """Return the matches between two topics, by publish time or by stamp.
+
+    Messages of other programs are matched by stamp. In a recording of navsense, publish times identify a message also
+    if its clock repeats a stamp. But a bag has no publish times: they are its log times, which differ with the latency.
+    If all publish times are log times, stamps are used if they increase, or if no publish times are equal.
+    """
     uses_publish_time = rule.is_simultaneous
     if rule.by_publish_time and not rule.is_simultaneous:
         have_stamps = bool(main.stamp.any() and other.stamp.any())
@@ -328,6 +334,7 @@ def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Ma
     indices = _match_values(key, other_key)
     if not other_key.size:
         return Matches(indices, 0, key, other_key)
+    # A later message of `other` can match a key from the largest one so far on, unless a later key is matched already.
     final_count = int(np.searchsorted(np.maximum.accumulate(key), other_key.max(), side="left"))
     matched = np.flatnonzero(indices >= 0)
     return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), key, other_key)
@@ -344,6 +351,7 @@ def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[Colum
     arrays = {name: make_blank_rows(array, count) for name, array in other.arrays.items()}
     for name, array in other.arrays.items():
         arrays[name][matched] = array[selected]
+    # Rows of `other` with a time up to the last of these messages are used: no later message matches them.
     used_count = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
     return ColumnBatch(times[0], times[1], times[2], arrays), max(used_count, int(indices.max()) + 1)
 

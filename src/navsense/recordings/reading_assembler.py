@@ -51,8 +51,8 @@ IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
 SLICE_BYTES = 12_000_000
 """Bytes of the messages of one time slice."""
 
-MAX_WAITING_ROWS = 20_000
-"""Largest number of rows of a sensor that wait for its fault messages."""
+MAX_HELD_ROWS = 20_000
+"""Largest number of rows of a sensor that are held back until its first fault message."""
 
 SeriesKey = tuple[SeriesKind, str]
 """Series of a sensor and name of the companion message, "" for the main message."""
@@ -97,11 +97,11 @@ class TimeBase:
 class SensorAssembler:
     """Assembles the readings of one sensor from its topics.
 
-    Rows leave when all topics of the sensor have their messages, or later ones. Rows of a sensor with faults wait in
-    addition for its first fault message, at most `MAX_WAITING_ROWS` of them.
+    `pop` returns a row when all topics of the sensor have its messages, or later ones. Of a sensor with faults it holds
+    back the rows until the first fault message, at most `MAX_HELD_ROWS` of them.
 
     notes: about topics with missing messages.
-    incomplete: topics with missing messages. Rows do not wait for them.
+    incomplete: topics with missing messages. `pop` returns rows without messages of these topics.
     faults: the topic of the fault flags, None without one.
     """
 
@@ -114,8 +114,8 @@ class SensorAssembler:
     _last_fault_time: int = -1
     _row_count: int = 0
     _unmatched_count: int = 0
-    _waiting: list[Reading] = field(default_factory=list)
-    _stopped_waiting: bool = False
+    _held_readings: list[Reading] = field(default_factory=list)
+    _has_too_many_rows: bool = False
 
     @property
     def main_key(self) -> SeriesKey:
@@ -127,13 +127,13 @@ class SensorAssembler:
         """Remove and return the complete rows, None without any; with `last`, also rows with missing messages."""
         had_faults = self._knows_faults
         reading = self._pop_aligned(last=last)
-        if self.faults is None or had_faults or not (reading or self._waiting):
+        if self.faults is None or had_faults or not (reading or self._held_readings):
             return reading
-        self._waiting += [reading] if reading else []
-        self._stopped_waiting = self._row_count > MAX_WAITING_ROWS
+        self._held_readings += [reading] if reading else []
+        self._has_too_many_rows = self._row_count > MAX_HELD_ROWS
         if not (self._knows_faults or last):
             return None
-        joined, self._waiting = dataset.join_readings(self._waiting), []
+        joined, self._held_readings = dataset.join_readings(self._held_readings), []
         return joined if self._knows_faults else replace(joined, fault={})
 
     def _pop_aligned(self, *, last: bool) -> Reading | None:
@@ -172,7 +172,7 @@ class SensorAssembler:
         if self.faults.batches and self.faults.batches[-1].log_time.size:
             last = int(self.faults.batches[-1].log_time[-1])
         known = int(np.searchsorted(join_columns(main.batches).log_time, last, side="right"))
-        return max(known, main.count - MAX_WAITING_ROWS)
+        return max(known, main.count - MAX_HELD_ROWS)
 
     def _build_reading(self, main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks) -> Reading:
         """Return rows as a reading.
@@ -240,8 +240,8 @@ class SensorAssembler:
 
     @property
     def _knows_faults(self) -> bool:
-        """True if rows leave without waiting: a row had a fault message, or too many rows waited."""
-        return self._stopped_waiting or self._unmatched_count < self._row_count
+        """True if no rows are held back any more: a row had a fault message, or there were too many rows."""
+        return self._has_too_many_rows or self._unmatched_count < self._row_count
 
     def format_losses(self) -> list[str]:
         """Return the notes about topics with missing messages."""
