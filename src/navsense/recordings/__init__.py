@@ -79,7 +79,7 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
         raise RecordingError(
             "no recording has this suffix",
             path.suffix or path.name,
-            allowed="known are " + ", ".join(list_suffixes(one for one in list_formats() if one.open_writer)),
+            allowed="known are " + ", ".join(list_suffixes(entry for entry in list_formats() if entry.open_writer)),
             where=Where(str(path)),
             remedy="name the file with one of them",
         )
@@ -93,8 +93,10 @@ def data_path(path: str | os.PathLike[str]) -> Path:
     `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `storage_path` returns `run`.
     """
     target = Path(path)
-    found = format_of_name(target)
-    return found.data_path(target) if found and found.data_path else storage_path(target)
+    recording_format = format_of_name(target)
+    return (
+        recording_format.data_path(target) if recording_format and recording_format.data_path else storage_path(target)
+    )
 
 
 def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingWriter:

@@ -102,8 +102,9 @@ def recovery_remedy(path: Path) -> str:
         return "it is still being written by another process; wait until it ends"
     if path.is_dir():
         return f"list its truncated recordings with: navsense recover {path}"
-    found = format_of_name(path)
-    return f"save what it holds with: navsense recover {path}" if found and found.recovery.recovers_files else ""
+    recording_format = format_of_name(path)
+    is_recoverable = recording_format is not None and recording_format.recovery.recovers_files
+    return f"save what it holds with: navsense recover {path}" if is_recoverable else ""
 
 
 def not_recoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
@@ -111,8 +112,9 @@ def not_recoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
 
     `first_bytes` are those of a file whose suffix may be wrong.
     """
-    formats = [one for one in list_formats() if one.recovery.magic and not one.recovery.recovers_files]
-    if format_of_name(path) not in formats and not first_bytes.startswith(tuple(one.recovery.magic for one in formats)):
+    formats = [entry for entry in list_formats() if entry.recovery.magic and not entry.recovery.recovers_files]
+    magics = tuple(entry.recovery.magic for entry in formats)
+    if format_of_name(path) not in formats and not first_bytes.startswith(magics):
         return ""
     suffixes = " or ".join(list_suffixes(formats))
     return (
@@ -162,7 +164,7 @@ def is_recovered(path: Path) -> bool:
 
 def folder_error(path: Path) -> RecordingError:
     """Return the error of a folder that is not a recording."""
-    files = " or ".join(file for one in list_formats() for file in one.folder_files)
+    files = " or ".join(file for recording_format in list_formats() for file in recording_format.folder_files)
     remedy = f"name a file in it, or a folder that holds {files}"
     return RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
 

@@ -101,14 +101,14 @@ def is_readable(channel: Channel) -> bool:
         return False
 
 
-def has_same_type(one: Channel, other: Channel) -> bool:
+def has_same_type(first: Channel, second: Channel) -> bool:
     """Return True if two channels have the same type with the same definition."""
-    if one is other or one.key == other.key:
+    if first is second or first.key == second.key:
         return True
-    if (one.type, one.encoding) != (other.type, other.encoding):
+    if (first.type, first.encoding) != (second.type, second.encoding):
         return False
     try:
-        return one.parse_type().definitions == other.parse_type().definitions
+        return first.parse_type().definitions == second.parse_type().definitions
     except RecordingError:
         return False
 
@@ -268,13 +268,15 @@ def align_columns(
     last: no messages follow. All rows are complete.
     simultaneous: topics with the publish times of the first topic and possibly other stamps (a DVL's water track).
     """
-    count = limit if last else min([limit, *(one.count for key, one in others.items() if key not in incomplete)])
+    count = limit if last else min([limit, *(other.count for key, other in others.items() if key not in incomplete)])
     if not count:
         return None
     rules = {key: MatchRule(by_publish_time, by_publish_time and key in simultaneous) for key in others}
-    if all(_is_one_to_one(main, one, count, rules[key]) for key, one in others.items()):
-        return AlignedColumns(main.pop(count), {key: one.pop(count) for key, one in others.items()})
-    matches = {key: _match_batches(main.peek(), one.peek(), rules[key]) for key, one in others.items() if one.batches}
+    if all(_is_one_to_one(main, other, count, rules[key]) for key, other in others.items()):
+        return AlignedColumns(main.pop(count), {key: other.pop(count) for key, other in others.items()})
+    matches = {
+        key: _match_batches(main.peek(), other.peek(), rules[key]) for key, other in others.items() if other.batches
+    }
     if not last:
         final = [match.final_count for key, match in matches.items() if match.other_key.size or key not in incomplete]
         count = min([limit, *final])

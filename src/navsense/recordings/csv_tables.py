@@ -202,7 +202,7 @@ class PendingCsv(PendingRecording):
         self._metadata = SeriesMetadata(path, info)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
-        self._described_count = -1
+        self._stored_series_count = -1
 
     def append(self, time_slice: TimeSlice) -> None:
         """Append a time slice."""
@@ -217,8 +217,8 @@ class PendingCsv(PendingRecording):
 
     def _write_metadata(self) -> None:
         # The metadata is written early, so that the tables can be read after a crash.
-        if self._metadata.count() != self._described_count:
-            self._described_count = self._metadata.count()
+        if self._metadata.count() != self._stored_series_count:
+            self._stored_series_count = self._metadata.count()
             self._folder.write(METADATA_FILE, self._metadata.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
@@ -253,10 +253,10 @@ class PendingCsv(PendingRecording):
             self._reserve_name(CURRENT_FILE, owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
         )
         if current.layers is not None:
-            deep = current.layers.velocity.reshape(current.time.size, -1)
-            header = [f"layers.{i}.{axis}" for i in range(deep.shape[1] // 3) for axis in "xyz"]
+            layers = current.layers.velocity.reshape(current.time.size, -1)
+            header = [f"layers.{i}.{axis}" for i in range(layers.shape[1] // 3) for axis in "xyz"]
             name = self._reserve_name("current.layers.csv", owner)
-            self._folder.append(name, ("time", *header), [current.time, *deep.T])
+            self._folder.append(name, ("time", *header), [current.time, *layers.T])
 
     def complete(self) -> None:
         """Write the metadata, and give the folder its name."""
@@ -357,8 +357,8 @@ def _read_current(folder: Path, current_metadata: Mapping[str, Any]) -> Current:
     arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
     if "layers" in current_metadata:
         names = [f"layers.{i}.{axis}" for i in range(len(current_metadata["layers"]["depths"])) for axis in "xyz"]
-        deep = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
-        arrays["layers"] = deep.reshape(table.shape[0], -1, 3)
+        layers = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
+        arrays["layers"] = layers.reshape(table.shape[0], -1, 3)
     return make_current(current_metadata, np.ascontiguousarray(table[:, 0]), arrays)
 
 

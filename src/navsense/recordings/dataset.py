@@ -204,7 +204,9 @@ def _estimate_rate(reading: Reading) -> float:
 
 def _make_spec(reading: Reading, sensor_metadata: Mapping[str, Any]) -> Sensor:
     """Return a specification with the recorded white noise, or an opaque sensor with the arrays of the reading."""
-    noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in sensor_metadata.get("noise", {}).items()}
+    noise = {
+        key: [Noise(stddev=float(stddev)) for stddev in axes] for key, axes in sensor_metadata.get("noise", {}).items()
+    }
     if reading.type in SPEC_CLASSES:
         prefixes = {"magnetometer": {"field": ""}, "imu": {key: f"{key}_" for key in noise}}.get(reading.type, {})
         channels = {

@@ -91,8 +91,10 @@ def format_sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
     noise = sensor.spec.noise()
     for word, name in (("gyroscope", IMU_ARRAYS[0]), ("accelerometer", IMU_ARRAYS[1])):
         axes = noise.get(name, ())
-        lines.append(f"{word}_noise_density: {max((one.white_density(sensor.rate) for one in axes), default=0.0):.9g}")
-        lines.append(f"{word}_random_walk: {max((compute_random_walk(one) for one in axes), default=0.0):.9g}")
+        lines.append(
+            f"{word}_noise_density: {max((axis.white_density(sensor.rate) for axis in axes), default=0.0):.9g}"
+        )
+        lines.append(f"{word}_random_walk: {max((compute_random_walk(axis) for axis in axes), default=0.0):.9g}")
         lines += format_flicker_note(word, axes)
     return "\n".join(lines) + "\n"
 
@@ -192,7 +194,10 @@ class PendingEuroc(PendingRecording):
         columns = [reading.arrays[name][:, axis] for name in IMU_ARRAYS for axis in range(3)]
         valid = reading.emitted & np.isfinite(columns).all(axis=0)
         self._append_rows(
-            f"{MAV_FOLDER}/imu{number}/data.csv", IMU_HEADER, reading.stamp[valid], [one[valid] for one in columns]
+            f"{MAV_FOLDER}/imu{number}/data.csv",
+            IMU_HEADER,
+            reading.stamp[valid],
+            [column[valid] for column in columns],
         )
 
     def _write_states(self, *, last: bool) -> None:
@@ -413,7 +418,7 @@ FORMAT = Format(
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
     check_target=lambda path, _: check_table_folder(path),
-    list_sensors=lambda info, _: [one.name for one in info.world.sensors if one.spec.type == Imu.type],
+    list_sensors=lambda info, _: [sensor.name for sensor in info.world.sensors if sensor.spec.type == Imu.type],
     list_lost=list_lost,
     recovery=replace(RECOVERY, files=(*RECOVERY.files, f"{CONTENT_FOLDER}/{MAV_FOLDER}")),
     remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},

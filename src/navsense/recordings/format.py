@@ -191,18 +191,18 @@ def find_suffix(path: Path) -> str:
     this fails.
     """
     name = path.name.lower()
-    if not (found := _longest(name, list_suffixes())):
+    if not (longest := _longest(name, list_suffixes())):
         for entry in entry_points(group=ENTRY_POINTS):
             if _longest(name, [f".{entry.name}"]):
                 register_format(load_plugin(entry, Format, "format", "must be a Format", RecordingError))
-        found = _longest(name, list_suffixes())
-    return found
+        longest = _longest(name, list_suffixes())
+    return longest
 
 
 def _longest(name: str, suffixes: Iterable[str]) -> str:
     """Return the longest suffix of a name, which must have more than this suffix; "" without one."""
-    fitting = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
-    return max(fitting, key=len, default="")
+    matches = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
+    return max(matches, key=len, default="")
 
 
 def format_of_name(path: Path) -> Format | None:
@@ -229,7 +229,11 @@ def storage_path(path: Path) -> Path:
 
 def resolve_folder(path: Path) -> Path:
     """Return the folder of a recording with this path if there is one, and no file; else the path itself."""
-    folder, found = storage_path(path), format_of_name(path)
-    if found is None or path_exists(path) or not any(path_exists(folder / file) for file in found.folder_files):
+    folder, recording_format = storage_path(path), format_of_name(path)
+    if (
+        recording_format is None
+        or path_exists(path)
+        or not any(path_exists(folder / file) for file in recording_format.folder_files)
+    ):
         return path
     return folder

@@ -80,10 +80,14 @@ def find_leftover(path: Path) -> Leftover | None:
     part = atomic.hidden_path(place) if place.name else None
     if part is None or not atomic.is_hidden_folder(part):
         return None
-    found = _find_format(part)
-    name = place.with_name(place.name + found.suffixes[0]) if found and found.is_folder else place
+    recording_format = _find_format(part)
+    name = (
+        place.with_name(place.name + recording_format.suffixes[0])
+        if recording_format and recording_format.is_folder
+        else place
+    )
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
-    return Leftover(name, place, found, size, atomic.is_being_written(part))
+    return Leftover(name, place, recording_format, size, atomic.is_being_written(part))
 
 
 def _find_format(folder: Path) -> Format | None:
@@ -97,7 +101,7 @@ def _find_format(folder: Path) -> Format | None:
 
 def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
     """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
-    suffixes = tuple(list_suffixes(one for one in list_formats() if one.recovery.is_truncated))
+    suffixes = tuple(list_suffixes(entry for entry in list_formats() if entry.recovery.is_truncated))
     leftovers = []
     try:
         for path in sorted(to_path(folder).iterdir()):
@@ -145,8 +149,10 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     `path`.
     """
     path = to_path(path)
-    found = format_of_name(path)
-    left = None if path.is_file() and found and found.recovery.is_truncated else find_leftover(path)
+    recording_format = format_of_name(path)
+    left = (
+        None if path.is_file() and recording_format and recording_format.recovery.is_truncated else find_leftover(path)
+    )
     with inputs.collect_inputs():
         inputs.add_input(path)
         if left is None:

@@ -72,7 +72,7 @@ class ConversionLosses:
                 self._lost_arrays[name] = missing_groups(self._format.capabilities, reading)
             else:
                 self._lost_arrays[name] = self._format.list_lost(self._info, sensor, reading)
-            self._missing_arrays[name] = [one for one in self._format.list_needed(sensor) if one not in reading]
+            self._missing_arrays[name] = [array for array in self._format.list_needed(sensor) if array not in reading]
         if Capability.UNPUBLISHED in self._format.capabilities:
             self.count += reading.clock_error.size
             return

@@ -119,7 +119,7 @@ def copy_to_folder(reader: MessageReader, target: Path, work: HiddenFolder) -> t
 
 def _write_messages(reader: MessageReader, recording: MessageTarget) -> tuple[int, list[str]]:
     """Write all messages of a recording; return their number, and what the target cannot hold."""
-    count = late = 0
+    count = delayed_count = 0
     obstacles = {channel: why for channel in reader.channels if (why := recording.find_obstacle(channel))}
     for channel in reader.channels:
         if channel not in obstacles:
@@ -129,16 +129,18 @@ def _write_messages(reader: MessageReader, recording: MessageTarget) -> tuple[in
         raise RecordingError("nothing in it can be carried", reasons, where=reader.where)
     encoder = Transcoder(recording.encoding)
     for batch in split_batches(reader):
-        kept = [message for message in batch if message.channel not in obstacles]
-        for channel in {message.channel for message in kept}:
+        remaining = [message for message in batch if message.channel not in obstacles]
+        for channel in {message.channel for message in remaining}:
             # A channel can be defined after the first message.
             if obstacle := recording.find_obstacle(channel):
                 raise RecordingError(f"topic {channel.topic}: {obstacle}", where=reader.where)
             recording.add_channel(channel)
-        recording.write(encoder.transcode(kept))
-        count += len(kept)
-        late += sum(message.publish_time != message.log_time for message in kept)
+        recording.write(encoder.transcode(remaining))
+        count += len(remaining)
+        delayed_count += sum(message.publish_time != message.log_time for message in remaining)
     lost = [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in obstacles.items()]
-    if late and not recording.has_publish_times:
-        lost.append(f"the time of validity of {late} messages: a bag has one time per message, the time of arrival")
+    if delayed_count and not recording.has_publish_times:
+        lost.append(
+            f"the time of validity of {delayed_count} messages: a bag has one time per message, the time of arrival"
+        )
     return count, lost

@@ -50,8 +50,8 @@ def read(path: Path) -> Dataset:
             name: metadata.make_sensor_metadata(reader.info, name, reading) for name, reading in readings.items()
         }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        found = metadata.make_metadata(reader.info, sensors, truth, current_metadata)
-        return Dataset(readings, truth, found, current)
+        dataset_metadata = metadata.make_metadata(reader.info, sensors, truth, current_metadata)
+        return Dataset(readings, truth, dataset_metadata, current)
 
 
 def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:

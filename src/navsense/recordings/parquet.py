@@ -578,7 +578,9 @@ def summarize(path: Path) -> RecordingSummary:
         counts, span = count_rows(table)
         times = to_nanoseconds(meta["epoch"], span)
         series = list(list_series(meta))
-    entries = tuple(SummaryEntry(one.label, one.type, counts.get((one.series, one.name), 0)) for one in series)
+    entries = tuple(
+        SummaryEntry(entry.label, entry.type, counts.get((entry.series, entry.name), 0)) for entry in series
+    )
     return make_summary(path, FORMAT.name, times, entries, meta)
 
 

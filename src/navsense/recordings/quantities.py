@@ -64,10 +64,10 @@ QUANTITIES: Mapping[str, MessageQuantities] = {
 }
 """Message type -> the quantities that it holds."""
 
-ATTITUDE_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.orientation is not None)
-FIELD_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.field is not None)
-POSE_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.position is not None)
-VELOCITY_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.velocity is not None)
+ATTITUDE_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.orientation is not None)
+FIELD_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.field is not None)
+POSE_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.position is not None)
+VELOCITY_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.velocity is not None)
 
 
 _VELOCITY_FILE = inputs.FileKind("recording", FieldError, "must be a ROS bag that can be read")
@@ -167,13 +167,13 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
     check_bag(path, _VELOCITY_FILE)
     try:
         with open_messages(path) as reader:
-            types = {one.topic: one.type for one in reader.channels}
-            fitting = sorted(name for name, kind in types.items() if kind in VELOCITY_TYPES)
-            if topic is None and len(fitting) == 1:
-                topic = fitting[0]
-            if topic not in fitting:
+            types = {channel.topic: channel.type for channel in reader.channels}
+            velocity_topics = sorted(name for name, kind in types.items() if kind in VELOCITY_TYPES)
+            if topic is None and len(velocity_topics) == 1:
+                topic = velocity_topics[0]
+            if topic not in velocity_topics:
                 listed = f"{topic} of type {types[topic]}" if topic in types else topic or "none"
-                allowed = f"must be a topic of Twist or Vector3: {', '.join(fitting) or 'none'}"
+                allowed = f"must be a topic of Twist or Vector3: {', '.join(velocity_topics) or 'none'}"
                 raise FieldError(
                     "topic of the current", listed, allowed=allowed, where=where, remedy="name one as topic"
                 )

@@ -260,20 +260,20 @@ def _merge_arrays(
 
     If a message is missing, its arrays have the values of the previous companion in `parts`.
     """
-    found = dict(initial or {})
+    merged = dict(initial or {})
     for key, batch in parts.items():
         if key[0] == part:
-            found |= {name: _fill_gaps(array, found.get(name), gaps.get(key)) for name, array in batch.arrays.items()}
-    return found
+            merged |= {name: _fill_gaps(array, merged.get(name), gaps.get(key)) for name, array in batch.arrays.items()}
+    return merged
 
 
 def _fill_gaps(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None) -> AnyArray:
     """Return an array with the rows `gaps` (n,) from `before`, the array of the same name in another message."""
     if before is None or gaps is None or before.shape != array.shape:
         return array
-    found = array.copy()
-    found[gaps] = before[gaps]
-    return found
+    filled = array.copy()
+    filled[gaps] = before[gaps]
+    return filled
 
 
 def _constant_latency(sensor: MountedSensor) -> float | None:
@@ -288,11 +288,11 @@ def _constant_latency(sensor: MountedSensor) -> float | None:
 
 def _times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
     """Return the times of validity (n,) ns: the log times of the bias or ideal messages, if there are any."""
-    found = main.publish_time
+    times = main.publish_time
     for part in ("bias", "ideal"):
-        for log in (batch.log_time for (kind, _), batch in parts.items() if kind == part):
-            found = np.where(log == 0, found, log)
-    return found
+        for log_time in (batch.log_time for (kind, _), batch in parts.items() if kind == part):
+            times = np.where(log_time == 0, times, log_time)
+    return times
 
 
 def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
@@ -469,8 +469,13 @@ class ReadingAssembler:
 
     def _build_slice(self, *, last: bool) -> TimeSlice:
         """Remove and return the complete rows of all sensors and links."""
-        readings = {one.sensor.name: part for one in self._sensors if (part := one.pop(last=last)) is not None}
-        truth = {one.link: rows for one in self._links if (rows := one.pop(self.time_base, last=last)) is not None}
+        readings, truth = dict[str, Reading](), dict[str, Truth]()
+        for sensor_assembler in self._sensors:
+            if (reading := sensor_assembler.pop(last=last)) is not None:
+                readings[sensor_assembler.sensor.name] = reading
+        for link_assembler in self._links:
+            if (rows := link_assembler.pop(self.time_base, last=last)) is not None:
+                truth[link_assembler.link] = rows
         for model in self.world.models:
             if model.canonical_link in truth and static_transforms.is_moving(model):
                 fixed = static_transforms.derive_fixed_links(model, truth[model.canonical_link])

@@ -77,10 +77,12 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
         return name
     if len(names) == 1 and not name:
         return names[0]
-    shown = ", ".join(names) or "none"
+    allowed_names = ", ".join(names) or "none"
     remedy = f"write {file}:{names[0]}" if names else ""
     what = "poses" if name else f"{len(names) or 'no'} poses that a motion could be"
-    raise MotionError(what, name or None, allowed=f"must be one of {shown}", where=Where(str(file)), remedy=remedy)
+    raise MotionError(
+        what, name or None, allowed=f"must be one of {allowed_names}", where=Where(str(file)), remedy=remedy
+    )
 
 
 def _read_truth(recording: Dataset, file: Path, name: str) -> Poses:

@@ -283,7 +283,7 @@ class WorldInference:
         """Return one sensor."""
         first = self.first_messages[channel.topic]
         frame = first.frame
-        frames = [one.frame for topic, one in self.first_messages.items() if topic in self.sensor_topics]
+        frames = [message.frame for topic, message in self.first_messages.items() if topic in self.sensor_topics]
         topic = self.topics[channel.topic]
         is_full_name = "::" in frame and frames.count(frame) == 1
         name = frame if is_full_name else topic.strip("/").replace("/", "::")

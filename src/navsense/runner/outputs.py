@@ -23,7 +23,9 @@ def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
         if streams.is_url(first) or streams.is_url(second):
             overlap = first == second
         else:
-            path, other = (Path(os.path.realpath(recordings.storage_path(to_path(one)))) for one in (first, second))
+            path, other = (
+                Path(os.path.realpath(recordings.storage_path(to_path(output)))) for output in (first, second)
+            )
             overlap = path == other or path in other.parents
         if overlap:
             allowed = "must be different files, folders and URLs, none in another"

@@ -306,9 +306,9 @@ def read_windows(
             raise RecordingError(what, where=where, remedy="put them in order with: mcap sort")
         ready, later_parts = [], []
         for start, part in waiting:
-            early, late = part.split(None if following is None else following.first)
-            ready += [early] if early is not None else []
-            later_parts += [(start, late)] if late is not None else []
+            ready_part, later_part = part.split(None if following is None else following.first)
+            ready += [ready_part] if ready_part is not None else []
+            later_parts += [(start, later_part)] if later_part is not None else []
         waiting = later_parts
         if ready:
             yield ready

@@ -107,11 +107,11 @@ class RosbagsReader:
         connections = list(self.reader.connections)
         self.metadata = {} if self.is_ros1 else _read_custom_data(self.reader)
         self.is_navsense = bool(self.metadata)
-        if self.is_ros1 and {one.ext.callerid for one in connections} == {CALLER_ID}:
+        if self.is_ros1 and {connection.ext.callerid for connection in connections} == {CALLER_ID}:
             with map_bag_errors(self.folder):
                 self.metadata = read_ros1_metadata(self.reader)
             self.is_navsense = True
-            connections = [one for one in connections if not is_metadata(one)]
+            connections = [connection for connection in connections if not is_metadata(connection)]
         self._connections = connections
         self._channels = {connection.id: self._make_channel(connection) for connection in connections}
         self.channels = list(dict.fromkeys(self._channels.values()))
@@ -123,7 +123,7 @@ class RosbagsReader:
         if self.is_ros1:
             return Channel(connection.topic, connection.msgtype, ROS1, text, "ros1msg", bool(connection.ext.latching))
         profiles = connection.ext.offered_qos_profiles
-        latched = any(one.durability.name == "TRANSIENT_LOCAL" for one in profiles)
+        latched = any(profile.durability.name == "TRANSIENT_LOCAL" for profile in profiles)
         encoding = connection.ext.serialization_format
         return Channel(
             connection.topic, connection.msgtype, encoding, text, schema_encoding, latched, _format_qos(profiles)
@@ -146,7 +146,9 @@ class RosbagsReader:
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""
-        return batch_messages(self._read([one for one in self._connections if one.topic in topics]), topics)
+        return batch_messages(
+            self._read([connection for connection in self._connections if connection.topic in topics]), topics
+        )
 
     def _read(self, connections: list[Any]) -> Iterator[RawMessage]:
         """Yield the messages of some connections."""
