@@ -30,7 +30,7 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.pose import Pose, normalize
 from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, all_true
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
-from navsense.messages.kalibr import compute_random_walk, format_flicker_note
+from navsense.messages.kalibr import format_noise
 from navsense.motion.stationary import Stationary
 from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.csv_tables import (
@@ -90,12 +90,7 @@ def format_sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
     ]
     noise = sensor.spec.noise()
     for word, name in (("gyroscope", IMU_ARRAYS[0]), ("accelerometer", IMU_ARRAYS[1])):
-        axes = noise.get(name, ())
-        lines.append(
-            f"{word}_noise_density: {max((axis.white_density(sensor.rate) for axis in axes), default=0.0):.9g}"
-        )
-        lines.append(f"{word}_random_walk: {max((compute_random_walk(axis) for axis in axes), default=0.0):.9g}")
-        lines += format_flicker_note(word, axes)
+        lines += format_noise(word, noise.get(name, ()), sensor.rate)
     return "\n".join(lines) + "\n"
 
 

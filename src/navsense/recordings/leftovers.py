@@ -81,11 +81,8 @@ def find_leftover(path: Path) -> Leftover | None:
     if part is None or not atomic.is_hidden_folder(part):
         return None
     recording_format = _find_format(part)
-    name = (
-        place.with_name(place.name + recording_format.suffixes[0])
-        if recording_format and recording_format.is_folder
-        else place
-    )
+    suffix = recording_format.suffixes[0] if recording_format and recording_format.is_folder else ""
+    name = place.with_name(place.name + suffix)
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
     return Leftover(name, place, recording_format, size, atomic.is_being_written(part))
 

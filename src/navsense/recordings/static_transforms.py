@@ -48,14 +48,12 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
     known = {WORLD_FRAME, *(frame.child for frame in transforms), *(model.canonical_link for model in world.models)}
     # Each sensor with the poses of the frames in its messages. Names of sensors come first, so that they stay unique.
     sensor_frames = [(sensor, list_frames(sensor)) for sensor in world.sensors]
-    frames = [(sensor, sensor.name, poses.get(sensor.name, IDENTITY)) for sensor, poses in sensor_frames]
-    frames += [
-        (sensor, sensor.frame, poses.get(sensor.frame, IDENTITY)) for sensor, poses in sensor_frames if sensor.frame
-    ]
-    frames += [(sensor, name, pose) for sensor, poses in sensor_frames for name, pose in poses.items()]
-    for sensor, name, pose in frames:
+    frames = [(sensor, sensor.name, poses) for sensor, poses in sensor_frames]
+    frames += [(sensor, sensor.frame, poses) for sensor, poses in sensor_frames if sensor.frame]
+    frames += [(sensor, name, poses) for sensor, poses in sensor_frames for name in poses]
+    for sensor, name, poses in frames:
         if name not in known:
-            transforms.append(StaticTransform(sensor.link, name, sensor.pose @ pose))
+            transforms.append(StaticTransform(sensor.link, name, sensor.pose @ poses.get(name, IDENTITY)))
             known.add(name)
     return transforms
 
