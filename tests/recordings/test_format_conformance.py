@@ -265,7 +265,7 @@ def test_a_crashed_recording_of_a_registered_format_is_recovered(
 
 def check_after_failure(form: Format, path: Path) -> None:
     """Assert that a recording that was not completed is absent, readable, or recoverable as declared."""
-    place = recordings.storage_path(path)
+    place = recordings.get_storage_path(path)
     if Capability.RECOVERY in form.capabilities:
         if place.exists() and ".mcap" not in path.name:
             assert read_summary(path).entries
@@ -310,7 +310,7 @@ def test_full_disk_is_an_error_with_a_remedy(
     recording = ns.open(archive)
     info, slices = recording.make_info(), list(recording.iter_slices())
     write(path, info, slices)
-    place = recordings.storage_path(path)
+    place = recordings.get_storage_path(path)
     size = max(file.stat().st_size for file in (place.rglob("*") if place.is_dir() else (place,)) if file.is_file())
     for limit in (0, 2000, size // 2, size - 100):
         shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)

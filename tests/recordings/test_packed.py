@@ -17,7 +17,7 @@ from navsense.recordings.mcap.lz4_rows import (
     MAX_BLOCK_SIZE,
     AccessTracker,
     build_compressor,
-    max_compressed_size,
+    compute_max_compressed_size,
     write_uncompressed,
 )
 from navsense.recordings.mcap.xxh32 import xxh32
@@ -29,7 +29,9 @@ def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> t
     """Return a frame of blocks of random rows, and what it must unpack to."""
     template = RNG.integers(0, 256, width, dtype=np.uint8).tobytes()
     made = build_compressor(template, places, set(places))
-    out = np.full(len(FRAME_HEADER) + sum(max_compressed_size(width, count) for count in counts), 0xA5, dtype=np.uint8)
+    out = np.full(
+        len(FRAME_HEADER) + sum(compute_max_compressed_size(width, count) for count in counts), 0xA5, dtype=np.uint8
+    )
     at, complete = len(FRAME_HEADER), b""
     out[:at] = np.frombuffer(FRAME_HEADER, dtype=np.uint8)
     for count in counts:

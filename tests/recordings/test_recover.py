@@ -20,7 +20,7 @@ from mcap.writer import CompressionType, Writer
 
 from navsense import recordings
 from navsense.core.errors import NavsenseError, RecordingError
-from navsense.recordings.base import recovered_name
+from navsense.recordings.base import make_recovered_path
 from navsense.recordings.info import format_metadata_item, format_seconds
 from navsense.recordings.leftovers import recover
 from navsense.recordings.mcap import records
@@ -244,8 +244,8 @@ def test_invalid_recording_is_an_error(small: Path, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="create it"):
         recover(small, tmp_path / "none" / "out.mcap")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.mcap"]
-    assert recovered_name("a/run.mcap") == Path("a/run-recovered.mcap")
-    assert recovered_name("a/run.part") == Path("a/run.part-recovered.mcap")
+    assert make_recovered_path("a/run.mcap") == Path("a/run-recovered.mcap")
+    assert make_recovered_path("a/run.part") == Path("a/run.part-recovered.mcap")
 
 
 def test_recovery_changes_only_its_output(small: Path, tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_recovery_of_an_archive_is_an_error(made: ModuleType, tmp_path: Path) ->
         writer.write(made.slab(0))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(RecordingError, match=r"cannot be recovered; an \.mcap can"):
-        recover(path, recovered_name(path))
+        recover(path, make_recovered_path(path))
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 

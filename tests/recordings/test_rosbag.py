@@ -63,7 +63,7 @@ def write(made: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) 
     with recordings.open_writer(path, recordings.RecordingInfo(made.world(), **head)) as writer:
         for second in range(seconds):
             writer.write(made.slab(second, EPOCH))
-    return recordings.data_path(path)
+    return recordings.get_data_path(path)
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
     ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
     expected = raw(outputs[2])
-    old, new = read_messages(outputs[0]), read_messages(recordings.data_path(outputs[1]))
+    old, new = read_messages(outputs[0]), read_messages(recordings.get_data_path(outputs[1]))
     assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
     for topic, messages in new.items():
         assert [(t, to_plain(one)) for t, one in old[topic]] == [(t, to_plain(one)) for t, one in messages]
@@ -360,7 +360,7 @@ def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Pat
     ):
         writer.write(made.slab(0, EPOCH))
         writer.write(slab)
-    found = read_messages(recordings.data_path(path))
+    found = read_messages(recordings.get_data_path(path))
     assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
 
 
@@ -416,7 +416,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
             writer.write(made.slab(second, EPOCH))
-    found = read_messages(recordings.data_path(path))
+    found = read_messages(recordings.get_data_path(path))
     seconds, rest = divmod(len(found["/imu"]), 100)
     assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
     assert seconds in (3, 4)
@@ -548,7 +548,7 @@ def test_two_pose_types_and_custom_topics(made: ModuleType, tmp_path: Path) -> N
             tmp_path / f"run{suffix}", recordings.RecordingInfo(world, epoch=EPOCH, duration=1.0)
         ) as writer:
             writer.write(slab)
-        found = read_messages(recordings.data_path(tmp_path / f"run{suffix}"))
+        found = read_messages(recordings.get_data_path(tmp_path / f"run{suffix}"))
         frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
         assert frames == {"rov::base": 50, "dock::pier": 20}
 

@@ -214,7 +214,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
     dotted = [f"navsense.{module.replace('/', '.')}".encode() for module in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
     seen = False
-    for inner, data in contents(recordings.storage_path(folder / name)):
+    for inner, data in contents(recordings.get_storage_path(folder / name)):
         plain = data.replace(b'\\"', b'"')
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
         # Names of metadata records, and of files, that users see.

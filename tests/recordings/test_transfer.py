@@ -17,7 +17,7 @@ import navsense as ns
 from navsense import recordings, report
 from navsense.cli import cli
 from navsense.core.errors import RecordingError, SimulationError
-from navsense.recordings.base import recovered_name
+from navsense.recordings.base import make_recovered_path
 from navsense.recordings.convert import convert
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
@@ -107,7 +107,7 @@ def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
         lambda folder: convert("", folder / "b.mcap"),
         lambda folder: convert(write_mcap(folder / "a.mcap", ("/b", *BOOL)), ""),
         lambda folder: recover_mcap("", folder / "b.mcap"),
-        lambda _: recovered_name(""),
+        lambda _: make_recovered_path(""),
     ],
     ids=["info", "load", "report", "convert", "convert to", "recover", "recovered"],
 )

@@ -83,7 +83,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     )
 
 
-def _angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]]:
+def _compute_angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the horizontal and the vertical limits (rad) of a beam about its axis."""
     beam, half = spec.beam, 0.5 * spec.beam.width
     if not isinstance(beam, Fan):
@@ -94,7 +94,7 @@ def _angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]
 
 def encode_gz_message(stamp: int, frame: str, sequence: int, spec: Range, distance: float) -> bytes:
     """Return `gz.msgs.LaserScan` of a stamp (ns) and one range (m)."""
-    horizontal, vertical = _angle_limits(spec)
+    horizontal, vertical = _compute_angle_limits(spec)
     out = encode_nested(1, encode_header(stamp, frame, sequence)) + encode_nested(2, frame.encode())
     out += encode_doubles(4, (*horizontal, 0.0, spec.minimum_range, spec.maximum_range)) + encode_int(9, 1)
     out += encode_doubles(10, (*vertical, 0.0)) + encode_int(13, 1)

@@ -12,13 +12,13 @@ from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     Capability,
     Format,
+    find_format_by_suffix,
     find_formats,
     find_suffix,
-    format_of_name,
+    get_storage_path,
     list_formats,
     list_suffixes,
     register_format,
-    storage_path,
 )
 from navsense.recordings.info import RecordingInfo, RecordingWriter, build_info
 from navsense.world import World
@@ -32,12 +32,12 @@ __all__ = [
     "RecordingWriter",
     "build_info",
     "check_name",
-    "data_path",
     "find_output_format",
+    "get_data_path",
+    "get_storage_path",
     "open",
     "open_writer",
     "register_format",
-    "storage_path",
 ]
 
 FORMATS = (
@@ -74,7 +74,7 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     cannot hold its sensors.
     """
     check_name(path)
-    recording_format = format_of_name(path)
+    recording_format = find_format_by_suffix(path)
     if recording_format is None or recording_format.open_writer is None:
         raise RecordingError(
             "no recording has this suffix",
@@ -87,15 +87,17 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     return recording_format
 
 
-def data_path(path: str | os.PathLike[str]) -> Path:
+def get_data_path(path: str | os.PathLike[str]) -> Path:
     """Return the file or folder with the data of a recording.
 
-    `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `storage_path` returns `run`.
+    `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `get_storage_path` returns `run`.
     """
     target = Path(path)
-    recording_format = format_of_name(target)
+    recording_format = find_format_by_suffix(target)
     return (
-        recording_format.data_path(target) if recording_format and recording_format.data_path else storage_path(target)
+        recording_format.data_path(target)
+        if recording_format and recording_format.data_path
+        else get_storage_path(target)
     )
 
 
@@ -108,12 +110,14 @@ def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingW
     recording_format = find_output_format(target)
     if Capability.RUNS not in recording_format.capabilities and len(info.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
-        raise RecordingError("runs", len(info.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
+        raise RecordingError(
+            "runs", len(info.runs), allowed=allowed, where=Where(str(target)), remedy=format_runs_remedy()
+        )
     assert recording_format.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
     return recording_format.open_writer(target, info)
 
 
-def runs_remedy() -> str:
+def format_runs_remedy() -> str:
     """Return the remedy for several runs in a format that holds one."""
     return f"choose one with --run, or write {' or '.join(list_suffixes(find_formats(Capability.RUNS)))}"
 

@@ -20,12 +20,12 @@ from navsense.core.readings import TimeSlice
 from navsense.recordings.format import (
     Capability,
     Format,
+    find_format_by_suffix,
+    find_format_of_recording,
     find_suffix,
-    format_of_name,
-    format_of_recording,
+    get_storage_path,
     list_formats,
     list_suffixes,
-    storage_path,
 )
 from navsense.recordings.info import RecordingWriter
 from navsense.world import World
@@ -69,14 +69,14 @@ def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingE
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    part = atomic.hidden_path(storage_path(path)) if path.name else path
+    part = atomic.hidden_path(get_storage_path(path)) if path.name else path
     is_missing = operation == "read" and error.errno == errno.ENOENT
     if is_missing and atomic.is_hidden_folder(part) and atomic.is_being_written(part):
         return atomic.reader_error(path)
     what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
-        remedy = recovery_command(path) or remedy
+        remedy = find_recovery_command(path) or remedy
     return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
@@ -90,31 +90,31 @@ RECOVERABLE_SUFFIX = ".mcap"
 """Suffix of the format for long runs: of a truncated file, all complete chunks are recovered."""
 
 
-def recovery_command(path: Path) -> str:
+def find_recovery_command(path: Path) -> str:
     """Return the remedy that recovers a crashed recording; "" if there is none."""
-    part = atomic.hidden_path(storage_path(path)) if path.name else path
+    part = atomic.hidden_path(get_storage_path(path)) if path.name else path
     return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
-def recovery_remedy(path: Path) -> str:
+def find_recovery_remedy(path: Path) -> str:
     """Return the remedy for a recording that is truncated or damaged; "" if its format has none."""
     if atomic.is_being_written(path):
         return "it is still being written by another process; wait until it ends"
     if path.is_dir():
         return f"list its truncated recordings with: navsense recover {path}"
-    recording_format = format_of_name(path)
+    recording_format = find_format_by_suffix(path)
     is_recoverable = recording_format is not None and recording_format.recovery.recovers_files
     return f"save what it holds with: navsense recover {path}" if is_recoverable else ""
 
 
-def not_recoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
+def find_unrecoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
     """Return the remedy for a file, truncated or not, of a format that cannot be recovered; "" for other files.
 
     `first_bytes` are those of a file whose suffix may be wrong.
     """
     formats = [entry for entry in list_formats() if entry.recovery.magic and not entry.recovery.recovers_files]
     magics = tuple(entry.recovery.magic for entry in formats)
-    if format_of_name(path) not in formats and not first_bytes.startswith(magics):
+    if find_format_by_suffix(path) not in formats and not first_bytes.startswith(magics):
         return ""
     suffixes = " or ".join(list_suffixes(formats))
     return (
@@ -147,10 +147,10 @@ def to_path(path: object) -> Path:
     return Path(os.fsdecode(path))
 
 
-def recovered_name(path: str | os.PathLike[str]) -> Path:
+def make_recovered_path(path: str | os.PathLike[str]) -> Path:
     """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
-    recording_format = format_of_name(old)
+    recording_format = find_format_by_suffix(old)
     suffix = find_suffix(old) if recording_format and Capability.RECOVERY in recording_format.capabilities else ""
     stem = old.name[: len(old.name) - len(suffix)]
     return old.with_name(f"{stem}-recovered{suffix or RECOVERABLE_SUFFIX}")
@@ -158,7 +158,7 @@ def recovered_name(path: str | os.PathLike[str]) -> Path:
 
 def is_recovered(path: Path) -> bool:
     """Return True if the recovered recording of a truncated file exists and is not older."""
-    saved = storage_path(recovered_name(path))
+    saved = get_storage_path(make_recovered_path(path))
     return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
 
 
@@ -171,12 +171,12 @@ def folder_error(path: Path) -> RecordingError:
 
 def find_format(path: Path) -> Format:
     """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
-    recording_format = format_of_recording(path)
+    recording_format = find_format_of_recording(path)
     if recording_format:
         return recording_format
     if path.is_dir():
         raise folder_error(path)
-    if not path.exists() and recovery_command(path):
+    if not path.exists() and find_recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
     raise RecordingError(
@@ -212,7 +212,7 @@ def check_recording_path(recording_format: Format, path: Path, world: World | No
     """Raise `RecordingError` if a recording cannot have this path, or its format cannot hold the sensors of a world."""
     if find_suffix(path):
         check_target(path)
-    atomic.check_not_input(storage_path(path))
+    atomic.check_not_input(get_storage_path(path))
     recording_format.check_target(path, world)
 
 

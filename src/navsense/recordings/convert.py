@@ -23,11 +23,11 @@ from navsense.recordings.base import check_recording_path, os_error, to_path
 from navsense.recordings.format import (
     Capability,
     Format,
+    find_format_by_suffix,
     find_formats,
     find_suffix,
-    format_of_name,
+    get_storage_path,
     list_suffixes,
-    storage_path,
 )
 from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
@@ -35,7 +35,7 @@ from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.rosbag.reader import ros2_bag_folder
+from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import has_origin_and_water, list_notes
 
 INFO_HINT = "see what it holds with: navsense info"
@@ -86,9 +86,9 @@ def convert(
             )
         with inputs.collect_inputs():
             inputs.add_input(source)
-            inputs.add_input(ros2_bag_folder(source))
+            inputs.add_input(find_ros2_bag_folder(source))
             if not source.exists():
-                inputs.add_input(storage_path(source))
+                inputs.add_input(get_storage_path(source))
             target_format = _find_target_format(target)
             copies_messages = Capability.MESSAGES in target_format.capabilities
             if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
@@ -105,7 +105,7 @@ def convert(
 def _find_target_format(target: Path) -> Format:
     """Return the format of `target`. Raises `RecordingError` if it cannot be written, or contains an input."""
     recordings.check_name(target)
-    target_format = format_of_name(target)
+    target_format = find_format_by_suffix(target)
     if target_format is None or Capability.MESSAGES not in target_format.capabilities:
         return recordings.find_output_format(target)
     check_recording_path(target_format, target)
@@ -120,7 +120,7 @@ def _copy_messages(source: Path, target: Path, target_format: Format) -> Convers
             count, lost = copy_to_folder(reader, target, work)
         else:
             work.commit(part)
-        return ConversionResult(storage_path(target), count, "message", lost, notes)
+        return ConversionResult(get_storage_path(target), count, "message", lost, notes)
 
 
 def _replace_epoch(slices: Iterator[TimeSlice], epoch: int | None) -> Iterator[TimeSlice]:
@@ -160,8 +160,8 @@ def _convert_readings(
                 with message_reader.open_messages(part) as messages:
                     copy_to_folder(messages, target, work)
             else:
-                work.commit(storage_path(part))
-        return ConversionResult(storage_path(target), losses.count, losses.unit, losses.format_lines())
+                work.commit(get_storage_path(part))
+        return ConversionResult(get_storage_path(target), losses.count, losses.unit, losses.format_lines())
 
     if message_reader.is_message_recording(source):
         with message_reader.open_messages(source) as messages:
@@ -180,7 +180,9 @@ def _convert_readings(
         recording = recording.select_run(run)
     if len(recording.runs) > 1 and Capability.RUNS not in target_format.capabilities:
         what = f"a {find_suffix(target) or 'bag'} holds one run"
-        raise RecordingError(what, len(recording.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
+        raise RecordingError(
+            what, len(recording.runs), where=Where(str(source)), remedy=recordings.format_runs_remedy()
+        )
     try:
         info = recording.make_info()
     except DamagedError as error:

@@ -46,10 +46,10 @@ from navsense.recordings.array_columns import (
 from navsense.recordings.base import (
     AtomicWriter,
     PendingRecording,
+    find_recovery_command,
     folder_error,
     open_for_reading,
     os_error,
-    recovery_command,
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
@@ -58,8 +58,8 @@ from navsense.recordings.format import (
     Format,
     Recovery,
     RecoveryResult,
+    get_storage_path,
     resolve_folder,
-    storage_path,
 )
 from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.mcap.records import DamagedError
@@ -93,10 +93,10 @@ _METADATA_KIND = inputs.FileKind("metadata", RecordingError, "must be a JSON obj
 
 def find_folder(path: Path) -> Path:
     """Return the folder of a recording, given the folder or NAME.csv. Raises `RecordingError` if it is missing."""
-    folder = path if path.is_dir() else storage_path(path)
+    folder = path if path.is_dir() else get_storage_path(path)
     if folder.is_dir():
         return folder
-    if recovery_command(path):
+    if find_recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise RecordingError(
         "is not a recording",
@@ -109,11 +109,11 @@ def find_folder(path: Path) -> Path:
 
 def check_table_folder(path: Path) -> None:
     """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds a file that is not of a recording."""
-    folder = storage_path(path)
+    folder = get_storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
-        foreign = _foreign_file(folder) if folder.is_dir() else folder
+        foreign = _find_foreign_file(folder) if folder.is_dir() else folder
     except OSError as error:
         raise os_error(path, error) from error
     if foreign is not None:
@@ -125,7 +125,7 @@ def check_table_folder(path: Path) -> None:
         )
 
 
-def _foreign_file(folder: Path) -> Path | None:
+def _find_foreign_file(folder: Path) -> Path | None:
     """Return the first file in a folder that its recording did not write, or None."""
     written: set[str] = set()
     if (folder / METADATA_FILE).is_file():
@@ -139,7 +139,7 @@ def _foreign_file(folder: Path) -> Path | None:
     return next((path for path in inside if path.relative_to(folder).as_posix() not in written), None)
 
 
-def file_name(name: str) -> str:
+def format_file_name(name: str) -> str:
     """Return the file name of a sensor or link."""
     return name.replace("::", ".").replace("/", "_")
 
@@ -153,7 +153,7 @@ class TableFolder:
 
     def __post_init__(self) -> None:
         """Create the folder."""
-        self._work = HiddenFolder(storage_path(self.path), is_recording=True)
+        self._work = HiddenFolder(get_storage_path(self.path), is_recording=True)
         self.content = self._work.folder / CONTENT_FOLDER
         self.content.mkdir()
         self._metadata = "{}"
@@ -236,11 +236,11 @@ class PendingCsv(PendingRecording):
             select_component(getattr(reading, part.group)[part.name], part.indices) for part in self._components[name]
         ]
         header = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in self._components[name])]
-        self._folder.append(self._reserve_name(f"{file_name(name)}.csv", f"sensor {name!r}"), header, columns)
+        self._folder.append(self._reserve_name(f"{format_file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
         self._metadata.add_truth(name)
-        file, owner = f"truth.{file_name(name)}", f"the truth of link {name!r}"
+        file, owner = f"truth.{format_file_name(name)}", f"the truth of link {name!r}"
         columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
         pose, rates = columns[:POSE_COUNT], columns[POSE_COUNT:]
         self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, [truth.time, *pose])
@@ -333,7 +333,7 @@ def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]
 def _read_reading(folder: Path, name: str, sensor_metadata: Mapping[str, Any]) -> Reading:
     components = list_sensor_components(sensor_metadata)
     names = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in components)]
-    columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{file_name(name)}.csv", names).T]
+    columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{format_file_name(name)}.csv", names).T]
     time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
     own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
     by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
@@ -343,7 +343,7 @@ def _read_reading(folder: Path, name: str, sensor_metadata: Mapping[str, Any]) -
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
-    file = f"truth.{file_name(name)}"
+    file = f"truth.{format_file_name(name)}"
     pose, rates = read_table(folder / f"{file}.csv", POSES), read_table(folder / f"{file}.rates.csv", RATE_COLUMNS)
     if pose.shape[0] != rates.shape[0]:
         raise DamagedError(f"damaged: the tables of link {name!r} are of different lengths")
@@ -365,7 +365,7 @@ def _read_current(folder: Path, current_metadata: Mapping[str, Any]) -> Current:
 def recover(file: Path, out: Path) -> RecoveryResult:
     """Write the tables of an unfinished recording without their incomplete last lines; `file` is its metadata."""
     meta = inputs.parse_json(inputs.read_bytes(str(file), _METADATA_KIND))
-    work = HiddenFolder(storage_path(out))
+    work = HiddenFolder(get_storage_path(out))
     try:
         folder = work.folder / work.target.name
         shutil.copytree(file.parent, folder, ignore=shutil.ignore_patterns("*.new"))

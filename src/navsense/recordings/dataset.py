@@ -18,7 +18,7 @@ from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo
-from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
+from navsense.recordings.world_json import StoredWorld, format_note, make_opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
 from navsense.world import Link, Model, MountedSensor, World
@@ -218,7 +218,7 @@ def _make_spec(reading: Reading, sensor_metadata: Mapping[str, Any]) -> Sensor:
         return replace(spec, orientation="orientation" in reading) if isinstance(spec, Imu) else spec
     axes = reading.clock_error.ndim
     outputs = [Output(name, array.shape[axes:], reading.unit[name]) for name, array in reading.arrays.items()]
-    return opaque_sensor(reading.type, outputs)
+    return make_opaque_sensor(reading.type, outputs)
 
 
 def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[str, Truth], Current | None]:

@@ -28,14 +28,14 @@ from navsense.recordings.base import (
     write_all,
 )
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format, missing_groups
+from navsense.recordings.format import Capability, Format, list_missing_groups
 from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry, check_info
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
 
 
-def device_suffix(path: Path) -> str:
+def find_device_suffix(path: Path) -> str:
     """Return the suffix of a file in a device format; "" for another file."""
     return next((suffix for suffix in encoders.FORMATS if path.name.lower().endswith(suffix)), "")
 
@@ -48,7 +48,7 @@ def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) ->
 
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
     """Return the format, the sensor and the coordinates in the name of a file. Raises `RecordingError`."""
-    suffix, where = device_suffix(path), Where(str(path))
+    suffix, where = find_device_suffix(path), Where(str(path))
     device_format, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
     has_frame = device_format.has_coordinates and words and words[-1].lower() in list(CoordinateSystem)
     frame = words.pop().lower() if has_frame else ""
@@ -124,7 +124,7 @@ DVL_ARRAYS = (
 """Arrays of a DVL that device formats have fields for."""
 
 
-def _refuse(path: Path) -> Dataset:
+def _raise_not_readable(path: Path) -> Dataset:
     remedy = "read it with navsense.devices, or see what it holds with: navsense info"
     raise RecordingError("is the output of an instrument, not a recording", where=Where(str(path)), remedy=remedy)
 
@@ -134,12 +134,12 @@ def summarize(path: Path) -> RecordingSummary:
     with open_for_reading(path) as file:
         data = file.read()
     with add_path_to_errors(path):
-        log = summarize_log(device_suffix(path), data)
+        log = summarize_log(find_device_suffix(path), data)
     meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}
     meta |= {"skipped": log.skipped} if log.skipped else {}
     entries = tuple(SummaryEntry(*entry) for entry in log.entries)
     first, last = (int(log.stamps.min()), int(log.stamps.max())) if log.stamps.size else (None, None)
-    name = encoders.FORMATS[device_suffix(path)].name
+    name = encoders.FORMATS[find_device_suffix(path)].name
     return RecordingSummary(str(path), name, len(data), first, last, entries, meta)
 
 
@@ -162,7 +162,7 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
         name=device_format.name,
         suffixes=(suffix,),
         capabilities=capabilities,
-        read=_refuse,
+        read=_raise_not_readable,
         open_writer=DeviceLogWriter,
         summarize=summarize,
         unit="record",
@@ -170,7 +170,7 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
         list_sensors=lambda info, target: [resolve_log(target, info.world)[1].name],
         list_lost=lambda _header, _sensor, reading: [
             f"all that {device_format.name} has no field for",
-            *missing_groups(capabilities, reading),
+            *list_missing_groups(capabilities, reading),
         ],
         list_needed=list_needed,
         needs_origin=True,

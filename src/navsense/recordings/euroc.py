@@ -42,7 +42,7 @@ from navsense.recordings.csv_tables import (
     find_folder,
 )
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format, missing_groups
+from navsense.recordings.format import Capability, Format, list_missing_groups
 from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, get_version
 from navsense.recordings.static_transforms import transform_truth
 from navsense.recordings.summary import summarize_dataset
@@ -179,7 +179,7 @@ class PendingEuroc(PendingRecording):
         # The metadata is written early, so that the tables can be read after a crash.
         base = self._imus[0].pose.inverse()
         for number, sensor in enumerate(self._imus):
-            pose = base @ self._pose_on_first_link(sensor) if number else Pose()
+            pose = base @ self._compute_pose_on_first_link(sensor) if number else Pose()
             self._folder.write(f"{MAV_FOLDER}/imu{number}/sensor.yaml", format_sensor_yaml(sensor, pose))
         self._folder.write(METADATA_FILE, self._format_metadata())
 
@@ -221,7 +221,7 @@ class PendingEuroc(PendingRecording):
         """Remove the hidden folder. Never raises."""
         self._folder.discard()
 
-    def _pose_on_first_link(self, sensor: MountedSensor) -> Pose:
+    def _compute_pose_on_first_link(self, sensor: MountedSensor) -> Pose:
         """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
         first, world = self._imus[0], self._info.world
         if sensor.model != first.model:
@@ -397,7 +397,7 @@ def list_lost(info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> l
     first = next(group.name for group in info.world.sensors if group.spec.type == Imu.type)
     groups = [
         group
-        for group in missing_groups(FORMAT.capabilities, reading)
+        for group in list_missing_groups(FORMAT.capabilities, reading)
         if group != Capability.BIAS or sensor.name != first
     ]
     return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *groups]

@@ -45,7 +45,7 @@ LOSSLESS = frozenset(Capability) - {Capability.RUNS, Capability.RECOVERY, Capabi
 """Everything that one simulated run has."""
 
 
-def missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
+def list_missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
     """Return the groups of arrays of a reading without a capability: ideal values, biases, turn-on biases."""
     groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
     if Capability.BIAS in capabilities:
@@ -74,7 +74,7 @@ class RecoveryResult:
         """A summary in one line."""
         count = format_count(self.messages, self.unit)
         chunks = f" in {format_count(self.chunks, 'chunk')}" if self.chunks else ""
-        return f"wrote {storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
+        return f"wrote {get_storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
 
     @property
     def loss_text(self) -> str:
@@ -191,29 +191,29 @@ def find_suffix(path: Path) -> str:
     this fails.
     """
     name = path.name.lower()
-    if not (longest := _longest(name, list_suffixes())):
+    if not (longest := _find_longest(name, list_suffixes())):
         for entry in entry_points(group=ENTRY_POINTS):
-            if _longest(name, [f".{entry.name}"]):
+            if _find_longest(name, [f".{entry.name}"]):
                 register_format(load_plugin(entry, Format, "format", "must be a Format", RecordingError))
-        longest = _longest(name, list_suffixes())
+        longest = _find_longest(name, list_suffixes())
     return longest
 
 
-def _longest(name: str, suffixes: Iterable[str]) -> str:
+def _find_longest(name: str, suffixes: Iterable[str]) -> str:
     """Return the longest suffix of a name, which must have more than this suffix; "" without one."""
     matches = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
     return max(matches, key=len, default="")
 
 
-def format_of_name(path: Path) -> Format | None:
+def find_format_by_suffix(path: Path) -> Format | None:
     """Return the format of a recording with this path, by its suffix; None if no format has it."""
     suffix = find_suffix(path)
     return _FORMATS.get(suffix) if suffix or not path.suffix else None
 
 
-def format_of_recording(path: Path) -> Format | None:
+def find_format_of_recording(path: Path) -> Format | None:
     """Return the format of an existing recording, by the files in its folder or by its suffix; None if unknown."""
-    folder = path if path.is_dir() else storage_path(path)
+    folder = path if path.is_dir() else get_storage_path(path)
     for recording_format in list_formats() if folder.is_dir() else ():
         if any((folder / file).is_file() for file in recording_format.folder_files):
             return recording_format
@@ -221,7 +221,7 @@ def format_of_recording(path: Path) -> Format | None:
     return _FORMATS[suffix] if suffix else None
 
 
-def storage_path(path: Path) -> Path:
+def get_storage_path(path: Path) -> Path:
     """Return the file or folder of a recording with this path: `run.mcap` -> `run.mcap`; `run.csv` -> `run`."""
     suffix = find_suffix(path)
     return path.with_name(path.name[: -len(suffix)]) if suffix and _FORMATS[suffix].is_folder else path
@@ -229,7 +229,7 @@ def storage_path(path: Path) -> Path:
 
 def resolve_folder(path: Path) -> Path:
     """Return the folder of a recording with this path if there is one, and no file; else the path itself."""
-    folder, recording_format = storage_path(path), format_of_name(path)
+    folder, recording_format = get_storage_path(path), find_format_by_suffix(path)
     if (
         recording_format is None
         or path_exists(path)

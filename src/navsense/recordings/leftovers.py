@@ -21,21 +21,21 @@ from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import (
     check_recording_path,
+    find_unrecoverable_remedy,
     is_recovered,
-    not_recoverable_remedy,
+    make_recovered_path,
     open_for_reading,
     os_error,
-    recovered_name,
     to_path,
 )
 from navsense.recordings.format import (
     Format,
     Recovery,
     RecoveryResult,
-    format_of_name,
+    find_format_by_suffix,
+    get_storage_path,
     list_formats,
     list_suffixes,
-    storage_path,
 )
 from navsense.recordings.metadata import damaged_error
 
@@ -58,7 +58,7 @@ class Leftover:
         if self.is_being_written:
             return f"{self.path}: is still being written by another process; wait until it ends"
         if is_recovered(self.path):
-            saved = storage_path(recovered_name(self.path))
+            saved = get_storage_path(make_recovered_path(self.path))
             return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
         left = f"{self.path}: {self.size} bytes of a truncated recording"
         if self.recovery.recover:
@@ -76,7 +76,7 @@ def find_leftover(path: Path) -> Leftover | None:
     if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
         place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
-        place = storage_path(path)
+        place = get_storage_path(path)
     part = atomic.hidden_path(place) if place.name else None
     if part is None or not atomic.is_hidden_folder(part):
         return None
@@ -114,7 +114,7 @@ def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
 
 def _find_truncated_file(path: Path) -> Leftover | None:
     """Return a truncated file; None for a complete one, and for other files."""
-    recording_format = format_of_name(path)
+    recording_format = find_format_by_suffix(path)
     if recording_format is None or recording_format.recovery.is_truncated is None or not path.is_file():
         return None
     with open_for_reading(path) as file:
@@ -146,7 +146,7 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     `path`.
     """
     path = to_path(path)
-    recording_format = format_of_name(path)
+    recording_format = find_format_by_suffix(path)
     left = (
         None if path.is_file() and recording_format and recording_format.recovery.is_truncated else find_leftover(path)
     )
@@ -170,7 +170,7 @@ def _find_file_format(path: Path) -> Format:
     for recording_format in list_formats():
         if recording_format.recovery.recovers_files and head.startswith(recording_format.recovery.magic):
             return recording_format
-    remedy = not_recoverable_remedy(path)
+    remedy = find_unrecoverable_remedy(path)
     raise RecordingError("is not an MCAP file or a ROS 1 bag", where=Where(str(path)), remedy=remedy)
 
 
@@ -178,7 +178,7 @@ def _recover_file(
     file: Path, path: Path, recording_format: Format, out: str | os.PathLike[str] | None
 ) -> RecoveryResult:
     """Recover the complete part of the recording `path`, of which `file` is in the hidden folder."""
-    target = recovered_name(path) if out is None else to_path(out)
+    target = make_recovered_path(path) if out is None else to_path(out)
     suffix = recording_format.suffixes[0]
     if target.suffix.lower() != suffix:
         raise RecordingError(

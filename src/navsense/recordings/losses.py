@@ -15,7 +15,7 @@ from navsense.core.readings import Reading, TimeSlice
 from navsense.core.text import format_count
 from navsense.core.typing import BoolArray
 from navsense.fault_file import list_faults
-from navsense.recordings.format import Capability, Format, missing_groups
+from navsense.recordings.format import Capability, Format, list_missing_groups
 from navsense.recordings.info import RecordingInfo
 from navsense.world import MountedSensor
 
@@ -69,7 +69,7 @@ class ConversionLosses:
         sensor = self._sensors[name]
         if name not in self._lost_arrays and reading.time.size:
             if self._format.list_lost is None:
-                self._lost_arrays[name] = missing_groups(self._format.capabilities, reading)
+                self._lost_arrays[name] = list_missing_groups(self._format.capabilities, reading)
             else:
                 self._lost_arrays[name] = self._format.list_lost(self._info, sensor, reading)
             self._missing_arrays[name] = [array for array in self._format.list_needed(sensor) if array not in reading]

@@ -15,14 +15,14 @@ from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
 from navsense.recordings.base import check_recording_path, os_error
 from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageReader, MessageTarget, RawMessage
-from navsense.recordings.format import format_of_name, storage_path
+from navsense.recordings.format import find_format_by_suffix, get_storage_path
 
 
 @contextmanager
 def open_hidden_folder(target: Path) -> Iterator[HiddenFolder]:
     """Yield the hidden folder for writing a recording, and remove it at the end. Errors name the target."""
     try:
-        work = HiddenFolder(storage_path(target))
+        work = HiddenFolder(get_storage_path(target))
     except OSError as error:
         raise os_error(target, error) from error
     folder = work.folder
@@ -103,7 +103,7 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
 
 def copy_to_folder(reader: MessageReader, target: Path, work: HiddenFolder) -> tuple[int, list[str]]:
     """Copy all messages of a recording in the hidden folder of the target, as `copy_messages`."""
-    recording_format = format_of_name(target)
+    recording_format = find_format_by_suffix(target)
     if recording_format is None or recording_format.open_target is None:
         raise RecordingError("no messages are copied to such a file", target.name, where=Where(str(target)))
     check_recording_path(recording_format, target)

@@ -16,7 +16,7 @@ from navsense.messages.cdr import encode
 from navsense.recordings import metadata
 from navsense.recordings.channels import ROS1, MessageReader
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.format import Capability, Format, Recovery, missing_groups
+from navsense.recordings.format import Capability, Format, Recovery, list_missing_groups
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.info import RecordingInfo
 from navsense.recordings.mcap import records
@@ -31,9 +31,9 @@ from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
     BagTarget,
     McapBagTarget,
-    bag_database,
     check_database_path,
     check_mcap_bag,
+    get_database_path,
     open_ros1_writer,
     open_ros2_writer,
 )
@@ -57,7 +57,7 @@ def read(path: Path) -> Dataset:
 def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and its turn-on bias."""
     encoded = list_encoded_arrays(sensor, reading)
-    return [*(name for name in reading.arrays if name not in encoded), *missing_groups(ROS_MESSAGES, reading)]
+    return [*(name for name in reading.arrays if name not in encoded), *list_missing_groups(ROS_MESSAGES, reading)]
 
 
 def list_encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
@@ -144,7 +144,7 @@ ROS2_BAG = replace(
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
     check_target=lambda path, _: check_database_path(path),
-    data_path=bag_database,
+    data_path=get_database_path,
 )
 
 ROS2_MCAP_BAG = replace(

@@ -29,7 +29,7 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import closed_error, not_recoverable_remedy, open_for_reading, os_error
+from navsense.recordings.base import closed_error, find_unrecoverable_remedy, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
 from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
@@ -331,7 +331,7 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
             raise
         except zipfile.BadZipFile as error:
             why = "it is no NumPy archive, or was cut off or damaged"
-            raise metadata.not_recording_error(path, why, not_recoverable_remedy(path)) from error
+            raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path)) from error
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
 

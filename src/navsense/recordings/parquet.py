@@ -40,7 +40,7 @@ from navsense.recordings.array_columns import (
     make_truth,
     select_component,
 )
-from navsense.recordings.base import AtomicWriter, PendingRecording, not_recoverable_remedy, open_for_reading
+from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry
@@ -140,7 +140,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
                 )
 
 
-def column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
+def list_column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
     """Return the encodings of the columns of numbers: byte stream split for floats, differences for integers."""
     types = {name: np.dtype(kind) for name, kind in NUMBER_COLUMNS.items()}
     types |= {name: column.dtype for name, column in columns.items()}
@@ -162,11 +162,11 @@ class RowBuffer:
         first, self.count = self.count, self.count + shape[0] * shape[1]
         if self.count > self._capacity:
             self._capacity = max(self.count, 2 * self._capacity)
-            self.arrays = {name: self._grow(name, values.dtype, first) for name, values in columns.items()}
+            self.arrays = {name: self._extend(name, values.dtype, first) for name, values in columns.items()}
         for name, values in columns.items():
             self.arrays[name][first : self.count].reshape(shape)[...] = values
 
-    def _grow(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
+    def _extend(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
         grown = np.empty(self._capacity, dtype=NUMBER_COLUMNS.get(name, dtype))
         if used:
             grown[:used] = self.arrays[name][:used]
@@ -371,7 +371,7 @@ class PendingParquet(PendingRecording):
                 self._schema,
                 compression="zstd",
                 use_dictionary=list(TEXT_COLUMNS),
-                column_encoding=column_encodings(self._columns),
+                column_encoding=list_column_encodings(self._columns),
                 write_page_checksum=True,
             )
         return self._schema
@@ -425,7 +425,7 @@ def _check_complete(file: BinaryIO, path: Path) -> None:
     file.seek(max(0, size - len(MAGIC)))
     if not begins or file.read() != MAGIC or size < 3 * len(MAGIC):
         why = "it is no Parquet file, or was cut off or damaged"
-        raise metadata.not_recording_error(path, why, not_recoverable_remedy(path))
+        raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path))
     file.seek(0)
 
 

@@ -80,7 +80,7 @@ class TimeBase:
 
     def subtract_latency(self, log_time: IntArray, sensor: MountedSensor) -> IntArray:
         """Return log times (n,) ns minus the constant latency of a sensor, the inverse of `Latency`."""
-        delay = _constant_latency(sensor)
+        delay = _get_constant_latency(sensor)
         if not delay:
             return log_time
         sample_time = log_time - round(delay * NANOSECONDS)
@@ -187,14 +187,14 @@ class SensorAssembler:
         sensor, base = self.sensor, self.time_base
         is_doppler = messages.has_time_of_validity(sensor.spec.type)
         if base.is_navsense:
-            validity, stamp = _times_of_validity(main, parts), main.stamp
+            validity, stamp = _find_times_of_validity(main, parts), main.stamp
             sample_time = validity
-            if is_doppler and _constant_latency(sensor) is not None:
+            if is_doppler and _get_constant_latency(sensor) is not None:
                 sample_time = base.subtract_latency(main.log_time, sensor)
             fault_time = sample_time
         else:
             validity = sample_time = stamp = np.where(main.stamp == 0, main.log_time, main.stamp)
-            fault_time = main.log_time if is_doppler else _times_of_validity(main, parts)
+            fault_time = main.log_time if is_doppler else _find_times_of_validity(main, parts)
         has_latency = sensor.latency is not None
         if not (base.is_navsense and (base.has_stored_world or is_doppler)):
             has_latency = bool((main.log_time != validity).any())
@@ -276,7 +276,7 @@ def _fill_gaps(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None)
     return filled
 
 
-def _constant_latency(sensor: MountedSensor) -> float | None:
+def _get_constant_latency(sensor: MountedSensor) -> float | None:
     """Return the constant latency (s) of a sensor, None for a random or unknown one."""
     latency = sensor.latency
     if latency is None:
@@ -286,7 +286,7 @@ def _constant_latency(sensor: MountedSensor) -> float | None:
     )
 
 
-def _times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
+def _find_times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
     """Return the times of validity (n,) ns: the log times of the bias or ideal messages, if there are any."""
     times = main.publish_time
     for part in ("bias", "ideal"):
@@ -423,7 +423,7 @@ class ReadingAssembler:
                     assembler.buffers[series_kind, companion] = buffer
         # Fault messages have the sample time. It is known only without latency, or with a constant one.
         if sensor.faults.has_faults and (
-            not messages.has_time_of_validity(sensor.spec.type) or _constant_latency(sensor) is not None
+            not messages.has_time_of_validity(sensor.spec.type) or _get_constant_latency(sensor) is not None
         ):
             topic = self._topics.get_fault_topic(sensor.name)
             assembler.faults = self._make_buffer(

@@ -27,7 +27,7 @@ from navsense.recordings import message_reader, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
+from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
 from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 
@@ -51,8 +51,8 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
     suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
     match = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
     file, name = (Path(match.group(1)), match.group(2)) if match else (Path(text), "")
-    recording_format = format_of_recording(file)
-    is_table = file.suffix.lower() == ".csv" and (file.is_file() or not storage_path(file).is_dir())
+    recording_format = find_format_of_recording(file)
+    is_table = file.suffix.lower() == ".csv" and (file.is_file() or not get_storage_path(file).is_dir())
     if is_table or not (recording_format or file.is_dir()):
         return load_log(text, bandwidth=bandwidth)
     try:

@@ -29,7 +29,7 @@ from navsense.noise.specification import Noise
 from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader, group_by_size
 from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.topic_names import TRUTH_PREFIX
-from navsense.recordings.world_json import opaque_sensor
+from navsense.recordings.world_json import make_opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
@@ -165,7 +165,7 @@ class WorldInference:
             channel.topic + suffix
             for channel in self.channels.values()
             for suffix, kind in COMPANION_TYPES.get(channel.type, ())
-            if self._topic_type(channel.topic + suffix) == kind
+            if self._get_topic_type(channel.topic + suffix) == kind
         }
         self.sensor_channels = [
             channel
@@ -174,7 +174,7 @@ class WorldInference:
         ]
         self.sensor_topics = {channel.topic for channel in self.sensor_channels}
 
-    def _topic_type(self, topic: str) -> str:
+    def _get_topic_type(self, topic: str) -> str:
         """Return the type of a topic, "" for a missing one."""
         return self.channels[topic].type if topic in self.channels else ""
 
@@ -210,7 +210,7 @@ class WorldInference:
         if topic in self.first_messages:
             self.first_messages[topic].period = (time - self.first_messages[topic].time) * 1e-9
             return True
-        suffixes = (suffix for suffix, _ in COMPANION_TYPES.get(self._topic_type(topic), ()))
+        suffixes = (suffix for suffix, _ in COMPANION_TYPES.get(self._get_topic_type(topic), ()))
         companions = frozenset(suffix for suffix in suffixes if topic + suffix in self.companion_topics)
         self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=companions)
         return False
@@ -249,7 +249,7 @@ class WorldInference:
                 for child, (parent, _) in self.transforms.items()
                 if parent == canonical and self._is_link(child, sensors)
             }
-            links = (Link(canonical), *(Link(link, self._link_pose(link, canonical)) for link in sorted(names)))
+            links = (Link(canonical), *(Link(link, self._get_link_pose(link, canonical)) for link in sorted(names)))
             models.append(Model(name, links, canonical, motion=Stationary() if canonical in model_of_link else None))
         world = World(self.reader.metadata.get("world", DEFAULT_WORLD_NAME), tuple(models), sensors)
         # In a recording of navsense, the only twist without a sensor is the velocity of the water.
@@ -274,7 +274,7 @@ class WorldInference:
             frame not in (sensor.name, sensor.frame) and not frame.startswith(f"{sensor.frame}/") for sensor in sensors
         )
 
-    def _link_pose(self, link: str, parent_link: str) -> Pose:
+    def _get_link_pose(self, link: str, parent_link: str) -> Pose:
         """Return the pose of a link in its parent link, the identity without a transform."""
         parent, pose = self.transforms.get(link, ("", IDENTITY))
         return pose if parent == parent_link else IDENTITY
@@ -292,7 +292,7 @@ class WorldInference:
         model = models.get(link) or models.get(parent) or DEFAULT_MODEL
         rate = 1.0 / first.period if first.period > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
-        topic_type = self._topic_type(f"{channel.topic}/{world_topics.FAULT}")
+        topic_type = self._get_topic_type(f"{channel.topic}/{world_topics.FAULT}")
         faults = Faults(recorded=topic_type == world_topics.FAULT_TYPE)
         return MountedSensor(
             name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
@@ -361,7 +361,9 @@ def _make_generic_spec(channel: Channel, lengths: Mapping[str, int]) -> Sensor:
     parts = channel.parse_type().definitions[channel.type][1:]
     # Arrays of a sensor type with its own messages are read and written as those of a generic type.
     kind = f"{kind}_arrays" if kind in messages.SENSOR_MESSAGES else kind
-    return opaque_sensor(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
+    return make_opaque_sensor(
+        kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts]
+    )
 
 
 def infer_world(reader: MessageReader) -> World:

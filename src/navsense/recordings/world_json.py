@@ -46,7 +46,7 @@ class UnspecifiedLatency(Latency):
     """A latency with unknown parameters."""
 
 
-def opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
+def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
     """Return a sensor with known type and outputs. It is written and read, and measures nothing."""
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 

@@ -24,7 +24,7 @@ def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
             overlap = first == second
         else:
             path, other = (
-                Path(os.path.realpath(recordings.storage_path(to_path(output)))) for output in (first, second)
+                Path(os.path.realpath(recordings.get_storage_path(to_path(output)))) for output in (first, second)
             )
             overlap = path == other or path in other.parents
         if overlap:

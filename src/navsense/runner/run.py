@@ -273,5 +273,5 @@ def record(
     if interrupted:
         raise KeyboardInterrupt
     max_delay = limiter.max_delay if limiter else 0.0
-    paths = tuple(map(recordings.data_path, list_paths(outputs)))
+    paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
     return RecordResult(paths, session.duration, samples, valid_samples, max_delay)

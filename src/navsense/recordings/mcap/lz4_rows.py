@@ -71,7 +71,7 @@ def encode_token(literals: int, match_length: int) -> bytes:
     return bytes([min(literals, 15) << 4 | min(max(match_length - 4, 0), 15)]) + encode_length(literals)
 
 
-def max_compressed_size(width: int, count: int) -> int:
+def compute_max_compressed_size(width: int, count: int) -> int:
     """Return the largest compressed size of `count` rows of `width` bytes."""
     return count * width + 3 * (width + width // 255) + (BLOCK_OVERHEAD + 64) * (1 + count * width // MAX_BLOCK_SIZE)
 

@@ -24,7 +24,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, WordArray
-from navsense.recordings.base import not_recoverable_remedy, open_for_reading, recovery_remedy
+from navsense.recordings.base import find_recovery_remedy, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -91,7 +91,7 @@ class RecordIndex:
     def scan_messages(self) -> ScannedMessages:
         """Return the message records. Raises `records.DamagedError` for a message that is shorter than its header."""
         indices = np.flatnonzero(self.opcodes == records.MESSAGE)
-        selection = as_slice(indices)
+        selection = to_slice(indices)
         starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
         if (stops - starts < records.MESSAGE_HEADER.size).any():
             raise records.DamagedError("a message ends too early")
@@ -140,7 +140,7 @@ def scan_records(data: bytes) -> RecordIndex:
     return RecordIndex(view, offsets[: count + 1])
 
 
-def as_slice(indices: IntArray) -> IntArray | slice:
+def to_slice(indices: IntArray) -> IntArray | slice:
     """Return ascending indices (n,) as a slice if they are consecutive: a slice makes views, not copies."""
     if indices.size and int(indices[-1]) - int(indices[0]) == indices.size - 1:
         return slice(int(indices[0]), int(indices[-1]) + 1)
@@ -324,7 +324,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     file.seek(0)
     magic = file.read(len(records.MAGIC))
     if magic != records.MAGIC:
-        raise RecordingError("is not an MCAP file", where=where, remedy=not_recoverable_remedy(path, magic))
+        raise RecordingError("is not an MCAP file", where=where, remedy=find_unrecoverable_remedy(path, magic))
     header = next(records.read_records(file, len(records.MAGIC), end), None)
     if header is None or header.opcode != records.HEADER:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)
@@ -339,7 +339,7 @@ def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
         return atomic.reader_error(path)
-    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=recovery_remedy(path))
+    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=find_recovery_remedy(path))
 
 
 @dataclass(eq=False)
@@ -517,7 +517,7 @@ class McapReader:
         keys, key_indices = self._index_channel_keys()
         for index, members in group_indices(key_indices[channel_indices[selection]], len(keys)):
             if keys[index].topic in topics:
-                rows = as_slice(indices[members])
+                rows = to_slice(indices[members])
                 channel = self._defined_channels[channel_indices[indices[members][0]]]
                 yield MessageBatch(channel, log_time[rows], publish_time[rows], messages.group_by_size(rows))
 

@@ -601,7 +601,7 @@ class McapWriter(McapWriterBase):
         writers = [self._writers[block.channel] for block in blocks]
         counts = [block.publish_time.size for block in blocks]
         sizes = (len(writer.template) for writer in writers)
-        capacity = max(map(lz4_rows.max_compressed_size, sizes, counts), default=0) + WRITE_BYTES
+        capacity = max(map(lz4_rows.compute_max_compressed_size, sizes, counts), default=0) + WRITE_BYTES
         capacity += len(lz4_rows.FRAME_HEADER) + definitions.size
         capacity += lz4_rows.BLOCK_OVERHEAD * (2 + definitions.size // lz4_rows.MAX_BLOCK_SIZE)
         if self._buffer.size < capacity:

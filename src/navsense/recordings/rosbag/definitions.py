@@ -51,7 +51,7 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
     types = _parse_types(kind, text, language)
     if kind not in types:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
-    humble_types = _humble_types(types)
+    humble_types = _make_humble_types(types)
     old, new = (
         _make_typestore({**humble_types, **_make_header_type(types, with_seq=True)}),
         _make_typestore({**types, **_make_header_type(types, with_seq=False)}),
@@ -64,7 +64,7 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
         }
         extra = sum(SIZES[str(member[1][1][0])] for member in types[kind][1][len(humble_types[kind][1]) :])
         return TypeDefinition(
-            kind, _noetic_text(kind, md5) or ros1_text, ros2_text, md5, new.hash_rihs01(kind), definitions, extra
+            kind, _find_noetic_text(kind, md5) or ros1_text, ros2_text, md5, new.hash_rihs01(kind), definitions, extra
         )
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
@@ -72,7 +72,7 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
         raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
 
 
-def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
+def _make_humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
     """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
     from rosbags.typesys import get_types_from_msg
 
@@ -84,7 +84,7 @@ def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _noetic_text(kind: str, md5: str) -> str:
+def _find_noetic_text(kind: str, md5: str) -> str:
     """Return the published text of a type in ROS Noetic; "" without one, or if its MD5 sum differs."""
     if kind not in load_noetic_definitions():
         return ""

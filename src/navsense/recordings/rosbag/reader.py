@@ -11,7 +11,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import open_for_reading, recovery_remedy
+from navsense.recordings.base import find_recovery_remedy, open_for_reading
 from navsense.recordings.channels import (
     ROS1,
     Channel,
@@ -22,7 +22,7 @@ from navsense.recordings.channels import (
     batch_messages,
     join_counts,
 )
-from navsense.recordings.format import storage_path
+from navsense.recordings.format import get_storage_path
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
@@ -59,7 +59,7 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
     from rosbags.rosbag2 import Reader
 
     is_ros1 = path.suffix.lower() == ".bag" and not path.is_dir()
-    folder = path if is_ros1 else ros2_bag_folder(path)
+    folder = path if is_ros1 else find_ros2_bag_folder(path)
     if folder.is_dir() and not (folder / BAG_METADATA_FILE).is_file():
         remedy = f"name the folder that holds {BAG_METADATA_FILE}, or a file"
         raise RecordingError("is not a ROS 2 bag", where=Where(str(path)), remedy=remedy)
@@ -67,7 +67,7 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
     if not folder.is_dir():
         open_for_reading(folder).close()
     check_bag(folder, BAG)
-    remedy = recovery_remedy(path) if is_ros1 else ""
+    remedy = find_recovery_remedy(path) if is_ros1 else ""
     with limit_rosbags():
         with map_bag_errors(path, remedy):
             reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)
@@ -218,11 +218,11 @@ def _list_mcap_files(reader: Any) -> list[Path]:
     return paths if all(path.suffix == ".mcap" for path in paths) else []
 
 
-def ros2_bag_folder(path: Path) -> Path:
+def find_ros2_bag_folder(path: Path) -> Path:
     """Return the folder of a ROS 2 bag that may be named by its file; the path itself for other recordings."""
     if path.suffix.lower() == ".db3":
         if path.stem == path.absolute().parent.name and (path.parent / BAG_METADATA_FILE).is_file():
             return path.parent
-        if not path.exists() and (storage_path(path) / BAG_METADATA_FILE).is_file():
-            return storage_path(path)
+        if not path.exists() and (get_storage_path(path) / BAG_METADATA_FILE).is_file():
+            return get_storage_path(path)
     return path

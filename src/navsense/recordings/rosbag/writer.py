@@ -28,7 +28,7 @@ from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
-from navsense.recordings.format import storage_path
+from navsense.recordings.format import get_storage_path
 from navsense.recordings.info import ROS_KEY, RecordingInfo, check_info
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
@@ -60,7 +60,7 @@ ROS2_TIME_LIMIT = 2**63
 
 
 @cache
-def type_hash(message_type: str, definition: str, ros_version: int) -> str:
+def compute_type_hash(message_type: str, definition: str, ros_version: int) -> str:
     """Return the hash that identifies a type: the MD5 sum in ROS 1, the RIHS01 hash in ROS 2."""
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -237,9 +237,9 @@ class Ros2Bag:
         self._writer.abort()
 
 
-def bag_database(path: Path) -> Path:
+def get_database_path(path: Path) -> Path:
     """Return the database of a recording `NAME.db3`: NAME/NAME.db3."""
-    folder = storage_path(path)
+    folder = get_storage_path(path)
     return folder / f"{folder.name}.db3"
 
 
@@ -250,7 +250,7 @@ def check_database_path(path: Path) -> None:
         raise RecordingError(
             "name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place"
         )
-    check_bag_folder(path, bag_database(path))
+    check_bag_folder(path, get_database_path(path))
 
 
 def check_bag_folder(path: Path, data_file: Path) -> None:
@@ -282,9 +282,9 @@ class PendingBag(PendingRecording):
         self._connections: dict[str, Connection] = {}
         self._packings: dict[OutputChannel, Ros1Packing] = {}
         self._counts: dict[str, int] = {}
-        self._work = HiddenFolder(storage_path(path), is_recording=True)
+        self._work = HiddenFolder(get_storage_path(path), is_recording=True)
         try:
-            metadata, file = make_metadata(info), self._work.folder / storage_path(path).name
+            metadata, file = make_metadata(info), self._work.folder / get_storage_path(path).name
             start = info.epoch * NANOSECONDS_PER_SECOND
             self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
@@ -302,7 +302,7 @@ class PendingBag(PendingRecording):
         if channel.topic not in self._connections:
             message_type = channel.encoder.type
             definition = self._get_packing(channel).definition if self._is_ros1 else channel.encoder.schema
-            hash_text = type_hash(message_type, definition, 1 if self._is_ros1 else 2)
+            hash_text = compute_type_hash(message_type, definition, 1 if self._is_ros1 else 2)
             self._connections[channel.topic] = self._bag.add_connection(
                 channel.topic, message_type, definition, hash_text, latched=channel.latched
             )
@@ -407,7 +407,7 @@ class BagTarget:
     def __init__(self, folder: Path, target: Path, reader: MessageReader, *, is_ros1: bool) -> None:
         """Create the bag in the hidden folder, with the name of the target."""
         self.encoding = ROS1 if is_ros1 else CDR
-        self.output = folder / storage_path(target).name
+        self.output = folder / get_storage_path(target).name
         self._is_ros1, self._target = is_ros1, target
         self._connections: dict[Channel, Connection] = {}
         self._known: dict[tuple[str, str], Connection] = {}
@@ -490,7 +490,7 @@ class McapBagTarget:
         """Create the folder in the hidden folder."""
         self.output, self._target = folder / target.name, target
         self.output.mkdir()
-        self._file = bag_mcap_path(target).name
+        self._file = get_mcap_path(target).name
         self._mcap = McapTarget(self.output, self.output / self._file, reader)
         self._counts: dict[Channel, int] = {}
         self._span: tuple[int, int] | None = None
@@ -519,7 +519,7 @@ class McapBagTarget:
         first, last = self._span or (0, 0)
         text = format_bag_metadata(self._file, self._counts, first, last)
         (self.output / BAG_METADATA_FILE).write_text(text, encoding="utf-8")
-        check_bag_folder(self._target, bag_mcap_path(self._target))
+        check_bag_folder(self._target, get_mcap_path(self._target))
 
     def abort(self) -> None:
         """Close the file."""
@@ -537,14 +537,14 @@ def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) 
         raise RecordingError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
 
 
-def bag_mcap_path(folder: Path) -> Path:
+def get_mcap_path(folder: Path) -> Path:
     """Return the MCAP file of a ROS 2 bag."""
     return folder / f"{folder.name}_0.mcap"
 
 
 def check_mcap_bag(path: Path) -> None:
     """Raise `RecordingError` if a ROS 2 bag with one MCAP file cannot have this path."""
-    check_bag_folder(path, bag_mcap_path(path))
+    check_bag_folder(path, get_mcap_path(path))
     if not path.is_dir():
         check_target(path)
 
