@@ -18,6 +18,7 @@ from navsense.calibration.checks import (
     validate_field,
     validate_rotation,
 )
+from navsense.calibration.ellipsoid import ellipsoid
 from navsense.core.errors import CalibrationError
 from navsense.core.typing import Vectors
 
@@ -244,3 +245,5 @@ def test_masked_readings_and_non_boolean_options_are_an_error() -> None:
     assert validate_bool("soft_iron", np.True_) is True
     with pytest.raises(CalibrationError, match="soft_iron: no; must be True or False"):
         validate_bool("soft_iron", "no")
+    with pytest.raises(CalibrationError, match="soft_iron: no; must be True or False"):
+        ellipsoid(field, soft_iron="no")  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ from navsense.calibration._ellipsoid_fit import (
     theta_to_matrix,
 )
 from navsense.calibration._power_sums import ReadingSpread, compute_spread
-from navsense.calibration.checks import AXES, SaturationCheck, Subsample, check_count, validate_field
+from navsense.calibration.checks import AXES, SaturationCheck, Subsample, check_count, validate_bool, validate_field
 from navsense.calibration.result import NAMES, Calibration
 from navsense.calibration.units import check_scale, validate_strength, validate_unit
 from navsense.calibration.verdict import REFUSE_ABOVE, ROUNDING_VARIANCE, WARN_ABOVE, Verdict, Whiteness, format_vector
@@ -300,7 +300,7 @@ class EllipsoidCalibrator:
         """Start without readings."""
         self._unit = validate_unit(unit)
         self._strength = validate_strength(strength, unit)
-        self._fitter = EllipsoidFitter(soft_iron=soft_iron)
+        self._fitter = EllipsoidFitter(soft_iron=validate_bool("soft_iron", soft_iron))
         self._saturation, self._subsample = SaturationCheck(), Subsample(3)
 
     @property

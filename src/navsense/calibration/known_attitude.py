@@ -223,8 +223,8 @@ def check_handedness(fit: AttitudeFit) -> None:
     """Raise `CalibrationError` if the determinant of the soft iron is not positive."""
     if np.linalg.det(fit.matrix) > 0.0:
         return
-    rotation = _find_nearest_rotation(-fit.matrix)
-    angle = _compute_rotation_angle(rotation)
+    rotation = find_nearest_rotation(-fit.matrix)
+    angle = compute_rotation_angle(rotation)[0]
     if fit.fits_soft_iron and angle >= MOUNTING_ROTATION:
         axis_error = _find_axis_error(rotation) if angle > HALF_ROTATION else ""
         what = "left-handed" + (f": {axis_error}" if axis_error else "")
@@ -239,8 +239,8 @@ def check_handedness(fit: AttitudeFit) -> None:
 
 def list_mounting_reasons(fit: AttitudeFit) -> tuple[str, ...]:
     """Return a reason if the soft iron rotates the field as a mounting does."""
-    rotation = _find_nearest_rotation(fit.matrix)
-    angle = _compute_rotation_angle(rotation)
+    rotation = find_nearest_rotation(fit.matrix)
+    angle = compute_rotation_angle(rotation)[0]
     if angle < MOUNTING_ROTATION:
         return ()
     reason = (
@@ -258,14 +258,16 @@ def _compute_angle(a: FloatArray, b: FloatArray) -> float:
     return float(np.arccos(np.clip(a @ b, -1.0, 1.0)))
 
 
-def _find_nearest_rotation(matrix: FloatArray) -> FloatArray:
+def find_nearest_rotation(matrix: FloatArray) -> FloatArray:
     """Return the rotation (3, 3) nearest to a matrix with a positive determinant."""
     left, _, right = np.linalg.svd(matrix)
     return np.asarray(left @ right)
 
 
-def _compute_rotation_angle(rotation: FloatArray) -> float:
-    return math.acos(min(1.0, max(-1.0, 0.5 * (float(np.trace(rotation)) - 1.0))))
+def compute_rotation_angle(rotation: FloatArray) -> tuple[float, FloatArray]:
+    """Return the angle a (rad, 0 to pi) of a rotation (3, 3), and its axis (3,) times 2 sin a."""
+    axis = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
+    return math.atan2(float(np.linalg.norm(axis)), float(np.trace(rotation)) - 1.0), axis
 
 
 def _find_axis_error(rotation: FloatArray) -> str:

@@ -26,7 +26,12 @@ from navsense import recordings
 from navsense.calibration import _attitude, _bags, csv_columns
 from navsense.calibration._attitude import AttitudeSeries
 from navsense.calibration.ellipsoid import ellipsoid
-from navsense.calibration.known_attitude import ATTITUDE_STDDEV, known_attitude
+from navsense.calibration.known_attitude import (
+    ATTITUDE_STDDEV,
+    compute_rotation_angle,
+    find_nearest_rotation,
+    known_attitude,
+)
 from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
 from navsense.calibration.units import MAX_FIELD, MIN_FIELD, format_unit, is_plausible_strength, list_plausible_units
@@ -222,13 +227,11 @@ def list_rotation_notes(result: Calibration) -> tuple[str, ...]:
     """
     if result.direction is None:
         return ()
-    left, _, right = np.linalg.svd(result.soft_iron)
-    rotation = left @ right
-    axis = np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0], rotation[1, 0] - rotation[0, 1]])
+    angle, axis = compute_rotation_angle(find_nearest_rotation(result.soft_iron))
     length = float(np.linalg.norm(axis))
     if length == 0.0:
         return ()
-    angle = math.degrees(math.atan2(length, float(np.trace(rotation)) - 1.0))
+    angle = math.degrees(angle)
     note = f"the soft iron turns the field by {angle:.2g} deg about {format_vector(axis / length, '.2f')} in the sensor"
     if angle > MAX_IRON_ROTATION:
         note += (

@@ -42,7 +42,7 @@ from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess
-from navsense.core.readings import Reading, make_all_read_only, make_read_only
+from navsense.core.readings import Reading, make_read_only
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.core.validation import check_numbers
@@ -500,9 +500,10 @@ class Dvl:
         tracks: ping.TrackInputs,
         ping_duration: FloatArray,
     ) -> dict[str, AnyArray]:
-        """Return the ideal outputs and the inputs of errors by name, all read-only."""
+        """Return the ideal outputs and the inputs of errors by name."""
         inputs = (*echoes, *platform, *tracks, ping_duration)
-        make_all_read_only(inputs)
+        for array in inputs:
+            array.setflags(False)  # type: ignore[call-arg]  # the kernel is compiled for read-only inputs
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
         ping.solve_ideal_ping(
             self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(tracks), tuple(memory)
