@@ -148,7 +148,7 @@ class SeriesMetadata:
     """The metadata of the sensors, links and current that a writer has received."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:
-        """Start without any."""
+        """Start without a series."""
         self._path, self._info = path, info
         self.sensors: dict[str, dict[str, Any]] = {}
         self.links: list[str] = []

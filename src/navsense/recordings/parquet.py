@@ -67,8 +67,8 @@ NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
 RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "truth"))
 """Names that an output of a sensor cannot have in a table."""
 
-GROUP_ORDER = {group: place for place, group in enumerate(ARRAY_GROUPS)}
-"""Columns of readings and links come first, then ideal values, biases and faults, each in order of arrival."""
+GROUP_ORDER = {group: position for position, group in enumerate(ARRAY_GROUPS)}
+"""Position of the columns of a group: measured values and truth first, then ideal values, biases and faults."""
 
 
 class RowLabels(NamedTuple):
@@ -324,21 +324,21 @@ class PendingParquet(PendingRecording):
             for first in range(0, count, GROUP_ROWS):
                 part = slice_columns(columns, slice(i, i + step), slice(first, first + GROUP_ROWS))
                 rows.add(part, (min(step, runs - i), min(GROUP_ROWS, count - first)))
-                if sum(waiting.count for waiting in self._buffers.values()) >= GROUP_ROWS:
+                if sum(buffer.count for buffer in self._buffers.values()) >= GROUP_ROWS:
                     self._flush()
 
     def _flush(self) -> None:
         """Write the rows in the buffers as one row group, one sensor or link after the other."""
-        pa, schema = self._pa, self._open_writer()
-        full = {key: rows for key, rows in self._buffers.items() if rows.count}
-        if not full:
+        pa, schema = self._pa, self._get_schema()
+        buffers = {key: rows for key, rows in self._buffers.items() if rows.count}
+        if not buffers:
             return
-        counts = [rows.count for rows in full.values()]
-        nothing = {kind: pa.nulls(max(counts), kind) for kind in set(schema.types)}
+        counts = [rows.count for rows in buffers.values()]
+        null_columns = {kind: pa.nulls(max(counts), kind) for kind in set(schema.types)}
         arrays = []
         for field in schema:
             if field.name in TEXT_COLUMNS:
-                texts = [getattr(key, field.name) for key in full]
+                texts = [getattr(key, field.name) for key in buffers]
                 words = list(dict.fromkeys(texts))
                 codes = np.array([words.index(text) for text in texts], dtype=np.int32)
                 arrays.append(pa.DictionaryArray.from_arrays(np.repeat(codes, counts), words))
@@ -346,16 +346,16 @@ class PendingParquet(PendingRecording):
             parts = [
                 pa.array(rows.arrays[field.name][: rows.count])
                 if field.name in rows.arrays
-                else nothing[field.type][: rows.count]
-                for rows in full.values()
+                else null_columns[field.type][: rows.count]
+                for rows in buffers.values()
             ]
             arrays.append(pa.chunked_array(parts, type=field.type))
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=sum(counts))
-        for rows in full.values():
+        for rows in buffers.values():
             rows.count = 0
 
-    def _open_writer(self) -> Any:
-        """Return the schema. The first call fixes it and opens the writer."""
+    def _get_schema(self) -> Any:
+        """Return the schema. The first call opens the writer, and no column can be added afterwards."""
         if self._schema is None:
             pa = self._pa
             text = pa.dictionary(pa.int32(), pa.string())

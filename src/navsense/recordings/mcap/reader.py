@@ -1,8 +1,8 @@
 """Reader of MCAP files: the messages of a file in order of log time, by columns.
 
-A segment of a file is a chunk, or a run of messages outside chunks. Segments that follow one another in time are read
-one by one. Where segments overlap, the messages before the start of the next segment are yielded, and the others wait.
-The messages that are yielded together are a window. A batch has messages of one channel, from one or more windows.
+A segment of a file is a chunk, or a run of messages outside chunks. Segments that do not overlap in time are read one
+by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are held
+back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
 The definitions are the records of schemas and channels, and the metadata of navsense.
 """
 
@@ -297,19 +297,19 @@ def read_windows(
             yield [SegmentMessages(*load(segment))]
         return
     by_time = sorted(segments, key=lambda segment: segment.first)
-    waiting: list[tuple[int, SegmentMessages]] = []
+    held_parts: list[tuple[int, SegmentMessages]] = []
     for segment, following in zip(by_time, [*by_time[1:], None], strict=True):
-        waiting.append((segment.start, SegmentMessages(*load(segment))))
-        waiting.sort(key=lambda item: item[0])
-        if sum(part.messages.data.size for _, part in waiting) > MAX_HELD_BYTES:
+        held_parts.append((segment.start, SegmentMessages(*load(segment))))
+        held_parts.sort(key=lambda item: item[0])
+        if sum(part.messages.data.size for _, part in held_parts) > MAX_HELD_BYTES:
             what = f"its messages are in no order of time over more than {MAX_HELD_BYTES >> 20} MiB"
             raise RecordingError(what, where=where, remedy="put them in order with: mcap sort")
         ready, later_parts = [], []
-        for start, part in waiting:
+        for start, part in held_parts:
             ready_part, later_part = part.split(None if following is None else following.first)
             ready += [ready_part] if ready_part is not None else []
             later_parts += [(start, later_part)] if later_part is not None else []
-        waiting = later_parts
+        held_parts = later_parts
         if ready:
             yield ready
 

@@ -37,8 +37,8 @@ class MetadataWriter:
         self._writer, self._text = writer, json.dumps(metadata, sort_keys=True).encode() if metadata else b""
         self._connection: Connection | None = None
         if metadata:
-            more: Any = {"callerid": CALLER_ID, "latching": 1}
-            self._connection = writer.add_connection(METADATA_TOPIC, TYPE, msgdef=DEFINITION, md5sum=MD5, **more)
+            extensions: Any = {"callerid": CALLER_ID, "latching": 1}
+            self._connection = writer.add_connection(METADATA_TOPIC, TYPE, msgdef=DEFINITION, md5sum=MD5, **extensions)
 
     def write(self, time: int) -> None:
         """Write the metadata at the time (ns) of the first message, if not done."""
@@ -49,8 +49,8 @@ class MetadataWriter:
 
 def is_metadata(connection: Connection) -> bool:
     """Return True for the connection of the metadata."""
-    more: Any = connection.ext
-    return (connection.topic, connection.msgtype, more.callerid) == (METADATA_TOPIC, TYPE, CALLER_ID)
+    extensions: Any = connection.ext
+    return (connection.topic, connection.msgtype, extensions.callerid) == (METADATA_TOPIC, TYPE, CALLER_ID)
 
 
 def read_ros1_metadata(reader: Reader) -> dict[str, str]:

@@ -37,7 +37,8 @@ from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 if TYPE_CHECKING:
     import sqlite3
 
-    from rosbags.interfaces import Connection
+    from rosbags.interfaces import Connection, Qos
+    from rosbags.rosbag1 import Writer as Writer1
     from rosbags.rosbag2 import Writer as Writer2
 
 BAG_METADATA_FILE = "metadata.yaml"
@@ -101,6 +102,12 @@ def map_sqlite_errors() -> Iterator[None]:
         raise OSError(cause, str(error)) if cause else OSError(str(error)) from error
 
 
+def _make_ros1_writer(path: Path) -> Writer1:
+    from rosbags.rosbag1 import Writer
+
+    return Writer(path)
+
+
 def _make_ros2_writer(path: Path) -> Writer2:
     import sqlite3
 
@@ -123,6 +130,12 @@ def _make_ros2_writer(path: Path) -> Writer2:
     return writer
 
 
+def _parse_qos(profiles: str) -> Sequence[Qos]:
+    from rosbags.rosbag2.metadata import parse_qos
+
+    return parse_qos(profiles)
+
+
 class Ros1Bag:
     """A ROS 1 bag, format 2.0. `start` (ns) is the time of the metadata in a bag without messages."""
 
@@ -130,11 +143,9 @@ class Ros1Bag:
         self, path: Path, metadata: Mapping[str, str], *, start: int, caller_id: str | None = CALLER_ID
     ) -> None:
         """Make the writer; `open` creates the file."""
-        from rosbags.rosbag1 import Writer
-
         self.path = path
         self._metadata, self._start, self._caller_id = metadata, start, caller_id
-        self._writer = Writer(path)
+        self._writer = _make_ros1_writer(path)
         self._first_open_chunk = 0
 
     def open(self) -> None:
@@ -207,8 +218,6 @@ class Ros2Bag:
         self, topic: str, message_type: str, definition: str, type_hash: str, *, latched: bool, qos_profiles: str = ""
     ) -> Connection:
         """Return a new connection; without `qos_profiles` those of a latched topic if `latched`."""
-        from rosbags.rosbag2.metadata import parse_qos
-
         profiles = qos_profiles or (LATCHED_QOS_PROFILE if latched else "")
         with map_sqlite_errors():
             return self._writer.add_connection(
@@ -216,7 +225,7 @@ class Ros2Bag:
                 message_type,
                 msgdef=definition,
                 rihs01=type_hash,
-                offered_qos_profiles=parse_qos(profiles) if profiles else (),
+                offered_qos_profiles=_parse_qos(profiles) if profiles else (),
             )
 
     def write(self, messages: Iterable[tuple[int, Connection, bytes]]) -> None:
@@ -343,7 +352,7 @@ class PendingBag(PendingRecording):
             rows = self._encode(block, first)
             counts[block.channel.topic] += rows.shape[0]
             data, width = rows.tobytes(), rows.shape[1]
-            records = (data[at : at + width] for at in range(0, len(data), width))
+            records = (data[offset : offset + width] for offset in range(0, len(data), width))
             messages += zip(block.log_time.tolist(), [block.channel] * rows.shape[0], records, strict=True)
         messages.sort(key=itemgetter(0))
         try:
