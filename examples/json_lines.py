@@ -18,28 +18,27 @@ from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading, TimeSlice
-from navsense.recordings import Capability, Dataset, Format, RecordingHeader, RecordingWriter, metadata
-from navsense.recordings.base import AtomicWriter
+from navsense.recordings import Capability, Dataset, Format, RecordingInfo, RecordingWriter, metadata
+from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
 
 FILE = inputs.FileKind("recording", RecordingError, "must be JSON Lines in UTF-8")
 
 
-class PendingLines:
+class PendingLines(PendingRecording):
     """A file in a hidden folder next to its target. An unfinished recording never has the name of the target."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder."""
-        self._folder, self._header = HiddenFolder(path), header
+        self.path, self._folder, self._info = path, HiddenFolder(path), info
         self._file = (self._folder.folder / path.name).open("w", encoding="utf-8")
         self._sensors: dict[str, Any] = {}
-        self.is_open = True
 
-    def write(self, time_slice: TimeSlice) -> None:
+    def append(self, time_slice: TimeSlice) -> None:
         """Write a line for each sample: sensor, time (s), clock error (s), flags, arrays."""
         for name, reading in time_slice.readings.items():
-            self._sensors[name] = metadata.make_sensor_metadata(self._header, name, reading)
+            self._sensors[name] = metadata.make_sensor_metadata(self._info, name, reading)
             for row in range(reading.time.size):
                 line = {
                     "sensor": name,
@@ -51,24 +50,21 @@ class PendingLines:
                 }
                 self._file.write(json.dumps(line) + "\n")
 
-    def finish(self, *, keep_empty: bool = True) -> None:
+    def complete(self) -> None:
         """Write the metadata in the last line, and give the file its name."""
-        if keep_empty or self._sensors:
-            self._file.write(metadata.format_metadata(self._header, self._sensors, links=()) + "\n")
-            self._file.close()
-            self._folder.commit(self._folder.folder / Path(self._file.name).name)
-        self.discard()
+        self._file.write(metadata.format_metadata(self._info, self._sensors, links=()) + "\n")
+        self._file.close()
+        self._folder.commit(self._folder.folder / Path(self._file.name).name)
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Remove the hidden folder."""
-        self.is_open = False
         self._file.close()
         self._folder.release()
 
 
-def open_writer(path: Path, header: RecordingHeader) -> RecordingWriter:
+def open_writer(path: Path, info: RecordingInfo) -> RecordingWriter:
     """Open a recording for writing. `AtomicWriter` calls `PendingLines` from one thread."""
-    return AtomicWriter(path, lambda: PendingLines(path, replace(header, truth=False)))
+    return AtomicWriter(path, lambda: PendingLines(path, replace(info, truth=False)))
 
 
 def read(path: Path) -> Dataset:
@@ -77,13 +73,15 @@ def read(path: Path) -> Dataset:
     try:
         meta = metadata.parse_metadata(lines[-1])
         rows = [json.loads(line) for line in lines[:-1]]
-        readings = {name: make_reading(name, rows, header) for name, header in meta["sensors"].items()}
+        readings = {
+            name: make_reading(name, rows, sensor_metadata) for name, sensor_metadata in meta["sensors"].items()
+        }
         return Dataset(readings, {}, meta)
     except Exception as error:
         raise metadata.damaged_error(path, error) from error
 
 
-def make_reading(name: str, rows: list[dict[str, Any]], header: dict[str, Any]) -> Reading:
+def make_reading(name: str, rows: list[dict[str, Any]], sensor_metadata: dict[str, Any]) -> Reading:
     """Return the samples of one sensor."""
     own = [row for row in rows if row["sensor"] == name]
 
@@ -92,17 +90,17 @@ def make_reading(name: str, rows: list[dict[str, Any]], header: dict[str, Any]) 
 
     return Reading(
         name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
+        type=sensor_metadata["type"],
+        frame=sensor_metadata["frame"],
+        unit=sensor_metadata["unit"],
         time=column("time"),
         clock_error=column("clock_error"),
-        arrays={key: column(key) for key in header["arrays"]},
+        arrays={key: column(key) for key in sensor_metadata["arrays"]},
         ideal={},
         bias={},
         valid=column("valid"),
         emitted=column("emitted"),
-        epoch=header["epoch"],
+        epoch=sensor_metadata["epoch"],
     )
 
 

@@ -47,7 +47,7 @@ def test_time_slices_are_yielded_when_due() -> None:
     # Due every 50 ms. The third is computed 150 ms late, and the next ones follow without a wait.
     assert passed_on == pytest.approx([0.0, 0.05, 0.25, 0.25, 0.25, 0.7], abs=1e-12)
     assert clock.slept == pytest.approx([0.04, 0.45], abs=1e-12)
-    assert limiter.behind == pytest.approx(0.15, abs=1e-12)
+    assert limiter.max_delay == pytest.approx(0.15, abs=1e-12)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, 5e-324, 1e-310, math.nan, math.inf, True, "1"])

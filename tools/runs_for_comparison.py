@@ -61,7 +61,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "witness_world": ("example_world",),
     "witness_motion": ("example_motion",),
     "SURROUNDINGS": ("EXAMPLE_ENVIRONMENT",),
-    "joined": ("concatenate_readings",),
+    "joined": ("join_readings", "concatenate_readings"),
     "apply": ("simulate_readings",),
     "load": ("open_recording", "open"),
     "pack_bits": ("pack_fault_bits",),

@@ -120,7 +120,7 @@ def test_ds_msgs_ranges_are_along_the_beam() -> None:
     one = reading()
     for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
-        made = adcp.make_encoder(sensor, "reading")
+        made = adcp.make_encoder(sensor, "measured")
         rows = encode(made, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(made.layout.dtype())[:, 0]
         assert rows["bin0_distance"][0] == np.float32(SHEET.cells.first_distance / slant)
         (turn,) = messages.list_frames(sensor).values()
@@ -130,7 +130,7 @@ def test_ds_msgs_ranges_are_along_the_beam() -> None:
         )
         assert turn.rotation == conjugate(SHEET.reference)
     with pytest.raises(RecordingError, match=r"must be an ns\.sensors\.Adcp"):
-        adcp.make_encoder(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "reading")
+        adcp.make_encoder(MountedSensor("m::l::a", Depth(), "m", "l", 4.0, topic="/a", frame="f"), "measured")
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:npz", "REC-1:parquet")

@@ -114,12 +114,12 @@ def test_imu_message(
     stamp: int, frame: str, turn: list[float], rate: list[float], force: list[float], stddev: float, oriented: bool
 ) -> None:
     spec = Imu(make_noise(stddev), linear_acceleration_z=make_noise(2.0), orientation=oriented)
-    for part in ("reading", "ideal", "bias"):
+    for part in ("measured", "ideal", "bias"):
         message = messages.make_encoder(mounted(spec, frame), part)
         arrays = {"angular_velocity": rate, "linear_acceleration": force} | ({"orientation": turn} if oriented else {})
         known = oriented and part != "bias"
         rates, forces, turns = np.zeros(9), np.zeros(9), np.zeros(9)
-        if part == "reading":
+        if part == "measured":
             rates[0], forces[8] = stddev * stddev, 4.0
         turns[0] = 0.0 if known else -1.0
         value = T["sensor_msgs/msg/Imu"](
@@ -168,27 +168,27 @@ def test_altimeter_message(stamp: int, frame: str, values: list[float]) -> None:
 
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@given(stamps, words, doubles, st.floats(0, 1e6), st.sampled_from(["reading", "ideal", "bias"]))
+@given(stamps, words, doubles, st.floats(0, 1e6), st.sampled_from(["measured", "ideal", "bias"]))
 def test_fluid_pressure_message(stamp: int, frame: str, pressure: float, stddev: float, part: Any) -> None:
     message = messages.make_encoder(mounted(AirPressure(make_noise(stddev)), frame), part)
     value = T["sensor_msgs/msg/FluidPressure"](
         header=header(stamp, frame or "m::l::s"),
         fluid_pressure=pressure,
-        variance=stddev * stddev if part == "reading" else 0.0,
+        variance=stddev * stddev if part == "measured" else 0.0,
     )
     assert encoded(message, stamp, pressure=pressure) == expected(value, "sensor_msgs/msg/FluidPressure")
 
 
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@given(stamps, words, finite(3), vectors(3), st.floats(0, 1e6), st.sampled_from(["reading", "ideal"]))
+@given(stamps, words, finite(3), vectors(3), st.floats(0, 1e6), st.sampled_from(["measured", "ideal"]))
 def test_navsat_message(
     stamp: int, frame: str, place: list[float], speed: list[float], stddev: float, part: Any
 ) -> None:
     sensor = mounted(NavSat(make_noise(stddev), make_noise(2.0)), frame)
     lat, lon, alt = place
     covariance = np.zeros(9)
-    if part == "reading":
+    if part == "measured":
         covariance[0] = covariance[4] = stddev * stddev
         covariance[8] = 4.0
     value = T["sensor_msgs/msg/NavSatFix"](
@@ -198,7 +198,7 @@ def test_navsat_message(
         longitude=float(np.degrees(lon)),
         altitude=alt,
         position_covariance=covariance,
-        position_covariance_type=2 if part == "reading" else 0,
+        position_covariance_type=2 if part == "measured" else 0,
     )
     raw = encoded(messages.make_encoder(sensor, part), stamp, latitude=lat, longitude=lon, altitude=alt)
     assert raw == expected(value, "sensor_msgs/msg/NavSatFix")
@@ -361,12 +361,14 @@ def test_sensor_without_a_message_gets_a_generic_message() -> None:
 
 def test_companion_topics_are_declared_by_the_sensor() -> None:
     companions = {"navsat": {"_velocity": navsat.make_velocity_encoder}, "depth": {"_depth": depth.make_depth_encoder}}
-    assert companions == messages.COMPANIONS
+    constant = [kind for kind in SENSORS if kind.type not in ("dvl", "adcp")]
+    listed = {kind.type: messages.list_companions(mounted(kind.example_spec())) for kind in constant}
+    assert companions == {kind: found for kind, found in listed.items() if found}
     text = Path(messages.__file__).read_text(encoding="utf-8")
     assert not [kind.type for kind in SENSORS if kind.type in text]
 
 
-@pytest.mark.parametrize("encoder", list(messages.ENCODER_MAKERS.values()))
+@pytest.mark.parametrize("encoder", [one.make_encoder for one in messages.SENSOR_MESSAGES.values()])
 def test_spec_of_another_type_is_an_error(encoder: Callable[..., Any]) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type conductivity probe"):
-        encoder(mounted(Salinity()), "reading")
+        encoder(mounted(Salinity()), "measured")

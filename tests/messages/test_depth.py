@@ -14,7 +14,7 @@ from rosbags.highlevel import AnyReader
 
 import navsense as ns
 from navsense.core.errors import RecordingError
-from navsense.messages import GZ_ENCODERS, list_message_suffixes
+from navsense.messages import get_messages, list_message_suffixes
 from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Depth
 from navsense.testing import example_world
@@ -31,18 +31,18 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8", "REC-1:mcap", "TRU-1")
-@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+@pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
 def test_pressure_and_depth_round_trip_bitwise(recording: Path, part: str) -> None:
     reading = ns.simulate(WORLD, 0.5, seed=5, epoch=1000)["robot::arm::d"]
-    series: Any = {"reading": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
-    behind = "" if part == "reading" else f"/{part}"
+    series: Any = {"measured": reading.arrays, "ideal": reading.ideal, "bias": reading.bias}[part]
+    behind = "" if part == "measured" else f"/{part}"
     found: dict[str, list[Any]] = {}
     with recording.open("rb") as file:
         for _, channel, _, value in make_reader(file, decoder_factories=[DecoderFactory()]).iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
     pressed, deep = found[f"/d{behind}"], found[f"/d_depth{behind}"]
     assert np.array_equal([value.fluid_pressure for value in pressed], series["pressure"])
-    deviation = Depth.example_spec().pressure.white_stddev(200.0) if part == "reading" else 0.0
+    deviation = Depth.example_spec().pressure.white_stddev(200.0) if part == "measured" else 0.0
     assert {value.variance for value in pressed} == {deviation * deviation}
     assert np.array_equal([value.point.z for value in deep], series.get("depth", np.zeros(100)))
     assert {(value.point.x, value.point.y, value.header.frame_id) for value in deep} == {(0.0, 0.0, "d")}
@@ -76,7 +76,7 @@ def test_gazebo_pressure_message() -> None:
     own = np.array([101325.0, 201325.0, 301325.0])
     reading = Depth(Noise(stddev=0.2)).apply(np.arange(3.0), own, seed=2)
     sensor = MountedSensor("m::l::s", Depth(Noise(stddev=0.2)), "m", "l", 10.0)
-    values = [made.FromString(raw) for raw in GZ_ENCODERS["depth"](sensor, reading, 7)]
+    values = [made.FromString(raw) for raw in get_messages("depth").encode_gz_messages(sensor, reading, 7)]
     assert [value.pressure for value in values] == reading["pressure"].tolist()
     assert {value.variance for value in values} == {0.2 * 0.2}
     assert [str(7 + i).encode() in value.header for i, value in enumerate(values)] == [True] * 3
@@ -86,6 +86,6 @@ def test_spec_of_another_type_is_an_error() -> None:
     sensor = MountedSensor("m::l::s", Depth(), "m", "l", 10.0)
     reading = Depth().apply(np.arange(3.0), np.full(3, 2e5), seed=1)
     wrong = MountedSensor("m::l::s", AirPressure(), "m", "l", 10.0)
-    assert len(GZ_ENCODERS["depth"](sensor, reading, 0)) == 3
+    assert len(get_messages("depth").encode_gz_messages(sensor, reading, 0)) == 3
     with pytest.raises(RecordingError, match="of type air_pressure"):
-        GZ_ENCODERS["depth"](wrong, reading, 0)
+        get_messages("depth").encode_gz_messages(wrong, reading, 0)

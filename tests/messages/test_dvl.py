@@ -222,7 +222,7 @@ def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
         beam_velocity=padded(beam_fields["beam_velocity"], math.nan),
         beam_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
     )
-    close(decoded(dvl.make_encoder(mounted(sheet(count, dialect=dialect)), "reading"), row, part), value)
+    close(decoded(dvl.make_encoder(mounted(sheet(count, dialect=dialect)), "measured"), row, part), value)
 
 
 NAN = math.nan
@@ -254,7 +254,7 @@ def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: Messa
     part.arrays["velocity_covariance"][FULL, 1, 2] = NAN  # type: ignore[index]
     part.arrays["beam_deviation"][FULL, 1] = NAN  # type: ignore[index]
     part.arrays["beam_velocity"][FULL, 3] = NAN  # type: ignore[index]
-    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "reading"), FULL, part)
+    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "measured"), FULL, part)
     uuv = dialect is MessageDialect.UUV
     covariance = part["velocity_covariance"][FULL].ravel()
     covariance[5] = -1.0
@@ -273,7 +273,7 @@ def test_bottom_and_water_velocity_have_a_message_each() -> None:
     """The water velocity has a separate message if both are always tracked."""
     for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
         for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
-            companions = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "reading")
+            companions = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "measured")
             assert ("_water" in companions) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
 
 
@@ -281,7 +281,7 @@ def test_bottom_and_water_velocity_have_a_message_each() -> None:
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_both_tracks_have_separate_messages(row: int) -> None:
     part, spec = reading(), sheet(water_mode=TrackMode.ALWAYS)
-    maker, _ = dvl.list_companions(mounted(spec), "reading").values()
+    maker, _ = dvl.list_companions(mounted(spec), "measured").values()
     known = row == FULL
     beam, spread = part["water_beam_velocity"][row], part["water_beam_deviation"][row] ** 2
     earlier = header(row)
@@ -306,8 +306,8 @@ def test_both_tracks_have_separate_messages(row: int) -> None:
         beam_velocity=beam.astype(np.float32),
         beam_velocity_covar=np.where(np.isnan(spread), -1.0, spread).astype(np.float32),
     )
-    close(decoded(maker(mounted(spec), "reading"), row), value)
-    assert list(dvl.list_companions(mounted(sheet()), "reading")) == ["_ping"]
+    close(decoded(maker(mounted(spec), "measured"), row), value)
+    assert list(dvl.list_companions(mounted(sheet()), "measured")) == ["_ping"]
 
 
 @pytest.mark.requirement("DVU-4", "GAP-4", "GAP-5")
@@ -323,7 +323,7 @@ def test_uuv_simulator_message(row: int, named: bool) -> None:
         turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
         along = turn.as_quat()
         place = T["geometry_msgs/msg/Point"](*map(float, rotate_vectors(beam.position)))
-        found = decoded(dvl.make_encoder(mounted(spec), "reading"), row).beams[len(poses)].pose.pose.orientation
+        found = decoded(dvl.make_encoder(mounted(spec), "measured"), row).beams[len(poses)].pose.pose.orientation
         sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
         quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
         poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
@@ -346,14 +346,14 @@ def test_uuv_simulator_message(row: int, named: bool) -> None:
         altitude=part["altitude"][row] if row == FULL else -1.0,
         beams=sonars,
     )
-    close(decoded(dvl.make_encoder(mounted(spec), "reading"), row), value)
+    close(decoded(dvl.make_encoder(mounted(spec), "measured"), row), value)
 
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_uuv_simulator_twist_and_state(row: int) -> None:
     sensor, beam_fields = mounted(sheet(dialect=MessageDialect.UUV)), list_beam_fields(row, 4)
-    assert list(dvl.list_companions(sensor, "reading")) == ["_twist", "/state", "_ping"]
+    assert list(dvl.list_companions(sensor, "measured")) == ["_twist", "/state", "_ping"]
     assert list(dvl.list_companions(sensor, "ideal")) == ["_twist", "_ping"]
     covariance = np.zeros((6, 6))
     covariance[:3, :3] = beam_fields["covariance"].reshape(3, 3)
@@ -363,9 +363,9 @@ def test_uuv_simulator_twist_and_state(row: int) -> None:
         header=header(row),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
     )
-    close(decoded(dvl.make_twist_encoder(sensor, "reading"), row), value)
-    assert decoded(dvl.make_state_encoder(sensor, "reading"), row).data is True
-    assert decoded(dvl.make_state_encoder(replace(sensor, is_on=False), "reading"), row).data is False
+    close(decoded(dvl.make_twist_encoder(sensor, "measured"), row), value)
+    assert decoded(dvl.make_state_encoder(sensor, "measured"), row).data is True
+    assert decoded(dvl.make_state_encoder(replace(sensor, is_on=False), "measured"), row).data is False
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
@@ -374,7 +374,7 @@ def test_uuv_simulator_twist_and_state(row: int) -> None:
 def test_ds_msgs_message(row: int, count: int) -> None:
     part, beam_fields = reading(count), list_beam_fields(row, count)
     spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
-    found = decoded(dvl.make_encoder(mounted(spec), "reading"), row, part)
+    found = decoded(dvl.make_encoder(mounted(spec), "measured"), row, part)
     uuid = np.asarray(found.ds_header.source_uuid)
     assert uuid.size == 16
     assert uuid.any()
@@ -407,7 +407,7 @@ def test_ds_msgs_message(row: int, count: int) -> None:
 def test_ranges_message_has_the_beam_ranges() -> None:
     sensor, part = mounted(sheet(3, dialect=MessageDialect.DSROS)), reading(3)
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
-    found = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL, part)
+    found = decoded(dvl.make_ranges_encoder(sensor, "measured"), FULL, part)
     assert found.header == header(FULL)
     assert found.ds_header.io_time == stamp(FULL, is_published=True)
     assert found.soundspeed_correction_type == 1
@@ -427,7 +427,7 @@ def test_point_cloud_lies_along_the_beams(points: int, named: bool) -> None:
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     names = DvlMessageOptions("", "robot_link", at, points) if named else DvlMessageOptions(cloud_points=points)
     found = decoded(
-        dvl.make_cloud_encoder(mounted(sheet(dialect=MessageDialect.DSROS, message_options=names)), "reading"), FULL
+        dvl.make_cloud_encoder(mounted(sheet(dialect=MessageDialect.DSROS, message_options=names)), "measured"), FULL
     )
     assert found.header == header(FULL, "robot_link" if named else "dvl_link")
     assert not found.channels
@@ -577,7 +577,7 @@ def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
     store = get_typestore(Stores.ROS2_HUMBLE)
     store.register(get_types_from_msg(told, kind))
     part = reading(count)
-    message = messages.make_encoder(sensor, "reading", "_ping")
+    message = messages.make_encoder(sensor, "measured", "_ping")
     assert (message.type, message.schema.partition("=")[0]) == (kind, told)
     for row in (FULL, LOST, WET):
         rows = {name: array[row : row + 1] for name, array in part.arrays.items()}
@@ -594,7 +594,7 @@ def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
 @pytest.mark.parametrize("maker", [dvl.make_encoder, dvl.list_companions])
 def test_spec_of_another_type_is_an_error(maker: Any) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type depth"):
-        maker(mounted(Depth()), "reading")
+        maker(mounted(Depth()), "measured")
 
 
 DIALECTS = {
@@ -716,8 +716,8 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
         )
         assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
     if named:
-        points = decoded(dvl.make_cloud_encoder(sensor, "reading"), FULL).points
-        sent = decoded(dvl.make_ranges_encoder(sensor, "reading"), FULL).ranges
+        points = decoded(dvl.make_cloud_encoder(sensor, "measured"), FULL).points
+        sent = decoded(dvl.make_ranges_encoder(sensor, "measured"), FULL).ranges
         for i in range(4):
             cloud, end = points[2 * i + 1], sent[i].range.point
             one = placed(found["cloud"].pose, (cloud.x, cloud.y, cloud.z))
@@ -729,8 +729,8 @@ def test_duplicate_topic_gets_a_suffix() -> None:
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
     topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
     names = [sensor.name for sensor in (made.sensors[0], other)]
-    assert [topics.get_sensor_topic(name, "reading") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
-    found = [topics.get_sensor_topic(name, "reading", "//dvl/ranges") for name in names]
+    assert [topics.get_sensor_topic(name, "measured") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
+    found = [topics.get_sensor_topic(name, "measured", "//dvl/ranges") for name in names]
     assert found == ["/dvl/ranges_", "/dvl/ranges__"]
     assert topics.get_sensor_topic(names[0], "ideal", "//dvl/ranges") == "/dvl/ranges_/ideal"
 
@@ -740,7 +740,7 @@ def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
     path, made = tmp_path / "run.gz.mcap", world(MessageDialect.GZ)
     ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
-    expected = messages.GZ_ENCODERS["dvl"](made.sensors[0], part, 0)
+    expected = messages.get_messages("dvl").encode_gz_messages(made.sensors[0], part, 0)
     with path.open("rb") as file:
         found = [(s, c, m) for s, c, m in make_reader(file).iter_messages() if c.topic == "/dvl/dvl"]
     schema, channel, _ = found[0]

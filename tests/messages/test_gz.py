@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading
-from navsense.messages import GZ_ENCODERS, air_pressure, altimeter, magnetometer, navsat
+from navsense.messages import air_pressure, altimeter, get_messages, magnetometer, navsat
 from navsense.messages import imu as imu_messages
 from navsense.noise.specification import Noise
 from navsense.sensors import AirPressure, Altimeter, NavSat
@@ -110,7 +110,7 @@ def test_magnetometer_message(stamp: int, frame: str, sequence: int, field: list
 @pytest.mark.requirement("MAG-5")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), st.text(max_size=9), threes)
 def test_message_of_the_first_format(stamp: int, entity: str, field: list[float]) -> None:
-    raw = magnetometer.encode_classic_message(stamp, entity, field)
+    raw = magnetometer.encode_gazebo_classic_message(stamp, entity, field)
     value = OLD["Magnetometer"].FromString(raw)
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
@@ -135,7 +135,7 @@ def test_altimeter_message(stamp: int, frame: str, sequence: int, values: list[f
 @pytest.mark.requirement("ALT-4")
 @given(st.integers(-(2**31) * 10**9, 2**31 * 10**9 - 1), threes)
 def test_altimeter_message_of_the_first_format(stamp: int, values: list[float]) -> None:
-    raw = altimeter.encode_classic_message(stamp, "m::l::s", values)
+    raw = altimeter.encode_gazebo_classic_message(stamp, "m::l::s", values)
     value = OLD["Altimeter"].FromString(raw)
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
@@ -204,14 +204,16 @@ def test_messages_are_stamped_by_the_sensor_clock() -> None:
         check_header(value.header, stamp, "f", sequence)
     old = [
         OLD["Magnetometer"].FromString(raw)
-        for raw in magnetometer.encode_classic_messages(mag, reading("magnetometer", {"field": field}))
+        for raw in magnetometer.encode_gazebo_classic_messages(mag, reading("magnetometer", {"field": field}))
     ]
     assert [(value.time.sec, value.time.nsec) for value in old] == [(0, 0), (-1, 700_000_000), (0, 550_000_000)]
     assert {value.entity_name for value in old} == {"m::l::s"}
     arrays = {"orientation": np.ones((4, 4)), "angular_velocity": field, "linear_acceleration": -field}
     for oriented in (True, False):
         imu = MountedSensor("m::l::s", Imu(Noise(stddev=0.5), orientation=oriented), "m", "l", 10.0)
-        values = [NEW["IMU"].FromString(raw) for raw in GZ_ENCODERS["imu"](imu, reading("imu", arrays), 0)]
+        values = [
+            NEW["IMU"].FromString(raw) for raw in get_messages("imu").encode_gz_messages(imu, reading("imu", arrays), 0)
+        ]
         assert [value.linear_acceleration.z for value in values] == [-2.0, -8.0, -11.0]
         assert values[0].angular_velocity_covariance.data[0] == 0.25
         assert values[0].HasField("orientation") is oriented
@@ -224,7 +226,9 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
     def values(name: str, spec: Any, arrays: dict[str, Any]) -> list[Any]:
         sensor = MountedSensor("m::l::s", spec, "m", "l", 10.0, frame="f", clock="m::l::c")
         kind = {"air_pressure": "FluidPressure", "altimeter": "Altimeter", "navsat": "NavSat"}[name]
-        found = [NEW[kind].FromString(raw) for raw in GZ_ENCODERS[name](sensor, reading(name, arrays), 7)]
+        found = [
+            NEW[kind].FromString(raw) for raw in get_messages(name).encode_gz_messages(sensor, reading(name, arrays), 7)
+        ]
         for value, stamp in zip(found, (0, -300_000_000, 550_000_000), strict=True):
             assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
         return found
@@ -239,7 +243,7 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
     sensor = MountedSensor("m::l::s", Altimeter(), "m", "l", 10.0)
     old = [
         OLD["Altimeter"].FromString(raw)
-        for raw in altimeter.encode_classic_messages(sensor, reading("altimeter", heights))
+        for raw in altimeter.encode_gazebo_classic_messages(sensor, reading("altimeter", heights))
     ]
     assert [(v.time.sec, v.time.nsec, v.vertical_position) for v in old] == [
         (0, 0, 0.25),
@@ -265,14 +269,14 @@ def test_invalid_message_is_an_error() -> None:
     with pytest.raises(RecordingError, match=r"m::l::c.*--epoch"):
         magnetometer.encode_gz_messages(mag, far)
     with pytest.raises(RecordingError, match=r"m::l::s.*--epoch"):
-        magnetometer.encode_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
+        magnetometer.encode_gazebo_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     with pytest.raises(RecordingError, match=r"must be an ns\.sensors"):
         imu_messages.encode_gz_messages(mag, far)
     for encoder in (air_pressure, altimeter, navsat):
         with pytest.raises(RecordingError, match=r"must be an ns\.sensors"):
             encoder.encode_gz_messages(mag, far)
     with pytest.raises(RecordingError, match=r"m::l::s.*--epoch"):
-        altimeter.encode_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
+        altimeter.encode_gazebo_classic_message(2**31 * 10**9, "m::l::s", (0.0, 0.0, 0.0))
     two = dataclasses.replace(far, clock_error=np.zeros((2, 4)))
     with pytest.raises(RecordingError, match="run axis"):
         magnetometer.encode_gz_messages(mag, two)

@@ -14,7 +14,7 @@ from mcap_ros2.decoder import DecoderFactory
 from rosbags.highlevel import AnyReader
 
 import navsense as ns
-from navsense.messages import GZ_ENCODERS
+from navsense.messages import get_messages
 from navsense.noise.specification import Noise
 from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.testing import example_world
@@ -63,7 +63,7 @@ def test_range_messages_round_trip(recording: Path) -> None:
 def test_ranges_beyond_both_limits() -> None:
     sensor = MountedSensor("m::l::s", Range(minimum_range=1.0, maximum_range=9.0), "m", "l", 10.0)
     reading = Range(minimum_range=1.0, maximum_range=9.0).apply(np.arange(3.0), np.array([0.5, math.inf, 3.0]), seed=1)
-    values = [scan().FromString(raw) for raw in GZ_ENCODERS["range"](sensor, reading, 0)]
+    values = [scan().FromString(raw) for raw in get_messages("range").encode_gz_messages(sensor, reading, 0)]
     assert [list(value.ranges) for value in values] == [[-math.inf], [math.inf], [3.0]]
 
 
@@ -96,7 +96,7 @@ def test_gazebo_range_message(beam: Fan | Cone, angles: tuple[float, ...]) -> No
     sheet = Range(Noise(stddev=0.2), 0.5, 40.0, beam, Sound())
     sensor = MountedSensor("m::l::s", sheet, "m", "l", 10.0, frame="f")
     reading = sheet.apply(np.arange(3.0), np.array([3.0, 4.0, 5.0]), seed=2)
-    values = [scan().FromString(raw) for raw in GZ_ENCODERS["range"](sensor, reading, 7)]
+    values = [scan().FromString(raw) for raw in get_messages("range").encode_gz_messages(sensor, reading, 7)]
     assert [list(value.ranges) for value in values] == [[distance] for distance in reading["range"].tolist()]
     for value in values:
         assert (value.frame, value.count, value.vertical_count) == ("f", 1, 1)

@@ -69,7 +69,7 @@ def test_every_type_is_serialised_as_by_rosbags(kind: str) -> None:
 @pytest.mark.requirement("REC-1:bag")
 def test_generic_sensor_type_is_serialised() -> None:
     sensor = example_world(("depth", Depth.example_spec())).sensors[0]
-    message = generic.make_encoder(sensor, "reading")
+    message = generic.make_encoder(sensor, "measured")
     check(message, numbered=True)
     assert make_ros1_packing(message).definition.startswith("std_msgs/Header header\nfloat64 ")
     header = make_ros1_packing(message).definition.partition("MSG: std_msgs/Header\n")[2].splitlines()

@@ -601,7 +601,7 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
         (recorded / "a.mcap.mcap" / ".." / "a.mcap", "is an input|does not exist"),
         (tmp_path / "b.xyz", r"no recording has this suffix: \.xyz"),
         (tmp_path / "absent" / "b.npz", "the directory does not exist"),
-        (tmp_path / "taken", "is something else than such a bag"),
+        (tmp_path / "taken", "is something else.*must contain only metadata.yaml and taken_0.mcap; choose another"),
         (tmp_path / "taken.csv", "something else"),
         (tmp_path / "taken.db3", "something else"),
     )
@@ -622,6 +622,18 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
         ):
             convert(recorded / "a.npz" if name != "b" else source, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize("epoch", [None, 7])
+def test_bag_can_have_the_name_of_its_mcap_file(recorded: Path, tmp_path: Path, epoch: int | None) -> None:
+    source, bag = tmp_path / "run.mcap", tmp_path / "run"
+    source.write_bytes((recorded / "a.mcap").read_bytes())
+    for _ in range(2):  # the second conversion replaces the bag
+        assert convert(source, bag, epoch=epoch).count > 0
+    assert source.read_bytes() == (recorded / "a.mcap").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.mcap"]
+    assert list(ns.open(bag)) == list(ns.open(source))
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -664,7 +676,7 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
 ) -> None:
     path = tmp_path / f"run{suffix}"
     known = ns.open(recorded / "a.npz")
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()) as writer:  # noqa: PT012 - it is raised around the writer
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()) as writer:  # noqa: PT012 - it is raised around the writer
         for slab in known.iter_slices():
             writer.write(slab)
         raise RuntimeError("elsewhere")
@@ -672,7 +684,7 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
     convert(recorded / "a.npz", path)
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_header()):
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()):
         raise RuntimeError("elsewhere")
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
 

@@ -18,7 +18,7 @@ from navsense.messages.world_topics import pack_fault_bits
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.type_tags import from_json, to_json
-from navsense.recordings.world_json import opaque_sensor
+from navsense.recordings.world_json import make_opaque_sensor
 from navsense.sensors import Adcp, Dvl, Imu, NavSat
 from navsense.sensors.base import Output
 from navsense.testing import example_world, is_identical
@@ -156,7 +156,7 @@ def test_numpy_numbers_in_a_spec_are_stored() -> None:
 @pytest.mark.requirement("REC-1:convert")
 def test_output_missing_from_an_older_recording() -> None:
     outputs = [Output("warm", 0, "K"), Output("salt", 2, "1")]
-    sensor = MountedSensor("robot::arm::probe", opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
+    sensor = MountedSensor("robot::arm::probe", make_opaque_sensor("probe", outputs), "robot", "robot::arm", 1.0)
     rows = np.zeros(3, dtype=[("salt", "<f8", (2,))])
-    found = generic.extract_arrays(sensor, rows, "reading", "")
+    found = generic.extract_arrays(sensor, rows, "measured", "")
     assert {name: array.shape for name, array in found.items()} == {"salt": (3, 2)}

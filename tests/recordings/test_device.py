@@ -27,7 +27,7 @@ from navsense.devices.instrument_encoder import select_sensor
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.motion.trajectory import Trajectory
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo
 from navsense.recordings.summary import read_summary
 from navsense.runner.outputs import open_output
 from navsense.sensors.adcp import Adcp
@@ -137,7 +137,7 @@ class Dive:
 
 
 def record_log(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
-    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
+    with recordings.open_writer(path, RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
         for slab in dive.slabs(cuts, **changes):
             writer.write(slab)
     return path.read_bytes()
@@ -383,7 +383,7 @@ def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: Coordina
     spec = replace(spec, cells=replace(spec.cells, count=5), bin_mapping=BinMapping.NONE)
     dive = Dive(world(spec, heading=0.7))
     part, path = adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
-    with recordings.open_writer(path, RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
+    with recordings.open_writer(path, RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
     decoded = ensembles(path.read_bytes())
     water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
@@ -416,7 +416,7 @@ def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: Coordina
 
 def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:
     """Return the same in beam coordinates."""
-    with recordings.open_writer(folder / "b.beam.pd0", RecordingHeader(dive.world, EPOCH, duration=3.0)) as writer:
+    with recordings.open_writer(folder / "b.beam.pd0", RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
     return ensembles((folder / "b.beam.pd0").read_bytes())
 
@@ -464,7 +464,7 @@ def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     with pytest.raises(
         RecordingError, match=r"world has 2; must be one of rov::base::dvl, rov::base::second; write a\.SENSOR"
     ):
-        recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(dive.world))
+        recordings.open_writer(tmp_path / "a.pd0", RecordingInfo(dive.world))
     assert len(record_log(dive, tmp_path / "a.dvl.pd0")) > 0
     assert len(record_log(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
     assert len(record_log(dive, tmp_path / "a.second.wl.json")) == 0
@@ -478,34 +478,34 @@ def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"sensor: dvl; is ambiguous: must be one of rov::dvl, fleet::rov::dvl"):
         select_sensor(nested, encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
     with pytest.raises(RecordingError, match="requires a DVL or ADCP"):
-        recordings.open_writer(tmp_path / "a.pd0", RecordingHeader(World("empty")))
+        recordings.open_writer(tmp_path / "a.pd0", RecordingInfo(World("empty")))
     with pytest.raises(RecordingError, match="sensor: third; must be one of"):
-        open_output("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingHeader(dive.world))
+        open_output("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingInfo(dive.world))
 
 
 def test_unsupported_values_of_a_format(tmp_path: Path) -> None:
     flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
     for suffix in ("pd0", "pd6", "wl.json"):
         with pytest.raises(RecordingError, match="requires four beams"):
-            recordings.open_writer(tmp_path / f"a.{suffix}", RecordingHeader(world(flat)))
+            recordings.open_writer(tmp_path / f"a.{suffix}", RecordingInfo(world(flat)))
         assert not (tmp_path / f"a.{suffix}").exists()
-    recordings.open_writer(tmp_path / "a.nmea", RecordingHeader(world(flat))).close()
+    recordings.open_writer(tmp_path / "a.nmea", RecordingInfo(world(flat))).close()
     with pytest.raises(RecordingError, match="quarter turn"):
-        recordings.open_writer(tmp_path / "b.pd0", RecordingHeader(world(Dvl(beams=beams((0.0, 80.0, 180.0, 270.0))))))
+        recordings.open_writer(tmp_path / "b.pd0", RecordingInfo(world(Dvl(beams=beams((0.0, 80.0, 180.0, 270.0))))))
     with pytest.raises(RecordingError, match="PD0 holds whole degrees"):
         recordings.open_writer(
-            tmp_path / "b.beam.pd0", RecordingHeader(world(Dvl(beams=beams(angle=math.radians(22.5)))))
+            tmp_path / "b.beam.pd0", RecordingInfo(world(Dvl(beams=beams(angle=math.radians(22.5)))))
         )
     profiler = world(Adcp(beams=beams(), coordinates=CoordinateSystem.SHIP))
     with pytest.raises(RecordingError, match="must be ship or beam"):
-        recordings.open_writer(tmp_path / "b.earth.pd0", RecordingHeader(profiler))
+        recordings.open_writer(tmp_path / "b.earth.pd0", RecordingInfo(profiler))
     with pytest.raises(RecordingError, match="requires a DVL; the world has none"):
-        recordings.open_writer(tmp_path / "b.wl.json", RecordingHeader(profiler))
+        recordings.open_writer(tmp_path / "b.wl.json", RecordingInfo(profiler))
 
 
 def test_unwritable_paths_are_errors(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
-    head = RecordingHeader(dive.world, EPOCH, duration=3.0)
+    head = RecordingInfo(dive.world, EPOCH, duration=3.0)
     with pytest.raises(RecordingError, match="directory does not exist"):
         recordings.open_writer(tmp_path / "no" / "a.pd0", head)
     (tmp_path / "dir.pd0").mkdir()
@@ -557,7 +557,7 @@ def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
     complete = record_log(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
     for _ in range(2):
-        writer = open_output(address, RecordingHeader(dive.world, EPOCH, duration=3.0))
+        writer = open_output(address, RecordingInfo(dive.world, EPOCH, duration=3.0))
         assert isinstance(writer, DevicePublisher)
         with writer:
             threads = [received(writer._server.port, out) for _ in range(2)]
@@ -578,7 +578,7 @@ def test_half_closed_client_receives_all_bytes(monkeypatch: pytest.MonkeyPatch) 
     """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
-    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     block = bytes(range(256)) * (1 << 14)
     with socket.create_connection(("127.0.0.1", writer._server.port)) as half:
@@ -603,7 +603,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
     dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
-    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     block = bytes(1 << 18)
     with socket.create_connection(("127.0.0.1", writer._server.port)) as idle:
@@ -618,7 +618,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
         writer.close()
         reader.join(20.0)
     assert len(out[0]) > 0
-    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingHeader(dive.world, EPOCH, duration=3.0))
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     with socket.create_connection(("127.0.0.1", writer._server.port)):
         wait_for_clients(writer, 1)
@@ -629,7 +629,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
 
 
 def test_unavailable_ports_are_errors() -> None:
-    head = RecordingHeader(world(Dvl(beams=beams())), EPOCH, duration=3.0)
+    head = RecordingInfo(world(Dvl(beams=beams())), EPOCH, duration=3.0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(RecordingError, match=f"port is in use: {port}; choose another"):

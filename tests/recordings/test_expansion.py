@@ -61,7 +61,7 @@ def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
 
 def archive(made: ModuleType, path: Path, rows: int) -> Path:
     """Write a recording, and one with a time of many zeros in it."""
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
     with np.load(path) as arrays:
         stored = dict(arrays)
@@ -92,7 +92,7 @@ def test_archive_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 def test_table_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
     table = pq.read_table(path)
     row = table.slice(0, 1)

@@ -21,7 +21,7 @@ from navsense.recordings import channels, reading_assembler
 from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
@@ -126,7 +126,7 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
 ) -> None:
     """After so many they are handed on as without a fault, and counted, however many messages come later."""
     most = 20
-    monkeypatch.setattr(reading_assembler, "MAX_WAITING_ROWS", most)
+    monkeypatch.setattr(reading_assembler, "MAX_HELD_ROWS", most)
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
     monkeypatch.setattr(channels, "BATCH_BYTES", 1)
     known = ns.open(folder / "a.npz")[IMU]
@@ -170,7 +170,7 @@ def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> No
     known = ns.open(tmp_path / "a.npz")
     for name in ("a.mcap", "a", "a.bag", "b.npz", "c.mcap"):
         found = ns.open(tmp_path / name)
-        assert found.make_header().world.sensors[0].latency == latency
+        assert found.make_info().world.sensors[0].latency == latency
         for full, expected in known.items():
             loaded, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]
             assert acts.any()

@@ -51,7 +51,7 @@ from navsense import recordings
 from navsense.recordings import dataset
 dataset.SLICE_ROWS = 4
 recording = ns.open(sys.argv[1])
-writer = recordings.open_writer(sys.argv[2], recording.make_header())
+writer = recordings.open_writer(sys.argv[2], recording.make_info())
 slices = list(recording.iter_slices())
 for time_slice in slices[:-2]:
     writer.write(time_slice)
@@ -199,11 +199,11 @@ def test_undeclared_content_is_reported_as_lost(form: Format, archive: Path, tmp
 @pytest.mark.parametrize("form", WRITTEN)
 def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_path: Path) -> None:
     path = tmp_path / name_of(form)
-    header = recordings.build_header(run.session, truth=False)
+    info = recordings.build_info(run.session, truth=False)
     slices = list(run.slices())
     if form.unit == "record":  # an instrument sends its attitude
         slices = [dataclasses.replace(one, truth=run.truth) for one in slices]
-    write(path, header, slices)
+    write(path, info, slices)
     if not has_reader(form):
         assert not any("truth" in entry.name for entry in read_summary(path).entries)
         return
@@ -265,7 +265,7 @@ def test_a_crashed_recording_of_a_registered_format_is_recovered(
 
 def check_after_failure(form: Format, path: Path) -> None:
     """Assert that a recording that was not completed is absent, readable, or recoverable as declared."""
-    place = recordings.output_path(path)
+    place = recordings.get_storage_path(path)
     if Capability.RECOVERY in form.capabilities:
         if place.exists() and ".mcap" not in path.name:
             assert read_summary(path).entries
@@ -294,8 +294,8 @@ def test_killed_writer_leaves_no_damaged_recording(form: Format, archive: Path, 
     check_after_failure(form, path)
 
 
-def write(path: Path, header: recordings.RecordingHeader, slices: list[TimeSlice]) -> None:
-    with recordings.open_writer(path, header) as writer:
+def write(path: Path, info: recordings.RecordingInfo, slices: list[TimeSlice]) -> None:
+    with recordings.open_writer(path, info) as writer:
         for time_slice in slices:
             writer.write(time_slice)
 
@@ -308,9 +308,9 @@ def test_full_disk_is_an_error_with_a_remedy(
     path = tmp_path / name_of(form)
     monkeypatch.setattr(dataset, "SLICE_ROWS", 20)
     recording = ns.open(archive)
-    header, slices = recording.make_header(), list(recording.iter_slices())
-    write(path, header, slices)
-    place = recordings.output_path(path)
+    info, slices = recording.make_info(), list(recording.iter_slices())
+    write(path, info, slices)
+    place = recordings.get_storage_path(path)
     size = max(file.stat().st_size for file in (place.rglob("*") if place.is_dir() else (place,)) if file.is_file())
     for limit in (0, 2000, size // 2, size - 100):
         shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
@@ -319,7 +319,7 @@ def test_full_disk_is_an_error_with_a_remedy(
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (min(limit, size - 1), limits[1]))
             with pytest.raises(RecordingError) as caught:
-                write(path, header, slices)
+                write(path, info, slices)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
             signal.signal(signal.SIGXFSZ, handler)

@@ -22,7 +22,7 @@ from navsense.recordings.topic_names import allocate_topics
 from navsense.sensors import SENSORS
 from navsense.testing import example_world
 
-KINDS = [kind for kind in SENSORS if kind.type in messages.GZ_ENCODERS]
+KINDS = [kind for kind in SENSORS if messages.get_messages(kind.type).gz_type]
 WORLD = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
 
 
@@ -60,10 +60,10 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -
     assert set(found) == {f"/{kind.type}" for kind in KINDS}
     for sensor in WORLD.sensors:
         part = run[sensor.name]
-        expected = messages.GZ_ENCODERS[sensor.spec.type](sensor, part, 0)
+        expected = messages.get_messages(sensor.spec.type).encode_gz_messages(sensor, part, 0)
         rows = found[f"/{sensor.spec.type}"]
         assert [message.data for _, message in rows] == expected
-        assert {schema.name for schema, _ in rows} == {messages.GZ_TYPES[sensor.spec.type]}
+        assert {schema.name for schema, _ in rows} == {messages.get_messages(sensor.spec.type).gz_type}
         assert {schema.encoding for schema, _ in rows} == {"protobuf"}
         times = part.true_stamp[np.flatnonzero(part.emitted)].repeat(len(expected) // int(part.emitted.sum()))
         assert [message.log_time for _, message in rows] == times.tolist()
@@ -77,7 +77,7 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -
 def test_gazebo_recording_is_described_and_recovered(recorded: Path, tmp_path: Path) -> None:
     summary = read_summary(recorded)
     assert {(entry.name, entry.type) for entry in summary.entries} == {
-        (f"/{kind.type}", messages.GZ_TYPES[kind.type]) for kind in KINDS
+        (f"/{kind.type}", messages.get_messages(kind.type).gz_type) for kind in KINDS
     }
     assert summary.metadata["seed"] == "5"
     cut = tmp_path / "cut.gz.mcap"
@@ -92,7 +92,7 @@ def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: 
     part = made.reading(made.MAG, 0, 40, epoch=7)
     part = replace(part, delayed_arrival=part.time + np.linspace(0.5, 0.1, 40))
     with recordings.open_writer(
-        tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), epoch=7, duration=4.0)
+        tmp_path / "m.gz.mcap", recordings.RecordingInfo(made.world(), epoch=7, duration=4.0)
     ) as writer:
         writer.write(TimeSlice(0.0, 2.0, {made.MAG: part.between(0, 20)}))
         writer.write(TimeSlice(2.0, 4.0, {made.MAG: part.between(20, 40), "somebody::else": part}))
@@ -104,10 +104,10 @@ def test_latency_and_many_chunks(made: ModuleType, tmp_path: Path, monkeypatch: 
 
 def test_unwritable_content_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="one run"):
-        recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world(), runs=(0, 1)))
+        recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingInfo(made.world(), runs=(0, 1)))
     with pytest.raises(RecordingError, match=r"directory does not exist"):
-        recordings.open_writer(tmp_path / "no" / "m.gz.mcap", recordings.RecordingHeader(made.world()))
-    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingHeader(made.world())) as writer:
+        recordings.open_writer(tmp_path / "no" / "m.gz.mcap", recordings.RecordingInfo(made.world()))
+    with recordings.open_writer(tmp_path / "m.gz.mcap", recordings.RecordingInfo(made.world())) as writer:
         runs = made.reading(made.MAG, 0, 4, runs=(2,))
         with pytest.raises(RecordingError, match="run axis"):
             writer.write(TimeSlice(0.0, 1.0, {made.MAG: runs}))

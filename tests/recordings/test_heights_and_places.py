@@ -52,16 +52,16 @@ def column(values: list[Any], pick: Callable[[Any], float]) -> AnyArray:
 
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1", "REC-1:mcap", "TRU-1")
-@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+@pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
 def test_all_series_round_trip_bitwise(run: Any, recorded: Path, part: str) -> None:
     found: dict[str, list[Any]] = {}
     with recorded.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
         for _, channel, _, value in reader.iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
-    behind = "" if part == "reading" else f"/{part}"
+    behind = "" if part == "measured" else f"/{part}"
     alt, baro, gps = (run[f"robot::arm::{name}"] for name in ("alt", "baro", "gps"))
-    series = [{"reading": r.arrays, "ideal": r.ideal, "bias": r.bias}[part] for r in (alt, baro, gps)]
+    series = [{"measured": r.arrays, "ideal": r.ideal, "bias": r.bias}[part] for r in (alt, baro, gps)]
     for name in ("vertical_position", "vertical_velocity", "vertical_reference"):
         got = column(found[f"/alt{behind}"], lambda value, name=name: getattr(value, name))  # type: ignore[misc]
         assert np.array_equal(got, series[0].get(name, np.zeros(300)))
@@ -123,7 +123,7 @@ def test_duplicate_companion_topic_gets_a_suffix() -> None:
     base = world()
     alt, baro, gps = base.sensors
     topics = allocate_topics(replace(base, sensors=(gps, replace(alt, topic="/gps_velocity"), baro)))
-    assert topics.get_sensor_topic(alt.name, "reading") == "/gps_velocity"
-    assert topics.get_sensor_topic(gps.name, "reading", "_velocity") == "/gps_velocity_"
+    assert topics.get_sensor_topic(alt.name, "measured") == "/gps_velocity"
+    assert topics.get_sensor_topic(gps.name, "measured", "_velocity") == "/gps_velocity_"
     assert topics.get_sensor_topic(gps.name, "bias", "_velocity") == "/gps_velocity_/bias"
     assert topics.get_sensor_topic(gps.name, "bias") == "/gps/bias"

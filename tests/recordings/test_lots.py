@@ -226,7 +226,7 @@ def test_records_are_located_by_offset(data: st.DataObject) -> None:
         is_whole = False
     found = mcap_reader.scan_records(piece)
     assert [
-        (int(k), int(s), found.body(i)) for i, (k, s) in enumerate(zip(found.opcodes, found.offsets, strict=False))
+        (int(k), int(s), found.get_body(i)) for i, (k, s) in enumerate(zip(found.opcodes, found.offsets, strict=False))
     ] == expected
     assert found.is_complete == is_whole
 

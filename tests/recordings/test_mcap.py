@@ -33,7 +33,7 @@ QUADROTOR = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
 def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mcap") / "run.mcap"
     with recordings.open_writer(
-        path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
+        path, recordings.RecordingInfo(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
     ) as writer:
         for second in range(SECONDS):
             writer.write(made.slab(second, EPOCH))
@@ -107,11 +107,11 @@ def test_both_times_are_recorded_with_every_reading(made: ModuleType, recorded: 
 
 
 @pytest.mark.requirement("TRU-1", "MAG-5")
-@pytest.mark.parametrize("part", ["reading", "ideal", "bias"])
+@pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
 def test_readings_truth_and_biases_round_trip_bitwise(made: ModuleType, recorded: Path, part: str) -> None:
     topics = decoded(recorded)
-    suffix = "" if part == "reading" else "/" + part
-    attribute = {"reading": "arrays", "ideal": "ideal", "bias": "bias"}[part]
+    suffix = "" if part == "measured" else "/" + part
+    attribute = {"measured": "arrays", "ideal": "ideal", "bias": "bias"}[part]
 
     def expected(name: str, key: str) -> list[list[float]]:
         rows = [getattr(slab.readings[name], attribute)[key] for slab in slabs(made)]
@@ -131,8 +131,8 @@ def test_readings_truth_and_biases_round_trip_bitwise(made: ModuleType, recorded
     assert {v.header.frame_id for v in field} == {"mag_frame"}
     assert {v.header.frame_id for v in imu} == {made.IMU}
     diagonal = list(imu[0].angular_velocity_covariance)[::4] + list(imu[0].linear_acceleration_covariance)[::4]
-    assert diagonal == ([0.0625, 0.0625, 0.0625, 0.25, 0.0, 0.0] if part == "reading" else [0.0] * 6)
-    assert list(field[0].magnetic_field_covariance) == [0.0625 if part == "reading" else 0.0] + [0.0] * 8
+    assert diagonal == ([0.0625, 0.0625, 0.0625, 0.25, 0.0, 0.0] if part == "measured" else [0.0] * 6)
+    assert list(field[0].magnetic_field_covariance) == [0.0625 if part == "measured" else 0.0] + [0.0] * 8
 
 
 @pytest.mark.requirement("TRU-1")
@@ -155,7 +155,7 @@ def test_truth_round_trips_in_ros_frames(made: ModuleType, recorded: Path) -> No
 def test_static_links_have_one_latched_message(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     pier = made.truth("dock::pier", 0, 50)
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=2.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=2.0)) as writer:
         for second in range(2):
             slab = made.slab(second)
             writer.write(dataclasses.replace(slab, truth={**slab.truth, "dock::pier": pier}))
@@ -227,7 +227,7 @@ def test_dropped_samples_have_no_message_and_invalid_ones_are_nan(made: ModuleTy
     reading.valid[5] = False
     reading.arrays["field"][5] = np.nan
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
         writer.write(slab)
     topics = decoded(path)
     kept = [1, 2, 3, 5, 6, 7, 8]
@@ -239,7 +239,7 @@ def test_dropped_samples_have_no_message_and_invalid_ones_are_nan(made: ModuleTy
 
 def test_without_truth_only_readings_clock_and_transforms_are_written(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0, truth=False)) as writer:
         writer.write(made.slab(0))
     assert set(decoded(path)) == {"/imu", "/mag", "/clock", "/tf", "/tf_static"}
 
@@ -249,7 +249,7 @@ def test_chunks_are_bounded_and_ordered_in_time(
 ) -> None:
     monkeypatch.setattr(mcap_writer, "CHUNK_BYTES", 20_000)
     path = tmp_path / "run.mcap"
-    with McapWriter(path, recordings.RecordingHeader(made.world(), duration=3.0)) as writer:
+    with McapWriter(path, recordings.RecordingInfo(made.world(), duration=3.0)) as writer:
         for second in range(3):
             writer.write(made.slab(second))
     with path.open("rb") as file:
@@ -269,7 +269,7 @@ def test_truth_at_other_times_and_duplicate_topics(made: ModuleType, tmp_path: P
     slab = made.slab(0)
     slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20)})
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(world, duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(world, duration=1.0)) as writer:
         writer.write(slab)
     topics = decoded(path)
     frames = Counter(t.child_frame_id for _, _, value in topics["/tf"] for t in value.transforms)
@@ -291,7 +291,7 @@ def test_unsupported_content_is_an_error(
     made: ModuleType, tmp_path: Path, change: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     with pytest.raises(RecordingError) as error:
-        recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), **change))
+        recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(made.world(), **change))
     assert all(word in str(error.value) for word in words)
     assert not list(tmp_path.iterdir())
 
@@ -300,7 +300,7 @@ def test_stamp_out_of_range_names_the_clock_and_leaves_a_complete_file(made: Mod
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / "run.mcap"
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world()))
     writer.write(made.slab(0))
     with pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"):
         writer.write(slab)
@@ -314,7 +314,7 @@ def test_failed_chunk_is_removed(made: ModuleType, tmp_path: Path, monkeypatch: 
     path, late = tmp_path / "run.mcap", made.slab(1)
     # It fits into 64 bits, not into a message: found out only when the messages before it are in the file.
     late.readings[made.MAG].clock_error[3] = 2.2e9
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world()))
     writer.write(made.slab(0))
     complete = path.read_bytes()
     with pytest.raises(RecordingError, match=r"global time.*--epoch"):
@@ -332,7 +332,7 @@ def test_message_index_is_sorted_for_out_of_order_messages(made: ModuleType, tmp
     late = slab.readings[made.MAG].time + 0.01
     late[[2, 7, 9]] += [5.0, -0.3, 2.0]
     slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], delayed_arrival=late)
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
         writer.write(slab)
     with path.open("rb") as file:
         raws = list(records.read_records(file, len(records.MAGIC), path.stat().st_size))
@@ -351,7 +351,7 @@ def test_file_does_not_depend_on_write_block_size(
     monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path = tmp_path / "run.mcap"
     with recordings.open_writer(
-        path, recordings.RecordingHeader(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
+        path, recordings.RecordingInfo(made.world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
     ) as writer:
         for second in range(SECONDS):
             writer.write(made.slab(second, EPOCH))
@@ -361,12 +361,12 @@ def test_file_does_not_depend_on_write_block_size(
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
 def test_unknown_suffix_error_lists_the_known_suffixes(made: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"\.mcap, \.npz"):
-        recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world()))
+        recordings.open_writer(tmp_path / name, recordings.RecordingInfo(made.world()))
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
 def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    recording = recordings.RecordingHeader(made.world())
+    recording = recordings.RecordingInfo(made.world())
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", recording)

@@ -34,7 +34,7 @@ def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int
     slabs = [made.slab(second, 100, runs=runs) for second in range(seconds)]
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
-        path, recordings.RecordingHeader(made.world(), 100, 7, float(seconds), numbers)
+        path, recordings.RecordingInfo(made.world(), 100, 7, float(seconds), numbers)
     ) as writer:
         for slab in slabs:
             writer.write(slab)
@@ -116,7 +116,7 @@ def test_same_run_writes_the_same_bytes(made: ModuleType, tmp_path: Path) -> Non
 def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_text("the old one")
-    recording = recordings.RecordingHeader(made.world(), duration=3.0)
+    recording = recordings.RecordingInfo(made.world(), duration=3.0)
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
     assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
@@ -131,7 +131,7 @@ def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path
 
 
 def test_write_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
-    recording = recordings.RecordingHeader(made.world(), duration=3.0)
+    recording = recordings.RecordingInfo(made.world(), duration=3.0)
     slab = made.slab(1)
     slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
     with (  # noqa: PT012 - one writer fails inside another
@@ -153,7 +153,7 @@ def test_error_on_close_does_not_hide_the_first_error(
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "run.npz"
-    recording = recordings.RecordingHeader(made.world())
+    recording = recordings.RecordingInfo(made.world())
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
         writer.write(made.slab(0))
         monkeypatch.setattr(npz.DiskArray, "write", full)
@@ -173,7 +173,7 @@ def test_interrupt_within_a_slice_keeps_earlier_slices(
         if len(calls) == 50:
             raise KeyboardInterrupt
 
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=3.0))
     writer.write(made.slab(0))
     monkeypatch.setattr(npz.DiskArray, "append", interrupted)
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
@@ -200,17 +200,17 @@ def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: 
     spec = Imu() if "imu" in new else Magnetometer()
     world = rename_sensor(made, made.MAG, new, spec)
     with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
-        recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world))
+        recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world))
     assert not list(tmp_path.iterdir())
-    recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(world)).close()
-    recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world, truth=False)).close()
+    recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(world)).close()
+    recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world, truth=False)).close()
 
 
 def test_name_with_a_slash_is_allowed_without_conflict(made: ModuleType, tmp_path: Path) -> None:
     world, name = rename_sensor(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
     slab = made.slab(0)
     slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
-    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(world)) as writer:
+    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world)) as writer:
         writer.write(slab)
     assert_same(ns.open(tmp_path / "run.npz")[name], slab.readings[name])
 
@@ -218,7 +218,7 @@ def test_name_with_a_slash_is_allowed_without_conflict(made: ModuleType, tmp_pat
 def test_conflicting_keys_are_an_error(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     slab.readings[made.MAG].arrays["ideal/field"] = np.zeros((10, 3))
-    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(made.world()))
     with pytest.raises(RecordingError, match="ideal/field"):
         writer.write(slab)
     with pytest.raises(RecordingError, match="already failed"):
@@ -360,7 +360,7 @@ def test_pipes_are_an_error_before_opening(made: ModuleType, tmp_path: Path, suf
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a pipe"):
-        recordings.open_writer(pipe, recordings.RecordingHeader(made.world()))
+        recordings.open_writer(pipe, recordings.RecordingInfo(made.world()))
     with pytest.raises(RecordingError, match="is a device, a pipe"):
         read_summary(pipe)
     if suffix == ".npz":
@@ -371,20 +371,20 @@ def test_pipes_are_an_error_before_opening(made: ModuleType, tmp_path: Path, suf
 def test_duration_of_an_endless_run_is_none(made: ModuleType, tmp_path: Path) -> None:
     for suffix in (".mcap", ".npz"):
         path = tmp_path / f"run{suffix}"
-        recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=float("inf"))).close()
+        recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=float("inf"))).close()
         assert "duration_asked" not in read_summary(path).metadata
         assert read_summary(path).start is read_summary(path).end is (None if suffix == ".npz" else 0)
 
 
 def test_changed_array_shape_or_duplicate_name_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=3.0))
     writer.write(made.slab(0))
     slab = made.slab(1)
     slab.readings[made.MAG].arrays["field"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="shape"):
         writer.write(slab)
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=3.0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=3.0))
     slab = made.slab(0)
     slab.readings[made.MAG].arrays["time"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="taken"):
@@ -419,7 +419,7 @@ def test_memory_does_not_grow_with_the_recording(
     def peak(seconds: int) -> int:
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), duration=float(seconds))
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), duration=float(seconds))
         ) as writer:
             for second in range(seconds):
                 writer.write(made.slab(second))

@@ -21,9 +21,9 @@ import navsense as ns
 from navsense import cli, recordings
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError
-from navsense.recordings.base import add_path_to_errors, recovered_name
+from navsense.recordings.base import add_path_to_errors, make_recovered_path
 from navsense.recordings.convert import convert
-from navsense.recordings.format import format_of_name, storage_path
+from navsense.recordings.format import find_format_by_suffix, get_storage_path
 from navsense.recordings.leftovers import find_leftover, list_leftovers, recover, remove_leftover
 from navsense.recordings.summary import read_summary
 
@@ -38,7 +38,7 @@ import made
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6, epoch=100))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6, epoch=100))
 for second in range(10**6):
     writer.write(made.slab(second, 100))
     print(second, flush=True)
@@ -79,9 +79,9 @@ while True:
 """
 
 
-def head(made: ModuleType) -> recordings.RecordingHeader:
+def head(made: ModuleType) -> recordings.RecordingInfo:
     """Return the head of a recording."""
-    return recordings.RecordingHeader(made.world(), duration=3.0, epoch=100)
+    return recordings.RecordingInfo(made.world(), duration=3.0, epoch=100)
 
 
 def start_program(program: str, *arguments: str | Path) -> subprocess.Popen[str]:
@@ -209,7 +209,7 @@ def test_recording_is_recovered_after_a_crash(made: ModuleType, tmp_path: Path, 
                     RecordingError, match="is still being written by another process; wait until it ends"
                 ):
                     read(path)
-        assert not recovered_name(path).exists()
+        assert not make_recovered_path(path).exists()
     finally:
         kill(child)
     (found,) = list_leftovers(tmp_path)
@@ -225,7 +225,7 @@ def test_recording_is_recovered_after_a_crash(made: ModuleType, tmp_path: Path, 
             recover(path)
     else:
         saved = recover(path)
-        assert Path(saved.path) == recovered_name(path) == tmp_path / name.replace("run", "run-recovered")
+        assert Path(saved.path) == make_recovered_path(path) == tmp_path / name.replace("run", "run-recovered")
         assert read_summary(saved.path).entries
         if name != "run.gz.mcap":
             check_rows(made, Path(saved.path))
@@ -471,13 +471,13 @@ def test_second_run_keeps_the_crashed_recording(
     kill(start(path))
     for _ in range(2):
         writer = recordings.open_writer(path, head(made))
-        hidden = atomic.make_hidden_path(storage_path(path))
+        hidden = atomic.make_hidden_path(get_storage_path(path))
         shutil.copytree(hidden, tmp_path / "copy")
         writer.close()
         shutil.copytree(tmp_path / "copy", hidden)  # the short run crashed
         shutil.rmtree(tmp_path / "copy")
     kept = atomic.make_crashed_path(path)
-    places = [storage_path(kept), storage_path(path)]
+    places = [get_storage_path(kept), get_storage_path(path)]
     assert f"recover it with: navsense recover {places[0]}\n" in caplog.text
     assert [left.target for left in list_leftovers(tmp_path)] == places
     left = find_leftover(path)
@@ -535,10 +535,10 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
     store = tmp_path / "store"
     store.mkdir()
     path = tmp_path / name
-    link = storage_path(path)
-    target = store / storage_path(Path(f"target{name.removeprefix('run')}")).name
+    link = get_storage_path(path)
+    target = store / get_storage_path(Path(f"target{name.removeprefix('run')}")).name
     link.symlink_to(target)
-    if (found := format_of_name(path)) and found.is_folder:
+    if (found := find_format_by_suffix(path)) and found.is_folder:
         target.mkdir()  # a folder must exist
     for _ in range(2):
         with recordings.open_writer(path, head(made)) as writer:

@@ -15,12 +15,12 @@ from navsense.recordings.mcap.lz4_rows import (
     FRAME_END,
     FRAME_HEADER,
     MAX_BLOCK_SIZE,
-    AccessRecorder,
+    AccessTracker,
     build_compressor,
-    max_compressed_size,
+    compute_max_compressed_size,
     write_uncompressed,
-    xxh32,
 )
+from navsense.recordings.mcap.xxh32 import xxh32
 
 RNG = np.random.default_rng(5)
 
@@ -29,7 +29,9 @@ def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> t
     """Return a frame of blocks of random rows, and what it must unpack to."""
     template = RNG.integers(0, 256, width, dtype=np.uint8).tobytes()
     made = build_compressor(template, places, set(places))
-    out = np.full(len(FRAME_HEADER) + sum(max_compressed_size(width, count) for count in counts), 0xA5, dtype=np.uint8)
+    out = np.full(
+        len(FRAME_HEADER) + sum(compute_max_compressed_size(width, count) for count in counts), 0xA5, dtype=np.uint8
+    )
     at, complete = len(FRAME_HEADER), b""
     out[:at] = np.frombuffer(FRAME_HEADER, dtype=np.uint8)
     for count in counts:
@@ -125,10 +127,10 @@ def test_checksum_equals_the_library() -> None:
         assert xxh32(data) == struct.unpack_from("<I", stored, where + size)[0]
 
 
-def test_recorder_lists_written_fields_only() -> None:
+def test_tracker_lists_written_fields_only() -> None:
     places = {"a": FieldOffset("<f8", 0, 0), "b": FieldOffset("<f8", 3, 8), "c": FieldOffset("<f8", 0, 32)}
     rows = np.zeros(1, dtype=make_row_dtype(places, 40))
-    noted = AccessRecorder(rows)
+    noted = AccessTracker(rows)
     noted["a"] = 2.0
     noted["b"][:, 1] = 3.0
     assert noted.names == {"a", "b"}

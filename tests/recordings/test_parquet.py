@@ -54,7 +54,7 @@ def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int
     slabs = [made.slab(second, 100, runs=runs) for second in range(seconds)]
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
-        path, recordings.RecordingHeader(made.world(), 100, 7, float(seconds), numbers)
+        path, recordings.RecordingInfo(made.world(), 100, 7, float(seconds), numbers)
     ) as writer:
         for slab in slabs:
             writer.write(slab)
@@ -282,7 +282,7 @@ def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
 
 def test_truth_can_be_excluded(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0, truth=False)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0, truth=False)) as writer:
         writer.write(made.slab(0))
     table, loaded = pq.read_table(path), ns.open(path)
     assert set(table["series"].to_pylist()) == {"reading"}
@@ -306,7 +306,7 @@ def test_arrays_of_other_shapes_have_numbered_columns(made: ModuleType, tmp_path
     }
     slab = made.slab(0)
     slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrays=arrays)
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
         writer.write(slab)
     rows = rows_of(pq.read_table(path), "reading", made.MAG)
     places: tuple[tuple[str, str, Any], ...] = (
@@ -336,7 +336,7 @@ def test_small_slices_are_merged_and_large_ones_split(
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 500)
     path = tmp_path / "run.parquet"
-    recording = recordings.RecordingHeader(made.world(), duration=12.0)
+    recording = recordings.RecordingInfo(made.world(), duration=12.0)
     complete = made.slab(0)
     with recordings.open_writer(path, recording) as writer:
         for i in range(100):
@@ -354,7 +354,7 @@ def test_small_slices_are_merged_and_large_ones_split(
         count = 30 if runs else 3000
         reading = made.reading(name, 0, count, runs=runs)
         numbers = range(int(np.prod(runs)))
-        with recordings.open_writer(path, recordings.RecordingHeader(made.world(), runs=numbers)) as writer:
+        with recordings.open_writer(path, recordings.RecordingInfo(made.world(), runs=numbers)) as writer:
             writer.write(TimeSlice(0.0, 1e3, {name: reading}))
         assert max(group_sizes(path)) < 1000
         assert_same(ns.open(path)[name], reading)
@@ -372,7 +372,7 @@ def test_memory_does_not_grow_with_the_recording(
         gc.collect()
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), duration=float(seconds))
+            tmp_path / "run.parquet", recordings.RecordingInfo(made.world(), duration=float(seconds))
         ) as writer:
             for second in range(seconds):
                 writer.write(made.slab(second))
@@ -397,7 +397,7 @@ def test_memory_does_not_grow_with_the_recording(
 def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     path.write_text("the old one")
-    recording = recordings.RecordingHeader(made.world(), duration=3.0)
+    recording = recordings.RecordingInfo(made.world(), duration=3.0)
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
     assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
@@ -420,7 +420,7 @@ def test_error_on_close_does_not_hide_the_first_error(
     path = tmp_path / "run.parquet"
     with (  # noqa: PT012 - it is raised around the writer
         pytest.raises(RuntimeError, match="elsewhere"),
-        recordings.open_writer(path, recordings.RecordingHeader(made.world())) as writer,
+        recordings.open_writer(path, recordings.RecordingInfo(made.world())) as writer,
     ):
         writer.write(made.slab(0))
         monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
@@ -445,7 +445,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 
     monkeypatch.setattr(parquet.PendingParquet, "_append_reading", interrupted)
     path = tmp_path / "run.parquet"
-    writer, slabs = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=9.0)), []
+    writer, slabs = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=9.0)), []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
@@ -471,7 +471,7 @@ def test_write_error_after_an_interrupt_is_raised_on_close(
 
     monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
     with contextlib.suppress(KeyboardInterrupt, RecordingError):
         writer.write(made.slab(0))
     with pytest.raises(RecordingError, match="already failed"):
@@ -487,7 +487,7 @@ import made
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6))
 for second in range(10**6):
     writer.write(made.slab(second))
     print(second, flush=True)
@@ -532,7 +532,7 @@ def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: py
                 pytest.raises(
                     RecordingError, match=r"/run\.parquet: cannot be written: file too large; raise the limit"
                 ),
-                recordings.open_writer(path, recordings.RecordingHeader(made.world(), 100, 7, 30.0, (10,))) as writer,
+                recordings.open_writer(path, recordings.RecordingInfo(made.world(), 100, 7, 30.0, (10,))) as writer,
             ):
                 for second in range(30):
                     writer.write(made.slab(second, 100))
@@ -547,7 +547,7 @@ def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: py
 
 
 def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path) -> None:
-    recording = recordings.RecordingHeader(made.world())
+    recording = recordings.RecordingInfo(made.world())
     (tmp_path / "dir.parquet").mkdir()
     os.mkfifo(tmp_path / "pipe.parquet")
     for name, why in (
@@ -574,7 +574,7 @@ def test_recording_has_default_file_permissions(made: ModuleType, tmp_path: Path
 
 
 def test_unfinished_recording_can_be_discarded(made: ModuleType, tmp_path: Path) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
     writer.write(made.slab(0))
     writer.abort()
     writer.abort()
@@ -590,7 +590,7 @@ def test_arrays_with_changed_columns_are_an_error(
     path = tmp_path / "run.parquet"
     slab = made.slab(0)
     slab.readings[made.MAG].arrays[name] = np.zeros(10)
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world()))
     with pytest.raises(
         RecordingError, match=rf"run\.parquet: sensor '{made.MAG}' has an array.*: {name};.*rename the array"
     ):
@@ -600,10 +600,10 @@ def test_arrays_with_changed_columns_are_an_error(
     slab = made.slab(0)
     slab.readings[made.MAG].bias[name] = np.zeros(10)
     with pytest.raises(RecordingError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
-        recordings.open_writer(path, recordings.RecordingHeader(made.world())).write(slab)
+        recordings.open_writer(path, recordings.RecordingInfo(made.world())).write(slab)
     monkeypatch.setattr(Magnetometer, "outputs", outputs)
     with pytest.raises(RecordingError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
-        recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+        recordings.open_writer(path, recordings.RecordingInfo(made.world()))
     assert not list(tmp_path.iterdir())
 
 
@@ -628,7 +628,7 @@ def changed(slab: TimeSlice, name: str, **change: Any) -> TimeSlice:
 def test_changed_sensor_is_an_error(
     made: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
 ) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
     writer.write(made.slab(0))
     slab = made.slab(1)
     with pytest.raises(RecordingError, match=why):
@@ -648,7 +648,7 @@ def test_changed_sensor_is_an_error(
 def test_unsupported_column_types_are_an_error(made: ModuleType, tmp_path: Path, array: np.ndarray, why: str) -> None:
     name = "angular_velocity" if array.dtype.kind in "if" else "other"
     slab = changed(made.slab(0), made.MAG, arrays={name: array})
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
     with pytest.raises(RecordingError, match=why):
         writer.write(slab)
     assert not list(tmp_path.iterdir())
@@ -659,19 +659,19 @@ def test_array_added_after_the_schema_is_an_error(
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 50)
     first = dataclasses.replace(made.slab(0), readings={made.IMU: made.slab(0).readings[made.IMU]})
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
     writer.write(first)
     with pytest.raises(RecordingError, match=rf"{made.MAG}' has an array that was not there at first: field\.x"):
         writer.write(made.slab(1))
     monkeypatch.setattr(parquet, "GROUP_ROWS", 5000)
-    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world())) as writer:
+    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world())) as writer:
         writer.write(first)
         writer.write(made.slab(1))
     assert ns.open(tmp_path / "run.parquet")[made.MAG].time.size == 10
 
 
 def test_runs_outside_the_recording_are_an_error(made: ModuleType, tmp_path: Path) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world(), runs=range(3)))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world(), runs=range(3)))
     with pytest.raises(RecordingError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
         writer.write(made.slab(0, runs=(2,)))
 
@@ -679,7 +679,7 @@ def test_runs_outside_the_recording_are_an_error(made: ModuleType, tmp_path: Pat
 def test_stamp_beyond_64_bits_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[3] = 1e10
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingHeader(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
     with pytest.raises(NavsenseError, match="time of a stamp"):
         writer.write(slab)
     assert not list(tmp_path.iterdir())
@@ -695,7 +695,7 @@ def test_missing_pyarrow_error_names_the_package(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     works: list[Callable[[], object]] = [
         lambda: recordings.find_output_format(path),
-        lambda: recordings.open_writer(path, recordings.RecordingHeader(made.world())),
+        lambda: recordings.open_writer(path, recordings.RecordingInfo(made.world())),
         lambda: ns.open(path),
         lambda: read_summary(path),
         lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
@@ -732,14 +732,14 @@ def test_info_of_a_table(made: ModuleType, tmp_path: Path) -> None:
 
 def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=float("inf"))).close()
+    recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=float("inf"))).close()
     assert tuple(pq.read_table(path).column_names) == FIXED
     found = read_summary(path)
     assert (found.entries, found.start, found.end) == ((), None, None)
     assert "duration_asked" not in found.metadata
     assert not ns.open(path)
     nothing = {made.MAG: made.slab(0).readings[made.MAG].between(0, 0)}
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world())) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world())) as writer:
         writer.write(TimeSlice(0.0, 1.0, nothing, {}))
     assert_same(ns.open(path)[made.MAG], nothing[made.MAG])
     assert [entry.count for entry in read_summary(path).entries] == [0]

@@ -65,7 +65,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
     """Return what is read of a reading of which one message was lost, of that series."""
-    if series == "reading":
+    if series == "measured":
         keep = np.arange(reading.time.size) != row
         return {
             "time": reading.time[keep],
@@ -86,7 +86,7 @@ def expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
 def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
     rows = read_messages(recorded)
     complete = read_dataset(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
-    for series, topic in (("reading", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
+    for series, topic in (("measured", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
         own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
         assert len(own) == complete.time.size
         for row in (0, 57, complete.time.size - 1):
@@ -96,7 +96,7 @@ def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: 
             for name, value in expected(complete, row, series).items():
                 assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
             said = [note for note in left if "has no message for some messages of" in note]
-            assert len(said) == (series != "reading")
+            assert len(said) == (series != "measured")
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")

@@ -20,8 +20,8 @@ from mcap.writer import CompressionType, Writer
 
 from navsense import recordings
 from navsense.core.errors import NavsenseError, RecordingError
-from navsense.recordings.base import recovered_name
-from navsense.recordings.header import format_metadata_item, format_seconds
+from navsense.recordings.base import make_recovered_path
+from navsense.recordings.info import format_metadata_item, format_seconds
 from navsense.recordings.leftovers import recover
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap import writer as mcap_writer
@@ -42,7 +42,7 @@ def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
 @pytest.fixture(scope="module")
 def small(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), seed=7, duration=3.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), seed=7, duration=3.0)) as writer:
         for second in range(3):
             writer.write(made.slab(second))
     return path
@@ -145,7 +145,7 @@ from pathlib import Path
 sys.path.insert(0, {here!r})
 import made
 from navsense import recordings
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingHeader(made.world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6))
 for second in range(10**6):
     writer.write(made.slab(second))
     print(second, flush=True)
@@ -177,7 +177,7 @@ def test_killed_writer_keeps_all_complete_chunks(made: ModuleType, tmp_path: Pat
 def test_full_disk_is_an_error_and_keeps_complete_chunks(made: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1e4))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1e4))
     written = 0
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
@@ -201,7 +201,7 @@ def test_full_disk_error_has_a_remedy(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     path.symlink_to("/dev/full")
     with pytest.raises(RecordingError, match=r"no space.*free some space"):
-        recordings.open_writer(path, recordings.RecordingHeader(made.world()))
+        recordings.open_writer(path, recordings.RecordingInfo(made.world()))
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -244,8 +244,8 @@ def test_invalid_recording_is_an_error(small: Path, tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="create it"):
         recover(small, tmp_path / "none" / "out.mcap")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.mcap"]
-    assert recovered_name("a/run.mcap") == Path("a/run-recovered.mcap")
-    assert recovered_name("a/run.part") == Path("a/run.part-recovered.mcap")
+    assert make_recovered_path("a/run.mcap") == Path("a/run-recovered.mcap")
+    assert make_recovered_path("a/run.part") == Path("a/run.part-recovered.mcap")
 
 
 def test_recovery_changes_only_its_output(small: Path, tmp_path: Path) -> None:
@@ -286,11 +286,11 @@ def test_recovery_writes_mcap_only(small: Path, tmp_path: Path, name: str) -> No
 
 def test_recovery_of_an_archive_is_an_error(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
         writer.write(made.slab(0))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(RecordingError, match=r"cannot be recovered; an \.mcap can"):
-        recover(path, recovered_name(path))
+        recover(path, make_recovered_path(path))
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
@@ -357,6 +357,6 @@ def test_info_of_a_recording(made: ModuleType, small: Path) -> None:
 
 def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    recordings.open_writer(path, recordings.RecordingHeader(made.world())).close()
+    recordings.open_writer(path, recordings.RecordingInfo(made.world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]
     assert mcap_writer.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"

@@ -60,10 +60,10 @@ def ros1() -> str:
 def write(made: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) -> Path:
     """Record some seconds of everything and return the file."""
     head = {"epoch": EPOCH, "seed": 7, "duration": float(seconds), **changes}
-    with recordings.open_writer(path, recordings.RecordingHeader(made.world(), **head)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), **head)) as writer:
         for second in range(seconds):
             writer.write(made.slab(second, EPOCH))
-    return recordings.data_path(path)
+    return recordings.get_data_path(path)
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
     ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
     expected = raw(outputs[2])
-    old, new = read_messages(outputs[0]), read_messages(recordings.data_path(outputs[1]))
+    old, new = read_messages(outputs[0]), read_messages(recordings.get_data_path(outputs[1]))
     assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
     for topic, messages in new.items():
         assert [(t, to_plain(one)) for t, one in old[topic]] == [(t, to_plain(one)) for t, one in messages]
@@ -310,7 +310,7 @@ def test_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None
     slab = made.slab(0)
     slab.readings[made.IMU].clock_error[:] = 0.0
     for name in ("run.bag", "run.db3"):
-        with recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), duration=1.0)) as writer:
+        with recordings.open_writer(tmp_path / name, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
             writer.write(slab)
     old, new = read_messages(tmp_path / "run.bag"), read_messages(tmp_path / "run" / "run.db3")
     assert old.keys() - {"/navsense/recording"} == new.keys()
@@ -327,9 +327,9 @@ def test_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleTyp
     behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
     world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
     with pytest.raises(RecordingError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
-        recordings.open_writer(tmp_path / "run.bag", recordings.RecordingHeader(world, epoch=1))
+        recordings.open_writer(tmp_path / "run.bag", recordings.RecordingInfo(world, epoch=1))
     assert not list(tmp_path.iterdir())
-    recordings.open_writer(tmp_path / "run.bag", recordings.RecordingHeader(world, epoch=2)).abort()
+    recordings.open_writer(tmp_path / "run.bag", recordings.RecordingInfo(world, epoch=2)).abort()
 
 
 @pytest.mark.requirement("REC-1:bag")
@@ -338,7 +338,7 @@ def test_negative_stamp_in_a_ros1_bag_is_an_error(made: ModuleType, tmp_path: Pa
     slab = made.slab(1, 0)
     slab.readings[made.IMU].clock_error[0] = error - 1.0
     path = tmp_path / "run.bag"
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=1, duration=2.0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=1, duration=2.0))
     writer.write(dataclasses.replace(made.slab(0, 1)))
     shifted = dataclasses.replace(slab.readings[made.IMU], epoch=1)
     with pytest.raises(RecordingError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
@@ -353,14 +353,14 @@ def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Pat
     slab = made.slab(1, EPOCH)
     slab.readings[made.IMU].clock_error[3] = 1e10
     path = tmp_path / f"run{suffix}"
-    head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
+    head = recordings.RecordingInfo(made.world(), epoch=EPOCH)
     with (  # noqa: PT012 - the second write fails
         pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"),
         recordings.open_writer(path, head) as writer,
     ):
         writer.write(made.slab(0, EPOCH))
         writer.write(slab)
-    found = read_messages(recordings.data_path(path))
+    found = read_messages(recordings.get_data_path(path))
     assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
 
 
@@ -368,7 +368,7 @@ def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Pat
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
-    head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
+    head = recordings.RecordingInfo(made.world(), epoch=EPOCH)
     file = write(made, path, 1)
     before = file.read_bytes()
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head):
@@ -387,7 +387,7 @@ def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    writer = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    writer = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), epoch=EPOCH))
     writer.write(made.slab(0, EPOCH))
     assert len(list(tmp_path.iterdir())) == 1
     writer.abort()
@@ -410,13 +410,13 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
     path = tmp_path / f"run{suffix}"
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH, duration=9.0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=EPOCH, duration=9.0))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
             writer.write(made.slab(second, EPOCH))
-    found = read_messages(recordings.data_path(path))
+    found = read_messages(recordings.get_data_path(path))
     seconds, rest = divmod(len(found["/imu"]), 100)
     assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
     assert seconds in (3, 4)
@@ -444,7 +444,7 @@ def test_interrupt_on_open_leaves_no_file(
     request.addfinalizer(held.set)
     threads = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
-        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), epoch=EPOCH))
     held.set()
     for thread in set(threading.enumerate()) - threads:
         thread.join(60.0)
@@ -469,7 +469,7 @@ def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Pat
     def peak(seconds: int) -> int:
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), EPOCH, 7, float(seconds))
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), EPOCH, 7, float(seconds))
         ) as writer:
             for second in range(seconds):
                 writer.write(made.slab(second, EPOCH))
@@ -485,7 +485,7 @@ def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Pat
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    head = recordings.RecordingHeader(made.world(), epoch=EPOCH)
+    head = recordings.RecordingInfo(made.world(), epoch=EPOCH)
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", head)
@@ -514,7 +514,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
             recordings.find_output_format(path)
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
-    writer = recordings.open_writer(path, recordings.RecordingHeader(made.world(), epoch=EPOCH))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=EPOCH))
     (tmp_path / "dive" / "notes.txt").write_text("mine, in the meantime")
     with pytest.raises(RecordingError, match="something else"):
         writer.close()
@@ -524,7 +524,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
     assert len(read_messages(file)["/imu"]) == 200
     (tmp_path / "swim").write_text("a file")
     with pytest.raises(RecordingError, match="something else"):
-        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingHeader(made.world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingInfo(made.world(), epoch=EPOCH))
     assert sorted(part.name for part in tmp_path.iterdir()) == ["dive", "swim"]
 
 
@@ -532,7 +532,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
 def test_names_with_a_special_meaning_in_sqlite(made: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"SQLite.*another name"):
-        recordings.open_writer(tmp_path / name, recordings.RecordingHeader(made.world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / name, recordings.RecordingInfo(made.world(), epoch=EPOCH))
     assert not list(tmp_path.iterdir())
 
 
@@ -545,10 +545,10 @@ def test_two_pose_types_and_custom_topics(made: ModuleType, tmp_path: Path) -> N
     slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20, EPOCH)})
     for suffix in SUFFIXES:
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingHeader(world, epoch=EPOCH, duration=1.0)
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(world, epoch=EPOCH, duration=1.0)
         ) as writer:
             writer.write(slab)
-        found = read_messages(recordings.data_path(tmp_path / f"run{suffix}"))
+        found = read_messages(recordings.get_data_path(tmp_path / f"run{suffix}"))
         frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
         assert frames == {"rov::base": 50, "dock::pier": 20}
 
@@ -560,7 +560,7 @@ def test_dropped_samples_have_no_message(made: ModuleType, tmp_path: Path) -> No
     slab.readings[made.IMU].emitted[3] = False
     for suffix in SUFFIXES:
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingHeader(made.world(), epoch=EPOCH, truth=False)
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), epoch=EPOCH, truth=False)
         ) as writer:
             writer.write(slab)
         found = read_summary(tmp_path / f"run{suffix}")

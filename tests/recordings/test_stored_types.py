@@ -111,7 +111,7 @@ def test_spec_is_read_back_with_every_field(kind: Any) -> None:
         def check(value: Any) -> None:
             if isinstance(value, dict) and "type" in value and "value" not in value:
                 stored = type_tags.TYPES[value["type"]]
-                assert set(value) == {"type", *stored.field_keys().values()}
+                assert set(value) == {"type", *stored.list_field_keys().values()}
                 assert len(value) == 1 + len(dataclasses.fields(stored.kind)) - len(stored.omitted)
             for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
                 check(one)
@@ -214,7 +214,7 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
     dotted = [f"navsense.{module.replace('/', '.')}".encode() for module in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
     seen = False
-    for inner, data in contents(recordings.output_path(folder / name)):
+    for inner, data in contents(recordings.get_storage_path(folder / name)):
         plain = data.replace(b'\\"', b'"')
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
         # Names of metadata records, and of files, that users see.
@@ -291,13 +291,13 @@ def test_topics_are_unique_and_stored_topics_are_kept() -> None:
     first = allocate_topics(made)
     assert len(set(first.topics.values())) == len(first.topics)
     imu = made.sensors[0].name
-    renamed = TopicNames({**first.topics, (imu, "reading", ""): "/gyro"})
+    renamed = TopicNames({**first.topics, (imu, "measured", ""): "/gyro"})
     again = allocate_topics(made, renamed)
     assert again.topics == renamed.topics
     added = allocate_topics(replace(made, sensors=(*made.sensors, replace(made.sensors[0], name="robot::arm::two"))))
     assert {key: added.topics[key] for key in first.topics} == first.topics
     plain = allocate_topics(made, truth=False)
-    assert {key[1] for key in plain.topics if len(key) == 3} == {"reading"}
+    assert {key[1] for key in plain.topics if len(key) == 3} == {"measured"}
     assert not [key for key in plain.topics if len(key) == 2]
 
 

@@ -17,7 +17,7 @@ import navsense as ns
 from navsense import recordings, report
 from navsense.cli import cli
 from navsense.core.errors import RecordingError, SimulationError
-from navsense.recordings.base import recovered_name
+from navsense.recordings.base import make_recovered_path
 from navsense.recordings.convert import convert
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
@@ -107,7 +107,7 @@ def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
         lambda folder: convert("", folder / "b.mcap"),
         lambda folder: convert(write_mcap(folder / "a.mcap", ("/b", *BOOL)), ""),
         lambda folder: recover_mcap("", folder / "b.mcap"),
-        lambda _: recovered_name(""),
+        lambda _: make_recovered_path(""),
     ],
     ids=["info", "load", "report", "convert", "convert to", "recover", "recovered"],
 )
@@ -141,7 +141,7 @@ def test_full_disk_error_names_the_written_part(made: ModuleType, tmp_path: Path
     """The incomplete output is removed for any name of the folder."""
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
-    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingHeader(made.world(), duration=20.0)) as writer:
+    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingInfo(made.world(), duration=20.0)) as writer:
         for second in range(20):
             writer.write(made.slab(second))
     kept = {path.name for path in tmp_path.iterdir()}
@@ -159,7 +159,7 @@ def test_full_disk_error_names_the_written_part(made: ModuleType, tmp_path: Path
 def test_empty_file_is_not_recovered(made: ModuleType, tmp_path: Path) -> None:
     error = limited(
         10,
-        lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingHeader(made.world(), duration=1.0)),
+        lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(made.world(), duration=1.0)),
     )
     assert not error.rescue
     with pytest.raises(RecordingError):

@@ -13,7 +13,7 @@ import navsense as ns
 from navsense.core.readings import ARRAY_GROUPS
 from navsense.description import describe
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.recordings.header import format_metadata_item
+from navsense.recordings.info import format_metadata_item
 from navsense.recordings.summary import read_summary
 from navsense.report import write
 from navsense.report.report_data import read_report_data

@@ -955,7 +955,7 @@ def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, in_world: Text) 
         reading = step.readings.get(dvl.name)
         if reading is not None:
             rows = np.zeros(1, dtype=[("data", np.bool_)])
-            make_state_encoder(dvl.mounted, "reading").fill(rows, reading.stamp, reading.arrays)
+            make_state_encoder(dvl.mounted, "measured").fill(rows, reading.stamp, reading.arrays)
             assert bool(rows["data"][0]) == dvl.is_on
             emitted += reading.emitted.tolist()
             velocities.append(reading["velocity"])

@@ -28,13 +28,20 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions, read_stamps
 from navsense.recordings.channels import MessageReader
 from navsense.recordings.message_reader import open_messages
-from navsense.recordings.quantities import ATTITUDE_TYPES, ODOMETRY, QUANTITIES, TopicValues, decode_topic, read_values
+from navsense.recordings.quantities import (
+    ATTITUDE_TYPES,
+    ODOMETRY,
+    QUANTITIES,
+    TopicValues,
+    decode_topic,
+    list_members,
+    read_values,
+)
+from navsense.recordings.topic_names import TRUTH_PREFIX
 
 MAGNETIC = "sensor_msgs/msg/MagneticField"
 IMU = "sensor_msgs/msg/Imu"
 TRANSFORM_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
-TRUTH = "/truth/"
-"""Prefix of the topics of the true poses in recordings of navsense."""
 
 
 class Topic(NamedTuple):
@@ -103,7 +110,7 @@ def describe_missing(rotation: Quaternions, what: str) -> tuple[str, ...]:
 
 def read_topic(bag: MessageReader, topic: Topic, path: str | None, axes: str) -> TopicValues:
     """Return the values of a topic. A message without a stamp, or with stamp 0, gets its log time."""
-    values = read_values(bag, topic.name, topic.type, path or "", axes)
+    values = read_values(bag, topic.name, topic.type, list_members(path or "", axes))
     stamp = np.where(values.stamp == 0, values.log_time, values.stamp)
     return replace(values, stamp=stamp, frame=values.frame.lstrip("/"))
 
@@ -299,7 +306,7 @@ def find_mounting(
 def find_truth_topic(bag: MessageReader, transforms: dict[str, TransformSeries], sensor: str) -> str:
     """Return the topic of the true pose of the link that carries the sensor, in a recording of navsense."""
     for topic in list_topics(bag, (ODOMETRY,)):
-        if not topic.name.startswith(TRUTH):
+        if not topic.name.startswith(TRUTH_PREFIX):
             continue
         first = next(decode_topic(bag, topic.name, topic.type), None)
         frame = first.shape.strings["child_frame_id"] if first is not None else ""

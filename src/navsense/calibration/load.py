@@ -45,7 +45,7 @@ from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.recordings.base import check_target
 from navsense.recordings.dataset import Dataset, select_run
-from navsense.recordings.format import Capability, Format, format_of_recording, list_formats, list_suffixes
+from navsense.recordings.format import Capability, Format, find_format_of_recording, list_formats, list_suffixes
 from navsense.recordings.quantities import FIELD_TYPES, QUANTITIES
 
 MAX_ATTITUDE_STDDEV = 45.0
@@ -138,7 +138,7 @@ def read(
     path = Path(path)
     rotation_bs = _to_quaternion(mounting)
     is_table = not path.is_dir() and path.suffix.lower() in csv_columns.SUFFIXES
-    recording_format = None if is_table else format_of_recording(path)
+    recording_format = None if is_table else find_format_of_recording(path)
     if not is_table and recording_format is None and not path.is_dir():
         suffixes = ", ".join(dict.fromkeys((*list_suffixes(), *csv_columns.SUFFIXES)))
         allowed = f"must be one of {suffixes}, or the folder of a ROS 2 bag"

@@ -99,10 +99,12 @@ class WorldOptions:
 def check_not_recording(world_file: str) -> None:
     """Raise `SdfError` if a world file is a recording."""
     from navsense.core.inputs import path_exists
-    from navsense.recordings.format import format_of_recording, storage_path
+    from navsense.recordings.format import find_format_of_recording, get_storage_path
 
     path = Path(world_file)
-    recording_format = format_of_recording(path) if path_exists(path) or path_exists(storage_path(path)) else None
+    recording_format = (
+        find_format_of_recording(path) if path_exists(path) or path_exists(get_storage_path(path)) else None
+    )
     if recording_format is not None:
         raise SdfError(
             f"is a recording ({recording_format.name})",

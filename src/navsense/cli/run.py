@@ -188,12 +188,12 @@ def run(
         add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
     print_table(table)
     for name, count in summary.samples.items():
-        if count and not summary.valid[name]:
+        if count and not summary.valid_samples[name]:
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
     for line in describe_inactive_faults(world, summary.duration):
         click.echo(f"warning: {line}", err=True)
-    if speed is not None and summary.behind > MAX_LAG:
-        click.echo(f"warning: the run fell up to {summary.behind:.2g} s behind --speed", err=True)
+    if speed is not None and summary.max_delay > MAX_LAG:
+        click.echo(f"warning: the run fell up to {summary.max_delay:.2g} s behind --speed", err=True)
     for path in summary.paths:
         size = f", {format_size(path.stat().st_size)}" if path.is_file() else ""
         click.echo(f"wrote {path}: {summary.duration:g} s simulated{size}")

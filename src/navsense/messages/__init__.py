@@ -1,94 +1,62 @@
 """Conversion of readings to ROS 2 and Gazebo messages, by sensor type.
 
-The module of each sensor type has `make_encoder`, `GZ_TYPE` and `encode_gz_messages`. It may have the other names in
-the tables below. A type without a module gets the message of `generic`.
+The module of each sensor type declares its messages as `MESSAGES`, see `sensor_messages.SensorMessages`. The functions
+of this module call them. A type without a module gets the message of `generic`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
 
 from navsense.core.pose import Pose
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, Times
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind
-from navsense.messages.cdr import EncoderMaker, MessageEncoder
+from navsense.messages.cdr import EncoderMaker, MessageEncoder, MessageRows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors import SENSORS
 from navsense.sensors.base import OpaqueSensor, Sensor
 from navsense.world import MountedSensor
 
-_MODULES = {sensor.type: import_module(f"navsense.messages.{sensor.type}") for sensor in SENSORS}
+SENSOR_MESSAGES: Mapping[str, SensorMessages] = {
+    sensor.type: import_module(f"navsense.messages.{sensor.type}").MESSAGES for sensor in SENSORS
+}
+"""Sensor type -> its messages."""
 
 
-def _collect(name: str) -> dict[str, Any]:
-    """Return the objects with this name in the modules, by sensor type."""
-    return {sensor_type: vars(module)[name] for sensor_type, module in _MODULES.items() if name in vars(module)}
+def get_messages(sensor_type: str) -> SensorMessages:
+    """Return the messages of a sensor type, those of `generic` for an unknown one."""
+    return SENSOR_MESSAGES.get(sensor_type, generic.MESSAGES)
 
 
-ENCODER_MAKERS: Mapping[str, EncoderMaker] = _collect("make_encoder")
-"""Sensor type -> function that returns the encoder of its main message."""
-
-COMPANIONS: Mapping[str, Mapping[str, EncoderMaker]] = _collect("COMPANIONS")
-"""Sensor type -> companion messages by suffix."""
-
-COMPANION_LISTERS: Mapping[str, Callable[[MountedSensor, SeriesKind], Mapping[str, EncoderMaker]]] = _collect(
-    "list_companions"
-)
-"""Sensor type -> function that returns the companion messages, if they depend on the specification or the series."""
-
-TIME_OF_VALIDITY_READERS: Mapping[str, Callable[[Reading], Times]] = _collect("time_of_validity")
-"""Sensor type -> function that returns the times of validity (n,) s of a reading."""
-
-FRAME_LISTERS: Mapping[str, Callable[[MountedSensor], Mapping[str, Pose]]] = _collect("list_frames")
-"""Sensor type -> function that returns the frames in its messages."""
-
-ARRAY_EXTRACTORS: Mapping[str, Callable[[MountedSensor, AnyArray, SeriesKind, str], dict[str, AnyArray]]] = _collect(
-    "extract_arrays"
-)
-"""Sensor type -> function that returns the arrays in its messages."""
-
-SERIES_ARRAYS: Mapping[str, Mapping[SeriesKind, tuple[str, ...]]] = _collect("SERIES_ARRAYS")
-"""Sensor type -> arrays of ideal values and of biases."""
-
-GZ_ENCODERS: Mapping[str, Callable[[MountedSensor, Reading, int], list[bytes]]] = _collect("encode_gz_messages")
-"""Sensor type -> function that returns Gazebo's messages of a reading, numbered from its last argument."""
-
-GZ_TYPES: Mapping[str, str] = _collect("GZ_TYPE")
-"""Sensor type -> full name of Gazebo's message."""
-
-
-def make_encoder(sensor: MountedSensor, series_kind: SeriesKind = "reading", companion: str = "") -> MessageEncoder:
-    """Return the encoder of the messages of a series; `companion` is the suffix of a companion message.
+def make_encoder(sensor: MountedSensor, series_kind: SeriesKind = "measured", companion: str = "") -> MessageEncoder:
+    """Return the encoder of a message of a series: of the main message, or of the companion with a topic suffix.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
     if companion:
         return list_companions(sensor, series_kind)[companion](sensor, series_kind)
-    if isinstance(sensor.spec, OpaqueSensor) and sensor.spec.type in ENCODER_MAKERS:
+    if isinstance(sensor.spec, OpaqueSensor) and sensor.spec.type in SENSOR_MESSAGES:
         # The message of the type needs its specification. The message of `generic` does not.
         spec = replace(sensor.spec, type=f"{sensor.spec.type}_arrays")
         return generic.make_encoder(replace(sensor, spec=spec), series_kind)
-    return ENCODER_MAKERS.get(sensor.spec.type, generic.make_encoder)(sensor, series_kind)
+    return get_messages(sensor.spec.type).make_encoder(sensor, series_kind)
 
 
-def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> Mapping[str, EncoderMaker]:
-    """Return the companion messages of a sensor by topic suffix.
+def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "measured") -> Mapping[str, EncoderMaker]:
+    """Return the companions of a sensor by topic suffix: further messages of the same sample, such as `_velocity`.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
-    sensor_type = sensor.spec.type
     if isinstance(sensor.spec, OpaqueSensor):
         return {}
-    if sensor_type in COMPANION_LISTERS:
-        return COMPANION_LISTERS[sensor_type](sensor, series_kind)
-    return COMPANIONS.get(sensor_type, {})
+    return get_messages(sensor.spec.type).list_companions(sensor, series_kind)
 
 
-def list_message_suffixes(sensor: MountedSensor, series_kind: SeriesKind = "reading") -> tuple[str, ...]:
+def list_message_suffixes(sensor: MountedSensor, series_kind: SeriesKind = "measured") -> tuple[str, ...]:
     """Return the suffixes of all messages of a series: "" for the main message, then the companions."""
     return ("", *list_companions(sensor, series_kind))
 
@@ -100,33 +68,36 @@ def format_companion_topic(topic: str, companion: str) -> str:
 
 def time_of_validity(reading: Reading) -> Times | None:
     """Return the times of validity (n,) s of a reading's messages; None if they are the times of the reading."""
-    return TIME_OF_VALIDITY_READERS[reading.type](reading) if reading.type in TIME_OF_VALIDITY_READERS else None
+    function = get_messages(reading.type).time_of_validity
+    return None if function is None else function(reading)
+
+
+def has_time_of_validity(sensor_type: str) -> bool:
+    """Return True if the messages of a sensor type have their own times of validity."""
+    return get_messages(sensor_type).time_of_validity is not None
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str = "", *, is_generic: bool = False
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, companion: str = "", *, is_generic: bool = False
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages, which are rows of numbers by path (`cdr.CdrLayout`).
 
     For a sensor without a specification, `is_generic` is true for the message of `generic`. Raises `RecordingError` for
     a specification of another sensor type.
     """
-    kind = sensor.spec.type
+    sensor_messages = get_messages(sensor.spec.type)
     if isinstance(sensor.spec, OpaqueSensor) and is_generic:
         arrays = generic.extract_arrays(sensor, rows, series_kind, companion)
-        names = SERIES_ARRAYS.get(kind, {}).get(series_kind, tuple(arrays))
+        names = sensor_messages.series_arrays.get(series_kind, tuple(arrays))
         return {name: array for name, array in arrays.items() if name in names}
-    if kind in ENCODER_MAKERS and kind not in ARRAY_EXTRACTORS:
-        return {}
-    return ARRAY_EXTRACTORS.get(kind, generic.extract_arrays)(sensor, rows, series_kind, companion)
+    return sensor_messages.extract_arrays(sensor, rows, series_kind, companion)
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frames in a sensor's messages that differ from its own, with their pose in it."""
-    kind = sensor.spec.type
-    return FRAME_LISTERS[kind](sensor) if kind in FRAME_LISTERS and not isinstance(sensor.spec, OpaqueSensor) else {}
+    return {} if isinstance(sensor.spec, OpaqueSensor) else get_messages(sensor.spec.type).list_frames(sensor)
 
 
 def has_gz(spec: Sensor) -> bool:
     """Return True if Gazebo has a message for a sensor."""
-    return spec.type in GZ_ENCODERS and not isinstance(spec, OpaqueSensor)
+    return bool(get_messages(spec.type).gz_type) and not isinstance(spec, OpaqueSensor)

@@ -33,8 +33,8 @@ from navsense.messages.base import (
     require_spec,
 )
 from navsense.messages.cdr import EncoderMaker, MessageEncoder, build_layout, write_stamps
-from navsense.messages.dvl import GZ_TYPE as GZ_TYPE  # noqa: PLC0414 - a table of `messages` collects it
 from navsense.messages.dvl import (
+    GZ_TYPE,
     MESSAGE_BEAMS,
     REFERENCE_SHIP,
     get_transducer_type,
@@ -42,6 +42,7 @@ from navsense.messages.dvl import (
     time_of_validity,
 )
 from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem, MessageDialect
 from navsense.sensors.doppler.specification import WATER_TRACK
@@ -165,3 +166,14 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
                 out += encode_nested(5, _encode_beam(k, distance / slant, axes[k], along[row][m][k]))
             messages.append(out)
     return messages
+
+
+MESSAGES = SensorMessages(
+    make_encoder,
+    extract_arrays,
+    GZ_TYPE,
+    encode_gz_messages,
+    list_companions=list_companions,
+    time_of_validity=time_of_validity,
+    list_frames=list_frames,
+)

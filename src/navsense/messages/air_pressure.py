@@ -17,8 +17,9 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.depth import Depth
 from navsense.world import MountedSensor
@@ -45,7 +46,7 @@ def make_encoder(
     """
     clock, variance = get_clock_name(sensor), compute_variance(sensor, series_kind, spec_class)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["fluid_pressure"] = arrays["pressure"]
         rows["variance"] = variance
@@ -62,7 +63,7 @@ def encode_gz_messages(
     sensor: MountedSensor, reading: Reading, sequence: int = 0, spec_class: PressureSpec = AirPressure
 ) -> list[bytes]:
     """Return the `gz.msgs.FluidPressure` messages of the emitted rows, numbered from `sequence`."""
-    variance, frame = compute_variance(sensor, "reading", spec_class), get_frame_id(sensor)
+    variance, frame = compute_variance(sensor, "measured", spec_class), get_frame_id(sensor)
     stamps, pressure = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["pressure"].tolist()
     return [
         encode_gz_message(stamps[row], frame, sequence + i, pressure[row], variance)
@@ -71,7 +72,10 @@ def encode_gz_messages(
 
 
 def extract_arrays(
-    _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
+    _sensor: MountedSensor, rows: MessageRows, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the pressure (Pa) in messages: the inverse of `make_encoder`."""
     return {"pressure": rows["fluid_pressure"]}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

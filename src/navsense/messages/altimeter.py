@@ -10,8 +10,15 @@ from collections.abc import Mapping, Sequence
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, require_spec
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
-from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
+from navsense.messages.gz import (
+    encode_doubles,
+    encode_gazebo_classic_time,
+    encode_header,
+    encode_nested,
+    list_emitted_rows,
+)
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.altimeter import Altimeter
 from navsense.world import MountedSensor
 
@@ -28,7 +35,7 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
     require_spec(sensor, Altimeter)
     clock = get_clock_name(sensor)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         for name in FIELD_NAMES:
             if name in arrays:
@@ -42,12 +49,12 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, values: Sequence[fl
     return encode_nested(1, encode_header(stamp, frame, sequence)) + encode_doubles(2, values)
 
 
-def encode_classic_message(stamp: int, entity: str, values: Sequence[float]) -> bytes:
+def encode_gazebo_classic_message(stamp: int, entity: str, values: Sequence[float]) -> bytes:
     """Return `gazebo.msgs.Altimeter` of a stamp (ns) and height, velocity, reference.
 
     Raises `RecordingError` with the name of the entity if the seconds do not fit into 32 bits.
     """
-    return encode_nested(1, encode_classic_time(stamp, entity)) + encode_doubles(2, values, required=True)
+    return encode_nested(1, encode_gazebo_classic_time(stamp, entity)) + encode_doubles(2, values, required=True)
 
 
 def _list_rows(sensor: MountedSensor, reading: Reading) -> list[tuple[int, list[float]]]:
@@ -64,13 +71,16 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     return [encode_gz_message(stamp, get_frame_id(sensor), number, values) for number, (stamp, values) in rows]
 
 
-def encode_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
+def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
     """Return the `gazebo.msgs.Altimeter` messages of the emitted rows."""
-    return [encode_classic_message(stamp, sensor.name, values) for stamp, values in _list_rows(sensor, reading)]
+    return [encode_gazebo_classic_message(stamp, sensor.name, values) for stamp, values in _list_rows(sensor, reading)]
 
 
 def extract_arrays(
-    _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
+    _sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages: m, m/s, m. The inverse of `make_encoder`."""
     return {name: rows[name] for name in FIELD_NAMES if (series_kind, name) != ("bias", FIELD_NAMES[2])}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

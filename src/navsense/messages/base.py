@@ -11,11 +11,8 @@ from navsense.core.readings import Reading, to_nanoseconds
 from navsense.core.typing import IntArray, Times
 from navsense.world import MountedSensor
 
-SeriesKind: TypeAlias = Literal["reading", "ideal", "bias"]
-"""Series of a sensor's messages: the measured values (`reading`), the ideal values or the biases.
-
-Recordings contain these names as keys, so the measured series keeps the name `reading`.
-"""
+SeriesKind: TypeAlias = Literal["measured", "ideal", "bias"]
+"""Series of a sensor's messages: the measured values, the ideal values or the biases."""
 
 SpecT = TypeVar("SpecT")
 
@@ -82,7 +79,7 @@ def make_covariance(series_kind: SeriesKind, *stddevs: float) -> tuple[float, ..
     """
     size = len(stddevs)
     covariance = [0.0] * (size * size)
-    if series_kind == "reading":
+    if series_kind == "measured":
         for axis, stddev in enumerate(stddevs):
             covariance[axis * (size + 1)] = stddev * stddev
     return tuple(covariance)

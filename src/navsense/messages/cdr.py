@@ -51,6 +51,10 @@ SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIM
 """ROS type -> bytes."""
 
 
+MessageRows: TypeAlias = AnyArray
+"""Structured array (n,) of n messages. Its fields are the numbers of a message by path, as in `CdrLayout.fields`."""
+
+
 @dataclass(frozen=True)
 class FieldOffset:
     """Position of a field: NumPy type, number of elements (0 for a scalar), offset in the message (bytes)."""
@@ -90,9 +94,9 @@ class CdrLayout:
         """Return the dtype of a row."""
         return make_row_dtype(self.fields, len(self.template))
 
-    def shift_fields(self, header_size: int) -> dict[str, FieldOffset]:
-        """Return the fields of rows in which a header precedes the message."""
-        return {name: replace(field, offset=field.offset + header_size) for name, field in self.fields.items()}
+    def shift_fields(self, prefix_size: int) -> dict[str, FieldOffset]:
+        """Return the fields of rows in which other bytes precede the message."""
+        return {name: replace(field, offset=field.offset + prefix_size) for name, field in self.fields.items()}
 
     def with_constants(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
         """Return the layout with constant numbers, by path, in the template."""
@@ -190,7 +194,7 @@ class MessageEncoder:
 
     type: str
     layout: CdrLayout
-    fill: Callable[[AnyArray, IntArray, Mapping[str, AnyArray]], None]
+    fill: Callable[[MessageRows, IntArray, Mapping[str, AnyArray]], None]
     schema: str = ""
     ignores_arrays: bool = False
 
@@ -222,14 +226,17 @@ def to_humble(encoder: MessageEncoder) -> MessageEncoder:
 
 
 def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> ByteArray:
-    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` (n, ...) by name."""
+    """Return n messages as bytes (n, size); `stamp` (n,) in nanoseconds, `arrays` (n, ...) by name.
+
+    The writers of bags call it. The MCAP writer fills compressed rows instead (`mcap.writer.ChannelWriter`).
+    """
     out = np.empty((stamp.shape[0], len(encoder.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(encoder.layout.template, dtype=np.uint8)
     encoder.fill(out.view(encoder.layout.dtype())[:, 0], stamp, arrays)
     return out
 
 
-def write_stamps(rows: AnyArray, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
+def write_stamps(rows: MessageRows, stamp: IntArray, clock: str, path: str = "header.stamp") -> None:
     """Write stamps (n,) ns at `path`. Seconds are rounded down, so the nanoseconds are never negative.
 
     Raises `RecordingError` with the name of the clock if the seconds do not fit into 32 bits, and `ValueError` if
@@ -252,12 +259,12 @@ def _write_stamps(stamp: IntArray, seconds: AnyArray, nanoseconds: AnyArray) -> 
     return 0
 
 
-def write_vectors(rows: AnyArray, path: str, vector: AnyArray) -> None:
+def write_vectors(rows: MessageRows, path: str, vector: AnyArray) -> None:
     """Write vectors (n, 3) at `path`. Raises `ValueError` if their number is not that of the rows."""
     _write_vectors(get_field(rows, path, vector), vector)
 
 
-def get_field(rows: AnyArray, path: str, value: AnyArray) -> AnyArray:
+def get_field(rows: MessageRows, path: str, value: AnyArray) -> AnyArray:
     """Return the column of a field. Raises `ValueError` unless its shape is that of the values.
 
     A kernel does not check bounds and would write beyond the column.
@@ -277,7 +284,7 @@ def _write_vectors(column: AnyArray, vector: AnyArray) -> None:
         column[i, 2] = vector[i, 2]
 
 
-def write_quaternions(rows: AnyArray, path: str, orientation: AnyArray) -> None:
+def write_quaternions(rows: MessageRows, path: str, orientation: AnyArray) -> None:
     """Write quaternions (n, 4) w x y z in the order x y z w of ROS.
 
     Raises `ValueError` if their number is not that of the rows.
@@ -295,13 +302,13 @@ def _write_quaternions(column: AnyArray, orientation: AnyArray) -> None:
         column[i, 3] = orientation[i, 0]
 
 
-def read_stamps(rows: AnyArray, path: str = "header.stamp") -> IntArray:
+def read_stamps(rows: MessageRows, path: str = "header.stamp") -> IntArray:
     """Return the stamps (n,) ns at `path`."""
     seconds, nanoseconds = (rows[f"{path}.{part}"].astype(np.int64) for part in ("sec", "nanosec"))
     stamp: IntArray = seconds * NANOSECONDS_PER_SECOND + nanoseconds
     return stamp
 
 
-def read_quaternions(rows: AnyArray, path: str) -> AnyArray:
+def read_quaternions(rows: MessageRows, path: str) -> AnyArray:
     """Return the quaternions (n, 4), w x y z, at `path`."""
     return np.stack([rows[f"{path}.{letter}"] for letter in "wxyz"], axis=1)

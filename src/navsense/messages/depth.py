@@ -13,7 +13,8 @@ from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import air_pressure
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.depth import Depth
 from navsense.world import MountedSensor
 
@@ -30,7 +31,7 @@ def make_depth_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> Messa
     """Return the encoder of the depth (m)."""
     clock = get_clock_name(sensor)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         if "depth" in arrays:
             rows["point.z"] = arrays["depth"]
@@ -48,9 +49,14 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
     """Return the pressure (Pa), or the depth (m) of the companion. The inverse of `make_encoder`."""
     if not companion:
         return air_pressure.extract_arrays(sensor, rows, series_kind, companion)
     return {} if series_kind == "bias" else {"depth": rows["point.z"]}
+
+
+MESSAGES = SensorMessages(
+    make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages, list_companions=lambda *_: COMPANIONS
+)

@@ -60,6 +60,7 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
@@ -151,7 +152,7 @@ class DvlMessageInfo:
     @property
     def range_variance(self) -> float:
         """The reported variance of a range (m^2)."""
-        return self.spec.range.white_stddev(self.sensor.rate) ** 2 if self.series_kind == "reading" else 0.0
+        return self.spec.range.white_stddev(self.sensor.rate) ** 2 if self.series_kind == "measured" else 0.0
 
     def write_stamps(self, rows: AnyArray, stamp: IntArray, *paths: str) -> None:
         """Write stamps (n,) ns at the paths."""
@@ -252,7 +253,7 @@ class DvlSeries:
         `variance` is called for measured values. It returns one number, one for each value, or several (n, m) for one
         value (n, 1).
         """
-        declared = variance() if self.info.series_kind == "reading" else 0.0
+        declared = variance() if self.info.series_kind == "measured" else 0.0
         if isinstance(declared, float):
             return np.where(np.isnan(value), UNKNOWN, declared)
         return _fill_unknown_variances(declared, value)
@@ -343,7 +344,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     A beam without a name has the frame of the velocity with `/beam` and its number. Raises `RecordingError` for a
     specification of another sensor type.
     """
-    info = DvlMessageInfo(sensor, "reading")
+    info = DvlMessageInfo(sensor, "measured")
     options, velocity_pose = info.spec.message_options, Pose(rotation=conjugate(ensure_unit(info.spec.reference)))
     frames = {get_frame_id(sensor): velocity_pose}
     if options.pointcloud_frame:
@@ -373,7 +374,7 @@ def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[s
 def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:
     """Return the companion messages of the dialect, by topic or suffix."""
     if spec.dialect is MessageDialect.UUV:
-        state = {"/state": make_state_encoder} if series_kind == "reading" else {}
+        state = {"/state": make_state_encoder} if series_kind == "measured" else {}
         return {"_twist": make_twist_encoder, **state}
     if spec.dialect is MessageDialect.DSROS:
         ranges_topic = spec.message_options.ranges_topic.strip("/")
@@ -709,7 +710,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 
     With both tracks on, each row has two messages: bottom, then water.
     """
-    info, rows = DvlMessageInfo(sensor, "reading"), list_emitted_rows(reading)
+    info, rows = DvlMessageInfo(sensor, "measured"), list_emitted_rows(reading)
     series = DvlSeries(info, reading.arrays, reading.time.size)
     stamp = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
     stamps = {BOTTOM_TRACK: stamp.tolist(), WATER_TRACK: (stamp + _compute_water_track_delay(series)).tolist()}
@@ -831,3 +832,15 @@ def extract_arrays(
         arrays = _extract_four_beams(rows, count, "beam_velocity", "sound_speed")
     names = SERIES_ARRAYS.get(series_kind, tuple(arrays))
     return {name: array for name, array in arrays.items() if name in names}
+
+
+MESSAGES = SensorMessages(
+    make_encoder,
+    extract_arrays,
+    GZ_TYPE,
+    encode_gz_messages,
+    list_companions=list_companions,
+    time_of_validity=time_of_validity,
+    list_frames=list_frames,
+    series_arrays=SERIES_ARRAYS,
+)

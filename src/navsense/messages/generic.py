@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from navsense.core.typing import AnyArray, IntArray
 from navsense.messages import schemas
 from navsense.messages.base import SeriesKind, get_clock_name, get_frame_id
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.world import MountedSensor
 
 PACKAGE = "navsense_msgs/msg/"
@@ -35,7 +36,7 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
     lengths = {output.name: output.size for output in outputs if output.axes}
     layout = build_layout(type_name, {"header.frame_id": get_frame_id(sensor)}, lengths, definitions)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         for output in outputs:
             if output.name in arrays:
@@ -49,8 +50,11 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
+    sensor: MountedSensor, rows: MessageRows, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages: the inverse of `make_encoder`. Arrays that the messages lack are left out."""
     outputs = [output for output in sensor.spec.outputs if output.name in (rows.dtype.names or ())]
     return {output.name: rows[output.name].reshape(rows.shape[0], *output.shape) for output in outputs}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays)

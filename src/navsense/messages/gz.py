@@ -81,7 +81,7 @@ def encode_header(stamp: int, frame: str | None, sequence: int) -> bytes:
     return encode_nested(1, time) + data
 
 
-def encode_classic_time(stamp: int, entity: str) -> bytes:
+def encode_gazebo_classic_time(stamp: int, entity: str) -> bytes:
     """Return `gazebo.msgs.Time` of a stamp (ns).
 
     Raises `RecordingError` with the name of the entity if the seconds do not fit into 32 bits.

@@ -16,6 +16,7 @@ from navsense.messages.base import (
 )
 from navsense.messages.cdr import (
     MessageEncoder,
+    MessageRows,
     build_layout,
     read_quaternions,
     write_quaternions,
@@ -23,6 +24,7 @@ from navsense.messages.cdr import (
     write_vectors,
 )
 from navsense.messages.gz import encode_doubles, encode_float_v, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
 
@@ -44,7 +46,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     if not has_orientation:
         constants |= {"orientation": (0.0, 0.0, 0.0, 1.0), "orientation_covariance": (-1.0, *[0.0] * 8)}
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         if has_orientation:
             write_quaternions(rows, "orientation", arrays["orientation"])
@@ -85,7 +87,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     stamps = compute_stamps(reading, get_clock_name(sensor)).tolist()
     orientation = reading["orientation"].tolist() if spec.orientation else None
     angular, linear = reading["angular_velocity"].tolist(), reading["linear_acceleration"].tolist()
-    covariances = compute_covariances(spec, "reading", sensor.rate)
+    covariances = compute_covariances(spec, "measured", sensor.rate)
     return [
         encode_gz_message(
             stamps[row],
@@ -112,10 +114,13 @@ def compute_covariances(spec: Imu, series_kind: SeriesKind, rate: float) -> tupl
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the arrays in messages: rad/s, m/s^2, and the orientation if any. The inverse of `make_encoder`."""
     arrays = {name: rows[name] for name in ("angular_velocity", "linear_acceleration")}
     if series_kind != "bias" and any(output.name == "orientation" for output in sensor.spec.outputs):
         arrays = {"orientation": read_quaternions(rows, "orientation"), **arrays}
     return arrays
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

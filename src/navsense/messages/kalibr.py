@@ -22,20 +22,15 @@ def format_kalibr(imu: Imu, rate: float, topic: str) -> str:
     channels = imu.noise()
     lines = [f"# accelerometer and gyroscope of {topic}, as navsense simulates them"]
     for name, array in (("accelerometer", "linear_acceleration"), ("gyroscope", "angular_velocity")):
-        noises = channels[array]
-        lines.append(f"{name}_noise_density: {max(noise.white_density(rate) for noise in noises):.9g}")
-        lines.append(f"{name}_random_walk: {max(compute_random_walk(noise) for noise in noises):.9g}")
-        lines += format_flicker_note(name, noises)
+        lines += format_noise(name, channels[array], rate)
     lines += [f"rostopic: {topic}", f"update_rate: {rate:.9g}"]
     return "\n".join(lines) + "\n"
 
 
-def format_flicker_note(name: str, noises: Sequence[Noise]) -> list[str]:
-    """Return a comment line about flicker, which the file leaves out; no line without flicker."""
+def format_noise(name: str, noises: Sequence[Noise], rate: float) -> list[str]:
+    """Return the lines of a triad at `rate` (Hz), with a comment about flicker, which the model does not have."""
+    density = max((noise.white_density(rate) for noise in noises), default=0.0)
+    walks = (math.hypot(noise.dynamic_bias_stddev, noise.random_walk) for noise in noises)
+    lines = [f"{name}_noise_density: {density:.9g}", f"{name}_random_walk: {max(walks, default=0.0):.9g}"]
     flicker = max((noise.bias_instability for noise in noises), default=0.0)
-    return [f"# {name}: bias instability B {flicker:.9g} is not part of Kalibr's model"] if flicker else []
-
-
-def compute_random_walk(noise: Noise) -> float:
-    """Return the random walk density (unit per root second) of a channel."""
-    return math.hypot(noise.dynamic_bias_stddev, noise.random_walk)
+    return [*lines, f"# {name}: bias instability B {flicker:.9g} is not part of Kalibr's model"] if flicker else lines

@@ -14,8 +14,15 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps, write_vectors
-from navsense.messages.gz import encode_classic_time, encode_doubles, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps, write_vectors
+from navsense.messages.gz import (
+    encode_doubles,
+    encode_gazebo_classic_time,
+    encode_header,
+    encode_nested,
+    list_emitted_rows,
+)
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import MountedSensor
 
@@ -32,7 +39,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     spec, clock = require_spec(sensor, Magnetometer), get_clock_name(sensor)
     covariance = make_covariance(series_kind, *(noise.white_stddev(sensor.rate) for noise in (spec.x, spec.y, spec.z)))
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         write_vectors(rows, "magnetic_field", arrays["field"])
 
@@ -45,12 +52,12 @@ def encode_gz_message(stamp: int, frame: str, sequence: int, field: Sequence[flo
     return encode_nested(1, encode_header(stamp, frame, sequence)) + encode_nested(2, encode_doubles(2, field))
 
 
-def encode_classic_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
+def encode_gazebo_classic_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
     """Return `gazebo.msgs.Magnetometer` of a stamp (ns), the name of the entity and a field (3,) in tesla.
 
     Raises `RecordingError` if the seconds do not fit into 32 bits.
     """
-    head = encode_nested(1, encode_classic_time(stamp, entity)) + encode_nested(2, entity.encode())
+    head = encode_nested(1, encode_gazebo_classic_time(stamp, entity)) + encode_nested(2, entity.encode())
     return head + encode_nested(3, encode_doubles(1, field, required=True))
 
 
@@ -61,14 +68,17 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     return [encode_gz_message(stamps[row], frame, sequence + i, field[row]) for i, row in enumerate(rows)]
 
 
-def encode_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
+def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
     """Return the `gazebo.msgs.Magnetometer` messages of the emitted rows."""
     stamps, field = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["field"].tolist()
-    return [encode_classic_message(stamps[row], sensor.name, field[row]) for row in list_emitted_rows(reading)]
+    return [encode_gazebo_classic_message(stamps[row], sensor.name, field[row]) for row in list_emitted_rows(reading)]
 
 
 def extract_arrays(
-    _sensor: MountedSensor, rows: AnyArray, _series_kind: SeriesKind, _companion: str
+    _sensor: MountedSensor, rows: MessageRows, _series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the field (T) in messages: the inverse of `make_encoder`."""
     return {"field": rows["magnetic_field"]}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

@@ -21,8 +21,9 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_doubles, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.navsat import NavSat
 from navsense.world import MountedSensor
 
@@ -50,7 +51,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     vertical = spec.vertical_position.white_stddev(sensor.rate)
     covariance = make_covariance(series_kind, horizontal, horizontal, vertical)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["latitude"] = np.degrees(arrays["latitude"])
         rows["longitude"] = np.degrees(arrays["longitude"])
@@ -68,7 +69,7 @@ def _make_error_encoder(sensor: MountedSensor) -> MessageEncoder:
     """Return the encoder of biases of the position, m east, north and up."""
     clock = get_clock_name(sensor)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         for axis, name in (("x", "longitude"), ("y", "latitude"), ("z", "altitude")):
             rows[f"vector.{axis}"] = arrays[name]
@@ -80,7 +81,7 @@ def make_velocity_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> Me
     """Return the encoder of velocities, m/s east, north and up."""
     clock = get_clock_name(sensor)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["twist.linear"] = arrays["velocity"]
 
@@ -116,7 +117,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 
 
 def extract_arrays(
-    _sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, companion: str
+    _sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, companion: str
 ) -> dict[str, AnyArray]:
     """Return the position (rad, m), its biases (m), or the velocity of the companion. The inverse of `make_encoder`."""
     if companion:
@@ -126,3 +127,8 @@ def extract_arrays(
         return {name: rows[f"vector.{axis}"] for axis, name in axes}
     degrees = {name: np.radians(rows[name]) for name in ("latitude", "longitude")}
     return {**degrees, "altitude": rows["altitude"]}
+
+
+MESSAGES = SensorMessages(
+    make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages, list_companions=lambda *_: COMPANIONS
+)

@@ -25,7 +25,7 @@ from navsense.messages.base import (
     make_covariance,
     require_spec,
 )
-from navsense.messages.cdr import MessageEncoder, build_layout, write_stamps
+from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import (
     encode_doubles,
     encode_header,
@@ -34,6 +34,7 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.range import OUT_OF_RANGE, Fan, Range
 from navsense.world import MountedSensor
 
@@ -66,7 +67,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     clock, spec = get_clock_name(sensor), require_spec(sensor, Range)
     limits = (spec.minimum_range, spec.maximum_range) if _is_clamped(spec) else (-math.inf, math.inf)
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, clock)
         rows["range"] = select_reported_ranges(arrays, *limits)
 
@@ -82,7 +83,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
     )
 
 
-def _angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]]:
+def _compute_angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the horizontal and the vertical limits (rad) of a beam about its axis."""
     beam, half = spec.beam, 0.5 * spec.beam.width
     if not isinstance(beam, Fan):
@@ -93,7 +94,7 @@ def _angle_limits(spec: Range) -> tuple[tuple[float, float], tuple[float, float]
 
 def encode_gz_message(stamp: int, frame: str, sequence: int, spec: Range, distance: float) -> bytes:
     """Return `gz.msgs.LaserScan` of a stamp (ns) and one range (m)."""
-    horizontal, vertical = _angle_limits(spec)
+    horizontal, vertical = _compute_angle_limits(spec)
     out = encode_nested(1, encode_header(stamp, frame, sequence)) + encode_nested(2, frame.encode())
     out += encode_doubles(4, (*horizontal, 0.0, spec.minimum_range, spec.maximum_range)) + encode_int(9, 1)
     out += encode_doubles(10, (*vertical, 0.0)) + encode_int(13, 1)
@@ -110,7 +111,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
 
 
 def extract_arrays(
-    sensor: MountedSensor, rows: AnyArray, series_kind: SeriesKind, _companion: str
+    sensor: MountedSensor, rows: MessageRows, series_kind: SeriesKind, _companion: str
 ) -> dict[str, AnyArray]:
     """Return the range (m) and its side of the limits in messages: the inverse of `make_encoder`."""
     distance, spec = rows["range"].astype(np.float64), sensor.spec
@@ -121,3 +122,6 @@ def extract_arrays(
         low, high = np.float32(spec.minimum_range), np.float32(spec.maximum_range)
         side = np.where(distance >= high, 1.0, np.where((distance <= low) & (low > 0.0), -1.0, side))
     return {"range": np.where(side == 0.0, distance, math.nan), OUT_OF_RANGE: side}
+
+
+MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)

@@ -25,6 +25,7 @@ from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vec
 from navsense.messages.base import GLOBAL_TIME
 from navsense.messages.cdr import (
     MessageEncoder,
+    MessageRows,
     build_layout,
     read_quaternions,
     write_quaternions,
@@ -44,7 +45,7 @@ FAULT = "fault"
 """Name of the array in a fault message, and of its topic: `<topic>/fault`."""
 
 
-def _fill_clock(rows: AnyArray, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
+def _fill_clock(rows: MessageRows, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
     write_stamps(rows, stamp, GLOBAL_TIME, "clock")
 
 
@@ -63,7 +64,7 @@ def make_transforms_encoder(frames: Sequence[tuple[str, str]]) -> MessageEncoder
         strings[f"transforms.{i}.header.frame_id"] = parent
         strings[f"transforms.{i}.child_frame_id"] = child
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         for i in range(len(frames)):
             path = f"transforms.{i}"
             write_stamps(rows, stamp, GLOBAL_TIME, path + ".header.stamp")
@@ -86,7 +87,7 @@ def conjugate_quaternions(orientation: Quaternions) -> Quaternions:
     return out
 
 
-def _fill_odometry(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+def _fill_odometry(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     write_stamps(rows, stamp, GLOBAL_TIME)
     write_vectors(rows, "pose.pose.position", arrays["position"])
     write_quaternions(rows, "pose.pose.orientation", arrays["orientation"])
@@ -103,7 +104,7 @@ def make_odometry_encoder(link: str) -> MessageEncoder:
     return MessageEncoder(ODOMETRY_TYPE, build_layout(ODOMETRY_TYPE, strings), _fill_odometry)
 
 
-def extract_truth(rows: AnyArray) -> dict[str, AnyArray]:
+def extract_truth(rows: MessageRows) -> dict[str, AnyArray]:
     """Return the arrays of a `Truth` in odometry messages: the inverse of `make_odometry_encoder`."""
     orientation = read_quaternions(rows, "pose.pose.orientation")
     return {
@@ -114,7 +115,7 @@ def extract_truth(rows: AnyArray) -> dict[str, AnyArray]:
     }
 
 
-def _fill_accel(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+def _fill_accel(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     write_stamps(rows, stamp, GLOBAL_TIME)
     write_vectors(rows, "accel.linear", rotate_inverse(arrays["orientation"], arrays["acceleration"]))
     write_vectors(rows, "accel.angular", arrays["angular_acceleration"])
@@ -125,7 +126,7 @@ def make_accel_encoder(link: str) -> MessageEncoder:
     return MessageEncoder(ACCEL_TYPE, build_layout(ACCEL_TYPE, {"header.frame_id": link}), _fill_accel)
 
 
-def _fill_current(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+def _fill_current(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     write_stamps(rows, stamp, GLOBAL_TIME)
     rows["twist.linear"] = arrays["velocity"]
 
@@ -135,7 +136,7 @@ def make_current_encoder() -> MessageEncoder:
     return MessageEncoder(CURRENT_TYPE, build_layout(CURRENT_TYPE, {"header.frame_id": WORLD_FRAME}), _fill_current)
 
 
-def extract_current(rows: AnyArray) -> AnyArray:
+def extract_current(rows: MessageRows) -> AnyArray:
     """Return the velocities (n, 3) m/s in messages: the inverse of `make_current_encoder`."""
     velocity: AnyArray = rows["twist.linear"]
     return velocity
@@ -145,7 +146,7 @@ def make_current_layers_encoder(depths: tuple[float, ...]) -> MessageEncoder:
     """Return the encoder of the current at `depths` (m). Array: `velocity` (n, layer, 3) m/s, world frame."""
     lengths = {"depths": len(depths), "velocities": len(depths)}
 
-    def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         write_stamps(rows, stamp, GLOBAL_TIME)
         rows["depths"] = depths
         for layer in range(len(depths)):
@@ -155,7 +156,7 @@ def make_current_layers_encoder(depths: tuple[float, ...]) -> MessageEncoder:
     return MessageEncoder(CURRENT_LAYERS_TYPE, layout, fill)
 
 
-def extract_current_layers(rows: AnyArray, count: int) -> AnyArray:
+def extract_current_layers(rows: MessageRows, count: int) -> AnyArray:
     """Return the velocities (n, layer, 3) m/s at `count` depths: the inverse of `make_current_layers_encoder`."""
     return np.stack([rows[f"velocities.{layer}"] for layer in range(count)], axis=1)
 
@@ -173,7 +174,7 @@ def unpack_fault_bits(bits: AnyArray) -> dict[str, BoolArray]:
     return {kind: np.asarray((bits & np.uint8(bit)) != 0) for kind, bit in FAULT_BITS.items()}
 
 
-def _fill_fault(rows: AnyArray, _stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+def _fill_fault(rows: MessageRows, _stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
     rows["data"] = arrays[FAULT]
 
 

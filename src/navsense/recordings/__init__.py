@@ -7,19 +7,20 @@ from pathlib import Path
 
 from navsense.core.errors import RecordingError, Where
 from navsense.recordings import csv_tables, device_logs, euroc, message_formats, npz, parquet
-from navsense.recordings.base import check_output, find_format, to_path
+from navsense.recordings.base import check_recording_path, find_format, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     Capability,
     Format,
+    find_format_by_suffix,
+    find_formats,
     find_suffix,
-    format_of_name,
+    get_storage_path,
     list_formats,
     list_suffixes,
     register_format,
-    storage_path,
 )
-from navsense.recordings.header import RecordingHeader, RecordingWriter, build_header
+from navsense.recordings.info import RecordingInfo, RecordingWriter, build_info
 from navsense.world import World
 
 __all__ = [
@@ -27,15 +28,15 @@ __all__ = [
     "Capability",
     "Dataset",
     "Format",
-    "RecordingHeader",
+    "RecordingInfo",
     "RecordingWriter",
-    "build_header",
+    "build_info",
     "check_name",
-    "data_path",
     "find_output_format",
+    "get_data_path",
+    "get_storage_path",
     "open",
     "open_writer",
-    "output_path",
     "register_format",
 ]
 
@@ -73,46 +74,52 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     cannot hold its sensors.
     """
     check_name(path)
-    recording_format = format_of_name(path)
+    recording_format = find_format_by_suffix(path)
     if recording_format is None or recording_format.open_writer is None:
         raise RecordingError(
             "no recording has this suffix",
             path.suffix or path.name,
-            allowed="known are " + ", ".join(list_suffixes(one for one in list_formats() if one.open_writer)),
+            allowed="known are " + ", ".join(list_suffixes(entry for entry in list_formats() if entry.open_writer)),
             where=Where(str(path)),
             remedy="name the file with one of them",
         )
-    check_output(recording_format, path, world)
+    check_recording_path(recording_format, path, world)
     return recording_format
 
 
-def output_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file or folder of a recording with this path."""
-    return storage_path(Path(path))
+def get_data_path(path: str | os.PathLike[str]) -> Path:
+    """Return the file or folder with the data of a recording.
 
-
-def data_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file or folder with the data of a recording: of a ROS 2 bag the file in its folder."""
+    `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `get_storage_path` returns `run`.
+    """
     target = Path(path)
-    found = format_of_name(target)
-    return found.data_path(target) if found and found.data_path else output_path(target)
+    recording_format = find_format_by_suffix(target)
+    return (
+        recording_format.data_path(target)
+        if recording_format and recording_format.data_path
+        else get_storage_path(target)
+    )
 
 
-def open_writer(path: str | os.PathLike[str], header: RecordingHeader) -> RecordingWriter:
-    """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened."""
+def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingWriter:
+    """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened.
+
+    The writer of a format is its `Format.open_writer`: of .mcap `mcap.writer.McapWriter` (see `message_formats`).
+    """
     target = to_path(path)
     recording_format = find_output_format(target)
-    if Capability.RUNS not in recording_format.capabilities and len(header.runs) != 1:
+    if Capability.RUNS not in recording_format.capabilities and len(info.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
-        raise RecordingError("runs", len(header.runs), allowed=allowed, where=Where(str(target)), remedy=runs_remedy())
+        raise RecordingError(
+            "runs", len(info.runs), allowed=allowed, where=Where(str(target)), remedy=format_runs_remedy()
+        )
     assert recording_format.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
-    return recording_format.open_writer(target, header)
+    return recording_format.open_writer(target, info)
 
 
-def runs_remedy() -> str:
+def format_runs_remedy() -> str:
     """Return the remedy for several runs in a format that holds one."""
-    suffixes = list_suffixes(one for one in list_formats() if Capability.RUNS in one.capabilities)
-    return f"choose one with --run, or write {' or '.join(suffixes)}"
+    return f"choose one with --run, or write {' or '.join(list_suffixes(find_formats(Capability.RUNS)))}"
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a recording as `open` opens a file

@@ -17,7 +17,7 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
 from navsense.core.typing import AnyArray, Times
 from navsense.recordings import metadata
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo
 
 
 class ArrayComponent(NamedTuple):
@@ -49,13 +49,13 @@ def list_components(group: str, name: str, shape: Sequence[int], *, quaternion: 
     return components
 
 
-def sensor_components(header: Mapping[str, Any]) -> tuple[ArrayComponent, ...]:
-    """Return the components of all arrays in the header of a sensor."""
+def list_sensor_components(sensor_metadata: Mapping[str, Any]) -> tuple[ArrayComponent, ...]:
+    """Return the components of all arrays in the metadata of a sensor."""
     return tuple(
         component
         for group in ARRAY_GROUPS
-        for name, shape in header[group].items()
-        for component in list_components(group, name, shape, quaternion=name in header["quaternions"])
+        for name, shape in sensor_metadata[group].items()
+        for component in list_components(group, name, shape, quaternion=name in sensor_metadata["quaternions"])
     )
 
 
@@ -69,9 +69,13 @@ TRUTH_COMPONENTS = tuple(
 """The components of the truth of a link."""
 
 
-def current_components(header: Mapping[str, Any]) -> list[ArrayComponent]:
-    """Return the components of the water's velocity, and of its layers where the header of the current has them."""
-    layers = list_components("truth", "layers", (len(header["layers"]["depths"]), 3)) if "layers" in header else []
+def list_current_components(current_metadata: Mapping[str, Any]) -> list[ArrayComponent]:
+    """Return the components of the water's velocity, and of its layers if the current has layers."""
+    layers = (
+        list_components("truth", "layers", (len(current_metadata["layers"]["depths"]), 3))
+        if "layers" in current_metadata
+        else []
+    )
     return [*list_components("truth", "velocity", (3,)), *layers]
 
 
@@ -97,7 +101,7 @@ def join_components(
 
 def make_reading(
     name: str,
-    header: Mapping[str, Any],
+    sensor_metadata: Mapping[str, Any],
     time: Times,
     columns: Mapping[str, AnyArray],
     groups: Mapping[str, Mapping[str, AnyArray]],
@@ -105,16 +109,16 @@ def make_reading(
     """Return a reading from its columns clock_error, valid, emitted and arrival, and its groups of arrays."""
     return Reading(
         name=name,
-        type=header["type"],
-        frame=header["frame"],
-        unit=header["unit"],
+        type=sensor_metadata["type"],
+        frame=sensor_metadata["frame"],
+        unit=sensor_metadata["unit"],
         time=time,
         clock_error=columns["clock_error"],
         valid=columns["valid"],
         emitted=columns["emitted"],
-        epoch=header["epoch"],
-        delayed_arrival=columns["arrival"] if header["latency"] else None,
-        ideal_in_runs=header["ideal_in_runs"],
+        epoch=sensor_metadata["epoch"],
+        delayed_arrival=columns["arrival"] if sensor_metadata["latency"] else None,
+        ideal_in_runs=sensor_metadata["ideal_in_runs"],
         **{group: groups.get(group, {}) for group in ARRAY_GROUPS},
     )
 
@@ -124,28 +128,35 @@ def make_truth(name: str, time: Times, arrays: Mapping[str, AnyArray], epoch: in
     return Truth(name=name, time=time, epoch=epoch, **arrays)
 
 
-def make_current(header: Mapping[str, Any], time: Times, arrays: Mapping[str, AnyArray]) -> Current:
+def make_current(current_metadata: Mapping[str, Any], time: Times, arrays: Mapping[str, AnyArray]) -> Current:
     """Return the water's velocity from its arrays `velocity` and `layers`."""
     layers = None
-    if "layers" in header:
-        depths = tuple(float(depth) for depth in header["layers"]["depths"])
-        layers = Layers(header["layers"]["topic"], depths, arrays["layers"])
-    return Current(header["topic"], tuple(header["position"]), time, arrays["velocity"], header["epoch"], layers)
+    if "layers" in current_metadata:
+        depths = tuple(float(depth) for depth in current_metadata["layers"]["depths"])
+        layers = Layers(current_metadata["layers"]["topic"], depths, arrays["layers"])
+    return Current(
+        current_metadata["topic"],
+        tuple(current_metadata["position"]),
+        time,
+        arrays["velocity"],
+        current_metadata["epoch"],
+        layers,
+    )
 
 
-class SeriesHeaders:
-    """The headers of the sensors, links and current that a writer has met."""
+class SeriesMetadata:
+    """The metadata of the sensors, links and current that a writer has received."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Start without any."""
-        self._path, self._header = path, header
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
+        """Start without a series."""
+        self._path, self._info = path, info
         self.sensors: dict[str, dict[str, Any]] = {}
         self.links: list[str] = []
         self.current: dict[str, Any] | None = None
 
     def add_reading(self, name: str, reading: Reading) -> dict[str, Any]:
         """Add a sensor, and return its metadata. Raises `RecordingError` if its arrays, shapes or runs changed."""
-        sensor_metadata = metadata.make_sensor_metadata(self._header, name, reading)
+        sensor_metadata = metadata.make_sensor_metadata(self._info, name, reading)
         if self.sensors.setdefault(name, sensor_metadata) != sensor_metadata:
             raise self.changed_error(name)
         return sensor_metadata
@@ -161,7 +172,7 @@ class SeriesHeaders:
             self.links.append(name)
 
     def add_current(self, current: Current) -> dict[str, Any]:
-        """Add the current, and return its header."""
+        """Add the current, and return its metadata."""
         self.current = metadata.make_current_metadata(current)
         return self.current
 
@@ -171,7 +182,7 @@ class SeriesHeaders:
 
     def format(self) -> str:
         """Return the metadata of the recording so far."""
-        return metadata.format_metadata(self._header, self.sensors, self.links, self.current)
+        return metadata.format_metadata(self._info, self.sensors, self.links, self.current)
 
 
 class SeriesName(NamedTuple):
@@ -185,8 +196,8 @@ class SeriesName(NamedTuple):
 
 def list_series(meta: Mapping[str, Any]) -> Iterator[SeriesName]:
     """Yield the sensors, links and current in the metadata of a recording."""
-    for name, header in meta["sensors"].items():
-        yield SeriesName("reading", name, name, str(header["type"]))
+    for name, sensor_metadata in meta["sensors"].items():
+        yield SeriesName("reading", name, name, str(sensor_metadata["type"]))
     for name in meta["links"]:
         yield SeriesName("truth", name, f"truth/{name}", "truth")
     if meta.get("current"):

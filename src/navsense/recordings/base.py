@@ -1,4 +1,4 @@
-"""Base classes of the writers of recordings, paths of recordings, and errors of files."""
+"""Writers in a thread of their own, paths of recordings, and errors of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, Protocol, Self
+from typing import BinaryIO, ParamSpec
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
@@ -20,42 +20,15 @@ from navsense.core.readings import TimeSlice
 from navsense.recordings.format import (
     Capability,
     Format,
+    find_format_by_suffix,
+    find_format_of_recording,
     find_suffix,
-    format_of_name,
-    format_of_recording,
+    get_storage_path,
     list_formats,
     list_suffixes,
-    storage_path,
 )
+from navsense.recordings.info import RecordingWriter
 from navsense.world import World
-
-
-class WriterBase(ABC):
-    """Context manager that closes the writer at the end of the block.
-
-    After an exception the complete time slices remain in the recording.
-    """
-
-    def __enter__(self) -> Self:
-        """Return this writer."""
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close the recording. After an error, the complete time slices remain."""
-        if kind is None:
-            self.close()
-        else:
-            # The caller gets the error that ended the run.
-            with contextlib.suppress(Exception):
-                self.salvage()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Complete the recording."""
-
-    @abstractmethod
-    def salvage(self) -> None:
-        """Complete the recording with the time slices that were written before an error."""
 
 
 def closed_error(path: Path | str) -> RecordingError:
@@ -96,14 +69,14 @@ def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingE
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    part = atomic.make_hidden_path(storage_path(path)) if path.name else path
+    part = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
     is_missing = operation == "read" and error.errno == errno.ENOENT
     if is_missing and atomic.is_hidden_folder(part) and atomic.is_being_written(part):
         return atomic.make_reader_error(path)
     what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
-        remedy = recovery_command(path) or remedy
+        remedy = find_recovery_command(path) or remedy
     return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
@@ -113,28 +86,42 @@ def no_thread_error(where: Where) -> RecordingError:
     return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
-SUFFIX = ".mcap"
-"""Suffix of MCAP files."""
+RECOVERABLE_SUFFIX = ".mcap"
+"""Suffix of the format for long runs: of a truncated file, all complete chunks are recovered."""
 
 
-def recovery_command(path: Path) -> str:
+def find_recovery_command(path: Path) -> str:
     """Return the remedy that recovers a crashed recording; "" if there is none."""
-    part = atomic.make_hidden_path(storage_path(path)) if path.name else path
+    part = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
     return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
-def recovery_remedy(path: Path) -> str:
+def find_recovery_remedy(path: Path) -> str:
     """Return the remedy for a recording that is truncated or damaged; "" if its format has none."""
     if atomic.is_being_written(path):
         return "it is still being written by another process; wait until it ends"
     if path.is_dir():
         return f"list its truncated recordings with: navsense recover {path}"
-    found = format_of_name(path)
-    return f"save what it holds with: navsense recover {path}" if found and found.recovery.magic else ""
+    recording_format = find_format_by_suffix(path)
+    is_recoverable = recording_format is not None and recording_format.recovery.recovers_files
+    return f"save what it holds with: navsense recover {path}" if is_recoverable else ""
 
 
-NOT_RECOVERABLE = "a truncated .npz or .parquet file cannot be recovered; an .mcap can: record long runs to .mcap"
-"""Remedy for a truncated NumPy archive or Parquet table."""
+def find_unrecoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
+    """Return the remedy for a file, truncated or not, of a format that cannot be recovered; "" for other files.
+
+    `first_bytes` are those of a file whose suffix may be wrong.
+    """
+    formats = [entry for entry in list_formats() if entry.recovery.magic and not entry.recovery.recovers_files]
+    magics = tuple(entry.recovery.magic for entry in formats)
+    if find_format_by_suffix(path) not in formats and not first_bytes.startswith(magics):
+        return ""
+    suffixes = " or ".join(list_suffixes(formats))
+    return (
+        f"a truncated {suffixes} file cannot be recovered; an {RECOVERABLE_SUFFIX} can: record long runs to "
+        f"{RECOVERABLE_SUFFIX}"
+    )
+
 
 URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
 """A text with the form of a URL, also with a missing slash."""
@@ -160,36 +147,36 @@ def to_path(path: object) -> Path:
     return Path(os.fsdecode(path))
 
 
-def recovered_name(path: str | os.PathLike[str]) -> Path:
+def make_recovered_path(path: str | os.PathLike[str]) -> Path:
     """Return the default path of a recovered recording: the old path with -recovered added to the name."""
     old = to_path(path)
-    recording_format = format_of_name(old)
+    recording_format = find_format_by_suffix(old)
     suffix = find_suffix(old) if recording_format and Capability.RECOVERY in recording_format.capabilities else ""
     stem = old.name[: len(old.name) - len(suffix)]
-    return old.with_name(f"{stem}-recovered{suffix or SUFFIX}")
+    return old.with_name(f"{stem}-recovered{suffix or RECOVERABLE_SUFFIX}")
 
 
 def is_recovered(path: Path) -> bool:
     """Return True if the recovered recording of a truncated file exists and is not older."""
-    saved = storage_path(recovered_name(path))
+    saved = get_storage_path(make_recovered_path(path))
     return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
 
 
 def folder_error(path: Path) -> RecordingError:
     """Return the error of a folder that is not a recording."""
-    files = " or ".join(file for one in list_formats() for file in one.folder_files)
+    files = " or ".join(file for recording_format in list_formats() for file in recording_format.folder_files)
     remedy = f"name a file in it, or a folder that holds {files}"
     return RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
 
 
 def find_format(path: Path) -> Format:
     """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
-    recording_format = format_of_recording(path)
+    recording_format = find_format_of_recording(path)
     if recording_format:
         return recording_format
     if path.is_dir():
         raise folder_error(path)
-    if not path.exists() and recovery_command(path):
+    if not path.exists() and find_recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
     raise RecordingError(
@@ -221,11 +208,11 @@ def check_target(path: Path) -> None:
         raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
-def check_output(recording_format: Format, path: Path, world: World | None = None) -> None:
+def check_recording_path(recording_format: Format, path: Path, world: World | None = None) -> None:
     """Raise `RecordingError` if a recording cannot have this path, or its format cannot hold the sensors of a world."""
     if find_suffix(path):
         check_target(path)
-    atomic.check_not_input(storage_path(path))
+    atomic.check_not_input(get_storage_path(path))
     recording_format.check_target(path, world)
 
 
@@ -246,31 +233,11 @@ def open_for_reading(path: Path) -> BinaryIO:
 Arguments = ParamSpec("Arguments")
 
 
-class PendingFile(Protocol):
-    """A file that is written under another name. All methods are called from one thread.
-
-    `is_open` is true until the file is complete or discarded.
-    """
-
-    is_open: bool
-
-    def write(self, time_slice: TimeSlice) -> None:
-        """Write a time slice."""
-        ...
-
-    def finish(self, *, keep_empty: bool = True) -> None:
-        """Complete the file and give it its name. With `keep_empty` false, remove a file without time slices."""
-        ...
-
-    def discard(self) -> None:
-        """Close the file, and remove it if it is not complete. Never raises."""
-        ...
-
-
 class PendingRecording(ABC):
-    """A `PendingFile` that is removed after an error in `append`, and completed by `complete`.
+    """A recording that is written under another name. `AtomicWriter` calls all methods from one thread.
 
-    `has_content` is true after the first time slice.
+    An error in `append` removes the recording. `is_open` is true until the recording is complete or removed,
+    `has_content` after the first time slice.
     """
 
     is_open, has_content = True, False
@@ -313,19 +280,19 @@ class PendingRecording(ABC):
         self.release()
 
 
-class AtomicWriter(WriterBase):
-    """Writes time slices to a `PendingFile` in a separate thread, which an interrupt cannot stop during a write."""
+class AtomicWriter(RecordingWriter):
+    """Writes time slices to a `PendingRecording` in another thread, which an interrupt cannot stop during a write."""
 
-    def __init__(self, path: Path, make_file: Callable[[], PendingFile]) -> None:
-        """Create the file in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
+    def __init__(self, path: Path, make_recording: Callable[[], PendingRecording]) -> None:
+        """Create the recording in the thread. Raises `RecordingError` if the thread or the file cannot be created."""
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="navsense-recording")
         self._closed = False
-        files: list[PendingFile] = []
+        recordings: list[PendingRecording] = []
 
         def discard() -> None:
-            for file in files:
-                file.discard()
+            for recording in recordings:
+                recording.discard()
 
         # Start the thread now: an interrupt during the first real call could start a second thread.
         try:
@@ -333,13 +300,13 @@ class AtomicWriter(WriterBase):
         except RuntimeError as error:
             raise no_thread_error(Where(str(path))) from error
         try:
-            self._run(lambda: files.append(make_file()))
+            self._run(lambda: recordings.append(make_recording()))
         except BaseException:
-            # The thread continues after an interrupt: discard the file that it creates.
+            # The thread continues after an interrupt: discard the recording that it creates.
             self._thread.submit(discard)
             self._thread.shutdown(wait=False)
             raise
-        self._file = files[0]
+        self._recording = recordings[0]
 
     def _run(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
@@ -352,10 +319,10 @@ class AtomicWriter(WriterBase):
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice. If it is interrupted, it is complete."""
-        if self._closed or not self._file.is_open:
+        if self._closed or not self._recording.is_open:
             raise closed_error(self._path)
         with add_path_to_errors(self._path):
-            self._run(self._file.write, time_slice)
+            self._run(self._recording.write, time_slice)
 
     def _finish(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         if not self._closed:
@@ -367,13 +334,13 @@ class AtomicWriter(WriterBase):
 
     def close(self) -> None:
         """Complete the file and give it its name. Raises `RecordingError` if this fails, or an earlier write failed."""
-        self._finish(self._file.finish)
+        self._finish(self._recording.finish)
 
     def salvage(self) -> None:
         """Complete the file with the time slices before an error; without them, remove it."""
-        self._finish(self._file.finish, keep_empty=False)
+        self._finish(self._recording.finish, keep_empty=False)
 
     def abort(self) -> None:
         """Remove the unfinished file. Never raises."""
         with contextlib.suppress(Exception):
-            self._finish(self._file.discard)
+            self._finish(self._recording.discard)

@@ -199,7 +199,9 @@ def _make_batch(messages: Sequence[RawMessage]) -> MessageBatch:
     """Return messages of one channel as a batch."""
     log_time = np.array([message.log_time for message in messages], dtype=np.int64)
     publish_time = np.array([message.publish_time for message in messages], dtype=np.int64)
-    return MessageBatch(messages[0].channel, log_time, publish_time, group_by_size(one.data for one in messages))
+    return MessageBatch(
+        messages[0].channel, log_time, publish_time, group_by_size(message.data for message in messages)
+    )
 
 
 @dataclass(frozen=True)

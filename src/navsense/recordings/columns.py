@@ -11,7 +11,7 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.typing import AnyArray, BoolArray, ByteArray, IntArray
 from navsense.messages import generic
-from navsense.messages.cdr import build_layout, read_stamps
+from navsense.messages.cdr import MessageRows, build_layout, read_stamps
 from navsense.messages.repack import MAX_SHAPES, Definitions, MessageShape, ShapeCache
 from navsense.recordings.channels import ROS1, Channel, MessageBatch, SizeGroup
 from navsense.recordings.rosbag.definitions import find_definitions
@@ -89,7 +89,7 @@ class MessageDecoder:
         size, dtype = self._layouts[shape]
         if raw.shape[1] < size:
             raise ValueError("a message is of another size than its definition")
-        rows: AnyArray = raw[:, :size].view(dtype)[:, 0]
+        rows: MessageRows = raw[:, :size].view(dtype)[:, 0]
         return rows
 
 
@@ -101,19 +101,19 @@ def is_readable(channel: Channel) -> bool:
         return False
 
 
-def has_same_type(one: Channel, other: Channel) -> bool:
+def has_same_type(first: Channel, second: Channel) -> bool:
     """Return True if two channels have the same type with the same definition."""
-    if one is other or one.key == other.key:
+    if first is second or first.key == second.key:
         return True
-    if (one.type, one.encoding) != (other.type, other.encoding):
+    if (first.type, first.encoding) != (second.type, second.encoding):
         return False
     try:
-        return one.parse_type().definitions == other.parse_type().definitions
+        return first.parse_type().definitions == second.parse_type().definitions
     except RecordingError:
         return False
 
 
-def _drop_empty(batch: MessageBatch) -> MessageBatch:
+def drop_empty(batch: MessageBatch) -> MessageBatch:
     """Return the messages that are not empty."""
     if all(rows.shape[1] for _, rows in batch.size_groups):
         return batch
@@ -143,7 +143,7 @@ def format_definitions(message_type: str, parsed: Definitions) -> dict[str, str]
     return texts
 
 
-def read_stamp_field(rows: AnyArray) -> IntArray | int:
+def read_stamp_field(rows: MessageRows) -> IntArray | int:
     """Return the stamps (n,) ns of decoded messages; 0 for a type without stamp."""
     path = next((path for path in STAMP_FIELDS if f"{path}.sec" in (rows.dtype.names or ())), None)
     return read_stamps(rows, path) if path else 0
@@ -183,7 +183,7 @@ class TopicBuffer:
         if self.has_no_arrays:
             return
         self.empty_count += batch.log_time.size
-        batch = _drop_empty(batch)
+        batch = drop_empty(batch)
         count = batch.log_time.size
         self.empty_count -= count
         if not count:
@@ -236,7 +236,8 @@ class AlignedColumns(Generic[Key]):
 class Matches(NamedTuple):
     """Matches between two topics.
 
-    indices: (n,), indices of the matching messages, -1 without one. The first `final_count` of them cannot change.
+    indices: (n,), indices of the matching messages, -1 without one.
+    final_count: number of leading messages whose matches later messages cannot change.
     key, other_key: times (ns) by which the topics were matched.
     """
 
@@ -267,13 +268,15 @@ def align_columns(
     last: no messages follow. All rows are complete.
     simultaneous: topics with the publish times of the first topic and possibly other stamps (a DVL's water track).
     """
-    count = limit if last else min([limit, *(one.count for key, one in others.items() if key not in incomplete)])
+    count = limit if last else min([limit, *(other.count for key, other in others.items() if key not in incomplete)])
     if not count:
         return None
     rules = {key: MatchRule(by_publish_time, by_publish_time and key in simultaneous) for key in others}
-    if all(_is_one_to_one(main, one, count, rules[key]) for key, one in others.items()):
-        return AlignedColumns(main.pop(count), {key: one.pop(count) for key, one in others.items()})
-    matches = {key: _match_batches(main.peek(), one.peek(), rules[key]) for key, one in others.items() if one.batches}
+    if all(_is_one_to_one(main, other, count, rules[key]) for key, other in others.items()):
+        return AlignedColumns(main.pop(count), {key: other.pop(count) for key, other in others.items()})
+    matches = {
+        key: _match_batches(main.peek(), other.peek(), rules[key]) for key, other in others.items() if other.batches
+    }
     if not last:
         final = [match.final_count for key, match in matches.items() if match.other_key.size or key not in incomplete]
         count = min([limit, *final])
@@ -317,7 +320,12 @@ def _is_one_to_one(main: TopicBuffer, companion: TopicBuffer, count: int, rule: 
 
 
 def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Matches:
-    """Return the matches between two topics."""
+    """Return the matches between two topics, by publish time or by stamp.
+
+    Messages of other programs are matched by stamp. In a recording of navsense, publish times identify a message also
+    if its clock repeats a stamp. But a bag has no publish times: they are its log times, which differ with the latency.
+    If all publish times are log times, stamps are used if they increase, or if no publish times are equal.
+    """
     uses_publish_time = rule.is_simultaneous
     if rule.by_publish_time and not rule.is_simultaneous:
         have_stamps = bool(main.stamp.any() and other.stamp.any())
@@ -328,6 +336,7 @@ def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Ma
     indices = _match_values(key, other_key)
     if not other_key.size:
         return Matches(indices, 0, key, other_key)
+    # A later message of `other` can match a key from the largest one so far on, unless a later key is matched already.
     final_count = int(np.searchsorted(np.maximum.accumulate(key), other_key.max(), side="left"))
     matched = np.flatnonzero(indices >= 0)
     return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), key, other_key)
@@ -344,6 +353,7 @@ def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[Colum
     arrays = {name: make_blank_rows(array, count) for name, array in other.arrays.items()}
     for name, array in other.arrays.items():
         arrays[name][matched] = array[selected]
+    # Rows of `other` with a time up to the last of these messages are used: no later message matches them.
     used_count = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
     return ColumnBatch(times[0], times[1], times[2], arrays), max(used_count, int(indices.max()) + 1)
 

@@ -7,7 +7,6 @@ hidden folder until it is complete. The recording that is read is never overwrit
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,17 +19,23 @@ from navsense.core.readings import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_reader
-from navsense.recordings.base import check_output, os_error, to_path
-from navsense.recordings.channels import ROS1
-from navsense.recordings.format import Capability, Format, find_suffix, format_of_name, storage_path
-from navsense.recordings.header import WORLD_KEY, RecordingHeader
+from navsense.recordings.base import check_recording_path, os_error, to_path
+from navsense.recordings.format import (
+    Capability,
+    Format,
+    find_format_by_suffix,
+    find_formats,
+    find_suffix,
+    get_storage_path,
+    list_suffixes,
+)
+from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.message_copy import copy_messages, open_hidden_folder
+from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
-from navsense.recordings.rosbag.reader import ros2_bag_folder
+from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import has_origin_and_water, list_notes
 
 INFO_HINT = "see what it holds with: navsense info"
@@ -81,16 +86,17 @@ def convert(
             )
         with inputs.collect_inputs():
             inputs.add_input(source)
-            inputs.add_input(ros2_bag_folder(source))
+            inputs.add_input(find_ros2_bag_folder(source))
             if not source.exists():
-                inputs.add_input(storage_path(source))
+                inputs.add_input(get_storage_path(source))
             target_format = _find_target_format(target)
             copies_messages = Capability.MESSAGES in target_format.capabilities
             if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
                 if run is not None:
-                    allowed = "is of .npz and .parquet: a recording of messages holds one run"
+                    suffixes = " and ".join(list_suffixes(find_formats(Capability.RUNS)))
+                    allowed = f"is of {suffixes}: a recording of messages holds one run"
                     raise RecordingError("--run", run, allowed=allowed)
-                return _copy_messages(source, target)
+                return _copy_messages(source, target, target_format)
             return _convert_readings(source, target, target_format, run, epoch, ros or DEFAULT_DISTRIBUTION)
     except OSError as error:
         raise os_error(source, error, "read") from error
@@ -99,25 +105,22 @@ def convert(
 def _find_target_format(target: Path) -> Format:
     """Return the format of `target`. Raises `RecordingError` if it cannot be written, or contains an input."""
     recordings.check_name(target)
-    target_format = format_of_name(target)
+    target_format = find_format_by_suffix(target)
     if target_format is None or Capability.MESSAGES not in target_format.capabilities:
         return recordings.find_output_format(target)
-    check_output(target_format, target)
+    check_recording_path(target_format, target)
     return target_format
 
 
-def _copy_messages(source: Path, target: Path) -> ConversionResult:
-    with message_reader.open_messages(source) as reader:
-        notes = list_notes(reader.metadata.get(WORLD_KEY))
-        if isinstance(reader, McapReader) and find_suffix(target) == ".mcap" and reader.profile != ROS1:
-            count = reader.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
-            with open_hidden_folder(target) as work:
-                part = work.folder / target.name
-                shutil.copyfile(source, part)
-                work.commit(part)
-            return ConversionResult(target, count, "message", notes=notes)
-        count, lost = copy_messages(reader, target)
-        return ConversionResult(recordings.output_path(target), count, "message", lost, notes)
+def _copy_messages(source: Path, target: Path, target_format: Format) -> ConversionResult:
+    with message_reader.open_messages(source) as reader, open_hidden_folder(target) as work:
+        notes, part = list_notes(reader.metadata.get(WORLD_KEY)), work.folder / target.name
+        count, lost = target_format.copy_file(reader, part), list[str]()
+        if count is None:
+            count, lost = copy_to_folder(reader, target, work)
+        else:
+            work.commit(part)
+        return ConversionResult(get_storage_path(target), count, "message", lost, notes)
 
 
 def _replace_epoch(slices: Iterator[TimeSlice], epoch: int | None) -> Iterator[TimeSlice]:
@@ -140,21 +143,35 @@ def _convert_readings(
 ) -> ConversionResult:
     """Write the readings and the truth of a recording."""
 
-    def write(header: RecordingHeader, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
+    def write(info: RecordingInfo, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
         has_origin = has_origin_and_water(world_data)
-        losses = ConversionLosses(target_format, header, target, has_origin=has_origin)
-        header = replace(header, ros=ros, epoch=header.epoch if epoch is None else epoch)
-        return _write_slices(header, _replace_epoch(slices, epoch), target, source, losses)
+        losses, has_rows = ConversionLosses(target_format, info, target, has_origin=has_origin), False
+        info = replace(info, ros=ros, epoch=info.epoch if epoch is None else epoch)
+        with open_hidden_folder(target) as work:
+            part = work.folder / f"{target.name}{target_format.copied_from}"
+            with recordings.open_writer(part, info) as writer:
+                for time_slice in _replace_epoch(slices, epoch):
+                    losses.add(time_slice)
+                    has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
+                    writer.write(time_slice)
+                if not has_rows:
+                    raise _no_readings_error(source)
+            if target_format.copied_from:
+                with message_reader.open_messages(part) as messages:
+                    copy_to_folder(messages, target, work)
+            else:
+                work.commit(get_storage_path(part))
+        return ConversionResult(get_storage_path(target), losses.count, losses.unit, losses.format_lines())
 
     if message_reader.is_message_recording(source):
         with message_reader.open_messages(source) as messages:
             reader = ReadingAssembler(messages)
-            if run is not None and [run] != list(reader.header.runs):
-                raise RecordingError("run", run, allowed=f"must be {reader.header.runs[0]}, the only one")
-            world = reader.header.world
+            if run is not None and [run] != list(reader.info.runs):
+                raise RecordingError("run", run, allowed=f"must be {reader.info.runs[0]}, the only one")
+            world = reader.info.world
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            result = write(reader.header, reader.iter_slices(), message_reader.parse_stored_world(messages) or {})
+            result = write(reader.info, reader.iter_slices(), message_reader.parse_stored_world(messages) or {})
             result.losses += reader.losses
             result.notes = reader.stored_world.notes
             return result
@@ -163,12 +180,14 @@ def _convert_readings(
         recording = recording.select_run(run)
     if len(recording.runs) > 1 and Capability.RUNS not in target_format.capabilities:
         what = f"a {find_suffix(target) or 'bag'} holds one run"
-        raise RecordingError(what, len(recording.runs), where=Where(str(source)), remedy=recordings.runs_remedy())
+        raise RecordingError(
+            what, len(recording.runs), where=Where(str(source)), remedy=recordings.format_runs_remedy()
+        )
     try:
-        header = recording.make_header()
+        info = recording.make_info()
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    result = write(header, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
+    result = write(info, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
     result.notes = recording.stored_world.notes
     return result
 
@@ -176,26 +195,3 @@ def _convert_readings(
 def _no_readings_error(source: Path) -> RecordingError:
     what = "holds no message that is read as a reading or as truth"
     return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
-
-
-def _write_slices(
-    header: RecordingHeader, slices: Iterator[TimeSlice], target: Path, source: Path, losses: ConversionLosses
-) -> ConversionResult:
-    """Write time slices to a recording. The folder of a ROS 2 bag with MCAP is copied from an MCAP file."""
-    suffix, has_rows = find_suffix(target), False
-    inner = target if suffix else target.with_name(f"{target.name}.mcap")
-    with open_hidden_folder(target, inner) as work:
-        part = work.folder / inner.name
-        with recordings.open_writer(part, header) as writer:
-            for time_slice in slices:
-                losses.add(time_slice)
-                has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
-                writer.write(time_slice)
-            if not has_rows:
-                raise _no_readings_error(source)
-        if not suffix:
-            with message_reader.open_messages(part) as messages:
-                copy_messages(messages, target)
-        else:
-            work.commit(recordings.output_path(part))
-    return ConversionResult(recordings.output_path(target), losses.count, losses.unit, losses.format_lines())

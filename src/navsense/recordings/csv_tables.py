@@ -35,21 +35,21 @@ from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
     ArrayComponent,
-    SeriesHeaders,
+    SeriesMetadata,
     join_components,
+    list_sensor_components,
     make_current,
     make_reading,
     make_truth,
     select_component,
-    sensor_components,
 )
 from navsense.recordings.base import (
     AtomicWriter,
     PendingRecording,
+    find_recovery_command,
     folder_error,
     open_for_reading,
     os_error,
-    recovery_command,
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
@@ -58,10 +58,10 @@ from navsense.recordings.format import (
     Format,
     Recovery,
     RecoveryResult,
+    get_storage_path,
     resolve_folder,
-    storage_path,
 )
-from navsense.recordings.header import WORLD_KEY, RecordingHeader
+from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import list_notes
 
@@ -93,10 +93,10 @@ _METADATA_KIND = inputs.FileKind("metadata", RecordingError, "must be a JSON obj
 
 def find_folder(path: Path) -> Path:
     """Return the folder of a recording, given the folder or NAME.csv. Raises `RecordingError` if it is missing."""
-    folder = path if path.is_dir() else storage_path(path)
+    folder = path if path.is_dir() else get_storage_path(path)
     if folder.is_dir():
         return folder
-    if recovery_command(path):
+    if find_recovery_command(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise RecordingError(
         "is not a recording",
@@ -109,11 +109,11 @@ def find_folder(path: Path) -> Path:
 
 def check_table_folder(path: Path) -> None:
     """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds a file that is not of a recording."""
-    folder = storage_path(path)
+    folder = get_storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
-        foreign = _foreign_file(folder) if folder.is_dir() else folder
+        foreign = _find_foreign_file(folder) if folder.is_dir() else folder
     except OSError as error:
         raise os_error(path, error) from error
     if foreign is not None:
@@ -125,7 +125,7 @@ def check_table_folder(path: Path) -> None:
         )
 
 
-def _foreign_file(folder: Path) -> Path | None:
+def _find_foreign_file(folder: Path) -> Path | None:
     """Return the first file in a folder that its recording did not write, or None."""
     written: set[str] = set()
     if (folder / METADATA_FILE).is_file():
@@ -139,7 +139,7 @@ def _foreign_file(folder: Path) -> Path | None:
     return next((path for path in inside if path.relative_to(folder).as_posix() not in written), None)
 
 
-def file_name(name: str) -> str:
+def format_file_name(name: str) -> str:
     """Return the file name of a sensor or link."""
     return name.replace("::", ".").replace("/", "_")
 
@@ -153,7 +153,7 @@ class TableFolder:
 
     def __post_init__(self) -> None:
         """Create the folder."""
-        self._work = HiddenFolder(storage_path(self.path), is_recording=True)
+        self._work = HiddenFolder(get_storage_path(self.path), is_recording=True)
         self.content = self._work.folder / CONTENT_FOLDER
         self.content.mkdir()
         self._metadata = "{}"
@@ -195,20 +195,20 @@ class TableFolder:
 class PendingCsv(PendingRecording):
     """A folder of tables that is written by one thread."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder."""
-        self.path, self._header = path, header
+        self.path, self._info = path, info
         self._folder = TableFolder(path)
-        self._headers = SeriesHeaders(path, header)
+        self._metadata = SeriesMetadata(path, info)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
-        self._described_count = -1
+        self._stored_series_count = -1
 
     def append(self, time_slice: TimeSlice) -> None:
         """Append a time slice."""
         for name, reading in time_slice.readings.items():
             self._write_reading(name, reading)
-        if self._header.truth:
+        if self._info.truth:
             for name, truth in time_slice.truth.items():
                 self._write_truth(name, truth)
             if time_slice.current is not None:
@@ -217,9 +217,9 @@ class PendingCsv(PendingRecording):
 
     def _write_metadata(self) -> None:
         # The metadata is written early, so that the tables can be read after a crash.
-        if self._headers.count() != self._described_count:
-            self._described_count = self._headers.count()
-            self._folder.write(METADATA_FILE, self._headers.format())
+        if self._metadata.count() != self._stored_series_count:
+            self._stored_series_count = self._metadata.count()
+            self._folder.write(METADATA_FILE, self._metadata.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
         if self._files.setdefault(name, owner) != owner:
@@ -228,35 +228,35 @@ class PendingCsv(PendingRecording):
         return name
 
     def _write_reading(self, name: str, reading: Reading) -> None:
-        head = self._headers.add_reading(name, reading)
+        sensor_metadata = self._metadata.add_reading(name, reading)
         if name not in self._components:
-            self._components[name] = sensor_components(head)
+            self._components[name] = list_sensor_components(sensor_metadata)
         columns = [reading.time, reading.stamp, reading.clock_error, reading.arrival, reading.valid, reading.emitted]
         columns += [
             select_component(getattr(reading, part.group)[part.name], part.indices) for part in self._components[name]
         ]
-        header = [*COMMON_COLUMNS, *(_column_header(part, head) for part in self._components[name])]
-        self._folder.append(self._reserve_name(f"{file_name(name)}.csv", f"sensor {name!r}"), header, columns)
+        header = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in self._components[name])]
+        self._folder.append(self._reserve_name(f"{format_file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
-        self._headers.add_truth(name)
-        file, owner = f"truth.{file_name(name)}", f"the truth of link {name!r}"
+        self._metadata.add_truth(name)
+        file, owner = f"truth.{format_file_name(name)}", f"the truth of link {name!r}"
         columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
         pose, rates = columns[:POSE_COUNT], columns[POSE_COUNT:]
         self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, [truth.time, *pose])
         self._folder.append(self._reserve_name(f"{file}.rates.csv", owner), RATE_COLUMNS, [truth.time, *rates])
 
     def _write_current(self, current: Current) -> None:
-        self._headers.add_current(current)
+        self._metadata.add_current(current)
         owner = "the current of the water"
         self._folder.append(
             self._reserve_name(CURRENT_FILE, owner), CURRENT_COLUMNS, [current.time, *current.velocity.T]
         )
         if current.layers is not None:
-            deep = current.layers.velocity.reshape(current.time.size, -1)
-            header = [f"layers.{i}.{axis}" for i in range(deep.shape[1] // 3) for axis in "xyz"]
+            layers = current.layers.velocity.reshape(current.time.size, -1)
+            header = [f"layers.{i}.{axis}" for i in range(layers.shape[1] // 3) for axis in "xyz"]
             name = self._reserve_name("current.layers.csv", owner)
-            self._folder.append(name, ("time", *header), [current.time, *deep.T])
+            self._folder.append(name, ("time", *header), [current.time, *layers.T])
 
     def complete(self) -> None:
         """Write the metadata, and give the folder its name."""
@@ -268,9 +268,9 @@ class PendingCsv(PendingRecording):
         self._folder.discard()
 
 
-def _column_header(part: ArrayComponent, header: Mapping[str, Any]) -> str:
+def _format_column_header(part: ArrayComponent, sensor_metadata: Mapping[str, Any]) -> str:
     # A bias can have another unit than its array, or an unknown one.
-    units = header.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else header["unit"]
+    units = sensor_metadata.get("bias_unit", {}) if part.group in ("bias", "turn_on_bias") else sensor_metadata["unit"]
     unit = units.get(part.name, "")
     return f"{part.column} [{unit}]" if unit else part.column
 
@@ -292,7 +292,7 @@ def read(path: Path) -> Dataset:
     folder = find_folder(path)
     meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
-        readings = {name: _read_reading(folder, name, head) for name, head in meta["sensors"].items()}
+        readings = {name: _read_reading(folder, name, data) for name, data in meta["sensors"].items()}
         truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
         current = _read_current(folder, meta["current"]) if meta.get("current") else None
         return Dataset(readings, truth, meta, current)
@@ -330,20 +330,20 @@ def _check_rows(lines: Iterable[str], file: Path, columns: int) -> Iterator[str]
         yield line
 
 
-def _read_reading(folder: Path, name: str, header: Mapping[str, Any]) -> Reading:
-    components = sensor_components(header)
-    names = [*COMMON_COLUMNS, *(_column_header(part, header) for part in components)]
-    columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{file_name(name)}.csv", names).T]
+def _read_reading(folder: Path, name: str, sensor_metadata: Mapping[str, Any]) -> Reading:
+    components = list_sensor_components(sensor_metadata)
+    names = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in components)]
+    columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{format_file_name(name)}.csv", names).T]
     time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
     own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
     by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
     groups = join_components(components, by_component.__getitem__)
     groups["fault"] = {kind: rows != 0.0 for kind, rows in groups.get("fault", {}).items()}
-    return make_reading(name, header, time, own, groups)
+    return make_reading(name, sensor_metadata, time, own, groups)
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
-    file = f"truth.{file_name(name)}"
+    file = f"truth.{format_file_name(name)}"
     pose, rates = read_table(folder / f"{file}.csv", POSES), read_table(folder / f"{file}.rates.csv", RATE_COLUMNS)
     if pose.shape[0] != rates.shape[0]:
         raise DamagedError(f"damaged: the tables of link {name!r} are of different lengths")
@@ -352,20 +352,20 @@ def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
     return make_truth(name, np.ascontiguousarray(pose[:, 0]), arrays, epoch)
 
 
-def _read_current(folder: Path, header: Mapping[str, Any]) -> Current:
+def _read_current(folder: Path, current_metadata: Mapping[str, Any]) -> Current:
     table = read_table(folder / CURRENT_FILE, CURRENT_COLUMNS)
     arrays = {"velocity": np.ascontiguousarray(table[:, 1:])}
-    if "layers" in header:
-        names = [f"layers.{i}.{axis}" for i in range(len(header["layers"]["depths"])) for axis in "xyz"]
-        deep = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
-        arrays["layers"] = deep.reshape(table.shape[0], -1, 3)
-    return make_current(header, np.ascontiguousarray(table[:, 0]), arrays)
+    if "layers" in current_metadata:
+        names = [f"layers.{i}.{axis}" for i in range(len(current_metadata["layers"]["depths"])) for axis in "xyz"]
+        layers = read_table(folder / "current.layers.csv", ("time", *names))[:, 1:]
+        arrays["layers"] = layers.reshape(table.shape[0], -1, 3)
+    return make_current(current_metadata, np.ascontiguousarray(table[:, 0]), arrays)
 
 
 def recover(file: Path, out: Path) -> RecoveryResult:
     """Write the tables of an unfinished recording without their incomplete last lines; `file` is its metadata."""
     meta = inputs.parse_json(inputs.read_bytes(str(file), _METADATA_KIND))
-    work = HiddenFolder(storage_path(out))
+    work = HiddenFolder(get_storage_path(out))
     try:
         folder = work.folder / work.target.name
         shutil.copytree(file.parent, folder, ignore=shutil.ignore_patterns("*.new"))
@@ -419,7 +419,7 @@ FORMAT = Format(
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
-    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingCsv(path, header)),
+    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingCsv(path, info)),
     is_folder=True,
     folder_files=(METADATA_FILE,),
     check_target=lambda path, _: check_table_folder(path),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
-from navsense.recordings.header import WORLD_KEY, RecordingHeader
-from navsense.recordings.world_json import StoredWorld, format_note, opaque_sensor, world_from_json
+from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo
+from navsense.recordings.world_json import StoredWorld, format_note, make_opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
 from navsense.world import Link, Model, MountedSensor, World
@@ -79,16 +79,16 @@ class Dataset(Mapping[str, Reading]):
         """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
         return self.stored_world.world
 
-    def make_header(self) -> RecordingHeader:
-        """Return the header of the recording. Raises `DamagedError` if its metadata is damaged."""
-        duration = self.metadata.get("duration_asked")
-        return RecordingHeader(
+    def make_info(self) -> RecordingInfo:
+        """Return the world and the run of the recording. Raises `DamagedError` if its metadata is damaged."""
+        duration = self.metadata.get(DURATION_KEY)
+        return RecordingInfo(
             self.stored_world.world,
             int(self.metadata["epoch"]),
             int(self.metadata["seed"]),
             math.inf if duration is None else float(duration),
             tuple(self.runs),
-            topics=self.stored_world.topics,
+            stored_topics=self.stored_world.topics,
         )
 
     @cached_property
@@ -102,8 +102,8 @@ class Dataset(Mapping[str, Reading]):
     def select_run(self, number: int) -> Dataset:
         """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""
         if number not in self.runs:
-            shown = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
-            raise RecordingError("run", number, allowed=f"must be one of {shown}")
+            numbers = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
+            raise RecordingError("run", number, allowed=f"must be one of {numbers}")
         index = self.runs.index(number)
         readings = {name: select_run(reading, index) for name, reading in self.readings.items()}
         current = self.current
@@ -123,15 +123,28 @@ class Dataset(Mapping[str, Reading]):
         edges = np.linspace(first, last, count + 1)
         edges[-1] = np.nextafter(last, np.inf)
         for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            readings = {name: part.between(*_find_rows(part, start, end)) for name, part in self.readings.items()}
-            truth = {name: part.between(*_find_rows(part, start, end)) for name, part in self.truth.items()}
-            current = self.current and self.current.between(*_find_rows(self.current, start, end))
-            yield TimeSlice(start, end, readings, truth, current)
+            yield cut_time_slice(self.readings, self.truth, self.current, start, end)
 
 
-def _find_rows(part: Reading | Truth | Current, start: float, end: float) -> tuple[int, int]:
-    first, stop = np.searchsorted(part.time, (start, end))
-    return int(first), int(stop)
+SeriesT = TypeVar("SeriesT", Reading, Truth, Current)
+
+
+def cut_time_slice(
+    readings: Mapping[str, Reading], truths: Mapping[str, Truth], current: Current | None, start: float, end: float
+) -> TimeSlice:
+    """Return the rows with start <= t < end (s), as views."""
+
+    def select(series: SeriesT) -> SeriesT:
+        first, stop = np.searchsorted(series.time, (start, end))
+        return series.between(int(first), int(stop))
+
+    return TimeSlice(
+        start,
+        end,
+        {name: select(reading) for name, reading in readings.items()},
+        {name: select(truth) for name, truth in truths.items()},
+        None if current is None else select(current),
+    )
 
 
 def select_run(reading: Reading, index: int) -> Reading:
@@ -155,30 +168,32 @@ def select_run(reading: Reading, index: int) -> Reading:
     )
 
 
-def infer_world_from_metadata(loaded: Dataset) -> World:
+def infer_world_from_metadata(recording: Dataset) -> World:
     """Return the world as far as the metadata of the sensors describes it."""
-    headers = {name: loaded.metadata["sensors"].get(name, {}) for name in loaded.readings}
-    link_of = {name: str(header.get("link") or name.rpartition("::")[0] or "base") for name, header in headers.items()}
-    links = list(dict.fromkeys([*loaded.truth, *link_of.values()]))
+    sensor_metadata = {name: recording.metadata["sensors"].get(name, {}) for name in recording.readings}
+    link_of = {
+        name: str(data.get("link") or name.rpartition("::")[0] or "base") for name, data in sensor_metadata.items()
+    }
+    links = list(dict.fromkeys([*recording.truth, *link_of.values()]))
     # The metadata does not have the poses of links: each link becomes a model.
     models = tuple(
-        Model(link, (Link(link),), link, motion=Stationary() if link in loaded.truth else None) for link in links
+        Model(link, (Link(link),), link, motion=Stationary() if link in recording.truth else None) for link in links
     )
     sensors = tuple(
         MountedSensor(
             name,
-            _make_spec(reading, headers[name]),
+            _make_spec(reading, sensor_metadata[name]),
             link_of[name],
             link_of[name],
             _estimate_rate(reading),
-            Pose(rotation=tuple(headers[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
+            Pose(rotation=tuple(sensor_metadata[name].get("mounting", (1.0, 0.0, 0.0, 0.0)))),
             "/" + name.replace("::", "/"),
             reading.frame,
             faults=Faults(recorded=bool(reading.fault)),
         )
-        for name, reading in loaded.readings.items()
+        for name, reading in recording.readings.items()
     )
-    return World(str(loaded.metadata["world"]), models, sensors)
+    return World(str(recording.metadata["world"]), models, sensors)
 
 
 def _estimate_rate(reading: Reading) -> float:
@@ -187,9 +202,11 @@ def _estimate_rate(reading: Reading) -> float:
     return float(f"{1.0 / step:.9g}") if step > 0.0 else 1.0
 
 
-def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
-    """Return a specification with the white noise in the header, or an opaque sensor with the arrays of the reading."""
-    noise = {key: [Noise(stddev=float(one)) for one in axes] for key, axes in header.get("noise", {}).items()}
+def _make_spec(reading: Reading, sensor_metadata: Mapping[str, Any]) -> Sensor:
+    """Return a specification with the recorded white noise, or an opaque sensor with the arrays of the reading."""
+    noise = {
+        key: [Noise(stddev=float(stddev)) for stddev in axes] for key, axes in sensor_metadata.get("noise", {}).items()
+    }
     if reading.type in SPEC_CLASSES:
         prefixes = {"magnetometer": {"field": ""}, "imu": {key: f"{key}_" for key in noise}}.get(reading.type, {})
         channels = {
@@ -199,9 +216,9 @@ def _make_spec(reading: Reading, header: Mapping[str, Any]) -> Sensor:
         }
         spec: Sensor = SPEC_CLASSES[reading.type](**channels)
         return replace(spec, orientation="orientation" in reading) if isinstance(spec, Imu) else spec
-    lead = reading.clock_error.ndim
-    outputs = [Output(name, array.shape[lead:], reading.unit[name]) for name, array in reading.arrays.items()]
-    return opaque_sensor(reading.type, outputs)
+    axes = reading.clock_error.ndim
+    outputs = [Output(name, array.shape[axes:], reading.unit[name]) for name, array in reading.arrays.items()]
+    return make_opaque_sensor(reading.type, outputs)
 
 
 def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[str, Truth], Current | None]:
@@ -235,7 +252,7 @@ def _join_currents(parts: Sequence[Current]) -> Current | None:
         return None
     layers = parts[0].layers
     if layers is not None:
-        deep = [part.layers.velocity for part in parts if part.layers is not None]
-        layers = replace(layers, velocity=np.concatenate(deep))
+        velocities = [part.layers.velocity for part in parts if part.layers is not None]
+        layers = replace(layers, velocity=np.concatenate(velocities))
     time, velocity = np.concatenate([p.time for p in parts]), np.concatenate([p.velocity for p in parts])
     return replace(parts[0], time=time, velocity=velocity, layers=layers)

@@ -21,7 +21,6 @@ from navsense.devices.encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
 from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
-    WriterBase,
     add_path_to_errors,
     closed_error,
     open_for_reading,
@@ -29,14 +28,14 @@ from navsense.recordings.base import (
     write_all,
 )
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format, missing_groups
-from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry, check_header
+from navsense.recordings.format import Capability, Format, list_missing_groups
+from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry, check_info
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
 
 
-def device_suffix(path: Path) -> str:
+def find_device_suffix(path: Path) -> str:
     """Return the suffix of a file in a device format; "" for another file."""
     return next((suffix for suffix in encoders.FORMATS if path.name.lower().endswith(suffix)), "")
 
@@ -49,7 +48,7 @@ def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) ->
 
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
     """Return the format, the sensor and the coordinates in the name of a file. Raises `RecordingError`."""
-    suffix, where = device_suffix(path), Where(str(path))
+    suffix, where = find_device_suffix(path), Where(str(path))
     device_format, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
     has_frame = device_format.has_coordinates and words and words[-1].lower() in list(CoordinateSystem)
     frame = words.pop().lower() if has_frame else ""
@@ -65,14 +64,14 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     return device_format, select_sensor(world, device_format, name, where, hint), frame
 
 
-class DeviceLogWriter(WriterBase):
+class DeviceLogWriter(RecordingWriter):
     """Writes the output of one instrument to a file."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Find the sensor and open the file. Raises `RecordingError` if either fails."""
-        check_header(path, header, "a device's log")
-        device_format, sensor, frame = resolve_log(path, header.world)
-        self._encoder = InstrumentEncoder(header.world, device_format, sensor, frame)
+        check_info(path, info, "a device's log")
+        device_format, sensor, frame = resolve_log(path, info.world)
+        self._encoder = InstrumentEncoder(info.world, device_format, sensor, frame)
         self._path, self._size, self._is_open = path, 0, True
         try:
             # The file has no buffer, so a killed process loses nothing.
@@ -106,10 +105,6 @@ class DeviceLogWriter(WriterBase):
         except OSError as error:
             raise os_error(self._path, error) from error
 
-    def salvage(self) -> None:
-        """Close the file and keep its content."""
-        self.abort()
-
     def abort(self) -> None:
         """Close the file and keep its content. Never raises."""
         self._is_open = False
@@ -129,7 +124,7 @@ DVL_ARRAYS = (
 """Arrays of a DVL that device formats have fields for."""
 
 
-def _refuse(path: Path) -> Dataset:
+def _raise_not_readable(path: Path) -> Dataset:
     remedy = "read it with navsense.devices, or see what it holds with: navsense info"
     raise RecordingError("is the output of an instrument, not a recording", where=Where(str(path)), remedy=remedy)
 
@@ -139,12 +134,12 @@ def summarize(path: Path) -> RecordingSummary:
     with open_for_reading(path) as file:
         data = file.read()
     with add_path_to_errors(path):
-        log = summarize_log(device_suffix(path), data)
+        log = summarize_log(find_device_suffix(path), data)
     meta = {"coordinates": ", ".join(log.coordinates)} if log.coordinates else {}
     meta |= {"skipped": log.skipped} if log.skipped else {}
     entries = tuple(SummaryEntry(*entry) for entry in log.entries)
     first, last = (int(log.stamps.min()), int(log.stamps.max())) if log.stamps.size else (None, None)
-    name = encoders.FORMATS[device_suffix(path)].name
+    name = encoders.FORMATS[find_device_suffix(path)].name
     return RecordingSummary(str(path), name, len(data), first, last, entries, meta)
 
 
@@ -167,15 +162,15 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
         name=device_format.name,
         suffixes=(suffix,),
         capabilities=capabilities,
-        read=_refuse,
+        read=_raise_not_readable,
         open_writer=DeviceLogWriter,
         summarize=summarize,
         unit="record",
         check_target=check_log,
-        list_sensors=lambda header, target: [resolve_log(target, header.world)[1].name],
+        list_sensors=lambda info, target: [resolve_log(target, info.world)[1].name],
         list_lost=lambda _header, _sensor, reading: [
             f"all that {device_format.name} has no field for",
-            *missing_groups(capabilities, reading),
+            *list_missing_groups(capabilities, reading),
         ],
         list_needed=list_needed,
         needs_origin=True,

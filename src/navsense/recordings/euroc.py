@@ -31,7 +31,7 @@ from navsense.core.pose import Pose, normalize
 from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, all_true
 from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
-from navsense.messages.kalibr import compute_random_walk, format_flicker_note
+from navsense.messages.kalibr import format_noise
 from navsense.motion.stationary import Stationary
 from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.csv_tables import (
@@ -43,8 +43,8 @@ from navsense.recordings.csv_tables import (
     find_folder,
 )
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import Capability, Format, missing_groups
-from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, get_version
+from navsense.recordings.format import Capability, Format, list_missing_groups
+from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, get_version
 from navsense.recordings.static_transforms import transform_truth
 from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
@@ -91,10 +91,7 @@ def format_sensor_yaml(sensor: MountedSensor, pose: Pose) -> str:
     ]
     noise = sensor.spec.noise()
     for word, name in (("gyroscope", IMU_ARRAYS[0]), ("accelerometer", IMU_ARRAYS[1])):
-        axes = noise.get(name, ())
-        lines.append(f"{word}_noise_density: {max((one.white_density(sensor.rate) for one in axes), default=0.0):.9g}")
-        lines.append(f"{word}_random_walk: {max((compute_random_walk(one) for one in axes), default=0.0):.9g}")
-        lines += format_flicker_note(word, axes)
+        lines += format_noise(word, noise.get(name, ()), sensor.rate)
     return "\n".join(lines) + "\n"
 
 
@@ -157,10 +154,10 @@ class BiasInterpolator:
 class PendingEuroc(PendingRecording):
     """A folder that is written by one thread."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
-        self.path, self._header = path, header
-        self._imus = [sensor for sensor in header.world.sensors if sensor.spec.type == Imu.type]
+        self.path, self._info = path, info
+        self._imus = [sensor for sensor in info.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, the only sensor that EuRoC supports"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
@@ -173,7 +170,7 @@ class PendingEuroc(PendingRecording):
             if sensor.name in time_slice.readings:
                 self._write_imu(number, time_slice.readings[sensor.name])
         first = self._imus[0]
-        if self._header.truth and first.link in time_slice.truth:
+        if self._info.truth and first.link in time_slice.truth:
             self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
         self._write_states(last=False)
         if not self.has_content:
@@ -183,7 +180,7 @@ class PendingEuroc(PendingRecording):
         # The metadata is written early, so that the tables can be read after a crash.
         base = self._imus[0].pose.inverse()
         for number, sensor in enumerate(self._imus):
-            pose = base @ self._pose_on_first_link(sensor) if number else Pose()
+            pose = base @ self._compute_pose_on_first_link(sensor) if number else Pose()
             self._folder.write(f"{MAV_FOLDER}/imu{number}/sensor.yaml", format_sensor_yaml(sensor, pose))
         self._folder.write(METADATA_FILE, self._format_metadata())
 
@@ -193,7 +190,10 @@ class PendingEuroc(PendingRecording):
         columns = [reading.arrays[name][:, axis] for name in IMU_ARRAYS for axis in range(3)]
         valid = reading.emitted & np.isfinite(columns).all(axis=0)
         self._append_rows(
-            f"{MAV_FOLDER}/imu{number}/data.csv", IMU_HEADER, reading.stamp[valid], [one[valid] for one in columns]
+            f"{MAV_FOLDER}/imu{number}/data.csv",
+            IMU_HEADER,
+            reading.stamp[valid],
+            [column[valid] for column in columns],
         )
 
     def _write_states(self, *, last: bool) -> None:
@@ -222,27 +222,27 @@ class PendingEuroc(PendingRecording):
         """Remove the hidden folder. Never raises."""
         self._folder.discard()
 
-    def _pose_on_first_link(self, sensor: MountedSensor) -> Pose:
+    def _compute_pose_on_first_link(self, sensor: MountedSensor) -> Pose:
         """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
-        first, world = self._imus[0], self._header.world
+        first, world = self._imus[0], self._info.world
         if sensor.model != first.model:
             return sensor.pose
         model = world.model(first.model)
         return model.link(first.link).pose.inverse() @ model.link(sensor.link).pose @ sensor.pose
 
     def _format_metadata(self) -> str:
-        header = self._header
+        info = self._info
         return json.dumps(
             {
                 "program": "navsense",
                 "format": "euroc",
                 "version": get_version(),
-                "world": header.world.name,
-                "seed": header.seed,
-                "epoch": header.epoch,
-                "runs": [int(run) for run in header.runs],
+                "world": info.world.name,
+                "seed": info.seed,
+                "epoch": info.epoch,
+                "runs": [int(run) for run in info.runs],
                 "imus": [sensor.name for sensor in self._imus],
-                WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
+                WORLD_KEY: world_to_json(info.world, info.topics),
             }
         )
 
@@ -393,12 +393,12 @@ def summarize(path: Path) -> RecordingSummary:
     return summarize_dataset(path, FORMAT.name, recording, recording.metadata if is_own else {})
 
 
-def list_lost(header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+def list_lost(info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
-    first = next(group.name for group in header.world.sensors if group.spec.type == Imu.type)
+    first = next(group.name for group in info.world.sensors if group.spec.type == Imu.type)
     groups = [
         group
-        for group in missing_groups(FORMAT.capabilities, reading)
+        for group in list_missing_groups(FORMAT.capabilities, reading)
         if group != Capability.BIAS or sensor.name != first
     ]
     return [*(name for name in reading.arrays if name not in IMU_ARRAYS), *groups]
@@ -409,12 +409,12 @@ FORMAT = Format(
     suffixes=(".euroc",),
     capabilities=frozenset((Capability.RECOVERY,)),
     read=read,
-    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingEuroc(path, header)),
+    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingEuroc(path, info)),
     summarize=summarize,
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
     check_target=lambda path, _: check_table_folder(path),
-    list_sensors=lambda header, _: [one.name for one in header.world.sensors if one.spec.type == Imu.type],
+    list_sensors=lambda info, _: [sensor.name for sensor in info.world.sensors if sensor.spec.type == Imu.type],
     list_lost=list_lost,
     recovery=replace(RECOVERY, files=(*RECOVERY.files, f"{CONTENT_FOLDER}/{MAV_FOLDER}")),
     remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},

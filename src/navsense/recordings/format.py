@@ -21,7 +21,7 @@ from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.recordings.channels import IndexedReader, MessageReader, MessageTarget
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.header import RecordingHeader, RecordingSummary, RecordingWriter
+from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
 
 
@@ -45,7 +45,7 @@ LOSSLESS = frozenset(Capability) - {Capability.RUNS, Capability.RECOVERY, Capabi
 """Everything that one simulated run has."""
 
 
-def missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
+def list_missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
     """Return the groups of arrays of a reading without a capability: ideal values, biases, turn-on biases."""
     groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
     if Capability.BIAS in capabilities:
@@ -74,7 +74,7 @@ class RecoveryResult:
         """A summary in one line."""
         count = format_count(self.messages, self.unit)
         chunks = f" in {format_count(self.chunks, 'chunk')}" if self.chunks else ""
-        return f"wrote {storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
+        return f"wrote {get_storage_path(Path(self.path))}: {count}{chunks}; {self.loss_text}"
 
     @property
     def loss_text(self) -> str:
@@ -92,7 +92,8 @@ class Recovery:
     files: patterns of files in a hidden folder. If all of them match, it contains an unfinished recording.
     recover: writes the complete part of a recording; gets the first match of the first pattern, and the output path.
     obstacle: reason why a recording cannot be recovered without `recover`.
-    magic: first bytes of a file that `recover` reads even if it is truncated; b"" if there is no such file.
+    magic: first bytes of a file of the format; b"" if they are not known.
+    recovers_files: true if `recover` also reads a truncated file under its final name.
     is_truncated: true for a truncated file under its final name; None: such files are not listed.
     """
 
@@ -100,6 +101,7 @@ class Recovery:
     recover: Callable[[Path, Path], RecoveryResult] | None = None
     obstacle: str = "it contains no complete data"
     magic: bytes = b""
+    recovers_files: bool = False
     is_truncated: Callable[[BinaryIO], bool] | None = None
 
 
@@ -120,6 +122,9 @@ class Format:
     data_path: returns the data file in the folder of a recording with this path.
     open_messages: opens the messages of a recording; None for a format without messages.
     open_target: creates a recording in a folder, to which messages are copied: folder, final path, source.
+    copied_from: suffix of the format that `convert` writes first and then copies, for a format without `open_writer`.
+    copy_file: copies the file of messages that are already in this format to a path, and returns their number; None
+        for other messages.
     recovery: how unfinished recordings are found and recovered.
     list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
     list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
@@ -132,7 +137,7 @@ class Format:
     suffixes: tuple[str, ...]
     capabilities: frozenset[Capability]
     read: Callable[[Path], Dataset]
-    open_writer: Callable[[Path, RecordingHeader], RecordingWriter] | None = None
+    open_writer: Callable[[Path, RecordingInfo], RecordingWriter] | None = None
     summarize: Callable[[Path], RecordingSummary] | None = None
     unit: str = "row"
     is_folder: bool = False
@@ -141,9 +146,11 @@ class Format:
     data_path: Callable[[Path], Path] | None = None
     open_messages: Callable[[Path], AbstractContextManager[IndexedReader]] | None = None
     open_target: Callable[[Path, Path, MessageReader], MessageTarget] | None = None
+    copied_from: str = ""
+    copy_file: Callable[[MessageReader, Path], int | None] = lambda *_: None
     recovery: Recovery = Recovery()
-    list_sensors: Callable[[RecordingHeader, Path], Sequence[str]] | None = None
-    list_lost: Callable[[RecordingHeader, MountedSensor, Reading], list[str]] | None = None
+    list_sensors: Callable[[RecordingInfo, Path], Sequence[str]] | None = None
+    list_lost: Callable[[RecordingInfo, MountedSensor, Reading], list[str]] | None = None
     list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()
     remarks: Mapping[Capability, str] = field(default_factory=dict)
     needs_origin: bool = False
@@ -166,6 +173,11 @@ def list_formats() -> list[Format]:
     return list(dict.fromkeys(_FORMATS.values()))
 
 
+def find_formats(capability: Capability) -> list[Format]:
+    """Return the registered formats with a capability."""
+    return [recording_format for recording_format in list_formats() if capability in recording_format.capabilities]
+
+
 def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
     """Return the suffixes of formats, by default of all registered formats."""
     selected = list_formats() if formats is None else formats
@@ -179,29 +191,29 @@ def find_suffix(path: Path) -> str:
     this fails.
     """
     name = path.name.lower()
-    if not (found := _longest(name, list_suffixes())):
+    if not (longest := _find_longest(name, list_suffixes())):
         for entry in entry_points(group=ENTRY_POINTS):
-            if _longest(name, [f".{entry.name}"]):
+            if _find_longest(name, [f".{entry.name}"]):
                 register_format(load_plugin(entry, Format, "format", "must be a Format", RecordingError))
-        found = _longest(name, list_suffixes())
-    return found
+        longest = _find_longest(name, list_suffixes())
+    return longest
 
 
-def _longest(name: str, suffixes: Iterable[str]) -> str:
+def _find_longest(name: str, suffixes: Iterable[str]) -> str:
     """Return the longest suffix of a name, which must have more than this suffix; "" without one."""
-    fitting = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
-    return max(fitting, key=len, default="")
+    matches = (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix)
+    return max(matches, key=len, default="")
 
 
-def format_of_name(path: Path) -> Format | None:
+def find_format_by_suffix(path: Path) -> Format | None:
     """Return the format of a recording with this path, by its suffix; None if no format has it."""
     suffix = find_suffix(path)
     return _FORMATS.get(suffix) if suffix or not path.suffix else None
 
 
-def format_of_recording(path: Path) -> Format | None:
+def find_format_of_recording(path: Path) -> Format | None:
     """Return the format of an existing recording, by the files in its folder or by its suffix; None if unknown."""
-    folder = path if path.is_dir() else storage_path(path)
+    folder = path if path.is_dir() else get_storage_path(path)
     for recording_format in list_formats() if folder.is_dir() else ():
         if any((folder / file).is_file() for file in recording_format.folder_files):
             return recording_format
@@ -209,15 +221,19 @@ def format_of_recording(path: Path) -> Format | None:
     return _FORMATS[suffix] if suffix else None
 
 
-def storage_path(path: Path) -> Path:
-    """Return the file or folder of a recording with this name."""
+def get_storage_path(path: Path) -> Path:
+    """Return the file or folder of a recording with this path: `run.mcap` -> `run.mcap`; `run.csv` -> `run`."""
     suffix = find_suffix(path)
     return path.with_name(path.name[: -len(suffix)]) if suffix and _FORMATS[suffix].is_folder else path
 
 
 def resolve_folder(path: Path) -> Path:
     """Return the folder of a recording with this path if there is one, and no file; else the path itself."""
-    folder, found = storage_path(path), format_of_name(path)
-    if found is None or path_exists(path) or not any(path_exists(folder / file) for file in found.folder_files):
+    folder, recording_format = get_storage_path(path), find_format_by_suffix(path)
+    if (
+        recording_format is None
+        or path_exists(path)
+        or not any(path_exists(folder / file) for file in recording_format.folder_files)
+    ):
         return path
     return folder

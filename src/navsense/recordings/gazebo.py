@@ -15,7 +15,7 @@ from navsense import messages
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors
-from navsense.recordings.header import RecordingHeader, check_header
+from navsense.recordings.info import RecordingInfo, check_info
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,
@@ -32,49 +32,53 @@ ENCODING = "protobuf"
 class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Open the file and write its header and all definitions. Raises `RecordingError` if that fails."""
-        check_header(path, header)
-        self._sensors = {s.name: s for s in header.world.sensors if messages.has_gz(s.spec)}
-        self._channels: dict[str, int] = {}
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
+        """Open the file and write its metadata and all definitions. Raises `RecordingError` if that fails."""
+        check_info(path, info)
+        self._sensors = {s.name: s for s in info.world.sensors if messages.has_gz(s.spec)}
+        self._channel_ids: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
-        self._file = McapFileWriter(path, profile="")
+        self._mcap = McapFileWriter(path, profile="")
         try:
-            self._file.add_run_metadata(make_metadata(header))
-            self._add_channels(header.allocate_topics())
-            definitions = (*self._file.schemas.values(), *self._file.channels.values())
-            self._file.write_chunks([(b"".join(definitions), [])])
+            self._mcap.add_run_metadata(make_metadata(info))
+            self._add_channels(info.topics)
+            definitions = (*self._mcap.schemas.values(), *self._mcap.channels.values())
+            self._mcap.write_chunks([(b"".join(definitions), [])])
         except BaseException:
-            self._file.release()
+            self._mcap.release()
             raise
 
     def _add_channels(self, topics: TopicNames) -> None:
         """Add the schemas and channels of all sensors."""
         for name, sensor in self._sensors.items():
-            schema_id = self._file.add_schema(messages.GZ_TYPES[sensor.spec.type], encode_descriptor_set(), ENCODING)
-            topic = topics.get_sensor_topic(name, "reading")
-            self._channels[name] = self._file.add_channel(schema_id, topic, {}, ENCODING)
+            schema_id = self._mcap.add_schema(
+                messages.get_messages(sensor.spec.type).gz_type, encode_descriptor_set(), ENCODING
+            )
+            topic = topics.get_sensor_topic(name, "measured")
+            self._channel_ids[name] = self._mcap.add_channel(schema_id, topic, {}, ENCODING)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write all messages of a time slice in order of arrival."""
         encoded: list[MessageRecord] = []
-        with add_path_to_errors(self._file.path):
+        with add_path_to_errors(self._mcap.path):
             for name, reading in time_slice.readings.items():
                 encoded += self._encode_messages(name, reading)
         encoded.sort(key=lambda message: message.log_time)
-        self._file.write_chunks(chunk_messages(encoded))
+        self._mcap.write_chunks(chunk_messages(encoded))
 
     def _encode_messages(self, name: str, reading: Reading) -> list[MessageRecord]:
         """Return the messages of one sensor; a row may become several."""
         if name not in self._sensors:
             return []
         first = self._counts[name]
-        made = messages.GZ_ENCODERS[reading.type](self._sensors[name], reading, first)
-        rows = np.flatnonzero(reading.emitted)
-        rows = rows.repeat(len(made) // max(rows.size, 1))
+        encoded = messages.get_messages(reading.type).encode_gz_messages(self._sensors[name], reading, first)
+        indices = np.flatnonzero(reading.emitted)
+        indices = indices.repeat(len(encoded) // max(indices.size, 1))
         validity = messages.time_of_validity(reading)
-        log = to_nanoseconds(reading.epoch, reading.arrival[rows]).tolist()
-        time = to_nanoseconds(reading.epoch, (reading.time if validity is None else validity)[rows]).tolist()
-        self._counts[name] += len(made)
-        channel = self._channels[name]
-        return [MessageRecord(channel, first + i, log[i], time[i], raw) for i, raw in enumerate(made)]
+        log_time = to_nanoseconds(reading.epoch, reading.arrival[indices]).tolist()
+        publish_time = to_nanoseconds(reading.epoch, (reading.time if validity is None else validity)[indices]).tolist()
+        self._counts[name] += len(encoded)
+        channel_id = self._channel_ids[name]
+        return [
+            MessageRecord(channel_id, first + i, log_time[i], publish_time[i], raw) for i, raw in enumerate(encoded)
+        ]

@@ -20,22 +20,22 @@ from pathlib import Path
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import (
-    NOT_RECOVERABLE,
-    check_output,
+    check_recording_path,
+    find_unrecoverable_remedy,
     is_recovered,
+    make_recovered_path,
     open_for_reading,
     os_error,
-    recovered_name,
     to_path,
 )
 from navsense.recordings.format import (
     Format,
     Recovery,
     RecoveryResult,
-    format_of_name,
+    find_format_by_suffix,
+    get_storage_path,
     list_formats,
     list_suffixes,
-    storage_path,
 )
 from navsense.recordings.metadata import damaged_error
 
@@ -58,7 +58,7 @@ class Leftover:
         if self.is_being_written:
             return f"{self.path}: is still being written by another process; wait until it ends"
         if is_recovered(self.path):
-            saved = storage_path(recovered_name(self.path))
+            saved = get_storage_path(make_recovered_path(self.path))
             return f"{self.path}: {self.size} bytes of a truncated recording; recovered already: {saved}"
         left = f"{self.path}: {self.size} bytes of a truncated recording"
         if self.recovery.recover:
@@ -76,14 +76,15 @@ def find_leftover(path: Path) -> Leftover | None:
     if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
         place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
-        place = storage_path(path)
+        place = get_storage_path(path)
     part = atomic.make_hidden_path(place) if place.name else None
     if part is None or not atomic.is_hidden_folder(part):
         return None
-    found = _find_format(part)
-    name = place.with_name(place.name + found.suffixes[0]) if found and found.is_folder else place
+    recording_format = _find_format(part)
+    suffix = recording_format.suffixes[0] if recording_format and recording_format.is_folder else ""
+    name = place.with_name(place.name + suffix)
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
-    return Leftover(name, place, found, size, atomic.is_being_written(part))
+    return Leftover(name, place, recording_format, size, atomic.is_being_written(part))
 
 
 def _find_format(folder: Path) -> Format | None:
@@ -97,7 +98,7 @@ def _find_format(folder: Path) -> Format | None:
 
 def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
     """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
-    suffixes = tuple(list_suffixes(one for one in list_formats() if one.recovery.is_truncated))
+    suffixes = tuple(list_suffixes(entry for entry in list_formats() if entry.recovery.is_truncated))
     leftovers = []
     try:
         for path in sorted(to_path(folder).iterdir()):
@@ -113,7 +114,7 @@ def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
 
 def _find_truncated_file(path: Path) -> Leftover | None:
     """Return a truncated file; None for a complete one, and for other files."""
-    recording_format = format_of_name(path)
+    recording_format = find_format_by_suffix(path)
     if recording_format is None or recording_format.recovery.is_truncated is None or not path.is_file():
         return None
     with open_for_reading(path) as file:
@@ -145,8 +146,10 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     `path`.
     """
     path = to_path(path)
-    found = format_of_name(path)
-    left = None if path.is_file() and found and found.recovery.is_truncated else find_leftover(path)
+    recording_format = find_format_by_suffix(path)
+    left = (
+        None if path.is_file() and recording_format and recording_format.recovery.is_truncated else find_leftover(path)
+    )
     with inputs.collect_inputs():
         inputs.add_input(path)
         if left is None:
@@ -165,9 +168,9 @@ def _find_file_format(path: Path) -> Format:
     with open_for_reading(path) as file:
         head = file.read(MAGIC_SIZE)
     for recording_format in list_formats():
-        if recording_format.recovery.magic and head.startswith(recording_format.recovery.magic):
+        if recording_format.recovery.recovers_files and head.startswith(recording_format.recovery.magic):
             return recording_format
-    remedy = NOT_RECOVERABLE if path.suffix.lower() in (".npz", ".parquet") else ""
+    remedy = find_unrecoverable_remedy(path)
     raise RecordingError("is not an MCAP file or a ROS 1 bag", where=Where(str(path)), remedy=remedy)
 
 
@@ -175,7 +178,7 @@ def _recover_file(
     file: Path, path: Path, recording_format: Format, out: str | os.PathLike[str] | None
 ) -> RecoveryResult:
     """Recover the complete part of the recording `path`, of which `file` is in the hidden folder."""
-    target = recovered_name(path) if out is None else to_path(out)
+    target = make_recovered_path(path) if out is None else to_path(out)
     suffix = recording_format.suffixes[0]
     if target.suffix.lower() != suffix:
         raise RecordingError(
@@ -185,7 +188,7 @@ def _recover_file(
             where=Where(str(target)),
             remedy=f"name it {target.with_suffix(suffix).name}",
         )
-    check_output(recording_format, target)
+    check_recording_path(recording_format, target)
     assert recording_format.recovery.recover is not None  # noqa: S101 - the callers pass no other format
     try:
         return recording_format.recovery.recover(file, target)

@@ -15,8 +15,8 @@ from navsense.core.readings import Reading, TimeSlice
 from navsense.core.text import format_count
 from navsense.core.typing import BoolArray
 from navsense.fault_file import list_faults
-from navsense.recordings.format import Capability, Format, missing_groups
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.format import Capability, Format, list_missing_groups
+from navsense.recordings.info import RecordingInfo
 from navsense.world import MountedSensor
 
 DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (
@@ -31,24 +31,22 @@ DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (
 class ConversionLosses:
     """What a format does not hold of a recording, and how many rows it holds."""
 
-    def __init__(
-        self, recording_format: Format, header: RecordingHeader, target: Path, *, has_origin: bool = True
-    ) -> None:
+    def __init__(self, recording_format: Format, info: RecordingInfo, target: Path, *, has_origin: bool = True) -> None:
         """Start with nothing; `has_origin` is false if the recording does not give its place on Earth.
 
         Raises `RecordingError` if the format has one sensor, and the recording does not have it.
         """
-        self._format, self._header, self._has_origin = recording_format, header, has_origin
-        self._sensors = {sensor.name: sensor for sensor in header.world.sensors}
+        self._format, self._info, self._has_origin = recording_format, info, has_origin
+        self._sensors = {sensor.name: sensor for sensor in info.world.sensors}
         list_sensors = recording_format.list_sensors
-        self._sensor_names = list(self._sensors) if list_sensors is None else list_sensors(header, target)
+        self._sensor_names = list(self._sensors) if list_sensors is None else list_sensors(info, target)
         self._lost_arrays: dict[str, list[str]] = {}
         self._lost_rows: dict[tuple[str, str], int] = {}
         self._missing_arrays: dict[str, list[str]] = {}
         self._lost_series = {
             Capability.TRUTH: False,
             Capability.CURRENT: False,
-            Capability.FAULTS: bool(list_faults(header.world)),
+            Capability.FAULTS: bool(list_faults(info.world)),
         }
         self.count = 0
 
@@ -71,10 +69,10 @@ class ConversionLosses:
         sensor = self._sensors[name]
         if name not in self._lost_arrays and reading.time.size:
             if self._format.list_lost is None:
-                self._lost_arrays[name] = missing_groups(self._format.capabilities, reading)
+                self._lost_arrays[name] = list_missing_groups(self._format.capabilities, reading)
             else:
-                self._lost_arrays[name] = self._format.list_lost(self._header, sensor, reading)
-            self._missing_arrays[name] = [one for one in self._format.list_needed(sensor) if one not in reading]
+                self._lost_arrays[name] = self._format.list_lost(self._info, sensor, reading)
+            self._missing_arrays[name] = [array for array in self._format.list_needed(sensor) if array not in reading]
         if Capability.UNPUBLISHED in self._format.capabilities:
             self.count += reading.clock_error.size
             return

@@ -17,7 +17,7 @@ from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps,
 from navsense.messages.cdr import MessageEncoder, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
 
 
@@ -56,7 +56,7 @@ class MessageBlock:
 
 
 def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> MessageBlock:
-    """Return messages that arrive at once and have true stamps (n,) ns."""
+    """Return messages without latency and clock error: log time = publish time = stamp (n,) ns."""
     time = stamp.view(np.uint64)
     return MessageBlock(channel, time, time, stamp, arrays)
 
@@ -64,11 +64,11 @@ def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str
 class MessageBuilder:
     """Builds the message blocks of one recording."""
 
-    def __init__(self, header: RecordingHeader) -> None:
+    def __init__(self, info: RecordingInfo) -> None:
         """Allocate the topics."""
-        self._header = header
-        self._world = header.world
-        self._topics = header.allocate_topics()
+        self._info = info
+        self._world = info.world
+        self._topics = info.topics
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
         moving = [model for model in self._world.models if static_transforms.is_moving(model)]
         self._moving_links = [model.canonical_link for model in moving]
@@ -97,7 +97,7 @@ class MessageBuilder:
             topic = self._topics.get_sensor_topic(name, series_kind, companion)
             if topic not in self._channels:
                 encoder = messages.make_encoder(sensor, series_kind, companion)
-                encoder = to_humble(encoder) if self._header.ros == HUMBLE else encoder
+                encoder = to_humble(encoder) if self._info.ros == HUMBLE else encoder
                 self._channels[topic] = OutputChannel(topic, encoder, get_clock_name(sensor))
             channels.append(self._channels[topic])
         self._sensor_channels[name, series_kind] = channels
@@ -106,7 +106,7 @@ class MessageBuilder:
     def list_reading_channels(self) -> list[OutputChannel]:
         """Return the channels of the measured values of all sensors."""
         return [
-            channel for sensor in self._world.sensors for channel in self._get_sensor_channels(sensor.name, "reading")
+            channel for sensor in self._world.sensors for channel in self._get_sensor_channels(sensor.name, "measured")
         ]
 
     def build_static_transforms(self) -> list[MessageBlock]:
@@ -115,7 +115,7 @@ class MessageBuilder:
         if not transforms:
             return []
         encoder = world_topics.make_transforms_encoder([(t.parent, t.child) for t in transforms])
-        stamp = to_nanoseconds(self._header.epoch, np.zeros(1))
+        stamp = to_nanoseconds(self._info.epoch, np.zeros(1))
         arrays = {
             "position": np.array([[t.pose.position for t in transforms]]),
             "orientation": np.array([[t.pose.rotation for t in transforms]]),
@@ -131,7 +131,7 @@ class MessageBuilder:
         blocks: list[MessageBlock] = []
         for name, reading in time_slice.readings.items():
             blocks += self._build_sensor_blocks(name, reading)
-        if self._header.truth:
+        if self._info.truth:
             for name, truth in time_slice.truth.items():
                 blocks += self._build_truth(name, truth)
             if time_slice.current is not None:
@@ -141,14 +141,15 @@ class MessageBuilder:
     def _build_sensor_blocks(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the messages of one sensor: measured values, ideal values, biases and fault flags.
 
-        The publish time is the time of validity. The log time of the measured values is their arrival.
+        The publish time is the time of validity. The log time of the measured values is their arrival. Ideal values and
+        biases are simulated truth: no message of the vehicle carries them, so their log time is the publish time.
         """
         if name not in self._sensors:
             raise RecordingError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
             raise RecordingError(f"readings of {name!r} have a run axis", remedy="write many runs to .npz or .parquet")
-        series: dict[SeriesKind, Mapping[str, AnyArray]] = {"reading": reading.arrays}
-        if self._header.truth:
+        series: dict[SeriesKind, Mapping[str, AnyArray]] = {"measured": reading.arrays}
+        if self._info.truth:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
             if any(key in reading.bias for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.bias.items() if key in reading.arrays}
@@ -163,24 +164,24 @@ class MessageBuilder:
         arrival = publish_time
         if time_of_validity is not None or reading.delayed_arrival is not None:
             arrival = to_nanoseconds(reading.epoch, reading.arrival).view(np.uint64)
-        rows = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
+        indices = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         blocks = []
         for series_kind, arrays in series.items():
-            log_time = arrival if series_kind == "reading" else publish_time
-            times, emitted = (log_time, publish_time, stamp), arrays
-            if rows is not None:
-                times = (log_time[rows], publish_time[rows], stamp[rows])
-                emitted = {key: array[rows] for key, array in arrays.items()}
+            log_time = arrival if series_kind == "measured" else publish_time
+            times, emitted_arrays = (log_time, publish_time, stamp), arrays
+            if indices is not None:
+                times = (log_time[indices], publish_time[indices], stamp[indices])
+                emitted_arrays = {key: array[indices] for key, array in arrays.items()}
             for channel in self._get_sensor_channels(name, series_kind):
                 if channel.encoder.ignores_arrays:
                     blocks.append(make_true_block(channel, reading.true_stamp, {}))
                 else:
-                    blocks.append(MessageBlock(channel, *times, emitted))
+                    blocks.append(MessageBlock(channel, *times, emitted_arrays))
         return blocks + self._build_faults(name, reading)
 
     def _build_faults(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the fault flags of a sensor with faults, at every sample."""
-        if not (self._header.truth and reading.fault):
+        if not (self._info.truth and reading.fault):
             return []
         stamp, bits = reading.true_stamp, world_topics.pack_fault_bits(reading.fault)
         channel = self._get_channel(self._topics.get_fault_topic(name), world_topics.make_fault_encoder)

@@ -13,19 +13,16 @@ from pathlib import Path
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
-from navsense.recordings.base import check_output, os_error
+from navsense.recordings.base import check_recording_path, os_error
 from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageReader, MessageTarget, RawMessage
-from navsense.recordings.format import format_of_name, storage_path
+from navsense.recordings.format import find_format_by_suffix, get_storage_path
 
 
 @contextmanager
-def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[HiddenFolder]:
-    """Yield the hidden folder for writing a recording, and remove it at the end. Errors name the target.
-
-    `name` gives the folder another name, if a second step needs that of the target.
-    """
+def open_hidden_folder(target: Path) -> Iterator[HiddenFolder]:
+    """Yield the hidden folder for writing a recording, and remove it at the end. Errors name the target."""
     try:
-        work = HiddenFolder(storage_path(name or target))
+        work = HiddenFolder(get_storage_path(target))
     except OSError as error:
         raise os_error(target, error) from error
     folder = work.folder
@@ -41,23 +38,6 @@ def open_hidden_folder(target: Path, name: Path | None = None) -> Iterator[Hidde
         raise os_error(target, error) from error
     finally:
         work.release()
-
-
-@contextmanager
-def open_target(target: Path, reader: MessageReader) -> Iterator[MessageTarget]:
-    """Yield the recording `target` for writing. It appears at the end; after an error nothing is left."""
-    recording_format = format_of_name(target)
-    if recording_format is None or recording_format.open_target is None:
-        raise RecordingError("no messages are copied to such a file", target.name, where=Where(str(target)))
-    check_output(recording_format, target)
-    with open_hidden_folder(target) as work:
-        recording = recording_format.open_target(work.folder, target, reader)
-        try:
-            yield recording
-            recording.close()
-            work.commit(recording.output)
-        finally:
-            recording.abort()
 
 
 def split_batches(reader: MessageReader) -> Iterator[list[RawMessage]]:
@@ -117,27 +97,50 @@ class Transcoder:
 
 def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
     """Copy all messages of a recording; return their number, and what the target cannot hold."""
-    count = late = 0
-    with open_target(target, reader) as recording:
-        obstacles = {channel: why for channel in reader.channels if (why := recording.find_obstacle(channel))}
-        for channel in reader.channels:
-            if channel not in obstacles:
-                recording.add_channel(channel)
-        if obstacles and len(obstacles) == len(reader.channels):
-            reasons = "; ".join(dict.fromkeys(obstacles.values()))
-            raise RecordingError("nothing in it can be carried", reasons, where=reader.where)
-        encoder = Transcoder(recording.encoding)
-        for batch in split_batches(reader):
-            kept = [message for message in batch if message.channel not in obstacles]
-            for channel in {message.channel for message in kept}:
-                # A channel can be defined after the first message.
-                if obstacle := recording.find_obstacle(channel):
-                    raise RecordingError(f"topic {channel.topic}: {obstacle}", where=reader.where)
-                recording.add_channel(channel)
-            recording.write(encoder.transcode(kept))
-            count += len(kept)
-            late += sum(message.publish_time != message.log_time for message in kept)
+    with open_hidden_folder(target) as work:
+        return copy_to_folder(reader, target, work)
+
+
+def copy_to_folder(reader: MessageReader, target: Path, work: HiddenFolder) -> tuple[int, list[str]]:
+    """Copy all messages of a recording in the hidden folder of the target, as `copy_messages`."""
+    recording_format = find_format_by_suffix(target)
+    if recording_format is None or recording_format.open_target is None:
+        raise RecordingError("no messages are copied to such a file", target.name, where=Where(str(target)))
+    check_recording_path(recording_format, target)
+    recording = recording_format.open_target(work.folder, target, reader)
+    try:
+        result = _write_messages(reader, recording)
+        recording.close()
+        work.commit(recording.output)
+    finally:
+        recording.abort()
+    return result
+
+
+def _write_messages(reader: MessageReader, recording: MessageTarget) -> tuple[int, list[str]]:
+    """Write all messages of a recording; return their number, and what the target cannot hold."""
+    count = delayed_count = 0
+    obstacles = {channel: why for channel in reader.channels if (why := recording.find_obstacle(channel))}
+    for channel in reader.channels:
+        if channel not in obstacles:
+            recording.add_channel(channel)
+    if obstacles and len(obstacles) == len(reader.channels):
+        reasons = "; ".join(dict.fromkeys(obstacles.values()))
+        raise RecordingError("nothing in it can be carried", reasons, where=reader.where)
+    encoder = Transcoder(recording.encoding)
+    for batch in split_batches(reader):
+        remaining = [message for message in batch if message.channel not in obstacles]
+        for channel in {message.channel for message in remaining}:
+            # A channel can be defined after the first message.
+            if obstacle := recording.find_obstacle(channel):
+                raise RecordingError(f"topic {channel.topic}: {obstacle}", where=reader.where)
+            recording.add_channel(channel)
+        recording.write(encoder.transcode(remaining))
+        count += len(remaining)
+        delayed_count += sum(message.publish_time != message.log_time for message in remaining)
     lost = [f"topic {channel.topic or '(without a name)'}: {why}" for channel, why in obstacles.items()]
-    if late and not recording.has_publish_times:
-        lost.append(f"the time of validity of {late} messages: a bag has one time per message, the time of arrival")
+    if delayed_count and not recording.has_publish_times:
+        lost.append(
+            f"the time of validity of {delayed_count} messages: a bag has one time per message, the time of arrival"
+        )
     return count, lost

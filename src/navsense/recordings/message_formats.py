@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,12 +14,13 @@ from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
 from navsense.recordings import metadata
+from navsense.recordings.channels import ROS1, MessageReader
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.format import Capability, Format, Recovery, missing_groups
+from navsense.recordings.format import Capability, Format, Recovery, list_missing_groups
 from navsense.recordings.gazebo import GazeboWriter
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.reader import open_mcap
+from navsense.recordings.mcap.reader import McapReader, open_mcap
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.mcap.writer import McapTarget, McapWriter
 from navsense.recordings.message_reader import open_messages
@@ -29,9 +31,9 @@ from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
     BagTarget,
     McapBagTarget,
-    bag_database,
-    check_bag_folder,
+    check_database_path,
     check_mcap_bag,
+    get_database_path,
     open_ros1_writer,
     open_ros2_writer,
 )
@@ -45,20 +47,20 @@ def read(path: Path) -> Dataset:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
         sensors = {
-            name: metadata.make_sensor_metadata(reader.header, name, reading) for name, reading in readings.items()
+            name: metadata.make_sensor_metadata(reader.info, name, reading) for name, reading in readings.items()
         }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        found = metadata.make_metadata(reader.header, sensors, truth, current_metadata)
-        return Dataset(readings, truth, found, current)
+        dataset_metadata = metadata.make_metadata(reader.info, sensors, truth, current_metadata)
+        return Dataset(readings, truth, dataset_metadata, current)
 
 
-def list_lost(_header: RecordingHeader, sensor: MountedSensor, reading: Reading) -> list[str]:
+def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and its turn-on bias."""
-    encoded = encoded_arrays(sensor, reading)
-    return [*(name for name in reading.arrays if name not in encoded), *missing_groups(ROS_MESSAGES, reading)]
+    encoded = list_encoded_arrays(sensor, reading)
+    return [*(name for name in reading.arrays if name not in encoded), *list_missing_groups(ROS_MESSAGES, reading)]
 
 
-def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
+def list_encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
     """Return the arrays of a reading that have a field in its messages."""
     validity = messages.time_of_validity(reading)
     rows = {name: array[:1] for name, array in reading.arrays.items()}
@@ -66,53 +68,73 @@ def encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str]:
         rows[AGE] = reading.time[:1] - validity[:1]
     names: list[str] = ["time_of_validity"] if validity is not None else []
     for companion in messages.list_message_suffixes(sensor):
-        encoder = messages.make_encoder(sensor, "reading", companion)
+        encoder = messages.make_encoder(sensor, "measured", companion)
         message_rows = encode(encoder, reading.true_stamp[:1], rows).view(encoder.layout.dtype())[:, 0]
         is_generic = encoder.type.startswith(generic.PACKAGE)
-        names += messages.extract_arrays(sensor, message_rows, "reading", companion, is_generic=is_generic)
+        names += messages.extract_arrays(sensor, message_rows, "measured", companion, is_generic=is_generic)
     return names
+
+
+def copy_mcap(reader: MessageReader, path: Path) -> int | None:
+    """Copy an MCAP file that is not of ROS 1, and return the number of its messages; None for other messages."""
+    if not isinstance(reader, McapReader) or reader.profile == ROS1:
+        return None
+    count = reader.count_messages(from_data=True).total  # reads all messages, so a damaged file is not copied
+    shutil.copyfile(reader.path, path)
+    return count
 
 
 ROS_MESSAGES = frozenset(Capability) - {Capability.TURN_ON_BIAS, Capability.UNPUBLISHED, Capability.RUNS}
 """Capabilities of recordings of ROS messages."""
 
-MCAP = Format(
-    name="mcap",
-    suffixes=(".mcap",),
+MESSAGES = Format(
+    name="messages",
+    suffixes=(),
     capabilities=ROS_MESSAGES,
     read=read,
-    open_writer=McapWriter,
     summarize=summarize_messages,
     unit="message",
+    list_lost=list_lost,
+)
+"""What the formats below share."""
+
+MCAP = replace(
+    MESSAGES,
+    name="mcap",
+    suffixes=(".mcap",),
+    open_writer=McapWriter,
     open_messages=open_mcap,
     open_target=McapTarget,
-    recovery=Recovery(("*.mcap",), recover_mcap, magic=records.MAGIC, is_truncated=records.is_truncated),
-    list_lost=list_lost,
+    copy_file=copy_mcap,
+    recovery=Recovery(
+        ("*.mcap",), recover_mcap, magic=records.MAGIC, recovers_files=True, is_truncated=records.is_truncated
+    ),
 )
 
 GAZEBO = replace(
-    MCAP,
+    MESSAGES,
     name="Gazebo mcap",
     suffixes=(".gz.mcap",),
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
     open_writer=GazeboWriter,
-    open_target=None,
-    list_sensors=lambda header, _: [sensor.name for sensor in header.world.sensors if messages.has_gz(sensor.spec)],
+    open_messages=open_mcap,
+    recovery=MCAP.recovery,
+    list_sensors=lambda info, _: [sensor.name for sensor in info.world.sensors if messages.has_gz(sensor.spec)],
     list_lost=None,
 )
 
 ROS1_BAG = replace(
-    MCAP,
+    MESSAGES,
     name="ROS 1 bag",
     suffixes=(".bag",),
     open_writer=open_ros1_writer,
     open_messages=open_bag,
     open_target=partial(BagTarget, is_ros1=True),
-    recovery=Recovery(("*.bag",), recover_bag, magic=BAG_MAGIC),
+    recovery=Recovery(("*.bag",), recover_bag, magic=BAG_MAGIC, recovers_files=True),
 )
 
 ROS2_BAG = replace(
-    MCAP,
+    MESSAGES,
     name="ROS 2 bag",
     suffixes=(".db3",),
     open_writer=open_ros2_writer,
@@ -121,19 +143,18 @@ ROS2_BAG = replace(
     recovery=Recovery(("*/*.db3",), recover_database),
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
-    check_target=lambda path, _: check_bag_folder(path),
-    data_path=bag_database,
+    check_target=lambda path, _: check_database_path(path),
+    data_path=get_database_path,
 )
 
 ROS2_MCAP_BAG = replace(
-    MCAP,
+    MESSAGES,
     name="ROS 2 bag",
     suffixes=("",),
     capabilities=ROS_MESSAGES - {Capability.RECOVERY},
-    open_writer=None,
     open_messages=open_bag,
     open_target=McapBagTarget,
-    recovery=Recovery(),
+    copied_from=".mcap",
     is_folder=True,
     check_target=lambda path, _: check_mcap_bag(path),
 )

@@ -10,16 +10,16 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_format, os_error, recovery_remedy
+from navsense.recordings.base import find_format, find_recovery_remedy, os_error
 from navsense.recordings.channels import IndexedReader, MessageReader
-from navsense.recordings.format import format_of_recording
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.format import find_format_of_recording
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 
 
 def is_message_recording(path: Path) -> bool:
     """Return True if a path is read as a recording of messages."""
-    recording_format = format_of_recording(path)
+    recording_format = find_format_of_recording(path)
     return recording_format is not None and recording_format.open_messages is not None
 
 
@@ -39,7 +39,7 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
     except NavsenseError:
         raise
     except (records.DamagedError, struct.error) as error:
-        remedy = recovery_remedy(path)
+        remedy = find_recovery_remedy(path)
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:

@@ -2,8 +2,8 @@
 
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
 
-`sensors` has a header for each sensor: link, mounting, white noise, type, frame, units of arrays and biases, the shape
-of the run axes, and the shape of one row of each array. `current` exists if the world has a current: topic, position,
+`sensors` has for each sensor: link, mounting, white noise, type, frame, units of arrays and biases, the shape of the
+run axes, and the shape of one row of each array. `current` exists if the world has a current: topic, position,
 epoch and the shape of the run axes.
 """
 
@@ -20,25 +20,25 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
-from navsense.recordings.header import WORLD_KEY, RecordingHeader, get_requested_duration, get_version
+from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo, get_version
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor
 
 
-def make_sensor_metadata(header: RecordingHeader, name: str, reading: Reading) -> dict[str, Any]:
-    """Return the header of one sensor. Groups of arrays that are not recorded are empty."""
-    lead = reading.clock_error.shape[:-1]
-    groups = ARRAY_GROUPS if header.truth else ARRAY_GROUPS[:1]
+def make_sensor_metadata(info: RecordingInfo, name: str, reading: Reading) -> dict[str, Any]:
+    """Return the metadata of one sensor. Groups of arrays that are not recorded are empty."""
+    run_shape = reading.clock_error.shape[:-1]
+    groups = ARRAY_GROUPS if info.truth else ARRAY_GROUPS[:1]
     shapes = {
         group: {
-            key: list(array.shape[len(reading.ideal_run_shape if group == "ideal" else lead) + 1 :])
+            key: list(array.shape[len(reading.ideal_run_shape if group == "ideal" else run_shape) + 1 :])
             for key, array in getattr(reading, group).items()
         }
         for group in groups
     }
-    sensor = next((sensor for sensor in header.world.sensors if sensor.name == name), None)
+    sensor = next((sensor for sensor in info.world.sensors if sensor.name == name), None)
     mounting: dict[str, Any] = {}
     if sensor is not None:
         # The mounting on the link (w x y z), and the white noise of one sample of each noisy array.
@@ -48,10 +48,10 @@ def make_sensor_metadata(header: RecordingHeader, name: str, reading: Reading) -
         "type": reading.type,
         "frame": reading.frame,
         "unit": dict(reading.unit),
-        "bias_unit": {} if sensor is None else _bias_units(sensor, reading),
+        "bias_unit": {} if sensor is None else _list_bias_units(sensor, reading),
         "epoch": reading.epoch,
         "latency": reading.delayed_arrival is not None,
-        "runs": list(lead),
+        "runs": list(run_shape),
         **{group: shapes.get(group, {}) for group in ARRAY_GROUPS},
         "ideal_in_runs": reading.ideal_in_runs,
         "quaternions": [
@@ -60,7 +60,7 @@ def make_sensor_metadata(header: RecordingHeader, name: str, reading: Reading) -
     }
 
 
-def _bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
+def _list_bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
     """Return the units of biases: those of the quantities on which the noise acts, for example metres for angles."""
     spec = sensor.spec
     if isinstance(spec, OpaqueSensor):
@@ -72,7 +72,7 @@ def _bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
 
 
 def make_metadata(
-    header: RecordingHeader,
+    info: RecordingInfo,
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
@@ -83,32 +83,32 @@ def make_metadata(
     links: the names of the links with recorded truth.
     current: the metadata of the current (`make_current_metadata`).
     """
-    faults = list_faults(header.world)
+    faults = list_faults(info.world)
     return {
         **({"current": current} if current else {}),
         "format": FORMAT_VERSION,
         "program": "navsense",
         "version": get_version(),
-        "world": header.world.name,
-        "seed": header.seed,
-        "epoch": header.epoch,
-        "duration_asked": get_requested_duration(header),
-        "runs": [int(run) for run in header.runs],
+        "world": info.world.name,
+        "seed": info.seed,
+        "epoch": info.epoch,
+        DURATION_KEY: info.requested_duration,
+        "runs": [int(run) for run in info.runs],
         "sensors": sensors,
         "links": list(links),
-        WORLD_KEY: world_to_json(header.world, header.allocate_topics()),
+        WORLD_KEY: world_to_json(info.world, info.topics),
         **({"faults": faults} if faults else {}),
     }
 
 
 def format_metadata(
-    header: RecordingHeader,
+    info: RecordingInfo,
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the metadata of a recording as JSON; the arguments are those of `make_metadata`."""
-    return json.dumps(make_metadata(header, sensors, links, current))
+    return json.dumps(make_metadata(info, sensors, links, current))
 
 
 def parse_metadata(text: str | bytes) -> dict[str, Any]:
@@ -124,12 +124,12 @@ def parse_metadata(text: str | bytes) -> dict[str, Any]:
 
 
 def make_current_metadata(current: Current) -> dict[str, Any]:
-    """Return the header of the current."""
+    """Return the metadata of the current."""
     runs, position = list(current.velocity.shape[:-2]), list(current.position)
-    head: dict[str, Any] = {"topic": current.topic, "position": position, "epoch": current.epoch, "runs": runs}
+    data: dict[str, Any] = {"topic": current.topic, "position": position, "epoch": current.epoch, "runs": runs}
     if current.layers is not None:
-        head["layers"] = {"topic": current.layers.topic, "depths": list(current.layers.depths)}
-    return head
+        data["layers"] = {"topic": current.layers.topic, "depths": list(current.layers.depths)}
+    return data
 
 
 def damaged_error(path: Path, error: Exception) -> RecordingError:

@@ -28,11 +28,11 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
-from navsense.recordings.array_columns import SeriesHeaders, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import NOT_RECOVERABLE, WriterBase, closed_error, open_for_reading, os_error
+from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
+from navsense.recordings.base import closed_error, find_unrecoverable_remedy, open_for_reading, os_error
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
-from navsense.recordings.header import WORLD_KEY, RecordingHeader, RecordingSummary, SummaryEntry
+from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
@@ -92,16 +92,16 @@ class DiskArray:
                 target.write(np.ascontiguousarray(rows[(slice(start, start + step), *run)]).tobytes())
 
 
-class NpzWriter(WriterBase):
+class NpzWriter(RecordingWriter):
     """Writes time slices to one NumPy archive."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden folder. Raises `RecordingError` if this fails, or two arrays have one key."""
-        check_keys(path, header)
+        check_keys(path, info)
         self._path = path
-        self._header = header
+        self._info = info
         self._arrays: dict[str, DiskArray] = {}
-        self._headers = SeriesHeaders(path, header)
+        self._metadata = SeriesMetadata(path, info)
         self._files = 0
         self._closed = False
         try:
@@ -114,11 +114,11 @@ class NpzWriter(WriterBase):
         if self._closed:
             raise closed_error(self._path)
         counts = {key: column.count for key, column in self._arrays.items()}
-        sensors, links = dict(self._headers.sensors), list(self._headers.links)
+        sensors, links = dict(self._metadata.sensors), list(self._metadata.links)
         try:
             for name, reading in time_slice.readings.items():
                 self._write_reading(name, reading)
-            if self._header.truth:
+            if self._info.truth:
                 for name, truth in time_slice.truth.items():
                     self._write_truth(name, truth)
                 if time_slice.current is not None:
@@ -130,7 +130,7 @@ class NpzWriter(WriterBase):
             self.abort()
             raise
         except BaseException:
-            self._headers.sensors, self._headers.links = sensors, links
+            self._metadata.sensors, self._metadata.links = sensors, links
             self._truncate(counts)
             raise
         if len(self._arrays) > len(counts):
@@ -150,7 +150,7 @@ class NpzWriter(WriterBase):
             for key, array in self._arrays.items()
         ]
         try:
-            save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._headers.format(), "columns": columns}))
+            save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._metadata.format(), "columns": columns}))
         except OSError as error:
             self.abort()
             raise os_error(self._path, error) from error
@@ -176,16 +176,16 @@ class NpzWriter(WriterBase):
             if key in RESERVED_NAMES:
                 raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
-        for group in ARRAY_GROUPS[1:] if self._header.truth else ():
+        for group in ARRAY_GROUPS[1:] if self._info.truth else ():
             axes = len(reading.ideal_run_shape) if group == "ideal" else runs
             for key, array in getattr(reading, group).items():
                 self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
-        self._headers.add_reading(name, reading)
+        self._metadata.add_reading(name, reading)
 
     def _write_truth(self, name: str, truth: Truth) -> None:
         for key in ("time", *TRUTH_ARRAYS):
             self._append(f"truth/{name}/{key}", f"the truth of link {name!r}", getattr(truth, key), 0)
-        self._headers.add_truth(name)
+        self._metadata.add_truth(name)
 
     def _write_current(self, current: Current) -> None:
         self._append("current/time", CURRENT_OWNER, current.time, 0)
@@ -193,7 +193,7 @@ class NpzWriter(WriterBase):
         self._append("current/velocity", CURRENT_OWNER, current.velocity, runs)
         if current.layers is not None:
             self._append("current/layers", CURRENT_OWNER, current.layers.velocity, runs)
-        self._headers.add_current(current)
+        self._metadata.add_current(current)
 
     def _append(self, key: str, owner: str, array: AnyArray, runs: int) -> None:
         column = self._arrays.get(key)
@@ -212,7 +212,7 @@ class NpzWriter(WriterBase):
             return
         archive = self._work.folder / "archive.npz"
         try:
-            write_archive(archive, self._arrays, self._headers.format())
+            write_archive(archive, self._arrays, self._metadata.format())
             self._work.commit(archive)
         except OSError as error:
             raise os_error(self._path, error) from error
@@ -275,29 +275,29 @@ RESERVED_NAMES = frozenset(("time", "clock_error", "arrival", "valid", "emitted"
 """Names that an output of a sensor cannot have in an archive."""
 
 
-def list_keys(header: RecordingHeader) -> Iterator[tuple[str, str]]:
+def list_keys(info: RecordingInfo) -> Iterator[tuple[str, str]]:
     """Yield the key and the owner of each array of the recording of a world."""
-    world = header.world
+    world = info.world
     for sensor in world.sensors:
         owner = f"sensor {sensor.name!r}"
         outputs = [output.name for output in sensor.spec.outputs]
         arrival = ("arrival",) if sensor.latency else ()
         for key in ("time", "clock_error", *arrival, "valid", "emitted", *outputs):
             yield f"{sensor.name}/{key}", owner
-        for key in outputs if header.truth else ():
+        for key in outputs if info.truth else ():
             yield from ((f"{sensor.name}/{group}/{key}", f"{group} of {owner}") for group in ARRAY_GROUPS[1:4])
-    for link in (link for model in world.models for link in model.links if header.truth):
+    for link in (link for model in world.models for link in model.links if info.truth):
         for key in ("time", *TRUTH_ARRAYS):
             yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"
-    if world.environment.current is not None and header.truth:
+    if world.environment.current is not None and info.truth:
         layers = ("layers",) if world.current_topic.layers else ()
         yield from ((f"current/{key}", CURRENT_OWNER) for key in ("time", "velocity", *layers))
 
 
-def check_keys(path: Path, header: RecordingHeader) -> None:
+def check_keys(path: Path, info: RecordingInfo) -> None:
     """Raise `RecordingError` if two arrays of a recording have one key: names can contain a slash."""
     owners: dict[str, str] = {}
-    for key, owner in list_keys(header):
+    for key, owner in list_keys(info):
         other = owners.setdefault(key, owner)
         if other != owner:
             raise collision_error(path, key, owner, other)
@@ -330,10 +330,8 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
         except RecordingError:
             raise
         except zipfile.BadZipFile as error:
-            remedy = NOT_RECOVERABLE if path.suffix.lower() == ".npz" else ""
-            raise metadata.not_recording_error(
-                path, "it is no NumPy archive, or was cut off or damaged", remedy
-            ) from error
+            why = "it is no NumPy archive, or was cut off or damaged"
+            raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path)) from error
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
 
@@ -373,9 +371,9 @@ def _read_arrays(
     return out
 
 
-def _read_reading(archive: Mapping[str, AnyArray], name: str, header: Mapping[str, Any]) -> Reading:
+def _read_reading(archive: Mapping[str, AnyArray], name: str, sensor_metadata: Mapping[str, Any]) -> Reading:
     time = _read_times(archive, name)
-    keys = ("clock_error", "valid", "emitted", *(("arrival",) if header["latency"] else ()))
+    keys = ("clock_error", "valid", "emitted", *(("arrival",) if sensor_metadata["latency"] else ()))
     columns = {key: archive[f"{name}/{key}"] for key in keys}
     shape = (*columns["clock_error"].shape[:-1], time.size)
     for key, column in columns.items():
@@ -386,12 +384,12 @@ def _read_reading(archive: Mapping[str, AnyArray], name: str, header: Mapping[st
         group: _read_arrays(
             archive,
             f"{name}/" if group == "arrays" else f"{name}/{group}/",
-            header[group],
-            time.shape if group == "ideal" and not header["ideal_in_runs"] else shape,
+            sensor_metadata[group],
+            time.shape if group == "ideal" and not sensor_metadata["ideal_in_runs"] else shape,
         )
         for group in ARRAY_GROUPS
     }
-    return make_reading(name, header, time, columns, groups)
+    return make_reading(name, sensor_metadata, time, columns, groups)
 
 
 def _read_truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth:
@@ -403,24 +401,24 @@ def _read_truth(archive: Mapping[str, AnyArray], name: str, epoch: int) -> Truth
     return make_truth(name, time, arrays, epoch)
 
 
-def _read_current(archive: Mapping[str, AnyArray], header: Mapping[str, Any]) -> Current:
+def _read_current(archive: Mapping[str, AnyArray], current_metadata: Mapping[str, Any]) -> Current:
     time, velocity = _read_times(archive, "current"), archive["current/velocity"]
     if velocity.ndim not in (2, 3) or velocity.shape[-2:] != (time.size, 3) or velocity.dtype.kind != "f":
         raise DamagedError(f"damaged: array current/velocity is {velocity.dtype} {velocity.shape}")
     arrays = {"velocity": velocity}
-    if "layers" in header:
+    if "layers" in current_metadata:
         layers = arrays["layers"] = archive["current/layers"]
-        shape = (*velocity.shape[:-1], len(header["layers"]["depths"]), 3)
+        shape = (*velocity.shape[:-1], len(current_metadata["layers"]["depths"]), 3)
         if layers.shape != shape or layers.dtype.kind != "f":
             raise DamagedError(f"damaged: array current/layers is {layers.dtype} {layers.shape}")
-    return make_current(header, time, arrays)
+    return make_current(current_metadata, time, arrays)
 
 
 def read(path: Path) -> Dataset:
     """Return the recording in an archive, bit for bit. Raises `RecordingError`."""
     with _open_archive(path) as archive:
         meta = _read_metadata(archive)
-        readings = {name: _read_reading(archive, name, head) for name, head in meta["sensors"].items()}
+        readings = {name: _read_reading(archive, name, data) for name, data in meta["sensors"].items()}
         truth = {name: _read_truth(archive, name, meta["epoch"]) for name in meta["links"]}
         current = _read_current(archive, meta["current"]) if "current" in meta else None
         return Dataset(readings, truth, meta, current)
@@ -454,5 +452,5 @@ FORMAT = Format(
     read=read,
     open_writer=NpzWriter,
     summarize=summarize,
-    recovery=Recovery((STATE_FILE,), recover),
+    recovery=Recovery((STATE_FILE,), recover, magic=b"PK"),
 )

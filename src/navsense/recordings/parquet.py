@@ -30,20 +30,20 @@ from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
     ArrayComponent,
-    SeriesHeaders,
-    current_components,
+    SeriesMetadata,
     join_components,
+    list_current_components,
+    list_sensor_components,
     list_series,
     make_current,
     make_reading,
     make_truth,
     select_component,
-    sensor_components,
 )
-from navsense.recordings.base import NOT_RECOVERABLE, AtomicWriter, PendingRecording, open_for_reading
+from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
-from navsense.recordings.header import RecordingHeader, RecordingSummary, SummaryEntry
+from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 
@@ -67,8 +67,8 @@ NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
 RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "truth"))
 """Names that an output of a sensor cannot have in a table."""
 
-GROUP_ORDER = {group: place for place, group in enumerate(ARRAY_GROUPS)}
-"""Columns of readings and links come first, then ideal values, biases and faults, each in order of arrival."""
+GROUP_ORDER = {group: position for position, group in enumerate(ARRAY_GROUPS)}
+"""Position of the columns of a group: measured values and truth first, then ideal values, biases and faults."""
 
 
 class RowLabels(NamedTuple):
@@ -140,7 +140,7 @@ def check_lengths(path: Path, reading: Reading) -> None:
                 )
 
 
-def column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
+def list_column_encodings(columns: Mapping[str, ColumnType]) -> dict[str, str]:
     """Return the encodings of the columns of numbers: byte stream split for floats, differences for integers."""
     types = {name: np.dtype(kind) for name, kind in NUMBER_COLUMNS.items()}
     types |= {name: column.dtype for name, column in columns.items()}
@@ -162,11 +162,11 @@ class RowBuffer:
         first, self.count = self.count, self.count + shape[0] * shape[1]
         if self.count > self._capacity:
             self._capacity = max(self.count, 2 * self._capacity)
-            self.arrays = {name: self._grow(name, values.dtype, first) for name, values in columns.items()}
+            self.arrays = {name: self._extend(name, values.dtype, first) for name, values in columns.items()}
         for name, values in columns.items():
             self.arrays[name][first : self.count].reshape(shape)[...] = values
 
-    def _grow(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
+    def _extend(self, name: str, dtype: np.dtype[Any], used: int) -> AnyArray:
         grown = np.empty(self._capacity, dtype=NUMBER_COLUMNS.get(name, dtype))
         if used:
             grown[:used] = self.arrays[name][:used]
@@ -176,13 +176,13 @@ class RowBuffer:
 class PendingParquet(PendingRecording):
     """A Parquet file that is written by one thread."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
         """Create the hidden file next to `path`. Raises `RecordingError` for an array that cannot have a column."""
-        for sensor in header.world.sensors:
+        for sensor in info.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
         self._pa = import_pyarrow(path)
-        self.path, self._header = path, header
-        self._runs: IntArray = np.array([int(run) for run in header.runs], dtype=np.int64)
+        self.path, self._info = path, info
+        self._runs: IntArray = np.array([int(run) for run in info.runs], dtype=np.int64)
         self._work = HiddenFolder(path)
         self._part = self._work.folder / path.name
         try:
@@ -195,13 +195,13 @@ class PendingParquet(PendingRecording):
         self._schema: Any = None
         self._columns: dict[str, ColumnType] = {}
         self._buffers: dict[RowLabels, RowBuffer] = {}
-        self._headers = SeriesHeaders(path, header)
+        self._metadata = SeriesMetadata(path, info)
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
 
     def append(self, time_slice: TimeSlice) -> None:
         """Append a time slice."""
-        truths, current = (time_slice.truth, time_slice.current) if self._header.truth else ({}, None)
+        truths, current = (time_slice.truth, time_slice.current) if self._info.truth else ({}, None)
         # Register all columns first: the first row group fixes them.
         for name, reading in time_slice.readings.items():
             self._register_sensor(name, reading)
@@ -218,28 +218,30 @@ class PendingParquet(PendingRecording):
 
     def _register_sensor(self, name: str, reading: Reading) -> None:
         check_lengths(self.path, reading)
-        head = self._headers.add_reading(name, reading)
-        types = {(group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in head[group]}
+        sensor_metadata = self._metadata.add_reading(name, reading)
+        types = {
+            (group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in sensor_metadata[group]
+        }
         if self._types.setdefault(name, types) != types:
-            raise self._headers.changed_error(name)
+            raise self._metadata.changed_error(name)
         if name in self._components:
             return
-        self._check_runs(f"runs of the readings of {name!r}", head["runs"])
+        self._check_runs(f"runs of the readings of {name!r}", sensor_metadata["runs"])
         owner = f"sensor {name!r}"
         check_array_names(self.path, owner, (key for group, key in types if group != "fault"))
-        self._components[name] = sensor_components(head)
+        self._components[name] = list_sensor_components(sensor_metadata)
         for part in self._components[name]:
             self._register_column(part.column, types[part.group, part.name], owner)
 
     def _register_truth(self, name: str, truth: Truth) -> None:
-        self._headers.add_truth(name)
+        self._metadata.add_truth(name)
         for part in TRUTH_COMPONENTS:
             self._register_column(part.column, getattr(truth, part.name).dtype, f"the truth of link {name!r}")
 
     def _register_current(self, current: Current) -> None:
-        head = self._headers.add_current(current)
-        self._check_runs("runs of the current", head["runs"])
-        for part in current_components(head):
+        current_metadata = self._metadata.add_current(current)
+        self._check_runs("runs of the current", current_metadata["runs"])
+        for part in list_current_components(current_metadata):
             self._register_column(part.column, current.velocity.dtype, "the current")
 
     def _check_runs(self, what: str, runs: Sequence[int]) -> None:
@@ -292,7 +294,7 @@ class PendingParquet(PendingRecording):
             arrays["layers"] = current.layers.velocity
         columns = {
             part.column: select_component(arrays[part.name], part.indices)
-            for part in current_components(metadata.make_current_metadata(current))
+            for part in list_current_components(metadata.make_current_metadata(current))
         }
         self._append_true_rows(RowLabels("current", current.topic, "current"), self._runs, current, columns)
 
@@ -322,21 +324,21 @@ class PendingParquet(PendingRecording):
             for first in range(0, count, GROUP_ROWS):
                 part = slice_columns(columns, slice(i, i + step), slice(first, first + GROUP_ROWS))
                 rows.add(part, (min(step, runs - i), min(GROUP_ROWS, count - first)))
-                if sum(waiting.count for waiting in self._buffers.values()) >= GROUP_ROWS:
+                if sum(buffer.count for buffer in self._buffers.values()) >= GROUP_ROWS:
                     self._flush()
 
     def _flush(self) -> None:
         """Write the rows in the buffers as one row group, one sensor or link after the other."""
-        pa, schema = self._pa, self._open_writer()
-        full = {key: rows for key, rows in self._buffers.items() if rows.count}
-        if not full:
+        pa, schema = self._pa, self._get_schema()
+        buffers = {key: rows for key, rows in self._buffers.items() if rows.count}
+        if not buffers:
             return
-        counts = [rows.count for rows in full.values()]
-        nothing = {kind: pa.nulls(max(counts), kind) for kind in set(schema.types)}
+        counts = [rows.count for rows in buffers.values()]
+        null_columns = {kind: pa.nulls(max(counts), kind) for kind in set(schema.types)}
         arrays = []
         for field in schema:
             if field.name in TEXT_COLUMNS:
-                texts = [getattr(key, field.name) for key in full]
+                texts = [getattr(key, field.name) for key in buffers]
                 words = list(dict.fromkeys(texts))
                 codes = np.array([words.index(text) for text in texts], dtype=np.int32)
                 arrays.append(pa.DictionaryArray.from_arrays(np.repeat(codes, counts), words))
@@ -344,16 +346,16 @@ class PendingParquet(PendingRecording):
             parts = [
                 pa.array(rows.arrays[field.name][: rows.count])
                 if field.name in rows.arrays
-                else nothing[field.type][: rows.count]
-                for rows in full.values()
+                else null_columns[field.type][: rows.count]
+                for rows in buffers.values()
             ]
             arrays.append(pa.chunked_array(parts, type=field.type))
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=sum(counts))
-        for rows in full.values():
+        for rows in buffers.values():
             rows.count = 0
 
-    def _open_writer(self) -> Any:
-        """Return the schema. The first call fixes it and opens the writer."""
+    def _get_schema(self) -> Any:
+        """Return the schema. The first call opens the writer, and no column can be added afterwards."""
         if self._schema is None:
             pa = self._pa
             text = pa.dictionary(pa.int32(), pa.string())
@@ -369,7 +371,7 @@ class PendingParquet(PendingRecording):
                 self._schema,
                 compression="zstd",
                 use_dictionary=list(TEXT_COLUMNS),
-                column_encoding=column_encodings(self._columns),
+                column_encoding=list_column_encodings(self._columns),
                 write_page_checksum=True,
             )
         return self._schema
@@ -377,7 +379,7 @@ class PendingParquet(PendingRecording):
     def complete(self) -> None:
         """Write the remaining rows and the footer, and give the file its name."""
         self._flush()
-        self._writer.add_key_value_metadata({"navsense": self._headers.format()})
+        self._writer.add_key_value_metadata({"navsense": self._metadata.format()})
         self._writer.close()
         self._file.close()
         self._work.commit(self._part)
@@ -422,7 +424,8 @@ def _check_complete(file: BinaryIO, path: Path) -> None:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(MAGIC)))
     if not begins or file.read() != MAGIC or size < 3 * len(MAGIC):
-        raise metadata.not_recording_error(path, "it is no Parquet file, or was cut off or damaged", NOT_RECOVERABLE)
+        why = "it is no Parquet file, or was cut off or damaged"
+        raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path))
     file.seek(0)
 
 
@@ -509,8 +512,8 @@ def run_order(run: IntArray, runs: Sequence[int]) -> IntArray | slice:
     return np.argsort(place, kind="stable")
 
 
-def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: Sequence[int]) -> Reading:
-    lead = tuple(header["runs"])
+def _make_reading(rows: SeriesRows, name: str, sensor_metadata: Mapping[str, Any], runs: Sequence[int]) -> Reading:
+    lead = tuple(sensor_metadata["runs"])
     if math.prod(lead) != len(runs):
         raise DamagedError(f"damaged: {name} has {math.prod(lead)} runs, its recording {len(runs)}")
     order = run_order(rows.pop("run", slice(None)), runs)
@@ -520,12 +523,12 @@ def _make_reading(rows: SeriesRows, name: str, header: Mapping[str, Any], runs: 
     count = times.shape[1]
 
     def read_column(part: ArrayComponent) -> AnyArray:
-        shape = (count,) if part.group == "ideal" and not header["ideal_in_runs"] else (*lead, count)
+        shape = (count,) if part.group == "ideal" and not sensor_metadata["ideal_in_runs"] else (*lead, count)
         return rows.pop(part.column, order)[: math.prod(shape)].reshape(shape)
 
-    groups = join_components(sensor_components(header), read_column)
+    groups = join_components(list_sensor_components(sensor_metadata), read_column)
     own = {key: rows.pop(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")}
-    return make_reading(name, header, times[0], own, groups)
+    return make_reading(name, sensor_metadata, times[0], own, groups)
 
 
 def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
@@ -534,12 +537,14 @@ def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
     return make_truth(name, time, groups["truth"], epoch)
 
 
-def _make_current(rows: SeriesRows, header: Mapping[str, Any], runs: Sequence[int]) -> Current:
+def _make_current(rows: SeriesRows, current_metadata: Mapping[str, Any], runs: Sequence[int]) -> Current:
     order = run_order(rows.pop("run", slice(None)), runs)
     times = rows.pop("time", order).reshape(len(runs), -1)
-    shape = (*header["runs"], times.shape[1])
-    groups = join_components(current_components(header), lambda part: rows.pop(part.column, order).reshape(shape))
-    return make_current(header, times[0], groups["truth"])
+    shape = (*current_metadata["runs"], times.shape[1])
+    groups = join_components(
+        list_current_components(current_metadata), lambda part: rows.pop(part.column, order).reshape(shape)
+    )
+    return make_current(current_metadata, times[0], groups["truth"])
 
 
 def read(path: Path) -> Dataset:
@@ -548,17 +553,19 @@ def read(path: Path) -> Dataset:
         meta = read_metadata(table)
         sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")
         parts: dict[SeriesKey, Sequence[ArrayComponent]]
-        parts = {("reading", name): sensor_components(header) for name, header in sensors.items()}
+        parts = {
+            ("reading", name): list_sensor_components(sensor_metadata) for name, sensor_metadata in sensors.items()
+        }
         parts |= {("truth", name): TRUTH_COMPONENTS for name in meta["links"]}
         if flow:
-            parts["current", flow["topic"]] = current_components(flow)
+            parts["current", flow["topic"]] = list_current_components(flow)
         empty = table.schema_arrow.empty_table()
         found = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
         for i in range(table.num_row_groups):
             group = table.read_row_group(i)
             for row, rows in iter_spans(group):
                 found[row].add(group, rows)
-        readings = {name: _make_reading(found["reading", name], name, head, runs) for name, head in sensors.items()}
+        readings = {name: _make_reading(found["reading", name], name, data, runs) for name, data in sensors.items()}
         truth = {name: _make_truth(found["truth", name], name, epoch) for name in meta["links"]}
         current = _make_current(found["current", flow["topic"]], flow, runs) if flow else None
         return Dataset(readings, truth, meta, current)
@@ -571,7 +578,9 @@ def summarize(path: Path) -> RecordingSummary:
         counts, span = count_rows(table)
         times = to_nanoseconds(meta["epoch"], span)
         series = list(list_series(meta))
-    entries = tuple(SummaryEntry(one.label, one.type, counts.get((one.series, one.name), 0)) for one in series)
+    entries = tuple(
+        SummaryEntry(entry.label, entry.type, counts.get((entry.series, entry.name), 0)) for entry in series
+    )
     return make_summary(path, FORMAT.name, times, entries, meta)
 
 
@@ -580,8 +589,8 @@ FORMAT = Format(
     suffixes=(".parquet",),
     capabilities=LOSSLESS | {Capability.RUNS},
     read=read,
-    open_writer=lambda path, header: AtomicWriter(path, lambda: PendingParquet(path, header)),
+    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingParquet(path, info)),
     summarize=summarize,
     check_target=lambda path, _: import_pyarrow(path),
-    recovery=Recovery(("*.parquet",), obstacle="a .parquet cannot be read without its footer"),
+    recovery=Recovery(("*.parquet",), magic=MAGIC, obstacle="a .parquet cannot be read without its footer"),
 )

@@ -5,7 +5,7 @@ Values are read by the definition in the recording, so a type needs no definitio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,11 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.errors import FieldError, RecordingError, Where
-from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
+from navsense.core.typing import FloatArray, IntArray, Vectors
+from navsense.messages.cdr import MessageRows
 from navsense.messages.repack import MessageShape
 from navsense.recordings.channels import Channel, ChannelKey, MessageReader
-from navsense.recordings.columns import MessageDecoder, read_stamp_field
+from navsense.recordings.columns import MessageDecoder, drop_empty, read_stamp_field
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.rosbag.reader import check_bag
 
@@ -63,10 +64,10 @@ QUANTITIES: Mapping[str, MessageQuantities] = {
 }
 """Message type -> the quantities that it holds."""
 
-ATTITUDE_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.orientation is not None)
-FIELD_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.field is not None)
-POSE_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.position is not None)
-VELOCITY_TYPES = tuple(kind for kind, one in QUANTITIES.items() if one.velocity is not None)
+ATTITUDE_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.orientation is not None)
+FIELD_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.field is not None)
+POSE_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.position is not None)
+VELOCITY_TYPES = tuple(kind for kind, quantities in QUANTITIES.items() if quantities.velocity is not None)
 
 
 _VELOCITY_FILE = inputs.FileKind("recording", FieldError, "must be a ROS bag that can be read")
@@ -93,16 +94,19 @@ class DecodedRows:
 
     number: IntArray
     log_time: IntArray
-    rows: AnyArray
+    rows: MessageRows
     shape: MessageShape
 
 
 def decode_topic(reader: MessageReader, topic: str, message_type: str) -> Iterator[DecodedRows]:
-    """Yield the messages of one topic and type by shape. Raises `RecordingError` for a message of another type."""
+    """Yield the messages of one topic and type by shape, without empty messages.
+
+    Raises `RecordingError` for a message of another type.
+    """
     decoders: dict[ChannelKey, MessageDecoder] = {}
     first = 0
     for batches in reader.read_batches((topic,)):
-        for batch in batches:
+        for batch in map(drop_empty, batches):
             channel = batch.channel
             if channel.type != message_type:
                 continue
@@ -119,8 +123,13 @@ def _make_decoder(channel: Channel) -> MessageDecoder:
     return MessageDecoder(channel)
 
 
-def read_values(reader: MessageReader, topic: str, message_type: str, path: str, axes: str) -> TopicValues:
-    """Return the values at `path` with the members `axes` in all messages of a topic.
+def list_members(path: str, axes: str) -> list[str]:
+    """Return the paths of the members `axes` of a value; the path "" is the message."""
+    return [f"{path}.{axis}" if path else axis for axis in axes]
+
+
+def read_values(reader: MessageReader, topic: str, message_type: str, members: Sequence[str]) -> TopicValues:
+    """Return some members, a column each, of all messages of a topic.
 
     Raises `RecordingError` for a topic without messages, and for a type that is defined without these members.
     """
@@ -129,18 +138,17 @@ def read_values(reader: MessageReader, topic: str, message_type: str, path: str,
     if not count:
         raise RecordingError("topic without messages", topic, where=reader.where)
     log_time, stamp = np.zeros((2, count), dtype=np.int64)
-    values = np.empty((count, len(axes)))
+    values = np.empty((count, len(members)))
     quantities = QUANTITIES[message_type]
     frame, covariance = "", np.zeros(9)
     for part in parts:
         log_time[part.number] = part.log_time
         stamp[part.number] = read_stamp_field(part.rows)
-        names = [f"{path}.{axis}" if path else axis for axis in axes]
-        missing = [name for name in names if name not in (part.rows.dtype.names or ())]
+        missing = [name for name in members if name not in (part.rows.dtype.names or ())]
         if missing:
             what = f"topic {topic}: {message_type} is defined without {missing[0]}"
             raise RecordingError(what, where=reader.where, remedy="name another topic")
-        for column, name in enumerate(names):
+        for column, name in enumerate(members):
             values[part.number, column] = part.rows[name]
         if part.number[0] == 0:
             frame = part.shape.strings.get(quantities.frame or "", "")
@@ -159,18 +167,19 @@ def read_velocities(path: Path, topic: str | None, start: float | None) -> tuple
     check_bag(path, _VELOCITY_FILE)
     try:
         with open_messages(path) as reader:
-            types = {one.topic: one.type for one in reader.channels}
-            fitting = sorted(name for name, kind in types.items() if kind in VELOCITY_TYPES)
-            if topic is None and len(fitting) == 1:
-                topic = fitting[0]
-            if topic not in fitting:
+            types = {channel.topic: channel.type for channel in reader.channels}
+            velocity_topics = sorted(name for name, kind in types.items() if kind in VELOCITY_TYPES)
+            if topic is None and len(velocity_topics) == 1:
+                topic = velocity_topics[0]
+            if topic not in velocity_topics:
                 listed = f"{topic} of type {types[topic]}" if topic in types else topic or "none"
-                allowed = f"must be a topic of Twist or Vector3: {', '.join(fitting) or 'none'}"
+                allowed = f"must be a topic of Twist or Vector3: {', '.join(velocity_topics) or 'none'}"
                 raise FieldError(
                     "topic of the current", listed, allowed=allowed, where=where, remedy="name one as topic"
                 )
             message_type = types[topic]
-            topic_values = read_values(reader, topic, message_type, QUANTITIES[message_type].velocity or "", "xyz")
+            members = list_members(QUANTITIES[message_type].velocity or "", "xyz")
+            topic_values = read_values(reader, topic, message_type, members)
     except RecordingError as error:
         allowed = error.allowed or _VELOCITY_FILE.allowed
         raise FieldError(error.what, error.value, allowed=allowed, where=where, remedy=error.remedy) from error

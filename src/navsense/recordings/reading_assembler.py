@@ -47,7 +47,7 @@ from navsense.recordings.columns import (
     is_readable,
     join_columns,
 )
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import DURATION_KEY, RecordingInfo
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
@@ -61,8 +61,8 @@ IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
 SLICE_BYTES = 12_000_000
 """Bytes of the messages of one time slice."""
 
-MAX_WAITING_ROWS = 20_000
-"""Largest number of rows of a sensor that wait for its fault messages."""
+MAX_HELD_ROWS = 20_000
+"""Largest number of rows of a sensor that are held back until its first fault message."""
 
 SeriesKey = tuple[SeriesKind, str]
 """Series of a sensor and name of the companion message, "" for the main message."""
@@ -90,7 +90,7 @@ class TimeBase:
 
     def subtract_latency(self, log_time: IntArray, sensor: MountedSensor) -> IntArray:
         """Return log times (n,) ns minus the constant latency of a sensor, the inverse of `Latency`."""
-        delay = _constant_latency(sensor)
+        delay = _get_constant_latency(sensor)
         if not delay:
             return log_time
         sample_time = log_time - round(delay * NANOSECONDS)
@@ -107,11 +107,11 @@ class TimeBase:
 class SensorAssembler:
     """Assembles the readings of one sensor from its topics.
 
-    Rows leave when all topics of the sensor have their messages, or later ones. Rows of a sensor with faults wait in
-    addition for its first fault message, at most `MAX_WAITING_ROWS` of them.
+    `pop` returns a row when all topics of the sensor have its messages, or later ones. Of a sensor with faults it holds
+    back the rows until the first fault message, at most `MAX_HELD_ROWS` of them.
 
     notes: about topics with missing messages.
-    incomplete: topics with missing messages. Rows do not wait for them.
+    incomplete: topics with missing messages. `pop` returns rows without messages of these topics.
     faults: the topic of the fault flags, None without one.
     """
 
@@ -124,26 +124,26 @@ class SensorAssembler:
     _last_fault_time: int = -1
     _row_count: int = 0
     _unmatched_count: int = 0
-    _waiting: list[Reading] = field(default_factory=list)
-    _stopped_waiting: bool = False
+    _held_readings: list[Reading] = field(default_factory=list)
+    _has_too_many_rows: bool = False
 
     @property
     def main_key(self) -> SeriesKey:
         """The topic to which the others are matched: the first topic of the readings that has arrays."""
-        keys = (key for key, buffer in self.buffers.items() if key[0] == "reading" and not buffer.has_no_arrays)
-        return next(keys, ("reading", ""))
+        keys = (key for key, buffer in self.buffers.items() if key[0] == "measured" and not buffer.has_no_arrays)
+        return next(keys, ("measured", ""))
 
     def pop(self, *, last: bool) -> Reading | None:
         """Remove and return the complete rows, None without any; with `last`, also rows with missing messages."""
         had_faults = self._knows_faults
         reading = self._pop_aligned(last=last)
-        if self.faults is None or had_faults or not (reading or self._waiting):
+        if self.faults is None or had_faults or not (reading or self._held_readings):
             return reading
-        self._waiting += [reading] if reading else []
-        self._stopped_waiting = self._row_count > MAX_WAITING_ROWS
+        self._held_readings += [reading] if reading else []
+        self._has_too_many_rows = self._row_count > MAX_HELD_ROWS
         if not (self._knows_faults or last):
             return None
-        joined, self._waiting = join_readings(self._waiting), []
+        joined, self._held_readings = join_readings(self._held_readings), []
         return joined if self._knows_faults else replace(joined, fault={})
 
     def _pop_aligned(self, *, last: bool) -> Reading | None:
@@ -164,7 +164,7 @@ class SensorAssembler:
             self.incomplete,
             by_publish_time=self.time_base.is_navsense,
             last=last,
-            simultaneous=[key for key in others if key[0] == "reading"],
+            simultaneous=[key for key in others if key[0] == "measured"],
         )
         if aligned is None:
             return None
@@ -182,7 +182,7 @@ class SensorAssembler:
         if self.faults.batches and self.faults.batches[-1].log_time.size:
             last = int(self.faults.batches[-1].log_time[-1])
         known = int(np.searchsorted(join_columns(main.batches).log_time, last, side="right"))
-        return max(known, main.count - MAX_WAITING_ROWS)
+        return max(known, main.count - MAX_HELD_ROWS)
 
     def _build_reading(self, main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks) -> Reading:
         """Return rows as a reading.
@@ -195,23 +195,23 @@ class SensorAssembler:
         | sample time | time of validity; of a Doppler sensor, arrival minus a constant latency | time of validity |
         """
         sensor, base = self.sensor, self.time_base
-        is_doppler = sensor.spec.type in messages.TIME_OF_VALIDITY_READERS
+        is_doppler = messages.has_time_of_validity(sensor.spec.type)
         if base.is_navsense:
-            validity, stamp = _times_of_validity(main, parts), main.stamp
+            validity, stamp = _find_times_of_validity(main, parts), main.stamp
             sample_time = validity
-            if is_doppler and _constant_latency(sensor) is not None:
+            if is_doppler and _get_constant_latency(sensor) is not None:
                 sample_time = base.subtract_latency(main.log_time, sensor)
             fault_time = sample_time
         else:
             validity = sample_time = stamp = np.where(main.stamp == 0, main.log_time, main.stamp)
-            fault_time = main.log_time if is_doppler else _times_of_validity(main, parts)
+            fault_time = main.log_time if is_doppler else _find_times_of_validity(main, parts)
         has_latency = sensor.latency is not None
         if not (base.is_navsense and (base.has_stored_world or is_doppler)):
             has_latency = bool((main.log_time != validity).any())
         time = base.to_seconds(sample_time, sensor.rate)
         time_of_validity = time if sample_time is validity else base.to_seconds(validity, 0.0)
         extra = {"time_of_validity": time_of_validity} if is_doppler else {}
-        merged = _merge_arrays("reading", parts, gaps, extra | main.arrays)
+        merged = _merge_arrays("measured", parts, gaps, extra | main.arrays)
         outputs = [output for output in sensor.spec.outputs if output.name in merged]
         arrays = {output.name: merged[output.name] for output in outputs}
         first = next(iter(arrays.values()), np.zeros(time.size))
@@ -252,8 +252,8 @@ class SensorAssembler:
 
     @property
     def _knows_faults(self) -> bool:
-        """True if rows leave without waiting: a row had a fault message, or too many rows waited."""
-        return self._stopped_waiting or self._unmatched_count < self._row_count
+        """True if no rows are held back any more: a row had a fault message, or there were too many rows."""
+        return self._has_too_many_rows or self._unmatched_count < self._row_count
 
     def format_losses(self) -> list[str]:
         """Return the notes about topics with missing messages."""
@@ -272,23 +272,23 @@ def _merge_arrays(
 
     If a message is missing, its arrays have the values of the previous companion in `parts`.
     """
-    found = dict(initial or {})
+    merged = dict(initial or {})
     for key, batch in parts.items():
         if key[0] == part:
-            found |= {name: _fill_gaps(array, found.get(name), gaps.get(key)) for name, array in batch.arrays.items()}
-    return found
+            merged |= {name: _fill_gaps(array, merged.get(name), gaps.get(key)) for name, array in batch.arrays.items()}
+    return merged
 
 
 def _fill_gaps(array: AnyArray, before: AnyArray | None, gaps: BoolArray | None) -> AnyArray:
     """Return an array with the rows `gaps` (n,) from `before`, the array of the same name in another message."""
     if before is None or gaps is None or before.shape != array.shape:
         return array
-    found = array.copy()
-    found[gaps] = before[gaps]
-    return found
+    filled = array.copy()
+    filled[gaps] = before[gaps]
+    return filled
 
 
-def _constant_latency(sensor: MountedSensor) -> float | None:
+def _get_constant_latency(sensor: MountedSensor) -> float | None:
     """Return the constant latency (s) of a sensor, None for a random or unknown one."""
     latency = sensor.latency
     if latency is None:
@@ -298,13 +298,13 @@ def _constant_latency(sensor: MountedSensor) -> float | None:
     )
 
 
-def _times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
+def _find_times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
     """Return the times of validity (n,) ns: the log times of the bias or ideal messages, if there are any."""
-    found = main.publish_time
+    times = main.publish_time
     for part in ("bias", "ideal"):
-        for log in (batch.log_time for (kind, _), batch in parts.items() if kind == part):
-            found = np.where(log == 0, found, log)
-    return found
+        for log_time in (batch.log_time for (kind, _), batch in parts.items() if kind == part):
+            times = np.where(log_time == 0, times, log_time)
+    return times
 
 
 def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
@@ -351,7 +351,11 @@ class LinkAssembler:
 
 
 class ReadingAssembler:
-    """Reads a recording of messages as time slices. `header` is its header, `losses` lists the skipped content."""
+    """Reads a recording of messages as time slices.
+
+    info: the world and the run of the recording.
+    losses: the content that is skipped.
+    """
 
     def __init__(self, reader: MessageReader) -> None:
         """Assign the topics to sensors and links.
@@ -371,11 +375,11 @@ class ReadingAssembler:
             else:
                 first_arrival = next((message.log_time for message in reader.read_messages()), 0)
                 epoch = first_arrival // NANOSECONDS_PER_SECOND
-            seed, duration = int(metadata.get("seed", 0)), float(metadata.get("duration_asked", math.inf))
+            seed, duration = int(metadata.get("seed", 0)), float(metadata.get(DURATION_KEY, math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, stored_world is not None)
-        self.header = RecordingHeader(self.world, epoch, seed, duration, runs[:1], topics=self.stored_world.topics)
+        self.info = RecordingInfo(self.world, epoch, seed, duration, runs[:1], stored_topics=self.stored_world.topics)
         self._topics = self.stored_world.topics or allocate_topics(self.world)
         selected = select_channels(reader.channels)
         self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
@@ -384,7 +388,11 @@ class ReadingAssembler:
         self._sensors = [assembler for assembler in sensors if assembler is not None]
         links = (self._make_link_assembler(link.name) for model in self.world.models for link in model.links)
         self._links = [assembler for assembler in links if assembler is not None]
-        self._current = self._make_buffer(self._topics.current, world_topics.CURRENT_TYPE, _extract_velocity)
+        self._current = self._make_buffer(
+            self._topics.current,
+            world_topics.CURRENT_TYPE,
+            lambda rows: {"velocity": world_topics.extract_current(rows)},
+        )
         layers = self.world.current_topic.layers
         depth_count = len(layers.depths) if layers else 0
         self._layers = self._make_buffer(
@@ -427,17 +435,23 @@ class ReadingAssembler:
                     assembler.buffers[series_kind, companion] = buffer
         # Fault messages have the sample time. It is known only without latency, or with a constant one.
         if sensor.faults.has_faults and (
-            sensor.spec.type not in messages.TIME_OF_VALIDITY_READERS or _constant_latency(sensor) is not None
+            not messages.has_time_of_validity(sensor.spec.type) or _get_constant_latency(sensor) is not None
         ):
             topic = self._topics.get_fault_topic(sensor.name)
-            assembler.faults = self._make_buffer(topic, world_topics.FAULT_TYPE, _extract_faults)
-        return assembler if ("reading", "") in assembler.buffers else None
+            assembler.faults = self._make_buffer(
+                topic, world_topics.FAULT_TYPE, lambda rows: {world_topics.FAULT: rows["data"]}
+            )
+        return assembler if ("measured", "") in assembler.buffers else None
 
     def _make_link_assembler(self, link: str) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
         pose_topic, accel_topic = self._topics.get_truth_topics(link)
         pose = self._make_buffer(pose_topic, world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
-        accel = self._make_buffer(accel_topic, world_topics.ACCEL_TYPE, _extract_acceleration)
+        accel = self._make_buffer(
+            accel_topic,
+            world_topics.ACCEL_TYPE,
+            lambda rows: {"linear": rows["accel.linear"], "angular": rows["accel.angular"]},
+        )
         return LinkAssembler(link, pose, accel) if pose is not None else None
 
     def iter_slices(self) -> Iterator[TimeSlice]:
@@ -467,8 +481,13 @@ class ReadingAssembler:
 
     def _build_slice(self, *, last: bool) -> TimeSlice:
         """Remove and return the complete rows of all sensors and links."""
-        readings = {one.sensor.name: part for one in self._sensors if (part := one.pop(last=last)) is not None}
-        truth = {one.link: rows for one in self._links if (rows := one.pop(self.time_base, last=last)) is not None}
+        readings, truth = dict[str, Reading](), dict[str, Truth]()
+        for sensor_assembler in self._sensors:
+            if (reading := sensor_assembler.pop(last=last)) is not None:
+                readings[sensor_assembler.sensor.name] = reading
+        for link_assembler in self._links:
+            if (rows := link_assembler.pop(self.time_base, last=last)) is not None:
+                truth[link_assembler.link] = rows
         for model in self.world.models:
             if model.canonical_link in truth and static_transforms.is_moving(model):
                 fixed = static_transforms.derive_fixed_links(model, truth[model.canonical_link])
@@ -500,18 +519,3 @@ class ReadingAssembler:
 def _format_unread(channel: Channel) -> str:
     """Return the note about a topic that is not read."""
     return f"topic {channel.topic} of type {channel.type or channel.encoding} is not read"
-
-
-def _extract_velocity(rows: AnyArray) -> Arrays:
-    """Return the velocities of the water."""
-    return {"velocity": world_topics.extract_current(rows)}
-
-
-def _extract_faults(rows: AnyArray) -> Arrays:
-    """Return which faults act."""
-    return {world_topics.FAULT: rows["data"]}
-
-
-def _extract_acceleration(rows: AnyArray) -> Arrays:
-    """Return the accelerations in the frame of the link."""
-    return {"linear": rows["accel.linear"], "angular": rows["accel.angular"]}

@@ -12,29 +12,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
-from navsense.core.typing import AnyArray
+from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
-from navsense.messages.cdr import read_quaternions
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
 from navsense.recordings import message_reader, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
-from navsense.recordings.columns import Arrays, ColumnBatch, TopicBuffer, join_columns
+from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import format_of_recording, list_suffixes, storage_path
-from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, MessageQuantities
+from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
+from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, list_members, read_values
+from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 
 
-def _extract_pose(rows: AnyArray, paths: MessageQuantities) -> Arrays:
-    position, orientation = paths.position or "", paths.orientation or ""
-    return {"position": rows[position], "orientation": read_quaternions(rows, orientation)}
+class Poses(NamedTuple):
+    """Poses of a motion: times (n,) ns since the first pose, positions (n, 3) m and orientations (n, 4) w x y z."""
+
+    time: IntArray
+    position: FloatArray
+    orientation: FloatArray
 
 
 def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
@@ -48,18 +51,18 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
     suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
     match = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
     file, name = (Path(match.group(1)), match.group(2)) if match else (Path(text), "")
-    recording_format = format_of_recording(file)
-    is_table = file.suffix.lower() == ".csv" and (file.is_file() or not storage_path(file).is_dir())
+    recording_format = find_format_of_recording(file)
+    is_table = file.suffix.lower() == ".csv" and (file.is_file() or not get_storage_path(file).is_dir())
     if is_table or not (recording_format or file.is_dir()):
         return load_log(text, bandwidth=bandwidth)
     try:
-        rows = (
+        poses = (
             _read_messages(file, name)
             if message_reader.is_message_recording(file)
             else _read_truth(recordings.open(file), file, name)
         )
-        time, turn = rows.stamp / NANOSECONDS_PER_SECOND, rows.arrays["orientation"]
-        return from_arrays(time, rows.arrays["position"], turn, bandwidth=bandwidth)
+        time = poses.time / NANOSECONDS_PER_SECOND
+        return from_arrays(time, poses.position, poses.orientation, bandwidth=bandwidth)
     except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
@@ -74,50 +77,51 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
         return name
     if len(names) == 1 and not name:
         return names[0]
-    shown = ", ".join(names) or "none"
+    allowed_names = ", ".join(names) or "none"
     remedy = f"write {file}:{names[0]}" if names else ""
     what = "poses" if name else f"{len(names) or 'no'} poses that a motion could be"
-    raise MotionError(what, name or None, allowed=f"must be one of {shown}", where=Where(str(file)), remedy=remedy)
+    raise MotionError(
+        what, name or None, allowed=f"must be one of {allowed_names}", where=Where(str(file)), remedy=remedy
+    )
 
 
-def _read_truth(loaded: Dataset, file: Path, name: str) -> ColumnBatch:
+def _read_truth(recording: Dataset, file: Path, name: str) -> Poses:
     """Return the true poses of a link, by the name of the link or of its model."""
-    world = loaded.make_header().world
     moving = {
-        m.canonical_link: m.name
-        for m in world.models
-        if static_transforms.is_moving(m) and m.canonical_link in loaded.truth
+        model.canonical_link: model.name
+        for model in recording.world.models
+        if static_transforms.is_moving(model) and model.canonical_link in recording.truth
     }
-    names = list(moving) if not name else list(loaded.truth)
+    names = list(recording.truth) if name else list(moving)
     link = next((link for link, model in moving.items() if model == name), name)
-    part = loaded.truth[_select_name(names, link, file)]
-    stamp = np.rint((part.time - part.time[:1]) * NANOSECONDS_PER_SECOND).astype(np.int64)
-    return ColumnBatch(stamp, stamp, stamp, {"position": part.position, "orientation": part.orientation})
+    truth = recording.truth[_select_name(names, link, file)]
+    time = np.rint((truth.time - truth.time[:1]) * NANOSECONDS_PER_SECOND).astype(np.int64)
+    return Poses(time, truth.position, truth.orientation)
 
 
-def _read_messages(file: Path, name: str) -> ColumnBatch:
+def _read_messages(file: Path, name: str) -> Poses:
+    """Return the poses of a topic; a message without a stamp has its log time."""
     with message_reader.open_messages(file) as reader:
         channel = _select_channel(reader, file, name)
-        buffer = TopicBuffer(channel, partial(_extract_pose, paths=QUANTITIES[channel.type]))
-        if not buffer.is_known:
+        if not is_readable(channel):
             what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
-        for batches in reader.read_batches((channel.topic,)):
-            for batch in batches:
-                buffer.append(batch)
-    if not buffer.count:
-        raise MotionError("topic without messages", channel.topic, where=Where(str(file)))
-    poses = join_columns(buffer.batches)
-    poses.stamp = np.where(poses.stamp == 0, poses.log_time, poses.stamp)
-    poses.stamp = poses.stamp - poses.stamp[0]
-    return poses
+        paths = QUANTITIES[channel.type]
+        members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
+        topic_values = read_values(reader, channel.topic, channel.type, members)
+    time = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
+    return Poses(time - time[0], topic_values.values[:, :3], topic_values.values[:, 3:])
 
 
 def _select_channel(reader: MessageReader, file: Path, name: str) -> Channel:
     """Return the named topic, the truth of the only model, or the only topic of poses."""
-    fitting = {one.topic: one for one in reader.channels if one.is_ros and one.type in POSE_TYPES}
+    channels = {channel.topic: channel for channel in reader.channels if channel.is_ros and channel.type in POSE_TYPES}
     if name:
-        topic = name if name in fitting else f"/truth/{name.replace('::', '/')}"
-        return fitting[_select_name(list(fitting), topic if topic in fitting else name, file)]
-    moving = [t for t, one in fitting.items() if t.startswith("/truth/") and reader.is_navsense and not one.latched]
-    return fitting[_select_name(moving or list(fitting), "", file)]
+        topic = name if name in channels else TRUTH_PREFIX + format_topic_name(name)
+        return channels[_select_name(list(channels), topic if topic in channels else name, file)]
+    moving = [
+        topic
+        for topic, channel in channels.items()
+        if topic.startswith(TRUTH_PREFIX) and reader.is_navsense and not channel.latched
+    ]
+    return channels[_select_name(moving or list(channels), "", file)]

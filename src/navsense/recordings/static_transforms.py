@@ -35,23 +35,27 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
     A sensor has a frame with its full name, the frame of its messages if that is another one, and the other frames in
     its messages.
     """
-    out: list[StaticTransform] = []
+    transforms: list[StaticTransform] = []
     for model in world.models:
         root = model.link(model.canonical_link).pose
         if not is_moving(model):
-            out.append(StaticTransform(WORLD_FRAME, model.canonical_link, model.pose @ root))
-        others = (link for link in model.links if link.name != model.canonical_link)
-        out += [StaticTransform(model.canonical_link, link.name, root.inverse() @ link.pose) for link in others]
-    known = {WORLD_FRAME, *(frame.child for frame in out), *(model.canonical_link for model in world.models)}
-    own = [(sensor, list_frames(sensor)) for sensor in world.sensors]
-    ordered = [(sensor, sensor.name, poses.get(sensor.name, IDENTITY)) for sensor, poses in own]
-    ordered += [(sensor, sensor.frame, poses.get(sensor.frame, IDENTITY)) for sensor, poses in own if sensor.frame]
-    ordered += [(sensor, name, pose) for sensor, poses in own for name, pose in poses.items()]
-    for sensor, name, pose in ordered:
+            transforms.append(StaticTransform(WORLD_FRAME, model.canonical_link, model.pose @ root))
+        transforms += [
+            StaticTransform(model.canonical_link, link.name, root.inverse() @ link.pose)
+            for link in model.links
+            if link.name != model.canonical_link
+        ]
+    known = {WORLD_FRAME, *(frame.child for frame in transforms), *(model.canonical_link for model in world.models)}
+    # Each sensor with the poses of the frames in its messages. Names of sensors come first, so that they stay unique.
+    sensor_frames = [(sensor, list_frames(sensor)) for sensor in world.sensors]
+    frames = [(sensor, sensor.name, poses) for sensor, poses in sensor_frames]
+    frames += [(sensor, sensor.frame, poses) for sensor, poses in sensor_frames if sensor.frame]
+    frames += [(sensor, name, poses) for sensor, poses in sensor_frames for name in poses]
+    for sensor, name, poses in frames:
         if name not in known:
-            out.append(StaticTransform(sensor.link, name, sensor.pose @ pose))
+            transforms.append(StaticTransform(sensor.link, name, sensor.pose @ poses.get(name, IDENTITY)))
             known.add(name)
-    return out
+    return transforms
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +68,9 @@ class TruthMotion:
     def at(self, _time: Times) -> MotionBlock:
         """Return the truth; the instants are ignored."""
         t = self.truth
-        rest = (t.velocity, t.angular_velocity, t.acceleration, t.angular_acceleration)
-        return MotionBlock(t.position, t.orientation, *rest)
+        return MotionBlock(
+            t.position, t.orientation, t.velocity, t.angular_velocity, t.acceleration, t.angular_acceleration
+        )
 
 
 def transform_truth(truth: Truth, pose: Pose, name: str) -> Truth:

@@ -15,10 +15,10 @@ from navsense.core.readings import Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import IntArray
 from navsense.recordings.base import find_format, os_error, to_path
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.format import storage_path
-from navsense.recordings.header import WORLD_KEY, RecordingSummary, SummaryEntry
+from navsense.recordings.format import get_storage_path
+from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.message_reader import open_messages
-from navsense.recordings.rosbag.reader import ros2_bag_folder
+from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import list_notes
 
 
@@ -44,7 +44,7 @@ def summarize_dataset(
     path: Path, name: str, recording: Dataset, metadata: Mapping[str, Any] | None = None
 ) -> RecordingSummary:
     """Return the content of a recording in memory; `metadata` replaces its own, {} if another program wrote it."""
-    storage = path if path.exists() else storage_path(path)
+    storage = path if path.exists() else get_storage_path(path)
     series: dict[tuple[str, str], Reading | Truth | Current] = {
         (name, reading.type): reading for name, reading in recording.items()
     }
@@ -61,7 +61,7 @@ def summarize_dataset(
 
 def summarize_messages(path: Path) -> RecordingSummary:
     """Return the summary of a recording of messages, from its index if it has one."""
-    name, path = find_format(path).name, ros2_bag_folder(path)
+    name, path = find_format(path).name, find_ros2_bag_folder(path)
     with open_messages(path) as reader:
         counts = reader.count_messages()
         size = sum(part.stat().st_size for part in (path.iterdir() if path.is_dir() else (path,)))
@@ -72,7 +72,7 @@ def summarize_messages(path: Path) -> RecordingSummary:
         return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, list_notes(world))
 
 
-METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", "duration_asked", "faults")
+METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", DURATION_KEY, "faults")
 """Metadata that `info` prints first, in this order; of an archive or a table it prints no other."""
 
 

@@ -16,13 +16,19 @@ from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.static_transforms import is_moving
 from navsense.world import World
 
-SERIES_KINDS: tuple[SeriesKind, ...] = ("reading", "ideal", "bias")
+SERIES_KINDS: tuple[SeriesKind, ...] = ("measured", "ideal", "bias")
+
+STORED_MEASURED = "reading"
+"""Key of the topic of the measured values in files."""
 
 SIMULATED_SERIES: tuple[SeriesKind, ...] = ("ideal", "bias")
 """Series that only a simulation has."""
 
 POSE, ACCELERATION = "pose", "acceleration"
 CLOCK, TRANSFORMS, STATIC, CURRENT, LAYERS = "clock", "transforms", "static_transforms", "current", "current_layers"
+
+TRUTH_PREFIX = "/truth/"
+"""Prefix of the topics of the true poses of links."""
 
 ROS_TOPICS = {CLOCK: "/clock", TRANSFORMS: "/tf", STATIC: "/tf_static"}
 """Topics with names that ROS defines."""
@@ -73,7 +79,8 @@ class TopicNames:
         companions: dict[str, dict[str, str]] = {"": {}}
         for key, topic in self.topics.items():
             if len(key) == 3 and key[0] == sensor:
-                companions.setdefault(key[2], {})[key[1]] = topic
+                stored_kind = STORED_MEASURED if key[1] == "measured" else key[1]
+                companions.setdefault(key[2], {})[stored_kind] = topic
         main = companions.pop("")
         return {"topics": main, "companions": [{"name": name, **topics} for name, topics in companions.items()]}
 
@@ -88,13 +95,11 @@ def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]
     """Return the topics in the JSON of a world. Raises `DamagedError` for a topic that is not a text."""
     topics: dict[TopicKey, str] = {}
     for sensor in sensors:
-        topics |= {(sensor["name"], series_kind, ""): topic for series_kind, topic in sensor["topics"].items()}
-        for companion in sensor["companions"]:
-            topics |= {
-                (sensor["name"], series_kind, companion["name"]): topic
-                for series_kind, topic in companion.items()
-                if series_kind != "name"
-            }
+        for companion in ({"name": "", **sensor["topics"]}, *sensor["companions"]):
+            for stored_kind, topic in companion.items():
+                series_kind = "measured" if stored_kind == STORED_MEASURED else stored_kind
+                if stored_kind != "name":
+                    topics[sensor["name"], series_kind, companion["name"]] = topic
     topics |= {(link, name): topic for link, truth in others["truth"].items() for name, topic in truth.items()}
     topics |= {(name,): topic for name, topic in others.items() if isinstance(topic, str)}
     if not all(isinstance(text, str) for key, topic in topics.items() for text in (*key, topic)):
@@ -133,30 +138,30 @@ def _list_preferred_topics(
     for sensor in world.sensors:
         topic = "/" + sensor.topic.strip("/")
         needs_default = topic == "/" or topic in used
-        yield (sensor.name, "reading", ""), "/" + format_topic_name(sensor.name) if needs_default else topic
+        yield (sensor.name, "measured", ""), "/" + format_topic_name(sensor.name) if needs_default else topic
     current_topic = world.current_topic
     if world.environment.current:
         yield (CURRENT,), "/" + current_topic.topic.strip("/")
     if current_topic.layers:
         yield (LAYERS,), "/" + current_topic.layers.topic.strip("/")
     for sensor in world.sensors:
-        main_topic = topics[sensor.name, "reading", ""]
+        main_topic = topics[sensor.name, "measured", ""]
         for companion in list_message_suffixes(sensor)[1:]:
-            yield (sensor.name, "reading", companion), format_companion_topic(main_topic, companion)
+            yield (sensor.name, "measured", companion), format_companion_topic(main_topic, companion)
     for sensor in world.sensors:
         for series_kind in SIMULATED_SERIES:
             for companion in list_message_suffixes(sensor, series_kind):
-                topic = f"{topics[sensor.name, 'reading', companion]}/{series_kind}"
+                topic = f"{topics[sensor.name, 'measured', companion]}/{series_kind}"
                 yield (sensor.name, series_kind, companion), topic
     for sensor in world.sensors:
         if sensor.faults.has_faults:
-            yield (sensor.name, FAULT, ""), f"{topics[sensor.name, 'reading', '']}/{FAULT}"
+            yield (sensor.name, FAULT, ""), f"{topics[sensor.name, 'measured', '']}/{FAULT}"
     for model in world.models:
         for link in model.links:
             is_canonical = link.name == model.canonical_link
             if is_moving(model) and not is_canonical:
                 continue  # fixed to the canonical link: `/tf_static` has its pose
-            topic = "/truth/" + format_topic_name(model.name if is_canonical else link.name)
+            topic = TRUTH_PREFIX + format_topic_name(model.name if is_canonical else link.name)
             yield (link.name, POSE), topic
             yield (link.name, ACCELERATION), topics[link.name, POSE] + "/accel"
 

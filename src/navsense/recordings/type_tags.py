@@ -66,9 +66,9 @@ class StoredType:
     absent: Mapping[str, Any] = field(default_factory=dict)
     omitted: tuple[str, ...] = ()
 
-    def field_keys(self) -> dict[str, str]:
+    def list_field_keys(self) -> dict[str, str]:
         """Return the key in files of each field that files contain."""
-        names = (one.name for one in fields(self.kind) if one.init and one.name not in self.omitted)
+        names = (part.name for part in fields(self.kind) if part.init and part.name not in self.omitted)
         return {name: self.keys.get(name, name) for name in names}
 
 
@@ -164,12 +164,12 @@ def register_type(
     if not tag or (tag in TYPES and TYPES[tag].kind is not kind):
         raise ValueError(f"type tag {tag!r} of {kind.__name__}: must be a new name")
     stored = StoredType(kind, dict(keys or {}), dict(absent or {}))
-    if is_dataclass(kind) and TYPE in stored.field_keys().values():
+    if is_dataclass(kind) and TYPE in stored.list_field_keys().values():
         raise ValueError(f"{kind.__name__} has a field {TYPE!r}; store it under another key with keys=")
     TYPES[tag] = stored
 
 
-def _type_of(value: object) -> tuple[str, StoredType]:
+def _find_tag(value: object) -> tuple[str, StoredType]:
     """Return the tag and the JSON form of a value's class. Raises TypeError for a class without a tag."""
     kind = type(value)
     for tag, stored in TYPES.items():
@@ -183,7 +183,7 @@ def _type_of(value: object) -> tuple[str, StoredType]:
 def to_json(value: Any) -> Any:
     """Return a value as JSON. Raises TypeError for a value without a JSON form."""
     if isinstance(value, Enum):
-        tag, stored = _type_of(value)
+        tag, stored = _find_tag(value)
         return {TYPE: tag, "value": stored.keys.get(value.value, value.value)}
     if isinstance(value, np.bool_ | np.integer):
         return value.item()
@@ -192,9 +192,9 @@ def to_json(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, tuple | list):
-        return [to_json(one) for one in value]
-    tag, stored = _type_of(value)
-    return {TYPE: tag, **{key: to_json(getattr(value, name)) for name, key in stored.field_keys().items()}}
+        return [to_json(item) for item in value]
+    tag, stored = _find_tag(value)
+    return {TYPE: tag, **{key: to_json(getattr(value, name)) for name, key in stored.list_field_keys().items()}}
 
 
 def from_json(value: Any) -> Any:
@@ -218,14 +218,14 @@ def from_json(value: Any) -> Any:
     try:
         if issubclass(stored.kind, Enum):
             return stored.kind({new: old for old, new in stored.keys.items()}.get(value["value"], value["value"]))
-        return stored.kind(**_fields(tag, stored, value))
+        return stored.kind(**_parse_fields(tag, stored, value))
     except (KeyError, TypeError, ValueError, AttributeError, NavsenseError) as error:
         raise UnknownTypeError(f"type {tag!r} cannot be read: {error}") from error
 
 
-def _fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a value. Raises `UnknownTypeError` for an unknown field, and for a missing one."""
-    names = stored.field_keys()
+    names = stored.list_field_keys()
     unknown = sorted(set(value) - {TYPE, *names.values()})
     if unknown:
         raise UnknownTypeError(f"type {tag!r} has the unknown field {unknown[0]!r}")

@@ -22,21 +22,19 @@ from navsense.environment.base import Environment, UniformField
 from navsense.faults.injection import Faults
 from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_topics
 from navsense.messages import range as ranges
-from navsense.messages.cdr import read_stamps
+from navsense.messages.cdr import MessageRows, read_stamps
 from navsense.messages.repack import MessageShape
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader, group_by_size
 from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
-from navsense.recordings.world_json import opaque_sensor
+from navsense.recordings.topic_names import TRUTH_PREFIX
+from navsense.recordings.world_json import make_opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
 from navsense.sensors.range import Cone, Sound
 from navsense.world import CurrentTopic, Link, Model, MountedSensor, World
-
-TRUTH_PREFIX = "/truth/"
-"""Prefix of the topics of a link's truth in recordings of navsense."""
 
 DEFAULT_MODEL = "robot"
 """Model of sensors on a link without a known model."""
@@ -167,18 +165,18 @@ class WorldInference:
             channel.topic + suffix
             for channel in self.channels.values()
             for suffix, kind in COMPANION_TYPES.get(channel.type, ())
-            if self._topic_type(channel.topic + suffix) == kind
+            if self._get_topic_type(channel.topic + suffix) == kind
         }
-        self.sensor_channels = [channel for channel in self.channels.values() if self._is_sensor(channel)]
+        self.sensor_channels = [
+            channel
+            for channel in self.channels.values()
+            if _is_instrument(channel) and self._is_standalone(channel.topic) and is_readable(channel)
+        ]
         self.sensor_topics = {channel.topic for channel in self.sensor_channels}
 
-    def _topic_type(self, topic: str) -> str:
+    def _get_topic_type(self, topic: str) -> str:
         """Return the type of a topic, "" for a missing one."""
         return self.channels[topic].type if topic in self.channels else ""
-
-    def _is_sensor(self, channel: Channel) -> bool:
-        """Return True for the main topic of a sensor."""
-        return _is_instrument(channel) and self._is_standalone(channel.topic) and is_readable(channel)
 
     def read(self) -> None:
         """Read the first two messages of each sensor, the first of each link's truth, and all static transforms."""
@@ -206,18 +204,18 @@ class WorldInference:
             if not waiting:
                 return
 
-    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: AnyArray, log_time: int) -> bool:
+    def _add_sensor_message(self, topic: str, shape: MessageShape, rows: MessageRows, log_time: int) -> bool:
         """Store the first message of a topic, or the time to its second one. Return True for the second one."""
         time = int(read_stamps(rows)[0]) if "header.stamp.sec" in (rows.dtype.names or ()) else log_time
         if topic in self.first_messages:
             self.first_messages[topic].period = (time - self.first_messages[topic].time) * 1e-9
             return True
-        suffixes = (suffix for suffix, _ in COMPANION_TYPES.get(self._topic_type(topic), ()))
+        suffixes = (suffix for suffix, _ in COMPANION_TYPES.get(self._get_topic_type(topic), ()))
         companions = frozenset(suffix for suffix in suffixes if topic + suffix in self.companion_topics)
         self.first_messages[topic] = FirstMessage(shape, rows.copy(), time, companions=companions)
         return False
 
-    def _add_transforms(self, shape: MessageShape, rows: AnyArray) -> None:
+    def _add_transforms(self, shape: MessageShape, rows: MessageRows) -> None:
         """Store the transforms of one message."""
         for i in range(shape.lengths.get("transforms", 0)):
             path = f"transforms.{i}"
@@ -251,7 +249,7 @@ class WorldInference:
                 for child, (parent, _) in self.transforms.items()
                 if parent == canonical and self._is_link(child, sensors)
             }
-            links = (Link(canonical), *(Link(link, self._link_pose(link, canonical)) for link in sorted(names)))
+            links = (Link(canonical), *(Link(link, self._get_link_pose(link, canonical)) for link in sorted(names)))
             models.append(Model(name, links, canonical, motion=Stationary() if canonical in model_of_link else None))
         world = World(self.reader.metadata.get("world", DEFAULT_WORLD_NAME), tuple(models), sensors)
         # In a recording of navsense, the only twist without a sensor is the velocity of the water.
@@ -276,7 +274,7 @@ class WorldInference:
             frame not in (sensor.name, sensor.frame) and not frame.startswith(f"{sensor.frame}/") for sensor in sensors
         )
 
-    def _link_pose(self, link: str, parent_link: str) -> Pose:
+    def _get_link_pose(self, link: str, parent_link: str) -> Pose:
         """Return the pose of a link in its parent link, the identity without a transform."""
         parent, pose = self.transforms.get(link, ("", IDENTITY))
         return pose if parent == parent_link else IDENTITY
@@ -285,7 +283,7 @@ class WorldInference:
         """Return one sensor."""
         first = self.first_messages[channel.topic]
         frame = first.frame
-        frames = [one.frame for topic, one in self.first_messages.items() if topic in self.sensor_topics]
+        frames = [message.frame for topic, message in self.first_messages.items() if topic in self.sensor_topics]
         topic = self.topics[channel.topic]
         is_full_name = "::" in frame and frames.count(frame) == 1
         name = frame if is_full_name else topic.strip("/").replace("/", "::")
@@ -294,7 +292,7 @@ class WorldInference:
         model = models.get(link) or models.get(parent) or DEFAULT_MODEL
         rate = 1.0 / first.period if first.period > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
-        topic_type = self._topic_type(f"{channel.topic}/{world_topics.FAULT}")
+        topic_type = self._get_topic_type(f"{channel.topic}/{world_topics.FAULT}")
         faults = Faults(recorded=topic_type == world_topics.FAULT_TYPE)
         return MountedSensor(
             name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
@@ -362,8 +360,10 @@ def _make_generic_spec(channel: Channel, lengths: Mapping[str, int]) -> Sensor:
     kind = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in short).lstrip("_")
     parts = channel.parse_type().definitions[channel.type][1:]
     # Arrays of a sensor type with its own messages are read and written as those of a generic type.
-    kind = f"{kind}_arrays" if kind in messages.ENCODER_MAKERS else kind
-    return opaque_sensor(kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts])
+    kind = f"{kind}_arrays" if kind in messages.SENSOR_MESSAGES else kind
+    return make_opaque_sensor(
+        kind, [Output(part.name, lengths.get(part.name, part.length or 0), "1") for part in parts]
+    )
 
 
 def infer_world(reader: MessageReader) -> World:

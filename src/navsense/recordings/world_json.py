@@ -46,7 +46,7 @@ class UnspecifiedLatency(Latency):
     """A latency with unknown parameters."""
 
 
-def opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
+def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
     """Return a sensor with known type and outputs. It is written and read, and measures nothing."""
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 
@@ -81,11 +81,12 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
         "topics": topics.to_json(),
     }
     # A class of another package without a type tag is not stored.
-    places = {"origin": environment.origin, "water": environment.water}
-    data |= {key: to_json(one) for key, one in places.items() if one is None or type(one) in (Origin, Water)}
+    for key, value in (("origin", environment.origin), ("water", environment.water)):
+        if value is None or type(value) in (Origin, Water):
+            data[key] = to_json(value)
     field = environment.magnetic_field
-    parts = field.fields if isinstance(field, FieldSum) else (field,)
-    anomalies = [to_json(part) for part in parts if type(part) is Anomaly]
+    fields = field.fields if isinstance(field, FieldSum) else (field,)
+    anomalies = [to_json(anomaly) for anomaly in fields if type(anomaly) is Anomaly]
     return {**data, "anomalies": anomalies} if anomalies else data
 
 
@@ -166,7 +167,7 @@ class WorldParser:
         """One note for all unknown types, or none."""
         if not self.unknown:
             return ()
-        listed = "; ".join(f"{error} ({', '.join(whose)})" for error, whose in self.unknown.items())
+        listed = "; ".join(f"{error} ({', '.join(owners)})" for error, owners in self.unknown.items())
         remedy = "update navsense, or install the package that defines the type"
         return (f"some values of its world cannot be read: {listed}; {remedy}",)
 
@@ -248,7 +249,7 @@ def _parse_world(data: Mapping[str, Any]) -> StoredWorld:
     parser = WorldParser()
     sensors = tuple(map(parser.parse_sensor, data["sensors"]))
     models = tuple(map(_parse_model, data["models"]))
-    stored = {str(name): parser.parse_value(f"clock {name}", one, Clock) for name, one in data["clocks"].items()}
+    stored = {str(name): parser.parse_value(f"clock {name}", value, Clock) for name, value in data["clocks"].items()}
     clocks = {name: clock for name, clock in stored.items() if clock is not None}
     topic = parser.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
     if not isinstance(topic.layers, LayersTopic | None):
@@ -263,7 +264,7 @@ def _parse_model(data: Mapping[str, Any]) -> Model:
     """Return a model; the motion of a moving model is a placeholder."""
     links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
     motion = Stationary() if data["moves"] else None
-    actuators = tuple(str(one) for one in data["actuators"])
+    actuators = tuple(map(str, data["actuators"]))
     pose = _parse_pose(data["pose"])
     return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
 

@@ -18,7 +18,7 @@ from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.messages.base import GLOBAL_TIME
 from navsense.recordings.base import check_target, os_error
-from navsense.recordings.header import get_version
+from navsense.recordings.info import get_version
 from navsense.report import doppler, faults, track
 from navsense.report.clock_section import make_clock_figures, make_clock_sections
 from navsense.report.report_data import ReportData, read_report_data

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from navsense import recordings
 from navsense.clock import Clock
 from navsense.core import inputs
@@ -19,6 +17,7 @@ from navsense.fault_file import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
+from navsense.recordings.info import DURATION_KEY
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.world import MountedSensor, Note, World
@@ -40,7 +39,7 @@ class ReportData:
     current: the water current
     sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `world`
     tracks: model -> link whose track is drawn
-    metadata: seed, runs, duration_asked
+    metadata: seed, runs and requested duration, as in recordings
     world: the world from a file, with the terrain; None if no file is known
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
     stationary_models: warnings about models with free joints or links and no motion
@@ -106,7 +105,7 @@ def _read_arrays(file: Path) -> ReportData:
         recorded_world,
         name=str(recording.metadata["world"]),
         current=current,
-        metadata={key: recording.metadata.get(key) for key in ("seed", "runs", "duration_asked")},
+        metadata={key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)},
         notes=notes,
         scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
         clocks=clocks,
@@ -119,8 +118,7 @@ def _read_messages(file: Path) -> ReportData:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
         losses, faults = reader.losses, source.metadata.get("faults", "[]")
-    header = reader.header
-    duration = header.duration if np.isfinite(header.duration) else None
+    info = reader.info
     return _build_report_data(
         file,
         readings,
@@ -128,7 +126,7 @@ def _read_messages(file: Path) -> ReportData:
         reader.world,
         name=reader.world.name,
         current=current,
-        metadata={"seed": header.seed, "runs": list(header.runs), "duration_asked": duration},
+        metadata={"seed": info.seed, "runs": list(info.runs), DURATION_KEY: info.requested_duration},
         notes=(*reader.stored_world.notes, *losses),
         scheduled_faults=_parse_faults(faults),
         clocks=reader.stored_world.clocks,

@@ -22,6 +22,7 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.text import format_count
+from navsense.recordings.info import DURATION_KEY
 from navsense.report.axes import format_quantity
 from navsense.report.faults import find_fault_rows, list_unrecorded_faults
 from navsense.report.report_data import ReportData
@@ -89,7 +90,7 @@ def find_warnings(
 
 
 def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportWarning]:
-    duration, (first, last) = data.metadata.get("duration_asked"), data.span
+    duration, (first, last) = data.metadata.get(DURATION_KEY), data.span
     if duration and last - first < (1.0 - MAX_SHORTFALL) * float(duration) - 1.0:
         yield ReportWarning("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
     runs = data.metadata.get("runs") or []

@@ -10,7 +10,7 @@ from pathlib import Path
 from navsense import recordings, streams
 from navsense.core.errors import SimulationError
 from navsense.recordings.base import to_path
-from navsense.recordings.header import RecordingHeader, RecordingWriter
+from navsense.recordings.info import RecordingInfo, RecordingWriter
 from navsense.world import World
 
 OutputTarget = str | os.PathLike[str]
@@ -23,7 +23,9 @@ def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
         if streams.is_url(first) or streams.is_url(second):
             overlap = first == second
         else:
-            path, other = (Path(os.path.realpath(recordings.output_path(to_path(one)))) for one in (first, second))
+            path, other = (
+                Path(os.path.realpath(recordings.get_storage_path(to_path(output)))) for output in (first, second)
+            )
             overlap = path == other or path in other.parents
         if overlap:
             allowed = "must be different files, folders and URLs, none in another"
@@ -38,11 +40,11 @@ def check_output(output: OutputTarget, world: World | None = None) -> None:
         recordings.find_output_format(to_path(output), world)
 
 
-def open_output(output: OutputTarget, header: RecordingHeader) -> RecordingWriter:
+def open_output(output: OutputTarget, info: RecordingInfo) -> RecordingWriter:
     """Open a recording for writing, or the publisher of a stream. Raises `RecordingError`."""
     if isinstance(output, str) and streams.is_url(output):
-        return streams.open_publisher(output, header)
-    return recordings.open_writer(output, header)
+        return streams.open_publisher(output, info)
+    return recordings.open_writer(output, info)
 
 
 def list_paths(outputs: Sequence[OutputTarget]) -> list[Path]:

@@ -17,9 +17,9 @@ from navsense.core.errors import SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, TimeSlice, Truth
-from navsense.core.typing import Times
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
+from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
 from navsense.simulation.buffering import buffer_slices
@@ -65,12 +65,7 @@ class Run(Mapping[str, Reading]):
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
         for start, end in self.session.split_time_slices():
-            readings = {name: r.between(*find_rows(r.time, start, end)) for name, r in self.readings.items()}
-            truth = {name: t.between(*find_rows(t.time, start, end)) for name, t in self.truth.items()}
-            current = None
-            if self.current is not None:
-                current = self.current.between(*find_rows(self.current.time, start, end))
-            yield TimeSlice(start, end, readings, truth, current)
+            yield cut_time_slice(self.readings, self.truth, self.current, start, end)
 
     def save(self, path: OutputTarget, *, ros: str = DEFAULT_DISTRIBUTION) -> None:
         """Write the run to a recording in the format of its suffix, or publish it to the URL of a stream.
@@ -81,16 +76,10 @@ class Run(Mapping[str, Reading]):
         """
         with (
             inputs.collect_inputs(self.session.world.sources),
-            open_output(path, recordings.build_header(self.session, ros=ros)) as writer,
+            open_output(path, recordings.build_info(self.session, ros=ros)) as writer,
         ):
             for time_slice in self.slices():
                 writer.write(time_slice)
-
-
-def find_rows(time: Times, start: float, end: float) -> tuple[int, int]:
-    """Return the first row with start <= t (s), and the first row with end <= t."""
-    first, stop = np.searchsorted(time, (start, end))
-    return int(first), int(stop)
 
 
 def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource] | None) -> dict[str, Motion]:
@@ -206,21 +195,21 @@ def compute_paced_slices(session: Session, limiter: RealTimeLimiter | None) -> I
 
 
 @dataclass(frozen=True)
-class RecordSummary:
+class RecordResult:
     """The result of `record`.
 
     paths: the files and folders of the recordings.
     duration: the simulated duration (s).
-    samples: the number of samples of each sensor.
-    valid: the number of valid readings of each sensor.
-    behind: the largest delay (s of real time) of a run with a speed.
+    samples: the number of samples of each sensor, including those that were not published.
+    valid_samples: the number of published samples of each sensor with valid values.
+    max_delay: the largest delay (s of real time) behind the argument `speed`; 0 without it.
     """
 
     paths: tuple[Path, ...]
     duration: float
     samples: Mapping[str, int]
-    valid: Mapping[str, int]
-    behind: float = 0.0
+    valid_samples: Mapping[str, int]
+    max_delay: float = 0.0
 
 
 def record(
@@ -237,7 +226,7 @@ def record(
     speed: float | None = None,
     ros: str = DEFAULT_DISTRIBUTION,
     progress: Progress | None = None,
-) -> RecordSummary:
+) -> RecordResult:
     """Simulate a run and write it to one or several outputs, in bounded memory.
 
     path: the path of a recording, the URL of a stream, or several of them. The suffix of a path selects the format.
@@ -254,7 +243,7 @@ def record(
     check_outputs_differ(outputs)
     world = apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
-    valid = dict(samples)
+    valid_samples = dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
@@ -268,21 +257,21 @@ def record(
         )
         for output in outputs:
             check_output(output, world)
-        header = recordings.build_header(session, ros=ros)
-        writers = [stack.enter_context(open_output(output, header)) for output in outputs]
+        info = recordings.build_info(session, ros=ros)
+        writers = [stack.enter_context(open_output(output, info)) for output in outputs]
         try:
             for time_slice in compute_paced_slices(session, limiter):
                 for writer in writers:
                     writer.write(time_slice)
                 for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
-                    valid[name] += int(np.count_nonzero(reading.valid & reading.emitted))
+                    valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
                 if progress:
                     progress(time_slice.end, session.duration)
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:
         raise KeyboardInterrupt
-    behind = limiter.behind if limiter else 0.0
-    paths = tuple(map(recordings.data_path, list_paths(outputs)))
-    return RecordSummary(paths, session.duration, samples, valid, behind)
+    max_delay = limiter.max_delay if limiter else 0.0
+    paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
+    return RecordResult(paths, session.duration, samples, valid_samples, max_delay)

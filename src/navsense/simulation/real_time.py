@@ -36,16 +36,16 @@ class RealTimeLimiter:
             allowed = f"must be a finite number >= {MIN_SPEED:g}, 1 for real time"
             raise SimulationError("speed (simulated seconds per second)", speed, allowed=allowed)
         self.time_slice_length = speed * WALL_STEP
-        self.behind = 0.0
+        self.max_delay = 0.0
         self._speed, self._now, self._sleep = float(speed), now, sleep
         self._origin: float | None = None
 
     def wait(self, end: float) -> None:
-        """Wait until the time slice with the end `end` (s) is due, and update the largest delay `behind` (s)."""
+        """Wait until the time slice with the end `end` (s) is due, and update `max_delay` (s)."""
         due = end / self._speed
         if self._origin is None:
             self._origin = self._now() - due
         left = self._origin + due - self._now()
         if left > 0.0:
             self._sleep(left)
-        self.behind = max(self.behind, -left)
+        self.max_delay = max(self.max_delay, -left)

@@ -10,7 +10,6 @@ packages declare theirs under the entry point `navsense.streams`; the name of th
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -18,9 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.plugins import load_plugin
-from navsense.core.readings import TimeSlice
-from navsense.recordings.base import WriterBase
-from navsense.recordings.header import RecordingHeader
+from navsense.recordings.info import RecordingInfo, RecordingWriter
 from navsense.world import World
 
 LOOPBACK = "127.0.0.1"
@@ -52,27 +49,17 @@ class StreamUrl:
         return urlsplit(self.text)._replace(netloc=f"{host}:{port}").geturl()
 
 
-class Publisher(WriterBase):
-    """Publishes the time slices of a run. `write` never waits for a subscriber.
+class Publisher(RecordingWriter):
+    """Publishes the time slices of a run.
 
-    As a context it is closed at the end, also after an error.
+    - `write` never waits for a subscriber. It raises `RecordingError` if the publisher is closed.
+    - `close` delivers the queues of the subscribers that still read, and disconnects. A second call does nothing.
+    - `abort` disconnects at once.
 
     url: with the host, and with the port that the system assigned for port 0.
     """
 
     url: str
-
-    @abstractmethod
-    def write(self, time_slice: TimeSlice) -> None:
-        """Publish a time slice. Raises `RecordingError` if the publisher is closed."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Deliver the queues of the subscribers that still read, and disconnect. A second call does nothing."""
-
-    @abstractmethod
-    def abort(self) -> None:
-        """Disconnect at once. Never raises."""
 
     def salvage(self) -> None:
         """Close: what was published stays published."""
@@ -94,7 +81,7 @@ class Stream:
     scheme: str
     name: str
     url_format: str
-    open_publisher: Callable[[StreamUrl, RecordingHeader], Publisher]
+    open_publisher: Callable[[StreamUrl, RecordingInfo], Publisher]
     options: tuple[str, ...] = ()
     check: Callable[[StreamUrl, World | None], None] = lambda *_: None
 
@@ -160,7 +147,7 @@ def check_url(text: str, world: World | None = None) -> None:
     stream.check(url, world)
 
 
-def open_publisher(text: str, header: RecordingHeader) -> Publisher:
+def open_publisher(text: str, info: RecordingInfo) -> Publisher:
     """Open the publisher of a URL. Raises `RecordingError` if the URL is invalid or the stream cannot be opened."""
     stream, url = parse_url(text)
-    return stream.open_publisher(url, header)
+    return stream.open_publisher(url, info)

@@ -1,14 +1,16 @@
 """LZ4 compression of messages while they are encoded: without a search for matches and without a copy.
 
 All messages of a channel have one size and differ only in the numbers that their encoder writes. So n rows of w bytes
-become one LZ4 block:
+become one LZ4 block. Its literals are the first row, the last row and the numbers of the others. The bytes between the
+numbers are matches at the distance w:
 
-- the first row, as literals
-- each further row: its numbers as literals, the bytes between them as matches at the distance w
-- the last row, as literals
+    first sequence    token | row 0 | row 1 before its first numbers
+    row 1                     numbers | match | token | numbers | match | ...
+    rows 2 to n - 2   token | numbers | match | token | numbers | match | ...
+    last literals     token | row n - 1 from its first numbers on
 
 The matches are the same in every row. So the numbers of a compressed row are at known offsets, as in a message, and the
-encoder writes them there. Each block has an XXH32 checksum (xxHash fast digest algorithm, version 0.1.1, seed 0).
+encoder writes them there. Each block has an XXH32 checksum.
 
 Sources: LZ4 Block Format Description (2022); LZ4 Frame Format 1.6.2.
 """
@@ -16,73 +18,14 @@ Sources: LZ4 Block Format Description (2022); LZ4 Frame Format 1.6.2.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray
 from navsense.messages.cdr import FieldOffset, make_row_dtype
-
-MASK_32 = 0xFFFFFFFF
-
-PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
-"""The five primes of the algorithm."""
-
-LANES = 4
-"""Words that are processed together, each with its accumulator."""
-
-
-@kernel
-def multiply(value: int, prime: int) -> int:
-    """Return the low 32 bits of a product."""
-    return (value * (prime & 0xFFFF) + (((value * (prime >> 16)) & 0xFFFF) << 16)) & MASK_32
-
-
-@kernel
-def rotate_left(value: int, bits: int) -> int:
-    """Return 32 bits rotated to the left."""
-    return ((value << bits) | (value >> (32 - bits))) & MASK_32
-
-
-@kernel
-def mix_word(lane: int, word: int) -> int:
-    """Return the accumulator of a lane after a word."""
-    return multiply(rotate_left((lane + multiply(word & MASK_32, PRIME_2)) & MASK_32, 13), PRIME_1)
-
-
-@kernel
-def xxh32_words(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int]) -> int:
-    """Return the checksum of words of four bytes and of the remaining bytes, fewer than four."""
-    count, word, state = len(words), 0, PRIME_5
-    if count >= LANES:
-        lane_1, lane_2, lane_3, lane_4 = (PRIME_1 + PRIME_2) & MASK_32, PRIME_2, 0, -PRIME_1 & MASK_32
-        while word + LANES <= count:
-            lane_1, lane_2 = mix_word(lane_1, int(words[word])), mix_word(lane_2, int(words[word + 1]))
-            lane_3, lane_4 = mix_word(lane_3, int(words[word + 2])), mix_word(lane_4, int(words[word + 3]))
-            word += LANES
-        state = (
-            rotate_left(lane_1, 1) + rotate_left(lane_2, 7) + rotate_left(lane_3, 12) + rotate_left(lane_4, 18)
-        ) & MASK_32
-    state = (state + 4 * count + len(rest)) & MASK_32
-    while word < count:
-        state = multiply(rotate_left((state + multiply(int(words[word]) & MASK_32, PRIME_3)) & MASK_32, 17), PRIME_4)
-        word += 1
-    for i in range(len(rest)):
-        state = multiply(rotate_left((state + multiply(int(rest[i]) & 255, PRIME_5)) & MASK_32, 11), PRIME_1)
-    state = multiply(state ^ (state >> 15), PRIME_2)
-    state = multiply(state ^ (state >> 13), PRIME_3)
-    return state ^ (state >> 16)
-
-
-def xxh32(data: ByteArray) -> int:
-    """Return the checksum of bytes (n,)."""
-    size = data.size - data.size % 4
-    words, rest = data[:size].view("<i4"), data[size:].view(np.int8)
-    # Without compilation, lists are faster than arrays.
-    return xxh32_words(words.tolist(), rest.tolist()) if INTERPRETED else xxh32_words(words, rest)
-
+from navsense.recordings.mcap.xxh32 import xxh32
 
 FRAME_HEADER = b"\x04\x22\x4d\x18\x70\x70\x72"
 """Magic; version 1 with independent blocks and block checksums; blocks up to 4 MiB; checksum of these two bytes."""
@@ -128,7 +71,7 @@ def encode_token(literals: int, match_length: int) -> bytes:
     return bytes([min(literals, 15) << 4 | min(max(match_length - 4, 0), 15)]) + encode_length(literals)
 
 
-def max_compressed_size(width: int, count: int) -> int:
+def compute_max_compressed_size(width: int, count: int) -> int:
     """Return the largest compressed size of `count` rows of `width` bytes."""
     return count * width + 3 * (width + width // 255) + (BLOCK_OVERHEAD + 64) * (1 + count * width // MAX_BLOCK_SIZE)
 
@@ -151,21 +94,21 @@ class RowCompressor:
 
     template, dtype: the bytes (w,) and the type of a row.
     lz4_row, lz4_dtype: the bytes (l,) and the type of a compressed row.
-    opening: the first row and the first literals of the second one, with their token.
-    ending: the last row, with its token.
-    number_offsets, opening_offsets, ending_offsets: (b,), offsets of the bytes of numbers in a compressed row, in the
-        opening and in the ending.
+    first_sequence: its token, the first row, and the second row before its first numbers.
+    last_literals: their token, and the last row from its first numbers on.
+    number_offsets, first_row_offsets, last_row_offsets: (b,), offsets of the bytes of numbers in a compressed row, in
+        `first_sequence` and in `last_literals`.
     """
 
     template: ByteArray
     dtype: np.dtype[np.void]
     lz4_row: ByteArray
     lz4_dtype: np.dtype[np.void]
-    opening: ByteArray
-    ending: ByteArray
+    first_sequence: ByteArray
+    last_literals: ByteArray
     number_offsets: IntArray
-    opening_offsets: IntArray
-    ending_offsets: IntArray
+    first_row_offsets: IntArray
+    last_row_offsets: IntArray
 
     @property
     def can_compress(self) -> bool:
@@ -183,20 +126,20 @@ class RowCompressor:
 
     def _compress_block(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
         """Write one compressed block. Rows are encoded in place; the first and the last row are written in full."""
-        size, opening_start = self.lz4_row.size, offset + 4
-        # The literals of the opening end with the first numbers of the second row, so that row needs no token.
-        rows_start = opening_start + self.opening.size - int(self.number_offsets[0]) - size
+        size, sequence_start = self.lz4_row.size, offset + 4
+        # The literals of the first sequence end with the first numbers of row 1, so row 1 needs no token.
+        rows_start = sequence_start + self.first_sequence.size - int(self.number_offsets[0]) - size
         rows = out[rows_start : rows_start + count * size].reshape(count, size)
         repeat_row(rows, self.lz4_row)
         fill(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)
-        out[opening_start : opening_start + self.opening.size] = self.opening
-        out[opening_start + self.opening_offsets] = numbers[0]
-        ending_start = rows_start + (count - 1) * size
-        end = ending_start + self.ending.size
-        out[ending_start:end] = self.ending
-        out[ending_start + self.ending_offsets] = numbers[1]
-        return write_block_frame(out, offset, end)
+        out[sequence_start : sequence_start + self.first_sequence.size] = self.first_sequence
+        out[sequence_start + self.first_row_offsets] = numbers[0]
+        literals_start = rows_start + (count - 1) * size
+        end = literals_start + self.last_literals.size
+        out[literals_start:end] = self.last_literals
+        out[literals_start + self.last_row_offsets] = numbers[1]
+        return write_size_and_checksum(out, offset, end)
 
 
 def repeat_row(rows: ByteArray, row: ByteArray) -> None:
@@ -227,8 +170,8 @@ def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: 
         if first <= field.offset < stop
     }
     first = spans[0][0]
-    opening_token = encode_token(len(template) + spans[0][1], next_starts[0] - spans[0][1])
-    ending_token = encode_token(len(template) - first, 0)
+    first_token = encode_token(len(template) + spans[0][1], next_starts[0] - spans[0][1])
+    last_token = encode_token(len(template) - first, 0)
     numbers = np.concatenate([np.arange(*span) for span in spans])
     number_offsets = [
         np.arange(start, start + stop - first) for (first, stop), start in zip(spans, literal_starts, strict=True)
@@ -238,15 +181,15 @@ def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: 
         make_row_dtype(fields, len(template)),
         np.frombuffer(row, dtype=np.uint8),
         make_row_dtype(shifted, len(row)),
-        opening=np.frombuffer(opening_token + template + template[:first], dtype=np.uint8),
-        ending=np.frombuffer(ending_token + template[first:], dtype=np.uint8),
+        first_sequence=np.frombuffer(first_token + template + template[:first], dtype=np.uint8),
+        last_literals=np.frombuffer(last_token + template[first:], dtype=np.uint8),
         number_offsets=np.concatenate(number_offsets),
-        opening_offsets=numbers + len(opening_token),
-        ending_offsets=numbers + len(ending_token) - first,
+        first_row_offsets=numbers + len(first_token),
+        last_row_offsets=numbers + len(last_token) - first,
     )
 
 
-def write_block_frame(out: ByteArray, start: int, end: int, flag: int = 0) -> int:
+def write_size_and_checksum(out: ByteArray, start: int, end: int, flag: int = 0) -> int:
     """Write the size and the checksum of a block around its bytes; return its end."""
     UINT32.pack_into(out.data, start, end - start - 4 | flag)
     UINT32.pack_into(out.data, end, xxh32(out[start + 4 : end]))
@@ -258,12 +201,12 @@ def write_uncompressed(out: ByteArray, offset: int, data: ByteArray) -> int:
     for first in range(0, data.size, MAX_BLOCK_SIZE):
         part = data[first : first + MAX_BLOCK_SIZE]
         out[offset + 4 : offset + 4 + part.size] = part
-        offset = write_block_frame(out, offset, offset + 4 + part.size, UNCOMPRESSED_FLAG)
+        offset = write_size_and_checksum(out, offset, offset + 4 + part.size, UNCOMPRESSED_FLAG)
     return offset
 
 
-class AccessRecorder:
-    """Rows that record which of their fields are written."""
+class AccessTracker:
+    """Rows that store the names of the fields that are written."""
 
     def __init__(self, rows: AnyArray) -> None:
         """Store the rows."""

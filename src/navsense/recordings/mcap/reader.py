@@ -1,8 +1,9 @@
 """Reader of MCAP files: the messages of a file in order of log time, by columns.
 
-A segment of a file is a chunk, or a run of messages outside chunks. Segments that follow one another in time are read
-one by one. Where segments overlap, the messages before the start of the next segment are yielded, and the others wait.
-The messages that are yielded together are a window. A batch has messages of one channel, from one or more windows.
+A segment of a file is a chunk, or a run of messages outside chunks. Segments that do not overlap in time are read one
+by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are held
+back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
+The definitions are the records of schemas and channels, and the metadata of navsense.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, UInt64Array
-from navsense.recordings.base import NOT_RECOVERABLE, open_for_reading, recovery_remedy
+from navsense.recordings.base import find_recovery_remedy, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -37,10 +38,10 @@ from navsense.recordings.channels import (
     join_small_batches,
     sort_batches,
 )
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 
-HEAD_FIELDS = ("channel", "log_time", "publish_time")
+HEADER_FIELDS = ("channel_id", "log_time", "publish_time")
 """Fields of the header of a message record that differ between messages."""
 
 INITIAL_CAPACITY = 1 << 16
@@ -83,19 +84,19 @@ class RecordIndex:
         """Opcodes of the records (n,)."""
         return self.data[self.offsets[:-1]]
 
-    def body(self, index: int) -> bytes:
+    def get_body(self, index: int) -> bytes:
         """Return the body of one record."""
         return self.data[self.offsets[index] + records.RECORD_HEADER.size : self.offsets[index + 1]].tobytes()
 
-    def messages(self) -> ScannedMessages:
+    def scan_messages(self) -> ScannedMessages:
         """Return the message records. Raises `records.DamagedError` for a message that is shorter than its header."""
         indices = np.flatnonzero(self.opcodes == records.MESSAGE)
-        selection = as_slice(indices)
+        selection = to_slice(indices)
         starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
         if (stops - starts < records.MESSAGE_HEADER.size).any():
             raise records.DamagedError("a message ends too early")
-        heads = read_heads(self.data, starts, stops)
-        return ScannedMessages(self.data, indices, starts + records.MESSAGE_HEADER.size, stops, *heads)
+        headers = read_message_headers(self.data, starts, stops)
+        return ScannedMessages(self.data, indices, starts + records.MESSAGE_HEADER.size, stops, *headers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class ScannedMessages:
 
     record_indices: (n,), indices among the records.
     starts, stops: (n,), offsets of their data.
-    channel: (n,), channel ids.
+    channel_id: (n,)
     log_time, publish_time: (n,), ns.
     """
 
@@ -112,7 +113,7 @@ class ScannedMessages:
     record_indices: IntArray
     starts: IntArray
     stops: IntArray
-    channel: AnyArray
+    channel_id: AnyArray
     log_time: UInt64Array
     publish_time: UInt64Array
 
@@ -139,7 +140,7 @@ def scan_records(data: bytes) -> RecordIndex:
     return RecordIndex(view, offsets[: count + 1])
 
 
-def as_slice(indices: IntArray) -> IntArray | slice:
+def to_slice(indices: IntArray) -> IntArray | slice:
     """Return ascending indices (n,) as a slice if they are consecutive: a slice makes views, not copies."""
     if indices.size and int(indices[-1]) - int(indices[0]) == indices.size - 1:
         return slice(int(indices[0]), int(indices[-1]) + 1)
@@ -159,20 +160,22 @@ def group_indices(keys: IntArray, count: int) -> list[tuple[int, IntArray | slic
     return [(key, order[start:stop]) for key, (start, stop) in enumerate(pairwise(ends)) if stop > start]
 
 
-def read_heads(data: ByteArray, starts: IntArray, stops: IntArray) -> tuple[AnyArray, UInt64Array, UInt64Array]:
-    """Return channel, log time and publish time (n,) of the message records between these offsets."""
-    columns = [np.empty(starts.size, dtype=records.MESSAGE_FIELDS[name]) for name in HEAD_FIELDS]
+def read_message_headers(
+    data: ByteArray, starts: IntArray, stops: IntArray
+) -> tuple[AnyArray, UInt64Array, UInt64Array]:
+    """Return channel id, log time and publish time (n,) of the message records between these offsets."""
+    columns = [np.empty(starts.size, dtype=records.MESSAGE_FIELDS[name]) for name in HEADER_FIELDS]
     if starts.size:
         sizes = stops - starts
         cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
         if cuts.size * MIN_RUN_LENGTH > starts.size:
-            heads = view_every_byte(data, records.MESSAGE_FIELDS)
-            columns = [np.asarray(heads[name][starts]) for name in HEAD_FIELDS]
+            headers = view_every_byte(data, records.MESSAGE_FIELDS)
+            columns = [np.asarray(headers[name][starts]) for name in HEADER_FIELDS]
         else:
             for first, stop in pairwise([0, *cuts.tolist(), starts.size]):
                 start, stride = int(starts[first]), int(sizes[first])
                 rows = np.ndarray((stop - first,), records.MESSAGE_FIELDS, data, start, (stride,))
-                for name, column in zip(HEAD_FIELDS, columns, strict=True):
+                for name, column in zip(HEADER_FIELDS, columns, strict=True):
                     column[first:stop] = rows[name]
     return columns[0], columns[1], columns[2]
 
@@ -199,7 +202,7 @@ MAX_HELD_BYTES = 1 << 29
 SEGMENT_BYTES = 4_000_000
 """Bytes at which a run of messages outside chunks is split."""
 
-HEAD_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, records.MESSAGE_HEADER.size)
+HEADER_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, records.MESSAGE_HEADER.size)
 """Bytes at the start of a record that hold its opcode and its times."""
 
 
@@ -218,10 +221,10 @@ class Segment:
 
 
 class SegmentMessages(NamedTuple):
-    """Messages of a segment, the index of the channel definition of each, and the selected ones, in file order."""
+    """Messages of a segment in file order, the index of the channel of each (n,), and the selected ones."""
 
     messages: ScannedMessages
-    definitions: IntArray
+    channel_indices: IntArray
     selection: IntArray | slice = slice(None)
 
     def split(self, time: int | None) -> tuple[SegmentMessages | None, SegmentMessages | None]:
@@ -247,8 +250,8 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
     offset, end = span
     while offset + records.RECORD_HEADER.size <= end:
         file.seek(offset)
-        head = file.read(min(HEAD_SIZE, end - offset))
-        opcode, length = records.RECORD_HEADER.unpack_from(head)
+        header = file.read(min(HEADER_SIZE, end - offset))
+        opcode, length = records.RECORD_HEADER.unpack_from(header)
         next_offset = offset + records.RECORD_HEADER.size + length
         if opcode == 0 or next_offset > end:
             break
@@ -257,7 +260,7 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
             start = start if size else offset
             size += next_offset - offset
             if opcode == records.MESSAGE and next_offset - offset >= records.MESSAGE_HEADER.size:
-                run.append(records.MESSAGE_HEADER.unpack_from(head)[4])
+                run.append(records.MESSAGE_HEADER.unpack_from(header)[4])
         if size and (size >= SEGMENT_BYTES or opcode in (records.CHUNK, records.DATA_END)):
             stop = next_offset if is_unchunked else offset
             segments.append(Segment(start, stop, min(run, default=0), max(run, default=0), is_chunk=False))
@@ -265,7 +268,7 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
         if opcode == records.CHUNK:
             if length < records.CHUNK_HEADER.size:
                 raise records.DamagedError("a record ends too early")
-            first, last = records.CHUNK_HEADER.unpack_from(head, records.RECORD_HEADER.size)[:2]
+            first, last = records.CHUNK_HEADER.unpack_from(header, records.RECORD_HEADER.size)[:2]
             segments.append(Segment(offset, next_offset, first, last, is_chunk=True))
         if opcode == records.DATA_END:
             break
@@ -296,19 +299,19 @@ def read_windows(
             yield [SegmentMessages(*load(segment))]
         return
     by_time = sorted(segments, key=lambda segment: segment.first)
-    waiting: list[tuple[int, SegmentMessages]] = []
+    held_parts: list[tuple[int, SegmentMessages]] = []
     for segment, following in zip(by_time, [*by_time[1:], None], strict=True):
-        waiting.append((segment.start, SegmentMessages(*load(segment))))
-        waiting.sort(key=lambda item: item[0])
-        if sum(part.messages.data.size for _, part in waiting) > MAX_HELD_BYTES:
+        held_parts.append((segment.start, SegmentMessages(*load(segment))))
+        held_parts.sort(key=lambda item: item[0])
+        if sum(part.messages.data.size for _, part in held_parts) > MAX_HELD_BYTES:
             what = f"its messages are in no order of time over more than {MAX_HELD_BYTES >> 20} MiB"
             raise RecordingError(what, where=where, remedy="put them in order with: mcap sort")
         ready, later_parts = [], []
-        for start, part in waiting:
-            early, late = part.split(None if following is None else following.first)
-            ready += [early] if early is not None else []
-            later_parts += [(start, late)] if late is not None else []
-        waiting = later_parts
+        for start, part in held_parts:
+            ready_part, later_part = part.split(None if following is None else following.first)
+            ready += [ready_part] if ready_part is not None else []
+            later_parts += [(start, later_part)] if later_part is not None else []
+        held_parts = later_parts
         if ready:
             yield ready
 
@@ -323,31 +326,30 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     file.seek(0)
     magic = file.read(len(records.MAGIC))
     if magic != records.MAGIC:
-        is_table = path.suffix.lower() in (".npz", ".parquet") or magic.startswith((b"PK", b"PAR1"))
-        raise RecordingError("is not an MCAP file", where=where, remedy=NOT_RECOVERABLE if is_table else "")
-    head = next(records.read_records(file, len(records.MAGIC), end), None)
-    if head is None or head.opcode != records.HEADER:
+        raise RecordingError("is not an MCAP file", where=where, remedy=find_unrecoverable_remedy(path, magic))
+    header = next(records.read_records(file, len(records.MAGIC), end), None)
+    if header is None or header.opcode != records.HEADER:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)
     try:
-        name = records.FieldReader(head.body).read_string()
+        name = records.FieldReader(header.body).read_string()
     except records.DamagedError as error:
         raise RecordingError(f"the file's header is damaged: {error}", where=where) from error
-    return name, head.offset + records.RECORD_HEADER.size + len(head.body)
+    return name, header.offset + records.RECORD_HEADER.size + len(header.body)
 
 
 def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
         return atomic.make_reader_error(path)
-    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=recovery_remedy(path))
+    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=find_recovery_remedy(path))
 
 
 @dataclass(eq=False)
 class McapReader:
     """Reader of one MCAP file.
 
-    A channel id can be defined again in another chunk. `_definitions` has all channels in order, `_definition_of_id`
-    the index (65536,) of the latest one of each id, -1 without one.
+    A channel id can be defined again in another chunk. `_defined_channels` has all channels in order,
+    `_channel_index_of_id` the index (65536,) of the latest one of each id, -1 without one.
     """
 
     path: Path
@@ -357,8 +359,8 @@ class McapReader:
     profile: str = ""
     _schemas: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
     _channels: dict[int, Channel] = field(default_factory=dict)
-    _definitions: list[Channel] = field(default_factory=list)
-    _definition_of_id: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
+    _defined_channels: list[Channel] = field(default_factory=list)
+    _channel_index_of_id: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
     _statistics: bytes = b""
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
@@ -376,7 +378,7 @@ class McapReader:
         self._span = (start, size - tail)
         summary = records.FOOTER_FIELDS.unpack_from(ending, records.RECORD_HEADER.size)[0]
         if not (summary and self._read_summary(summary)):
-            self._schemas, self._channels, self._definitions, self.metadata = {}, {}, [], {}
+            self._schemas, self._channels, self._defined_channels, self.metadata = {}, {}, [], {}
             self._statistics = b""
             self._read_definitions()
         self.channels = list(dict.fromkeys(self._channels.values()))
@@ -397,11 +399,11 @@ class McapReader:
             return MessageCounts(counts, first, last) if total else MessageCounts(counts)
         times = []
         for segment in list_segments(self.file, self._span):
-            messages, definitions = self._load_segment(segment)
-            for index, count in zip(*np.unique(definitions, return_counts=True), strict=True):
-                key = self._definitions[index].topic, self._definitions[index].type
+            messages, channel_indices = self._load_segment(segment)
+            for index, count in zip(*np.unique(channel_indices, return_counts=True), strict=True):
+                key = self._defined_channels[index].topic, self._defined_channels[index].type
                 counts[key] = counts.get(key, 0) + int(count)
-            if definitions.size:
+            if channel_indices.size:
                 times += [int(messages.log_time.min()), int(messages.log_time.max())]
         return MessageCounts(counts, min(times, default=None), max(times, default=None))
 
@@ -438,7 +440,7 @@ class McapReader:
                 if not scanned.is_complete:
                     raise records.DamagedError("a chunk ends inside a record")
                 for index in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
-                    self._add_definition(int(scanned.opcodes[index]), scanned.body(index))
+                    self._add_definition(int(scanned.opcodes[index]), scanned.get_body(index))
             else:
                 self._add_definition(raw.opcode, raw.body)
             if raw.opcode == records.DATA_END:
@@ -464,8 +466,8 @@ class McapReader:
             channel = Channel(topic, name, encoding, definition, schema_encoding, latched, profiles)
             if self._channels.get(channel_id) != channel:
                 self._channels[channel_id] = channel
-                self._definition_of_id[channel_id] = len(self._definitions)
-                self._definitions.append(channel)
+                self._channel_index_of_id[channel_id] = len(self._defined_channels)
+                self._defined_channels.append(channel)
         elif opcode == records.METADATA:
             name = reader.read_string()
             if name == records.RUN_METADATA:
@@ -475,20 +477,20 @@ class McapReader:
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in order of arrival."""
-        channels = self._definitions
+        channels = self._defined_channels
         for parts in self._read_windows():
             data = [part.messages.data.tobytes() for part in parts]
             rows = []
-            for number, (messages, definitions, selection) in enumerate(parts):
+            for number, (messages, channel_indices, selection) in enumerate(parts):
                 columns = (messages.log_time, messages.publish_time, messages.starts, messages.stops)
-                part_numbers = np.full(definitions.size, number)
-                rows.append([column[selection] for column in (part_numbers, definitions, *columns)])
+                part_numbers = np.full(channel_indices.size, number)
+                rows.append([column[selection] for column in (part_numbers, channel_indices, *columns)])
             joined = [np.concatenate(column) for column in zip(*rows, strict=True)]
             order = np.argsort(joined[2], kind="stable")
-            for number, channel, log_time, publish_time, start, stop in zip(
+            for number, channel_index, log_time, publish_time, start, stop in zip(
                 *(column[order].tolist() for column in joined), strict=True
             ):
-                yield RawMessage(channels[channel], log_time, publish_time, data[number][start:stop])
+                yield RawMessage(channels[channel_index], log_time, publish_time, data[number][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""
@@ -509,24 +511,24 @@ class McapReader:
 
     def _split_by_channel(self, part: SegmentMessages, topics: Collection[str]) -> Iterator[MessageBatch]:
         """Yield the messages of a part by channel key."""
-        messages, definitions, selection = part
+        messages, channel_indices, selection = part
         log_time, publish_time = messages.log_time.view(np.int64), messages.publish_time.view(np.int64)
         if (log_time < 0).any() or (publish_time < 0).any():
             raise records.DamagedError("a message's time is more than 292 years after 1970")
-        indices = np.arange(definitions.size)[selection]
-        keys, key_indices = self._channel_keys()
-        for index, members in group_indices(key_indices[definitions[selection]], len(keys)):
+        indices = np.arange(channel_indices.size)[selection]
+        keys, key_indices = self._index_channel_keys()
+        for index, members in group_indices(key_indices[channel_indices[selection]], len(keys)):
             if keys[index].topic in topics:
-                rows = as_slice(indices[members])
-                channel = self._definitions[definitions[indices[members][0]]]
+                rows = to_slice(indices[members])
+                channel = self._defined_channels[channel_indices[indices[members][0]]]
                 yield MessageBatch(channel, log_time[rows], publish_time[rows], messages.group_by_size(rows))
 
-    def _channel_keys(self) -> tuple[list[ChannelKey], IntArray]:
-        """Return the channel keys, and the index of the key of each definition."""
-        if len(self._key_cache[1]) != len(self._definitions):
-            keys = list(dict.fromkeys(channel.key for channel in self._definitions))
+    def _index_channel_keys(self) -> tuple[list[ChannelKey], IntArray]:
+        """Return the channel keys, and the index of the key of each channel."""
+        if len(self._key_cache[1]) != len(self._defined_channels):
+            keys = list(dict.fromkeys(channel.key for channel in self._defined_channels))
             index_of_key = {key: index for index, key in enumerate(keys)}
-            indices = np.array([index_of_key[channel.key] for channel in self._definitions], dtype=np.int64)
+            indices = np.array([index_of_key[channel.key] for channel in self._defined_channels], dtype=np.int64)
             self._key_cache = keys, indices
         return self._key_cache
 
@@ -537,19 +539,19 @@ class McapReader:
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
         """Return the messages of a segment in the order of the file, with the index of the channel of each."""
         scanned = scan_records(read_segment(self.file, segment))
-        messages = scanned.messages()
-        definitions, first = np.empty(messages.log_time.size, dtype=np.int64), 0
+        messages = scanned.scan_messages()
+        channel_indices, first = np.empty(messages.log_time.size, dtype=np.int64), 0
         for index in (*np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist(), None):
             stop = messages.log_time.size if index is None else int(np.searchsorted(messages.record_indices, index))
-            definitions[first:stop] = self._definition_of_id[messages.channel[first:stop]]
-            if (definitions[first:stop] < 0).any():
+            channel_indices[first:stop] = self._channel_index_of_id[messages.channel_id[first:stop]]
+            if (channel_indices[first:stop] < 0).any():
                 raise records.DamagedError("a message of an unknown channel")
             if index is not None:
-                self._add_definition(int(scanned.opcodes[index]), scanned.body(index))
+                self._add_definition(int(scanned.opcodes[index]), scanned.get_body(index))
             first = stop
         if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")
-        return messages, definitions
+        return messages, channel_indices
 
 
 @contextmanager

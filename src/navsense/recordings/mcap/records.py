@@ -36,7 +36,7 @@ MESSAGE_HEADER = struct.Struct("<BQHIQQ")
 """Opcode, length, channel id, sequence, log time (ns), publish time (ns), before the data of a message."""
 
 MESSAGE_FIELDS = np.dtype(
-    [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4")]
+    [("opcode", "u1"), ("length", "<u8"), ("channel_id", "<u2"), ("sequence", "<u4")]
     + [("log_time", "<u8"), ("publish_time", "<u8")]
 )
 """The fields of `MESSAGE_HEADER`."""

@@ -13,7 +13,7 @@ from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
 from navsense.recordings.base import open_for_reading, os_error, to_path
 from navsense.recordings.format import RecoveryResult
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
@@ -90,12 +90,12 @@ class _McapRecovery:
         scanned = scan_records(data)
         if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")
-        messages = scanned.messages()
+        messages = scanned.scan_messages()
         schemas: dict[int, bytes] = {}
         channels: dict[int, tuple[str, bytes]] = {}
         defined_at = dict.fromkeys(self.topics, -1)
         for index in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
-            opcode, body = int(scanned.opcodes[index]), scanned.body(index)
+            opcode, body = int(scanned.opcodes[index]), scanned.get_body(index)
             reader = records.FieldReader(body)
             if opcode == records.SCHEMA:
                 schemas[reader.read_int(2)] = records.encode_record(opcode, body)
@@ -105,7 +105,7 @@ class _McapRecovery:
                     raise records.DamagedError("a channel with an unknown schema")
                 channels[channel_id] = (reader.read_string(), records.encode_record(opcode, body))
                 defined_at.setdefault(channel_id, index)
-        channel_ids, first = np.unique(messages.channel, return_index=True)
+        channel_ids, first = np.unique(messages.channel_id, return_index=True)
         for channel_id, index in zip(channel_ids.tolist(), messages.record_indices[first].tolist(), strict=True):
             if defined_at.get(channel_id, index) >= index:
                 raise records.DamagedError("a message of an unknown channel")
@@ -117,7 +117,7 @@ class _McapRecovery:
         offsets = (messages.starts - records.MESSAGE_HEADER.size).astype(np.uint64)
         indexes = []
         for channel_id in channel_ids[np.argsort(first)].tolist():
-            rows = messages.channel == channel_id
+            rows = messages.channel_id == channel_id
             indexes.append(build_message_index(channel_id, messages.log_time[rows], offsets[rows]))
         return indexes
 

@@ -1,5 +1,12 @@
 """Writers of MCAP files: recordings of runs, and copies of messages of other recordings.
 
+| class | writes |
+|---|---|
+| `McapWriter` | time slices: splits them into chunks |
+| `ChannelWriter` | the messages of one channel in a chunk, encoded and compressed |
+| `McapTarget` | encoded messages of another recording |
+| `McapFileWriter` | records, chunks and the summary, for all of them |
+
 A recording of a run has the ROS 2 profile. log_time is the true time of arrival, publish_time the true time of the
 sample, and header.stamp the time on the sensor's clock. A chunk contains the messages of all channels in one time
 interval, at most 12 MB before compression.
@@ -26,8 +33,8 @@ from navsense.core.kernels import kernel
 from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
-from navsense.messages.cdr import FieldOffset, MessageEncoder, get_field, make_row_dtype
-from navsense.recordings.base import WriterBase, add_path_to_errors, is_recovered, os_error, write_all
+from navsense.messages.cdr import FieldOffset, MessageEncoder, MessageRows, get_field, make_row_dtype
+from navsense.recordings.base import add_path_to_errors, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -37,13 +44,13 @@ from navsense.recordings.channels import (
     RawMessage,
     make_copy_metadata,
 )
-from navsense.recordings.header import (
+from navsense.recordings.info import (
+    DURATION_KEY,
     ROS_KEY,
     WORLD_KEY,
-    RecordingHeader,
-    check_header,
-    format_runs,
-    get_requested_duration,
+    RecordingInfo,
+    RecordingWriter,
+    check_info,
     get_version,
 )
 from navsense.recordings.mcap import lz4_rows, records
@@ -87,25 +94,25 @@ Buffer: TypeAlias = bytes | memoryview
 class MessageIndex:
     """Message index of one channel in one chunk, in order: log times (ns) and offsets in the uncompressed chunk."""
 
-    channel: int
+    channel_id: int
     log_time: UInt64Array
     offset: UInt64Array
 
 
 def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[MessageIndex]:
-    """Return the message indexes of a chunk; `messages` are log times (ns) and offsets by channel."""
+    """Return the message indexes of a chunk; `messages` are log times (ns) and offsets by channel id."""
     return [
-        build_message_index(channel, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
-        for channel, (logs, offsets) in messages.items()
+        build_message_index(channel_id, np.array(logs, dtype=np.uint64), np.array(offsets, dtype=np.uint64))
+        for channel_id, (logs, offsets) in messages.items()
     ]
 
 
-def build_message_index(channel: int, log_time: UInt64Array, offset: UInt64Array) -> MessageIndex:
+def build_message_index(channel_id: int, log_time: UInt64Array, offset: UInt64Array) -> MessageIndex:
     """Return the message index of one channel, sorted by log time: a faulty clock may disorder messages."""
     if not (log_time[1:] < log_time[:-1]).any():
-        return MessageIndex(channel, log_time, offset)
+        return MessageIndex(channel_id, log_time, offset)
     order = np.argsort(log_time, kind="stable")
-    return MessageIndex(channel, log_time[order], offset[order])
+    return MessageIndex(channel_id, log_time[order], offset[order])
 
 
 class McapFileWriter:
@@ -295,11 +302,11 @@ class McapFileWriter:
             self._file.seek(0, os.SEEK_END)
         self._size = chunk_offset + chunk_size + len(index_records)
         index_map = [
-            records.CHANNEL_PAIR.pack(index.channel, chunk_offset + chunk_size + index_offset)
+            records.CHANNEL_PAIR.pack(index.channel_id, chunk_offset + chunk_size + index_offset)
             for index, index_offset in zip(nonempty, index_offsets, strict=True)
         ]
         for index in nonempty:
-            self.message_counts[index.channel] = self.message_counts.get(index.channel, 0) + index.log_time.size
+            self.message_counts[index.channel_id] = self.message_counts.get(index.channel_id, 0) + index.log_time.size
         if nonempty:
             self._start = start if self._start is None else min(start, self._start)
             self._end = max(end, self._end)
@@ -379,39 +386,35 @@ def _encode_message_indexes(indexes: Sequence[MessageIndex]) -> tuple[memoryview
         size = INDEX_ENTRY_SIZE * index.log_time.size
         offsets.append(offset)
         length = header.size - records.RECORD_HEADER.size + size
-        header.pack_into(out.data, offset, records.MESSAGE_INDEX, length, index.channel, size)
+        header.pack_into(out.data, offset, records.MESSAGE_INDEX, length, index.channel_id, size)
         table = np.ndarray((index.log_time.size, 2), "<u8", out, offset + header.size)
         table[:, 0], table[:, 1] = index.log_time, index.offset
         offset += header.size + size
     return out.data, offsets
 
 
-class McapWriterBase(WriterBase):
+class McapWriterBase(RecordingWriter):
     """Base class of the writers of one MCAP file: completes the file, also after an error."""
 
-    _file: McapFileWriter
+    _mcap: McapFileWriter
 
     def close(self) -> None:
         """Write the summary; the file is then complete."""
-        self._file.finish()
-
-    def salvage(self) -> None:
-        """Write the summary if it can be written."""
-        self.abort()
+        self._mcap.finish()
 
     def abort(self) -> None:
         """Write the summary if possible. The file is then readable, or can be recovered."""
         try:
-            self._file.finish()
+            self._mcap.finish()
         except RecordingError:
-            self._file.release()
+            self._mcap.release()
 
 
 @dataclass(frozen=True)
 class MessageRecord:
     """One message record: channel id, sequence number, log time and publish time (ns), bytes."""
 
-    channel: int
+    channel_id: int
     sequence: int
     log_time: int
     publish_time: int
@@ -422,12 +425,12 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
     """Yield chunks of the messages, each of at most `CHUNK_BYTES` and one message."""
     data, entries = bytearray(), dict[int, tuple[list[int], list[int]]]()
     for message in messages:
-        log_times, offsets = entries.setdefault(message.channel, ([], []))
+        log_times, offsets = entries.setdefault(message.channel_id, ([], []))
         log_times.append(message.log_time)
         offsets.append(len(data))
         times = message.log_time, message.publish_time
-        header = records.encode_message_header(message.channel, message.sequence, *times, len(message.data))
-        data += header + message.data
+        record_header = records.encode_message_header(message.channel_id, message.sequence, *times, len(message.data))
+        data += record_header + message.data
         if len(data) >= CHUNK_BYTES:
             yield bytes(data), build_message_indexes(entries)
             data, entries = bytearray(), {}
@@ -437,22 +440,22 @@ def chunk_messages(messages: Iterable[MessageRecord]) -> Iterator[tuple[bytes, l
 
 @dataclass(eq=False)
 class ChannelWriter:
-    """The state of one channel that is written.
+    """Writes the message records of one channel.
 
-    id: the channel id.
+    channel_id: the id of the channel in the file.
     template: the bytes of a message record whose numbers are 0.
     fields: the offsets of the numbers in the record.
     sequence: the number of the next message.
     """
 
-    id: int
+    channel_id: int
     encoder: MessageEncoder
     template: bytes
     fields: Mapping[str, FieldOffset]
     sequence: int = 0
     compressor: lz4_rows.RowCompressor | None = None
 
-    def fill(self, rows: AnyArray, block: MessageBlock) -> None:
+    def fill(self, rows: MessageRows, block: MessageBlock) -> None:
         """Write the values of the records of a block into rows."""
         columns = tuple(
             get_field(rows, f"record.{name}", block.log_time) for name in ("sequence", "log_time", "publish_time")
@@ -461,11 +464,14 @@ class ChannelWriter:
         self.encoder.fill(rows, block.stamp, block.arrays)
 
     def _make_compressor(self, block: MessageBlock) -> lz4_rows.RowCompressor:
-        """Return the compressor for such blocks. The encoder writes one row to a recorder of the field names."""
+        """Return the compressor for such blocks.
+
+        A trial on one row finds the fields that the encoder writes. Only these become literals in LZ4.
+        """
         row = np.frombuffer(bytearray(self.template), dtype=make_row_dtype(self.fields, len(self.template)))
-        recorder = lz4_rows.AccessRecorder(row)
-        self.fill(cast("AnyArray", recorder), block.slice_rows(0, 1))
-        return lz4_rows.build_compressor(self.template, self.fields, recorder.names)
+        tracker = lz4_rows.AccessTracker(row)
+        self.fill(cast("AnyArray", tracker), block.slice_rows(0, 1))
+        return lz4_rows.build_compressor(self.template, self.fields, tracker.names)
 
     def write_records(self, out: ByteArray, offset: int, block: MessageBlock) -> int:
         """Write the records of a block at an offset; return their end."""
@@ -498,48 +504,43 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def make_metadata(header: RecordingHeader) -> dict[str, str]:
+def make_metadata(info: RecordingInfo) -> dict[str, str]:
     """Return the metadata of a recording, with the world as JSON."""
     values = {
-        "world": header.world.name,
-        "seed": str(header.seed),
-        "epoch": str(header.epoch),
-        "runs": format_runs(header),
+        "world": info.world.name,
+        "seed": str(info.seed),
+        "epoch": str(info.epoch),
+        "runs": json.dumps([int(run) for run in info.runs]),
         "version": get_version(),
-        ROS_KEY: header.ros,
+        ROS_KEY: info.ros,
     }
-    duration = get_requested_duration(header)
-    if duration is not None:
-        values["duration_asked"] = repr(duration)
-    faults = list_faults(header.world)
+    if info.requested_duration is not None:
+        values[DURATION_KEY] = repr(info.requested_duration)
+    faults = list_faults(info.world)
     if faults:
         values["faults"] = json.dumps(faults)
-    return {**values, WORLD_KEY: json.dumps(world_to_json(header.world, header.allocate_topics()))}
+    return {**values, WORLD_KEY: json.dumps(world_to_json(info.world, info.topics))}
 
 
 class McapWriter(McapWriterBase):
     """Writes time slices to one MCAP file."""
 
-    def __init__(self, path: Path, header: RecordingHeader) -> None:
-        """Open the file and write its header and `/tf_static`. Raises `RecordingError` if that fails."""
-        check_header(path, header)
-        self._builder = MessageBuilder(header)
-        self._file = McapFileWriter(path)
+    def __init__(self, path: Path, info: RecordingInfo) -> None:
+        """Open the file and write its metadata, channels and `/tf_static`. Raises `RecordingError` if that fails."""
+        check_info(path, info)
+        self._builder = MessageBuilder(info)
+        self._mcap = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._file.add_run_metadata(make_metadata(header))
-            self._write_channels_and_static_transforms()
+            self._mcap.add_run_metadata(make_metadata(info))
+            blocks = self._builder.build_static_transforms()
+            self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
+            if self._mcap.new_definitions:
+                self._write_chunk(blocks)
         except BaseException:
-            self._file.release()
+            self._mcap.release()
             raise
-
-    def _write_channels_and_static_transforms(self) -> None:
-        """Write the channels of the sensors, and `/tf_static`."""
-        blocks = self._builder.build_static_transforms()
-        self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
-        if self._file.new_definitions:
-            self._write_chunk(blocks)
 
     def _define_channels(self, channels: Iterable[OutputChannel]) -> None:
         """Define the channels that the file does not have yet, and make their writers."""
@@ -547,30 +548,26 @@ class McapWriter(McapWriterBase):
             if channel in self._writers:
                 continue
             encoder, qos_profile = channel.encoder, LATCHED_QOS_PROFILE if channel.latched else ""
-            schema_id = self._file.add_schema(encoder.type, encoder.schema.encode())
-            channel_id = self._file.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile})
+            schema_id = self._mcap.add_schema(encoder.type, encoder.schema.encode())
+            channel_id = self._mcap.add_channel(schema_id, channel.topic, {QOS_KEY: qos_profile})
             message = encoder.layout.template
-            header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
-            fields = {**encoder.layout.shift_fields(len(header)), **RECORD_FIELDS}
-            self._writers[channel] = ChannelWriter(channel_id, encoder, header + message, fields)
+            record_header = records.encode_message_header(channel_id, 0, 0, 0, len(message))
+            fields = {**encoder.layout.shift_fields(len(record_header)), **RECORD_FIELDS}
+            self._writers[channel] = ChannelWriter(channel_id, encoder, record_header + message, fields)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write the messages of a time slice, as chunks in order of time."""
-        with add_path_to_errors(self._file.path):
+        with add_path_to_errors(self._mcap.path):
             blocks = self._builder.build_blocks(time_slice)
             self._define_channels(block.channel for block in blocks)
             for chunk_blocks in self._split_by_time([block for block in blocks if block.publish_time.size]):
                 self._write_chunk(chunk_blocks)
 
-    def _block_size(self, block: MessageBlock) -> int:
-        """Return the size (bytes) of the records of a block."""
-        return int(block.publish_time.size * len(self._writers[block.channel].template))
-
     def _split_by_time(self, blocks: list[MessageBlock]) -> Iterator[list[MessageBlock]]:
         """Yield the blocks of consecutive time intervals, each at most as large as a chunk."""
         if not blocks:
             return
-        sizes = list(map(self._block_size, blocks))
+        sizes = [int(block.publish_time.size * len(self._writers[block.channel].template)) for block in blocks]
         largest = blocks[int(np.argmax(sizes))]
         split_time = largest.log_time[largest.log_time.size // 2]
         fits = sum(sizes) <= CHUNK_BYTES and max(sizes) <= lz4_rows.MAX_BLOCK_SIZE
@@ -587,24 +584,24 @@ class McapWriter(McapWriterBase):
 
     def _write_chunk(self, blocks: list[MessageBlock]) -> None:
         """Write one chunk: new definitions, then the messages of each channel."""
-        definitions = np.frombuffer(b"".join(self._file.new_definitions), dtype=np.uint8)
+        definitions = np.frombuffer(b"".join(self._mcap.new_definitions), dtype=np.uint8)
         indexes, size = list[MessageIndex](), definitions.size
         for block in blocks:
             writer, count = self._writers[block.channel], block.publish_time.size
             record_size = len(writer.template)
             offsets = np.arange(size, size + record_size * count, record_size, dtype=np.uint64)
-            indexes.append(build_message_index(writer.id, block.log_time, offsets))
+            indexes.append(build_message_index(writer.channel_id, block.log_time, offsets))
             size += record_size * count
         # No CRC of the uncompressed bytes: each LZ4 block has a checksum.
-        self._file.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
-        self._file.new_definitions.clear()
+        self._mcap.write_compressed_chunk(self._compress_chunk(definitions, blocks), "lz4", size, 0, indexes)
+        self._mcap.new_definitions.clear()
 
     def _compress_chunk(self, definitions: ByteArray, blocks: list[MessageBlock]) -> Iterator[memoryview]:
         """Yield one LZ4 frame in parts. All parts use one small buffer, which stays in the cache of the processor."""
         writers = [self._writers[block.channel] for block in blocks]
         counts = [block.publish_time.size for block in blocks]
         sizes = (len(writer.template) for writer in writers)
-        capacity = max(map(lz4_rows.max_compressed_size, sizes, counts), default=0) + WRITE_BYTES
+        capacity = max(map(lz4_rows.compute_max_compressed_size, sizes, counts), default=0) + WRITE_BYTES
         capacity += len(lz4_rows.FRAME_HEADER) + definitions.size
         capacity += lz4_rows.BLOCK_OVERHEAD * (2 + definitions.size // lz4_rows.MAX_BLOCK_SIZE)
         if self._buffer.size < capacity:

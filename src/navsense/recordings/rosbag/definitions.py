@@ -51,20 +51,25 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
     types = _parse_types(kind, text, language)
     if kind not in types:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
-    humble_types = _humble_types(types)
-    old, new = (
-        _make_typestore({**humble_types, **_make_header_type(types, with_seq=True)}),
-        _make_typestore({**types, **_make_header_type(types, with_seq=False)}),
-    )
+    humble_types = _make_humble_types(types)
+    ros1_store = _make_typestore({**humble_types, **_make_header_type(types, with_seq=True)})
+    ros2_store = _make_typestore({**types, **_make_header_type(types, with_seq=False)})
     try:
-        ros1_text, md5 = old.generate_msgdef(kind, ros_version=1)
-        ros2_text, _ = new.generate_msgdef(kind, ros_version=2)
+        ros1_text, md5 = ros1_store.generate_msgdef(kind, ros_version=1)
+        ros2_text, _ = ros2_store.generate_msgdef(kind, ros_version=2)
         definitions = {
-            name: tuple(_make_field(*member) for member in members) for name, (_, members) in new.fielddefs.items()
+            name: tuple(_make_field(*member) for member in members)
+            for name, (_, members) in ros2_store.fielddefs.items()
         }
-        extra = sum(SIZES[str(member[1][1][0])] for member in types[kind][1][len(humble_types[kind][1]) :])
+        ros2_only_bytes = sum(SIZES[str(member[1][1][0])] for member in types[kind][1][len(humble_types[kind][1]) :])
         return TypeDefinition(
-            kind, _noetic_text(kind, md5) or ros1_text, ros2_text, md5, new.hash_rihs01(kind), definitions, extra
+            kind,
+            _find_noetic_text(kind, md5) or ros1_text,
+            ros2_text,
+            md5,
+            ros2_store.hash_rihs01(kind),
+            definitions,
+            ros2_only_bytes,
         )
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
@@ -72,7 +77,7 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
         raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
 
 
-def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
+def _make_humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
     """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
     from rosbags.typesys import get_types_from_msg
 
@@ -84,7 +89,7 @@ def _humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _noetic_text(kind: str, md5: str) -> str:
+def _find_noetic_text(kind: str, md5: str) -> str:
     """Return the published text of a type in ROS Noetic; "" without one, or if its MD5 sum differs."""
     if kind not in load_noetic_definitions():
         return ""

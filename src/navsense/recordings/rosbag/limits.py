@@ -6,13 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, BinaryIO, Self
 
 from navsense.core.inputs import MAX_EXPANSION, UNCHECKED_CHUNK_SIZE, expansion_problem
 
 _LOCK = threading.Lock()
-_originals: list[Callable[[], None]] = []
+_restorers: list[Callable[[], None]] = []
 _users = 0
 
 
@@ -34,8 +35,8 @@ def limit_rosbags() -> Iterator[None]:
         with _LOCK:
             _users -= 1
             if not _users:
-                while _originals:
-                    _originals.pop()()
+                while _restorers:
+                    _restorers.pop()()
 
 
 def _install_limits() -> None:
@@ -57,34 +58,29 @@ def _install_limits() -> None:
         (ros1.decompressors, {"bz2": bunzip2, "lz4": unlz4}),
         (mcap.DECOMPRESSORS, chunks),
     ]
-    for table, found in tables:
-        _originals.append(_make_restorer(table, dict(table)))
-        table.update(found)
-    _originals.append(lambda: setattr(ros2, "zstd", zstd))
+    for table, replacements in tables:
+        _restorers.append(partial(table.update, dict(table)))
+        table.update(replacements)
+    _restorers.append(lambda: setattr(ros2, "zstd", zstd))
     limited = SimpleNamespace(decompress=unzstd, open=lambda file, mode: _LimitedFile(zstd.open(file, mode), file))
     ros2.zstd = limited
-
-
-def _make_restorer(table: dict[Any, Any], originals: dict[Any, Any]) -> Callable[[], None]:
-    """Return a function that restores the entries of a table."""
-    return lambda: table.update(originals)
 
 
 def _limit_decompressor(opener: Callable[[], Any]) -> Callable[[bytes], bytes]:
     """Return a function that decompresses data frame by frame and stops at the limit."""
 
     def decompress(data: bytes) -> bytes:
-        most = max(UNCHECKED_CHUNK_SIZE, MAX_EXPANSION * len(data))
-        rest, parts, left = bytes(data), [], most + 1
-        while rest:
+        max_size = max(UNCHECKED_CHUNK_SIZE, MAX_EXPANSION * len(data))
+        remaining, parts, size_left = bytes(data), [], max_size + 1
+        while remaining:
             frame = opener()
-            parts.append(bytes(frame.decompress(rest, max_length=left)))
-            left -= len(parts[-1])
-            if left <= 0:
-                raise ValueError(f"a chunk of {len(data)} bytes unpacks to more than {most}")
+            parts.append(bytes(frame.decompress(remaining, max_length=size_left)))
+            size_left -= len(parts[-1])
+            if size_left <= 0:
+                raise ValueError(f"a chunk of {len(data)} bytes unpacks to more than {max_size}")
             if not frame.eof:
                 raise EOFError("compressed data end before their end mark")
-            rest = frame.unused_data or b""
+            remaining = frame.unused_data or b""
         return b"".join(parts)
 
     return decompress
@@ -109,6 +105,6 @@ class _LimitedFile:
         """Return the next bytes. Raises `ValueError` beyond the limit."""
         data = self._unpacked.read(size)
         self._count += len(data)
-        if too_far := expansion_problem(self._count, self._size):
-            raise ValueError(f"a file {too_far}")
+        if problem := expansion_problem(self._count, self._size):
+            raise ValueError(f"a file {problem}")
         return data

@@ -37,8 +37,8 @@ class MetadataWriter:
         self._writer, self._text = writer, json.dumps(metadata, sort_keys=True).encode() if metadata else b""
         self._connection: Connection | None = None
         if metadata:
-            more: Any = {"callerid": CALLER_ID, "latching": 1}
-            self._connection = writer.add_connection(METADATA_TOPIC, TYPE, msgdef=DEFINITION, md5sum=MD5, **more)
+            extensions: Any = {"callerid": CALLER_ID, "latching": 1}
+            self._connection = writer.add_connection(METADATA_TOPIC, TYPE, msgdef=DEFINITION, md5sum=MD5, **extensions)
 
     def write(self, time: int) -> None:
         """Write the metadata at the time (ns) of the first message, if not done."""
@@ -49,14 +49,14 @@ class MetadataWriter:
 
 def is_metadata(connection: Connection) -> bool:
     """Return True for the connection of the metadata."""
-    more: Any = connection.ext
-    return (connection.topic, connection.msgtype, more.callerid) == (METADATA_TOPIC, TYPE, CALLER_ID)
+    extensions: Any = connection.ext
+    return (connection.topic, connection.msgtype, extensions.callerid) == (METADATA_TOPIC, TYPE, CALLER_ID)
 
 
 def read_ros1_metadata(reader: Reader) -> dict[str, str]:
     """Return the metadata of an open bag; empty without. Raises `DamagedError`."""
-    lines = [one for one in reader.connections if is_metadata(one)]
-    return parse_metadata(next((data for _, _, data in reader.messages(lines)), b"") if lines else b"")
+    connections = [connection for connection in reader.connections if is_metadata(connection)]
+    return parse_metadata(next((data for _, _, data in reader.messages(connections)), b"") if connections else b"")
 
 
 def parse_metadata(data: bytes | memoryview) -> dict[str, str]:
@@ -64,9 +64,9 @@ def parse_metadata(data: bytes | memoryview) -> dict[str, str]:
     if not data:
         return {}
     try:
-        found = inputs.parse_json(bytes(data[4:]))
+        values = inputs.parse_json(bytes(data[4:]))
     except ValueError as error:
         raise DamagedError(f"its metadata cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise DamagedError("its metadata are not a JSON object")
-    return {str(key): str(value) for key, value in found.items()}
+    return {str(key): str(value) for key, value in values.items()}

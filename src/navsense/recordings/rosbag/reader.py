@@ -11,7 +11,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import open_for_reading, recovery_remedy
+from navsense.recordings.base import find_recovery_remedy, open_for_reading
 from navsense.recordings.channels import (
     ROS1,
     Channel,
@@ -22,7 +22,7 @@ from navsense.recordings.channels import (
     batch_messages,
     join_counts,
 )
-from navsense.recordings.format import storage_path
+from navsense.recordings.format import get_storage_path
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
@@ -59,7 +59,7 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
     from rosbags.rosbag2 import Reader
 
     is_ros1 = path.suffix.lower() == ".bag" and not path.is_dir()
-    folder = path if is_ros1 else ros2_bag_folder(path)
+    folder = path if is_ros1 else find_ros2_bag_folder(path)
     if folder.is_dir() and not (folder / BAG_METADATA_FILE).is_file():
         remedy = f"name the folder that holds {BAG_METADATA_FILE}, or a file"
         raise RecordingError("is not a ROS 2 bag", where=Where(str(path)), remedy=remedy)
@@ -67,7 +67,7 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
     if not folder.is_dir():
         open_for_reading(folder).close()
     check_bag(folder, BAG)
-    remedy = recovery_remedy(path) if is_ros1 else ""
+    remedy = find_recovery_remedy(path) if is_ros1 else ""
     with limit_rosbags():
         with map_bag_errors(path, remedy):
             reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)
@@ -107,11 +107,11 @@ class RosbagsReader:
         connections = list(self.reader.connections)
         self.metadata = {} if self.is_ros1 else _read_custom_data(self.reader)
         self.is_navsense = bool(self.metadata)
-        if self.is_ros1 and {one.ext.callerid for one in connections} == {CALLER_ID}:
+        if self.is_ros1 and {connection.ext.callerid for connection in connections} == {CALLER_ID}:
             with map_bag_errors(self.folder):
                 self.metadata = read_ros1_metadata(self.reader)
             self.is_navsense = True
-            connections = [one for one in connections if not is_metadata(one)]
+            connections = [connection for connection in connections if not is_metadata(connection)]
         self._connections = connections
         self._channels = {connection.id: self._make_channel(connection) for connection in connections}
         self.channels = list(dict.fromkeys(self._channels.values()))
@@ -123,7 +123,7 @@ class RosbagsReader:
         if self.is_ros1:
             return Channel(connection.topic, connection.msgtype, ROS1, text, "ros1msg", bool(connection.ext.latching))
         profiles = connection.ext.offered_qos_profiles
-        latched = any(one.durability.name == "TRANSIENT_LOCAL" for one in profiles)
+        latched = any(profile.durability.name == "TRANSIENT_LOCAL" for profile in profiles)
         encoding = connection.ext.serialization_format
         return Channel(
             connection.topic, connection.msgtype, encoding, text, schema_encoding, latched, _format_qos(profiles)
@@ -146,7 +146,9 @@ class RosbagsReader:
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
         """Yield the messages of some topics in order of arrival, in batches of bounded size."""
-        return batch_messages(self._read([one for one in self._connections if one.topic in topics]), topics)
+        return batch_messages(
+            self._read([connection for connection in self._connections if connection.topic in topics]), topics
+        )
 
     def _read(self, connections: list[Any]) -> Iterator[RawMessage]:
         """Yield the messages of some connections."""
@@ -216,11 +218,11 @@ def _list_mcap_files(reader: Any) -> list[Path]:
     return paths if all(path.suffix == ".mcap" for path in paths) else []
 
 
-def ros2_bag_folder(path: Path) -> Path:
+def find_ros2_bag_folder(path: Path) -> Path:
     """Return the folder of a ROS 2 bag that may be named by its file; the path itself for other recordings."""
     if path.suffix.lower() == ".db3":
         if path.stem == path.absolute().parent.name and (path.parent / BAG_METADATA_FILE).is_file():
             return path.parent
-        if not path.exists() and (storage_path(path) / BAG_METADATA_FILE).is_file():
-            return storage_path(path)
+        if not path.exists() and (get_storage_path(path) / BAG_METADATA_FILE).is_file():
+            return get_storage_path(path)
     return path

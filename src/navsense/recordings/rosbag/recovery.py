@@ -25,7 +25,7 @@ from navsense.recordings.channels import (
     batch_messages,
 )
 from navsense.recordings.format import RecoveryResult
-from navsense.recordings.header import WORLD_KEY
+from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.message_copy import copy_messages
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
@@ -133,7 +133,7 @@ class TruncatedBagReader:
         self.file.seek(0)
         if self.file.read(len(BAG_MAGIC)) != BAG_MAGIC:
             raise RecordingError("is not a ROS 1 bag", where=self.where)
-        for record in self._records():
+        for record in self._read_all_records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
                 self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
         self._connections = {
@@ -147,7 +147,7 @@ class TruncatedBagReader:
         channel = self._connections.get(message.connection)
         return channel is not None and channel.topic == METADATA_TOPIC
 
-    def _records(self) -> Iterator[BagRecord]:
+    def _read_all_records(self) -> Iterator[BagRecord]:
         """Yield the connections and messages of all complete chunks."""
         self.chunk_count = self.damaged_count = 0
         self.file.seek(len(BAG_MAGIC))
@@ -180,7 +180,7 @@ class TruncatedBagReader:
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in the order of the file."""
         channels = dict(self._connections)
-        for record in self._records():
+        for record in self._read_all_records():
             if record.kind == MESSAGE and record.connection in channels:
                 yield RawMessage(channels[record.connection], record.time, record.time, record.data)
 

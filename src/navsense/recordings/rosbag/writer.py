@@ -28,8 +28,8 @@ from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
 from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
-from navsense.recordings.format import storage_path
-from navsense.recordings.header import ROS_KEY, RecordingHeader, check_header
+from navsense.recordings.format import get_storage_path
+from navsense.recordings.info import ROS_KEY, RecordingInfo, check_info
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
@@ -61,7 +61,7 @@ ROS2_TIME_LIMIT = 2**63
 
 
 @cache
-def type_hash(message_type: str, definition: str, ros_version: int) -> str:
+def compute_type_hash(message_type: str, definition: str, ros_version: int) -> str:
     """Return the hash that identifies a type: the MD5 sum in ROS 1, the RIHS01 hash in ROS 2."""
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -142,7 +142,7 @@ class Ros1Bag:
     def __init__(
         self, path: Path, metadata: Mapping[str, str], *, start: int, caller_id: str | None = CALLER_ID
     ) -> None:
-        """Plan the bag."""
+        """Make the writer; `open` creates the file."""
         self.path = path
         self._metadata, self._start, self._caller_id = metadata, start, caller_id
         self._writer = _make_ros1_writer(path)
@@ -193,7 +193,7 @@ class Ros2Bag:
     """
 
     def __init__(self, path: Path, metadata: Mapping[str, str], *, is_recoverable: bool = False) -> None:
-        """Plan the bag."""
+        """Make the writer; `open` creates the folder."""
         self.path, self._is_recoverable = path, is_recoverable
         self._writer = _make_ros2_writer(path)
         for key, value in metadata.items():
@@ -246,33 +246,36 @@ class Ros2Bag:
         self._writer.abort()
 
 
-def bag_database(path: Path) -> Path:
+def get_database_path(path: Path) -> Path:
     """Return the database of a recording `NAME.db3`: NAME/NAME.db3."""
-    folder = storage_path(path)
+    folder = get_storage_path(path)
     return folder / f"{folder.name}.db3"
 
 
-def check_bag_folder(path: Path) -> None:
-    """Raise `RecordingError` where `NAME.db3` cannot be the folder NAME: something else is there."""
-    folder = storage_path(path)
+def check_database_path(path: Path) -> None:
+    """Raise `RecordingError` if a ROS 2 bag with SQLite cannot have the path `NAME.db3`."""
     if any(letter in str(path) for letter in UNSUPPORTED_CHARACTERS):
         allowed = f"must be without {' '.join(UNSUPPORTED_CHARACTERS)}, in which SQLite sees no name"
         raise RecordingError(
             "name of a bag of ROS 2", str(path), allowed=allowed, remedy="choose another name or place"
         )
+    check_bag_folder(path, get_database_path(path))
+
+
+def check_bag_folder(path: Path, data_file: Path) -> None:
+    """Raise `RecordingError` if the folder of a ROS 2 bag exists and has other content than such a bag."""
+    folder, files = data_file.parent, (BAG_METADATA_FILE, data_file.name)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
-        if folder.is_dir() and {inner.name for inner in folder.iterdir()} <= {
-            BAG_METADATA_FILE,
-            bag_database(path).name,
-        }:
+        if folder.is_dir() and {file.name for file in folder.iterdir()} <= set(files):
             return
     except OSError as error:
         raise os_error(path, error) from error
     raise RecordingError(
         "the bag is the folder of this name, which is something else",
         str(folder),
+        allowed=f"an existing folder must contain only {' and '.join(files)}",
         where=Where(str(path)),
         remedy="choose another name, or move away what is there",
     )
@@ -281,17 +284,17 @@ def check_bag_folder(path: Path) -> None:
 class PendingBag(PendingRecording):
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
-    def __init__(self, path: Path, header: RecordingHeader, *, is_ros1: bool) -> None:
+    def __init__(self, path: Path, info: RecordingInfo, *, is_ros1: bool) -> None:
         """Create the hidden folder and the bag in it, with the static transforms."""
         self.path, self._is_ros1 = path, is_ros1
-        self._builder = MessageBuilder(header)
+        self._builder = MessageBuilder(info)
         self._connections: dict[str, Connection] = {}
         self._packings: dict[OutputChannel, Ros1Packing] = {}
         self._counts: dict[str, int] = {}
-        self._work = HiddenFolder(storage_path(path), is_recording=True)
+        self._work = HiddenFolder(get_storage_path(path), is_recording=True)
         try:
-            metadata, file = make_metadata(header), self._work.folder / storage_path(path).name
-            start = header.epoch * NANOSECONDS_PER_SECOND
+            metadata, file = make_metadata(info), self._work.folder / get_storage_path(path).name
+            start = info.epoch * NANOSECONDS_PER_SECOND
             self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
@@ -308,7 +311,7 @@ class PendingBag(PendingRecording):
         if channel.topic not in self._connections:
             message_type = channel.encoder.type
             definition = self._get_packing(channel).definition if self._is_ros1 else channel.encoder.schema
-            hash_text = type_hash(message_type, definition, 1 if self._is_ros1 else 2)
+            hash_text = compute_type_hash(message_type, definition, 1 if self._is_ros1 else 2)
             self._connections[channel.topic] = self._bag.add_connection(
                 channel.topic, message_type, definition, hash_text, latched=channel.latched
             )
@@ -349,7 +352,7 @@ class PendingBag(PendingRecording):
             rows = self._encode(block, first)
             counts[block.channel.topic] += rows.shape[0]
             data, width = rows.tobytes(), rows.shape[1]
-            records = (data[at : at + width] for at in range(0, len(data), width))
+            records = (data[offset : offset + width] for offset in range(0, len(data), width))
             messages += zip(block.log_time.tolist(), [block.channel] * rows.shape[0], records, strict=True)
         messages.sort(key=itemgetter(0))
         try:
@@ -365,7 +368,7 @@ class PendingBag(PendingRecording):
         """Finish the bag and move it to its path."""
         self._bag.close()
         if not self._is_ros1:
-            check_bag_folder(self.path)
+            check_database_path(self.path)
         self._work.commit(self._bag.path)
 
     def release(self) -> None:
@@ -375,29 +378,29 @@ class PendingBag(PendingRecording):
         self._work.release()
 
 
-def check_clocks(path: Path, header: RecordingHeader) -> None:
+def check_clocks(path: Path, info: RecordingInfo) -> None:
     """Raise `RecordingError` if the first stamp of a sensor is below 0 because of the constant error of its clock."""
-    clocks = {clock.name: clock for clock in header.world.clocks}
-    for clock in (clocks[sensor.clock] for sensor in header.world.sensors if sensor.clock in clocks):
+    clocks = {clock.name: clock for clock in info.world.clocks}
+    for clock in (clocks[sensor.clock] for sensor in info.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
         error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
         is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
-        if is_known and header.epoch + error < 0.0:
-            raise negative_stamp_error(path, clock.name, round((header.epoch + error) * NANOSECONDS_PER_SECOND))
+        if is_known and info.epoch + error < 0.0:
+            raise negative_stamp_error(path, clock.name, round((info.epoch + error) * NANOSECONDS_PER_SECOND))
 
 
-def open_ros1_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+def open_ros1_writer(path: Path, info: RecordingInfo) -> AtomicWriter:
     """Open one `.bag` of ROS 1 for writing. Raises `RecordingError` if that fails."""
-    check_header(path, header, "a ROS bag")
-    check_clocks(path, header)
-    humble = replace(header, ros=HUMBLE)  # ROS 1 has the same definitions
+    check_info(path, info, "a ROS bag")
+    check_clocks(path, info)
+    humble = replace(info, ros=HUMBLE)  # ROS 1 has the same definitions
     return AtomicWriter(path, lambda: PendingBag(path, humble, is_ros1=True))
 
 
-def open_ros2_writer(path: Path, header: RecordingHeader) -> AtomicWriter:
+def open_ros2_writer(path: Path, info: RecordingInfo) -> AtomicWriter:
     """Open one bag of ROS 2, the folder `NAME` for the path `NAME.db3`. Raises `RecordingError` if that fails."""
-    check_header(path, header, "a ROS bag")
-    return AtomicWriter(path, lambda: PendingBag(path, header, is_ros1=False))
+    check_info(path, info, "a ROS bag")
+    return AtomicWriter(path, lambda: PendingBag(path, info, is_ros1=False))
 
 
 def find_encoding_obstacle(channel: Channel) -> str:
@@ -413,7 +416,7 @@ class BagTarget:
     def __init__(self, folder: Path, target: Path, reader: MessageReader, *, is_ros1: bool) -> None:
         """Create the bag in the hidden folder, with the name of the target."""
         self.encoding = ROS1 if is_ros1 else CDR
-        self.output = folder / storage_path(target).name
+        self.output = folder / get_storage_path(target).name
         self._is_ros1, self._target = is_ros1, target
         self._connections: dict[Channel, Connection] = {}
         self._known: dict[tuple[str, str], Connection] = {}
@@ -479,7 +482,7 @@ class BagTarget:
         """Finish the bag."""
         self._bag.close()
         if not self._is_ros1:
-            check_bag_folder(self._target)
+            check_database_path(self._target)
 
     def abort(self) -> None:
         """Close the bag; never raises."""
@@ -496,7 +499,7 @@ class McapBagTarget:
         """Create the folder in the hidden folder."""
         self.output, self._target = folder / target.name, target
         self.output.mkdir()
-        self._file = bag_mcap_path(target).name
+        self._file = get_mcap_path(target).name
         self._mcap = McapTarget(self.output, self.output / self._file, reader)
         self._counts: dict[Channel, int] = {}
         self._span: tuple[int, int] | None = None
@@ -525,7 +528,7 @@ class McapBagTarget:
         first, last = self._span or (0, 0)
         text = format_bag_metadata(self._file, self._counts, first, last)
         (self.output / BAG_METADATA_FILE).write_text(text, encoding="utf-8")
-        check_mcap_folder(self._target)
+        check_bag_folder(self._target, get_mcap_path(self._target))
 
     def abort(self) -> None:
         """Close the file."""
@@ -543,26 +546,16 @@ def check_time(target: Path, message: RawMessage, limit: int = ROS2_TIME_LIMIT) 
         raise RecordingError(what, message.log_time / NANOSECONDS_PER_SECOND, allowed=allowed, where=Where(str(target)))
 
 
-def bag_mcap_path(folder: Path) -> Path:
+def get_mcap_path(folder: Path) -> Path:
     """Return the MCAP file of a ROS 2 bag."""
     return folder / f"{folder.name}_0.mcap"
 
 
 def check_mcap_bag(path: Path) -> None:
     """Raise `RecordingError` if a ROS 2 bag with one MCAP file cannot have this path."""
-    check_mcap_folder(path)
-    check_target(path.with_name(f"{path.name}.mcap"))
-
-
-def check_mcap_folder(path: Path) -> None:
-    """Raise `RecordingError` if a folder cannot be created or replaced: something else is there."""
-    try:
-        ours = {BAG_METADATA_FILE, bag_mcap_path(path).name}
-        if path.exists() and not (path.is_dir() and {inner.name for inner in path.iterdir()} <= ours):
-            remedy = "choose another name, or move away what is there"
-            raise RecordingError("is something else than such a bag", where=Where(str(path)), remedy=remedy)
-    except OSError as error:
-        raise os_error(path, error) from error
+    check_bag_folder(path, get_mcap_path(path))
+    if not path.is_dir():
+        check_target(path)
 
 
 def format_bag_metadata(file: str, counts: dict[Channel, int], first: int, last: int) -> str:

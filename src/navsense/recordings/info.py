@@ -1,14 +1,16 @@
-"""The header of a recording, which its writer gets, and the summary that `navsense info` prints."""
+"""What the writer of a recording gets (`RecordingInfo`), and the summary that `navsense info` prints."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
@@ -26,7 +28,14 @@ ROS_KEY = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
 
 WORLD_KEY = "layout"
-"""Metadata key of the world as JSON (`world_json`). Files have this name since their first format version."""
+"""Metadata key of the world as JSON (`world_json`)."""
+
+DURATION_KEY = "duration_asked"
+"""Metadata key of the requested duration (s). Live runs do not have it.
+
+The names of these keys are those of the first format version. They stay, so that each version of navsense reads the
+files of all others.
+"""
 
 
 def get_version() -> str:
@@ -37,18 +46,8 @@ def get_version() -> str:
         return "0"
 
 
-def get_requested_duration(header: RecordingHeader) -> float | None:
-    """Return the requested duration (s); None for a live run."""
-    return header.duration if math.isfinite(header.duration) else None
-
-
-def format_runs(header: RecordingHeader) -> str:
-    """Return the numbers of the runs as a JSON list."""
-    return json.dumps([int(run) for run in header.runs])
-
-
 @dataclass(frozen=True, eq=False)
-class RecordingHeader:
+class RecordingInfo:
     """The world and the run of a recording.
 
     epoch: the integer second of t = 0.
@@ -56,7 +55,7 @@ class RecordingHeader:
     runs: the numbers of the runs along the leading axis of the readings; one number without that axis.
     truth: false leaves out ideal values, biases, faults, the truth of links and the current.
     ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
-    topics: the topics of the recording from which this one is converted.
+    stored_topics: the topics of the recording from which this one is converted; they do not change.
     """
 
     world: World
@@ -66,7 +65,7 @@ class RecordingHeader:
     runs: Sequence[int] = (0,)
     truth: bool = True
     ros: str = DEFAULT_DISTRIBUTION
-    topics: TopicNames | None = None
+    stored_topics: TopicNames | None = None
 
     def __post_init__(self) -> None:
         """Check the ROS distribution."""
@@ -74,26 +73,32 @@ class RecordingHeader:
             allowed = f"must be one of {', '.join(DISTRIBUTIONS)}; jazzy includes later distributions"
             raise RecordingError("distribution of ROS", self.ros, allowed=allowed)
 
-    def allocate_topics(self) -> TopicNames:
-        """Return the topics of everything in the recording."""
-        return allocate_topics(self.world, self.topics, truth=self.truth)
+    @cached_property
+    def topics(self) -> TopicNames:
+        """The topics of everything in the recording."""
+        return allocate_topics(self.world, self.stored_topics, truth=self.truth)
+
+    @property
+    def requested_duration(self) -> float | None:
+        """The requested duration (s); None for a live run."""
+        return self.duration if math.isfinite(self.duration) else None
 
 
-def build_header(run: Session, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingHeader:
-    """Return the header of the recording of a run; `truth` as in `RecordingHeader`."""
-    return RecordingHeader(run.world, run.epoch, run.seed, run.duration, tuple(run.runs), truth, ros)
+def build_info(session: Session, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingInfo:
+    """Return the world and the run of a session for its recording; `truth` as in `RecordingInfo`."""
+    return RecordingInfo(session.world, session.epoch, session.seed, session.duration, tuple(session.runs), truth, ros)
 
 
-def check_header(path: Path | str, header: RecordingHeader, file: str = "an MCAP file") -> None:
+def check_info(path: Path | str, info: RecordingInfo, file: str = "an MCAP file") -> None:
     """Raise `RecordingError` for several runs, and for stamps outside the limits; `file` is a noun for the file."""
     where = Where(str(path))
-    if len(header.runs) != 1:
+    if len(info.runs) != 1:
         remedy = "write many runs to .npz or .parquet"
-        raise RecordingError("runs", len(header.runs), allowed=f"{file} holds one run", where=where, remedy=remedy)
+        raise RecordingError("runs", len(info.runs), allowed=f"{file} holds one run", where=where, remedy=remedy)
     # A live run has no duration; its stamps are checked when they are written.
-    last = header.epoch + (header.duration if math.isfinite(header.duration) else 0.0)
-    if header.epoch < 0 or last > MAX_STAMP_SECONDS:
-        subject, seconds = ("start", header.epoch) if header.epoch < 0 else ("end", last)
+    last = info.epoch + (info.requested_duration or 0.0)
+    if info.epoch < 0 or last > MAX_STAMP_SECONDS:
+        subject, seconds = ("start", info.epoch) if info.epoch < 0 else ("end", last)
         raise RecordingError(
             f"{GLOBAL_TIME} at the {subject}, in seconds",
             seconds,
@@ -103,28 +108,44 @@ def check_header(path: Path | str, header: RecordingHeader, file: str = "an MCAP
         )
 
 
-class RecordingWriter(Protocol):
-    """Writes time slices in order of time. As a context it is closed at the end, also after an error."""
+class RecordingWriter(ABC):
+    """Writes time slices in order of time. As a context it is closed at the end, also after an error.
+
+    After an error the complete time slices remain in the recording.
+    """
 
     def __enter__(self) -> Self:
         """Return this writer."""
-        ...
+        return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Close the recording. After an error, the complete time slices remain."""
-        ...
+        if kind is None:
+            self.close()
+        else:
+            # The caller gets the error that ended the run.
+            with contextlib.suppress(Exception):
+                self.salvage()
 
+    @abstractmethod
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice. Raises `RecordingError` if it cannot be written."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Complete the recording; nothing can be written afterwards. Raises `RecordingError` if this fails."""
-        ...
 
+    @abstractmethod
     def abort(self) -> None:
-        """Stop writing, and remove a file that cannot be read unfinished. Never raises."""
-        ...
+        """Stop writing. Never raises.
+
+        A file that can be read unfinished (MCAP, the log of an instrument) keeps its time slices. Any other
+        recording is removed.
+        """
+
+    def salvage(self) -> None:
+        """Keep the time slices that were written before an error elsewhere: by default those that `abort` keeps."""
+        self.abort()
 
 
 @dataclass(frozen=True)
@@ -141,7 +162,7 @@ class RecordingSummary:
     """The content of a recording.
 
     start, end: true time of the first and last message or row in integer nanoseconds; None without any.
-    metadata: texts about the run: `world`, `seed`, `runs` as a JSON list, `duration_asked` in s, ...
+    metadata: texts about the run: `world`, `seed`, `runs` as a JSON list, ...
     notes: parts of the world that this version of navsense cannot read.
     unit: noun of the entries that are counted: "message", "row" or "record".
     """
@@ -177,7 +198,7 @@ def format_seconds(stamp: int) -> str:
 
 def format_metadata_item(key: str, value: str) -> str:
     """Return an item of the metadata for `headline`; a value of an unknown form is not changed."""
-    if key == "duration_asked":
+    if key == DURATION_KEY:
         return f"asked for {value.removesuffix('.0')} s"
     try:
         if key == "runs":

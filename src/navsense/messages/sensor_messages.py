@@ -1,0 +1,37 @@
+"""What a module of `messages` declares about the messages of its sensor type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from navsense.core.pose import Pose
+from navsense.core.readings import Reading
+from navsense.core.typing import AnyArray, Times
+from navsense.messages.base import SeriesKind
+from navsense.messages.cdr import EncoderMaker, MessageRows
+from navsense.world import MountedSensor
+
+
+@dataclass(frozen=True, eq=False)
+class SensorMessages:
+    """The messages of one sensor type. The functions of `messages` with the same names call these.
+
+    make_encoder: returns the encoder of the main message of a series.
+    extract_arrays: returns the arrays in messages of a series and companion: the inverse of the encoders.
+    gz_type: full name of Gazebo's message; "" without one.
+    encode_gz_messages: returns Gazebo's messages of the published samples, numbered from the last argument.
+    list_companions: returns the companions of a series: further messages of the same sample, by topic suffix.
+    time_of_validity: returns the times of validity (n,) s of a reading; None if they are the times of the reading.
+    list_frames: returns the frames in the messages that differ from the sensor's, with their pose in it.
+    series_arrays: the arrays of the ideal values and of the biases, if these are not all arrays of the reading.
+    """
+
+    make_encoder: EncoderMaker
+    extract_arrays: Callable[[MountedSensor, MessageRows, SeriesKind, str], dict[str, AnyArray]]
+    gz_type: str = ""
+    encode_gz_messages: Callable[[MountedSensor, Reading, int], list[bytes]] = lambda *_: []
+    list_companions: Callable[[MountedSensor, SeriesKind], Mapping[str, EncoderMaker]] = lambda *_: {}
+    time_of_validity: Callable[[Reading], Times] | None = None
+    list_frames: Callable[[MountedSensor], Mapping[str, Pose]] = lambda _: {}
+    series_arrays: Mapping[SeriesKind, tuple[str, ...]] = field(default_factory=dict)
