@@ -151,7 +151,7 @@ def test_bag_without_metadata_message(folder: Path, tmp_path: Path, made: Module
 def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
     bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
-        with pytest.raises(RecordingError, match=r"bad\.bag is no bag that can be read: its metadata"):
+        with pytest.raises(RecordingError, match=r"bad\.bag: is no bag that can be read: its metadata"):
             read(bag)
 
 

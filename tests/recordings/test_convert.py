@@ -468,7 +468,7 @@ def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
     assert len(ns.open(made.path).truth["mav0::body"].time) == int(100 * DURATION)
     shutil.copytree(recorded / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
     (tmp_path / "other" / "imu0" / "data.csv").write_text("#timestamp [ns],w,w,w,a,a,a\n1,2,3\n", encoding="utf-8")
-    with pytest.raises(RecordingError, match=r"imu0/data\.csv:2 number of columns: 3; must be 7"):
+    with pytest.raises(RecordingError, match=r"imu0/data\.csv:2: number of columns: 3; must be 7"):
         convert(tmp_path / "other", tmp_path / "c.npz")
 
 
@@ -524,7 +524,7 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
         read_current("x" * 300 + ".csv")
     (recorded / "dry").mkdir()
     (recorded / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(FieldError, match=r"dry recording: holds no current; record a world with a current"):
+    with pytest.raises(FieldError, match=r"dry: recording: holds no current; record a world with a current"):
         read_current(recorded / "dry")
 
 
@@ -542,7 +542,7 @@ def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
 def test_one_of_several_runs_is_chosen(tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     ns.simulate(world, 0.2, seed=5, runs=3, epoch=1).save(tmp_path / "many.npz")
-    with pytest.raises(RecordingError, match=r"many\.npz a \.mcap holds one run: 3; choose one with --run"):
+    with pytest.raises(RecordingError, match=r"many\.npz: a \.mcap holds one run: 3; choose one with --run"):
         convert(tmp_path / "many.npz", tmp_path / "b.mcap")
     with pytest.raises(RecordingError, match="run: 7; must be one of 0, 1, 2"):
         convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=7)
@@ -567,19 +567,19 @@ def test_unreadable_source_is_an_error_and_changes_no_file(recorded: Path, tmp_p
     cases = [
         (
             half(recorded / "a.mcap", tmp_path / "cut.mcap"),
-            r"cut\.mcap the recording was cut off; save .*navsense recover",
+            r"cut\.mcap: the recording was cut off; save .*navsense recover",
         ),
         (
             half(recorded / "a.bag", tmp_path / "cut.bag"),
-            r"cut\.bag is no bag that can be read.*navsense recover .*cut\.bag",
+            r"cut\.bag: is no bag that can be read.*navsense recover .*cut\.bag",
         ),
-        (half(recorded / "a.npz", tmp_path / "cut.npz"), r"cut\.npz is no recording of navsense"),
-        (half(recorded / "a.parquet", tmp_path / "cut.parquet"), r"cut\.parquet is no recording of navsense"),
-        (tmp_path / "other.mcap", r"other\.mcap is not an MCAP file"),
-        (tmp_path / "other.bag", r"other\.bag is no bag that can be read"),
+        (half(recorded / "a.npz", tmp_path / "cut.npz"), r"cut\.npz: is no recording of navsense"),
+        (half(recorded / "a.parquet", tmp_path / "cut.parquet"), r"cut\.parquet: is no recording of navsense"),
+        (tmp_path / "other.mcap", r"other\.mcap: is not an MCAP file"),
+        (tmp_path / "other.bag", r"other\.bag: is no bag that can be read"),
         (tmp_path / "empty", r"empty is a directory, and no recording; name a file in it"),
-        (tmp_path / "missing.mcap", r"missing\.mcap cannot be read: no such file"),
-        (tmp_path / "missing.csv", r"missing\.csv is not a recording"),
+        (tmp_path / "missing.mcap", r"missing\.mcap: cannot be read: no such file"),
+        (tmp_path / "missing.csv", r"missing\.csv: is not a recording"),
     ]
     for target in (tmp_path / "b.npz", tmp_path / "b.bag"):
         target.write_bytes(b"older")
@@ -666,7 +666,7 @@ def test_command_lists_losses(
         navsense(tmp_path / "nix.mcap", tmp_path / "c.npz")
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"error: {tmp_path / 'nix.mcap'} cannot be read: no such file or directory; check the name\n"
+    assert said.err == f"error: {tmp_path / 'nix.mcap'}: cannot be read: no such file or directory; check the name\n"
 
 
 @pytest.mark.requirement("REC-1:convert")
@@ -697,7 +697,7 @@ def test_damaged_specification_is_reported(recorded: Path, tmp_path: Path) -> No
     told["layout"] = {"format": FORMAT_VERSION, "models": 3}
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
     with pytest.raises(
-        RecordingError, match=r"bad\.npz is no recording of navsense: damaged: its world cannot be read"
+        RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: its world cannot be read"
     ):
         convert(tmp_path / "bad.npz", tmp_path / "out.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.npz"]

@@ -232,7 +232,7 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("missing.npz",), "missing.npz cannot be read: no such file or directory; check the name"),
+        (("missing.npz",), "missing.npz: cannot be read: no such file or directory; check the name"),
         (("text.npz",), "is no recording of navsense"),
         (("text.mcap",), "text.mcap"),
         (("text.npz", "-o", "page.pdf"), "report: page.pdf; must end in .html or .htm"),

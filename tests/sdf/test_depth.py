@@ -85,7 +85,7 @@ def test_water_profile_is_read(load: Load, in_world: Text, tmp_path: Path) -> No
             "<navsense:water><point>: with a file; must not be combined with file=...",
         ),
         (' file=""/>', "<navsense:water file>: empty; must name a file"),
-        (' file="none.csv"/>', "<navsense:water> none.csv profile of the water: does not exist"),
+        (' file="none.csv"/>', "<navsense:water> none.csv: profile of the water: does not exist"),
         ('/><navsense:water surface="1"/>', "<world><navsense:water>: given twice; first on line 3"),
     ],
 )

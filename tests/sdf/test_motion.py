@@ -93,7 +93,7 @@ def test_log_path_is_relative_to_the_file(load: Load, moving: Text, tmp_path: Pa
         (TWO, 'bandwidth="5"', "dive.sdf:4: <navsense:motion bandwidth>: 5; is allowed with a file only"),
         (TWO, 'file="log.csv"', "dive.sdf:5: <navsense:motion><navsense:waypoint>; must not be combined with a file"),
         ("", 'file=""', "dive.sdf:4: <navsense:motion file>: empty"),
-        ("", 'file="none.csv"', "dive.sdf:4: <navsense:motion> none.csv log"),
+        ("", 'file="none.csv"', "dive.sdf:4: <navsense:motion> none.csv: log"),
         ("", 'file="&#0;"', "dive.sdf:4: XML"),
         ("", 'file="none.csv" loop="true"', "dive.sdf:4: <navsense:motion loop>: true; is allowed with"),
         (

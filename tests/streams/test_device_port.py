@@ -169,17 +169,17 @@ def test_log_counts_clients_and_a_second_close_does_nothing(caplog: pytest.LogCa
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("nmea+tcp://127.0.0.1:99999", r"nmea\+tcp://127\.0\.0\.1:99999 port: 99999; must be a number from 0 to 65535"),
+        ("nmea+tcp://127.0.0.1:99999", r"nmea\+tcp://127\.0\.0\.1:99999: port: 99999; must be a number from 0 to 65535"),
         (
             "pd9+tcp://127.0.0.1:0",
-            r"pd9\+tcp://127\.0\.0\.1:0 scheme of the URL: pd9\+tcp; must be one of pd0\+tcp, pd6\+tcp, wl\+tcp",
+            r"pd9\+tcp://127\.0\.0\.1:0: scheme of the URL: pd9\+tcp; must be one of pd0\+tcp, pd6\+tcp, wl\+tcp",
         ),
         (
             "nmea+udp://127.0.0.1:0",
-            r"nmea\+udp://127\.0\.0\.1:0 scheme of the URL: nmea\+udp; must be one of pd0\+tcp",
+            r"nmea\+udp://127\.0\.0\.1:0: scheme of the URL: nmea\+udp; must be one of pd0\+tcp",
         ),
-        ("tcp://127.0.0.1:1033", r"tcp://127\.0\.0\.1:1033 scheme of the URL: tcp; must be one of pd0\+tcp"),
-        ("nmea+tcp:10110", r"nmea\+tcp:10110 URL without //; must be SCHEME://HOST:PORT"),
+        ("tcp://127.0.0.1:1033", r"tcp://127\.0\.0\.1:1033: scheme of the URL: tcp; must be one of pd0\+tcp"),
+        ("nmea+tcp:10110", r"nmea\+tcp:10110: URL without //; must be SCHEME://HOST:PORT"),
     ],
 )
 def test_error_shows_an_invalid_url_unchanged(
@@ -200,7 +200,7 @@ def test_port_in_use_is_a_one_line_error(
         given = f"nmea+tcp://127.0.0.1:{taken.getsockname()[1]}"
         assert run(monkeypatch, world, given) == 2
     err = capsys.readouterr().err
-    assert err.startswith(f"error: {given} port is in use: ")
+    assert err.startswith(f"error: {given}: port is in use: ")
     assert err.count("\n") == 1
 
 
@@ -218,7 +218,7 @@ def test_invalid_hosts_and_ports_are_rejected(
     """A part of a host's name has at most 63 characters, and an integer that Python reads 4300 digits."""
     given = f"pd0+tcp://{host}" + ":5000" * (":" not in host)
     assert run(monkeypatch, world, given) == 2
-    assert re.search(f"^error: {re.escape(given)} {why}", capsys.readouterr().err)
+    assert re.search(f"^error: {re.escape(given)}: {why}", capsys.readouterr().err)
 
 
 def test_folder_name_with_a_colon_is_a_folder(tmp_path: Path) -> None:

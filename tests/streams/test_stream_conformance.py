@@ -340,7 +340,7 @@ def test_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.World, 
     url = url.format(stream.scheme)
     with pytest.raises(RecordingError) as error:
         ns.record(world, url, 0.1)
-    assert str(error.value).startswith(f"{url} ")
+    assert str(error.value).startswith(f"{url}: ")
     assert problem in str(error.value)
 
 
@@ -379,7 +379,7 @@ def test_package_without_its_stream_is_an_error_that_names_it(world: ns.World, m
 
 
 def test_unknown_scheme_is_an_error_that_lists_the_schemes(world: ns.World) -> None:
-    with pytest.raises(RecordingError, match=r"^gopher://a:1 scheme of the URL: gopher; must be one of pd0\+tcp, "):
+    with pytest.raises(RecordingError, match=r"^gopher://a:1: scheme of the URL: gopher; must be one of pd0\+tcp, "):
         ns.record(world, "gopher://a:1", 0.1)
 
 
