@@ -577,7 +577,7 @@ def test_unreadable_source_is_an_error_and_changes_no_file(recorded: Path, tmp_p
         (half(recorded / "a.parquet", tmp_path / "cut.parquet"), r"cut\.parquet: is no recording of navsense"),
         (tmp_path / "other.mcap", r"other\.mcap: is not an MCAP file"),
         (tmp_path / "other.bag", r"other\.bag: is no bag that can be read"),
-        (tmp_path / "empty", r"empty is a directory, and no recording; name a file in it"),
+        (tmp_path / "empty", r"empty: is a directory, and no recording; name a file in it"),
         (tmp_path / "missing.mcap", r"missing\.mcap: cannot be read: no such file"),
         (tmp_path / "missing.csv", r"missing\.csv: is not a recording"),
     ]
@@ -618,7 +618,7 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(McapFileWriter, "write_compressed_chunk", full)
     for name in ("b.csv", "b.mcap", "b"):
         with pytest.raises(
-            RecordingError, match=rf"{name} cannot be written: no space left on device; free some space"
+            RecordingError, match=rf"{name}: cannot be written: no space left on device; free some space"
         ):
             convert(recorded / "a.npz" if name != "b" else source, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
