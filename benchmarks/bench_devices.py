@@ -110,7 +110,7 @@ def ensembles(cells: int) -> dict[str, Any]:
         "cells": max(cells, 1),
         "coordinates": 0x1F,
         "beam_angle": math.radians(20.0),
-        "number": np.arange(1, COUNT + 1),
+        "ensemble_number": np.arange(1, COUNT + 1),
         "sound_speed": np.full(COUNT, 1500.0),
         "heading": rng.uniform(0.0, 6.28, COUNT),
         "pitch": rng.uniform(-0.4, 0.4, COUNT),
@@ -131,7 +131,7 @@ def ensembles(cells: int) -> dict[str, Any]:
 
 def one_at_a_time(arrays: Mapping[str, Any], cells: int) -> bytes:
     """Return the same ensembles, each packed by itself."""
-    number = arrays["number"].tolist()
+    number = arrays["ensemble_number"].tolist()
     angles = [np.degrees(arrays[name]).tolist() for name in ("heading", "pitch", "roll")]
     depth, clock = arrays["depth"].tolist(), arrays["rtc_y2k"].tolist()
     track, slant = arrays["bottom_velocity"].tolist(), arrays["bottom_range"].tolist()

@@ -116,7 +116,7 @@ def written(folder: Path) -> dict[str, Any]:
         "transmit_length": 4.0,
         "serial": 7,
         "beam_angle": angle,
-        "number": np.arange(1, COUNT + 1),
+        "ensemble_number": np.arange(1, COUNT + 1),
         "sound_speed": 1500.0,
         "salinity": 35,
         "heading": heading,

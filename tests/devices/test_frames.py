@@ -30,7 +30,7 @@ def test_transformation_equals_rdi_values() -> None:
             a, b, d = (float(row[name]) for name in "abd")
             b1, b2, b3, b4 = beams = np.random.default_rng(1).normal(size=4)
             wanted = (a * (b1 - b2), a * (b4 - b3), b * beams.sum(), d * (b1 + b2 - b3 - b4))
-            assert rdi_frames.solve_velocity(beams, math.radians(float(row["angle_deg"]))) == pytest.approx(
+            assert rdi_frames.solve_rdi_velocity(beams, math.radians(float(row["angle_deg"]))) == pytest.approx(
                 wanted, abs=3e-8
             )
 
@@ -40,10 +40,10 @@ def test_three_beam_solution_assumes_zero_error_velocity() -> None:
     for missing in range(4):
         beams = complete.copy()
         beams[missing] = math.nan
-        found = rdi_frames.solve_velocity(beams, 0.4)
-        assert found[:3] == pytest.approx(rdi_frames.solve_velocity(complete, 0.4)[:3], rel=1e-12, abs=0.0)
+        found = rdi_frames.solve_rdi_velocity(beams, 0.4)
+        assert found[:3] == pytest.approx(rdi_frames.solve_rdi_velocity(complete, 0.4)[:3], rel=1e-12, abs=0.0)
         assert math.isnan(found[3])
-    assert np.isnan(rdi_frames.solve_velocity(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
+    assert np.isnan(rdi_frames.solve_rdi_velocity(np.array((math.nan, math.nan, 1.0, 1.0)), 0.4)).all()
 
 
 @pytest.mark.parametrize("up", [False, True])
@@ -72,7 +72,7 @@ def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
     assert found.looks_up == up
     assert found.angle == pytest.approx(0.5, rel=1e-12, abs=0.0)
     velocity = np.random.default_rng(3).normal(size=3)
-    own = rdi_frames.solve_velocity(looks[found.order] @ velocity, found.angle)
+    own = rdi_frames.solve_rdi_velocity(looks[found.order] @ velocity, found.angle)
     assert own[3] == pytest.approx(0.0, abs=1e-12)
     assert found.rotation @ own[:3] == pytest.approx(-velocity, rel=1e-12, abs=0.0)
     assert np.linalg.det(found.rotation) == pytest.approx(1.0, rel=1e-12, abs=0.0)

@@ -32,7 +32,7 @@ def make_arrays(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]
     rng = np.random.default_rng(seed)
     shape = (count, cells, 4)
     return {
-        "number": np.arange(1, count + 1) + 65_534,
+        "ensemble_number": np.arange(1, count + 1) + 65_534,
         "coordinates": np.array(0x1F),
         "cells": np.array(cells),
         "beam_angle": np.array(math.radians(20.0)),
@@ -61,7 +61,7 @@ def test_real_ensemble_round_trips_bytewise(real: bytes) -> None:
     assert pd0.encode(part.arrays, part.types) == real
     assert pd0.encode(part.arrays) == real
     arrays = part.arrays
-    names = ("number", "cells", "pings", "lag_length", "sound_speed")
+    names = ("ensemble_number", "cells", "pings", "lag_length", "sound_speed")
     assert [int(arrays[name][0]) for name in names] == [300, 85, 16, 55, 1525]
     assert (arrays["cell_size"][0], arrays["blank"][0], arrays["first_cell"][0]) == pytest.approx(
         (1.0, 1.5, 2.74), rel=1e-12, abs=0.0
@@ -78,7 +78,7 @@ def test_real_ensemble_has_the_published_velocities(real: bytes) -> None:
     """From the bytes to the earth's frame; four places are printed, and six of the error velocity, cut off."""
     arrays = pd0.decode(real).blocks[0].arrays
     up = bool(arrays["system"][0] >> 7 & 1)
-    own = rdi_frames.solve_velocity(arrays["velocity"][0, :10], math.radians(20.0))
+    own = rdi_frames.solve_rdi_velocity(arrays["velocity"][0, :10], math.radians(20.0))
     turn = rdi_frames.make_rotation(arrays["heading"], arrays["pitch"], arrays["roll"], looks_up=up)[0]
     with OOI.open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
@@ -96,7 +96,7 @@ def encode_reference(arrays: dict[str, Any], row: int) -> bytes:
     fixed = fixed.ljust(25, b"\0") + bytes((0x1F,)) + struct.pack("<hh", 4500, -100)
     fixed = fixed.ljust(32, b"\0") + struct.pack("<HH", 390, 200)
     fixed = fixed.ljust(54, b"\0") + struct.pack("<IB", 7, 20)
-    number = int(arrays["number"][row])
+    number = int(arrays["ensemble_number"][row])
     variable = struct.pack("<HH", 0x80, number & 0xFFFF) + bytes((26, 1, 2, 3, 4, 5, 67, number >> 16))
     variable += struct.pack("<HHHHhhHh", 0, 1500, 205, 35999, -123, 4567, 35, -150)
     variable = variable.ljust(48, b"\0") + struct.pack("<i", -3) + bytes(5) + bytes((20, 26, 1, 2, 3, 4, 5, 67))
@@ -123,7 +123,8 @@ def test_fields_are_at_the_offsets_of_the_manual() -> None:
         "firmware_version": 51, "firmware_revision": 40, "system": 0x410B, "simulated": 1, "beams": 4, "cells": 1,
         "pings": 2, "cell_size": 2.0, "blank": 0.88, "coordinates": 0x1F, "heading_alignment": 45 * degree,
         "heading_bias": -degree, "first_cell": 3.9, "transmit_length": 2.0, "serial": 7, "beam_angle": 20 * degree,
-        "number": np.array([65_536, 65_537]), "sound_speed": 1499.7, "depth": 20.46, "heading": 359.994 * degree,
+        "ensemble_number": np.array([65_536, 65_537]),
+        "sound_speed": 1499.7, "depth": 20.46, "heading": 359.994 * degree,
         "pitch": -1.23 * degree, "roll": 45.67 * degree, "salinity": 35.2, "temperature": 271.65, "pressure": -30.0,
         **pd0.encode_rtc(np.full(2, np.datetime64("2026-01-02T03:04:05.666", "ns").astype(np.int64))),
         "velocity": velocity[:, None, :], "bottom_pings": 1, "bottom_velocity": velocity[:, ::-1],
@@ -136,7 +137,7 @@ def test_fields_are_at_the_offsets_of_the_manual() -> None:
     back = pd0.decode(made).blocks[0].arrays
     assert back["bottom_range"][0] == pytest.approx([700.0, math.nan, 167_772.15, 1.0], nan_ok=True, rel=1e-12, abs=0.0)
     assert np.isnan(back["velocity"][:, 0]).tolist() == [[False, False, True, True]] * 2
-    assert back["number"].tolist() == [65_536, 65_537]
+    assert back["ensemble_number"].tolist() == [65_536, 65_537]
 
 
 @settings(max_examples=25)
@@ -146,7 +147,7 @@ def test_decoded_arrays_encode_to_the_same_bytes(count: int, cells: int, seed: i
     (part,) = pd0.decode(made).blocks
     assert len(part) == count
     assert pd0.encode(part.arrays, part.types) == made
-    assert pd0.decode(made).blocks[0].arrays["number"].tolist() == list(range(65_535, 65_535 + count))
+    assert pd0.decode(made).blocks[0].arrays["ensemble_number"].tolist() == list(range(65_535, 65_535 + count))
 
 
 def test_changed_layouts_and_damaged_bytes_are_read() -> None:
@@ -181,7 +182,7 @@ def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: byte
         found = pd0.decode(before + hurt)
     except RecordingError:
         assert False, "four ensembles at least are whole"  # noqa: B011, PT015
-    numbers = [int(n) for part in found.blocks for n in part.arrays["number"]]
+    numbers = [int(n) for part in found.blocks for n in part.arrays["ensemble_number"]]
     assert {65_535 + i for i in range(6) if i not in hit} <= set(numbers)
     assert sum(size for _, size in found.skipped) + sum(
         len(pd0.encode(part.arrays, part.types)) for part in found.blocks
@@ -190,22 +191,22 @@ def test_damage_affects_one_ensemble_only(before: bytes, place: int, patch: byte
 
 def test_too_long_ensemble_is_an_error() -> None:
     with pytest.raises(RecordingError, match="must be at most 65535; record fewer cells"):
-        pd0.encode({"number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
+        pd0.encode({"ensemble_number": np.arange(2), "velocity": np.zeros((2, 8200, 4))})
 
 
 def test_ensembles_without_a_variable_leader_round_trip() -> None:
     """Other loggers may omit it: the bytes are kept, but there is no time."""
     made = pd0.encode(make_arrays(4), ("0000", "0100", "0600"))
     (part,) = pd0.decode(made).blocks
-    assert (len(part), "number" in part.arrays) == (4, False)
+    assert (len(part), "ensemble_number" in part.arrays) == (4, False)
     assert pd0.encode(part.arrays, part.types) == made
     with pytest.raises(RecordingError, match=r"no clock; must include rtc or rtc_y2k.*variable leader"):
         pd0.decode_stamps(part.arrays)
 
 
-@pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"number": np.array(3)}])
+@pytest.mark.parametrize("arrays", [{}, {"cells": np.array(3)}, {"ensemble_number": np.array(3)}])
 def test_ensembles_without_size_are_errors(arrays: dict[str, Any]) -> None:
-    with pytest.raises(RecordingError, match=r"arrays of ensembles.*must include number or reserved"):
+    with pytest.raises(RecordingError, match=r"arrays of ensembles.*must include ensemble_number or reserved"):
         pd0.encode(arrays)
 
 

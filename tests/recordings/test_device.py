@@ -209,7 +209,7 @@ def test_leader_fields_have_the_values_of_the_spec(tmp_path: Path) -> None:
     spec = Dvl(beams=beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
     dive = Dive(world(spec, pose=Pose((0.5, 0.2, -0.3))))
     arrays = ensembles(record_log(dive, tmp_path / "a.pd0"))
-    assert arrays["number"].tolist() == list(range(1, COUNT + 1))
+    assert arrays["ensemble_number"].tolist() == list(range(1, COUNT + 1))
     stamp = np.rint((EPOCH + dive.about + 0.125) * 100.0).astype(np.int64) * 10_000_000
     assert pd0.decode_stamps(arrays).tolist() == stamp.tolist()
     height = dive.place[2] + dive.attitude(dive.about).apply(dive.sensor.pose.position)[:, 2]
@@ -239,7 +239,7 @@ def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
     emitted[4] = False
     arrays["time_of_validity"][4] = math.nan
     decoded = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
-    assert decoded["number"].tolist() == list(range(1, COUNT))
+    assert decoded["ensemble_number"].tolist() == list(range(1, COUNT))
     velocity, good = decoded["bottom_velocity"], decoded["bottom_percent_good"]
     assert np.isnan(velocity).sum(axis=1).tolist()[:4] == [1, 4, 3, 4]
     assert np.abs(velocity[0, :3] + dive.earth[0]).max() < 0.51e-3
@@ -684,7 +684,7 @@ def test_dive_from_world_file_to_ensembles(tmp_path: Path) -> None:
     ns.record(ns.load(path), targets, 10.0, motion={"auv": motion}, epoch=EPOCH)
     dvl, adcp = (ensembles(target.read_bytes()) for target in targets[:2])
     for profile in (dvl, adcp):
-        assert len(profile["number"]) > 5
+        assert len(profile["ensemble_number"]) > 5
         assert np.abs(profile["bottom_velocity"][:, :3] + velocity).max() < 0.51e-3
         assert np.abs(profile["bottom_range"] - 25.0).max() < 0.0051
         assert np.degrees(profile["heading"]) == pytest.approx(90.0 - math.degrees(math.atan2(0.9, 1.2)), abs=0.0051)

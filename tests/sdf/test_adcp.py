@@ -12,7 +12,7 @@ import pytest
 
 from navsense.core.pose import from_rpy, rotate
 from navsense.description import describe
-from navsense.sdf.parse.doppler import ADCP
+from navsense.sdf.parse.doppler import ADCP_BINDING
 from navsense.sensors import (
     Accuracy,
     Adcp,
@@ -190,7 +190,7 @@ def test_documentation_example_has_every_element(load: Load, in_link: Text) -> N
         2,
         3,
     ]
-    assert [tag for tag in ADCP.schema.children if f"<{tag}" not in text] == []
+    assert [tag for tag in ADCP_BINDING.schema.children if f"<{tag}" not in text] == []
 
 
 @pytest.mark.requirement("GAP-8")

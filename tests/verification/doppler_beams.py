@@ -68,9 +68,9 @@ class Boundless(Dvl):
     """A spec with an echo on every beam, from any distance and in any mode."""
 
     @cached_property
-    def _limits(self) -> PlainTuple:
+    def _solution_parameters(self) -> PlainTuple:
         """Limits of a ping, without those of range and incidence."""
-        limits = ping.PingLimits(*super()._limits)
+        limits = ping.SolutionParameters(*super()._solution_parameters)
         return tuple(limits._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf))
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:

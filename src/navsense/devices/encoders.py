@@ -29,7 +29,7 @@ from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import BinMapping, CoordinateSystem
 from navsense.sensors.dvl import Dvl
 
-BlockEncoder = Callable[[InstrumentData], bytes]
+DeviceEncoder = Callable[[InstrumentData], bytes]
 
 SECONDS_PER_NANOSECOND = 1e-9
 
@@ -102,13 +102,14 @@ class Pd0Encoder:
     def __call__(self, data: InstrumentData) -> bytes:
         """Return the ensembles of a block."""
         mounting, spec = self._mounting, self._spec
+        # The clock of an ensemble holds the time of validity, not the start of the ensemble.
         # The reader rotates beam and instrument coordinates, by the attitude of the instrument.
         has_instrument_attitude = self._coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
         attitude = data.attitude @ mounting.rotation if has_instrument_attitude else data.attitude
         looks_up = mounting.looks_up and has_instrument_attitude
         heading, pitch, roll = rdi_frames.compute_angles(attitude, looks_up=looks_up)
         arrays = self._make_leaders(data)
-        arrays |= {"number": np.arange(self._next_number, self._next_number + len(data))}
+        arrays |= {"ensemble_number": np.arange(self._next_number, self._next_number + len(data))}
         arrays |= {**pd0.encode_rtc(data.stamp), "heading": round_heading(heading), "pitch": pitch, "roll": roll}
         arrays["heading_alignment"] = 0.0 if has_instrument_attitude else mounting.azimuth
         arrays |= self._make_bottom_track(data)
@@ -118,9 +119,9 @@ class Pd0Encoder:
                 "layer_near": spec.layer.near,
                 "layer_far": spec.layer.far,
                 "layer_min_size": spec.layer.minimum_size,
-                "layer_velocity": self._make_track(data, data.water_velocity, beam_velocity),
+                "layer_velocity": self._make_track(data, data.velocity_through_water, beam_velocity),
                 "layer_correlation": np.isfinite(beam_velocity).astype(np.float64),
-                "layer_percent_good": self._compute_percent_good(beam_velocity, data.water_velocity),
+                "layer_percent_good": self._compute_percent_good(beam_velocity, data.velocity_through_water),
             }
         if isinstance(spec, Adcp) and data.profile is not None:
             arrays |= self._make_profile(spec, data.profile)
@@ -173,7 +174,7 @@ class Pd0Encoder:
         spec, order, cosine = self._spec, self._mounting.order, math.cos(self._mounting.angle)
         beam_velocity = data.bottom_beam_velocity[:, order]
         if data.profile is None:
-            percent_good = self._compute_percent_good(beam_velocity, data.bottom_velocity)
+            percent_good = self._compute_percent_good(beam_velocity, data.velocity_over_bottom)
         elif self._coordinates is CoordinateSystem.BEAM:
             percent_good = data.profile.bottom_good[:, order]
         else:
@@ -182,7 +183,7 @@ class Pd0Encoder:
             "bottom_pings": spec.bottom_pings if isinstance(spec, Adcp) else 1,
             "bottom_error_velocity_limit": spec.error_velocity_limit,
             "bottom_range": data.beam_range[:, order] * cosine,
-            "bottom_velocity": self._make_track(data, data.bottom_velocity, beam_velocity),
+            "bottom_velocity": self._make_track(data, data.velocity_over_bottom, beam_velocity),
             "bottom_correlation": np.isfinite(beam_velocity).astype(np.float64),
             "bottom_percent_good": percent_good,
             "bottom_maximum_range": spec.maximum_range * cosine,
@@ -190,17 +191,23 @@ class Pd0Encoder:
         }
 
     def _make_track(self, data: InstrumentData, vehicle_velocity: FloatArray, beam_velocity: FloatArray) -> FloatArray:
-        """Return velocities (n, 4) in PD0 from those of the vehicle (n, 3), in its axes, and along beams 1 to 4."""
+        """Return velocities (n, 4) in PD0 from those of the vehicle (n, 3), in its axes, and along beams 1 to 4.
+
+        PD0 has the velocity of the bottom relative to the instrument, the opposite of the vehicle's. A beam velocity
+        has the sign of PD0 already: positive if sensor and bottom approach. So has its error velocity.
+        """
         if self._coordinates is CoordinateSystem.BEAM:
             return beam_velocity
         velocity = -to_coordinates(self._instrument, data, self._coordinates, vehicle_velocity)
-        error_velocity = rdi_frames.solve_velocity(beam_velocity, self._mounting.angle)[:, 3:]
+        error_velocity = rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3:]
         return np.concatenate((velocity, error_velocity), axis=1)
 
     def _compute_percent_good(self, beam_velocity: FloatArray, vehicle_velocity: FloatArray) -> FloatArray:
         """Return the shares (n, 4) of one ping.
 
-        In beam coordinates: good beams. Else: three-beam solution, rejected, too few beams, four-beam solution.
+        In beam coordinates: good beams. Else the outcomes that the manual defines for the profile, type 0400
+        (Pathfinder DVL Guide, tables 32 to 40): three-beam solution, rejected, too few beams, four-beam solution. For
+        the bottom track, type 0600, the manual has one share per beam.
         """
         is_good = np.isfinite(beam_velocity)
         if self._coordinates is CoordinateSystem.BEAM:
@@ -279,11 +286,11 @@ class Pd6Encoder:
         arrays = {"heading": heading, "pitch": pitch, "roll": roll, "stamp": data.stamp}
         arrays |= {name: vars(data)[name] for name in ("salinity", "temperature", "depth", "sound_speed")}
         tracks = {
-            "water": (data.water_velocity, data.water_beam_velocity),
-            "bottom": (data.bottom_velocity, data.bottom_beam_velocity),
+            "water": (data.velocity_through_water, data.water_beam_velocity),
+            "bottom": (data.velocity_over_bottom, data.bottom_beam_velocity),
         }
         for track, (velocity, beam_velocity) in tracks.items():
-            solution = rdi_frames.solve_velocity(beam_velocity[:, self._mounting.order], self._mounting.angle)
+            solution = rdi_frames.solve_rdi_velocity(beam_velocity[:, self._mounting.order], self._mounting.angle)
             instrument, ship, earth = (
                 to_coordinates(self._instrument, data, coordinates, velocity)
                 for coordinates in (CoordinateSystem.INSTRUMENT, CoordinateSystem.SHIP, CoordinateSystem.EARTH)
@@ -313,20 +320,20 @@ class WaterLinkedEncoder:
         """Return the reports of a block."""
         if not len(data):
             return b""
-        is_water = np.isnan(data.bottom_velocity[:, 0]) & np.isfinite(data.water_velocity[:, 0])
-        velocity = np.where(is_water[:, None], data.water_velocity, data.bottom_velocity)
+        is_water = np.isnan(data.velocity_over_bottom[:, 0]) & np.isfinite(data.velocity_through_water[:, 0])
+        velocity = np.where(is_water[:, None], data.velocity_through_water, data.velocity_over_bottom)
         beam_velocity = np.where(is_water[:, None], data.water_beam_velocity, data.bottom_beam_velocity)
         beam_range = data.beam_range[:, self._order]
-        output_stamp = data.output_stamp
-        first = output_stamp[0] if self._last is None else self._last
-        previous = np.concatenate(([first], output_stamp[:-1]))
-        self._last = int(output_stamp[-1])
+        arrival_stamp = data.arrival_stamp
+        first = arrival_stamp[0] if self._last is None else self._last
+        previous = np.concatenate(([first], arrival_stamp[:-1]))
+        self._last = int(arrival_stamp[-1])
         has_range = np.isfinite(beam_range)
         total = np.where(has_range, beam_range, 0.0).sum(axis=1) * self._cosine
         arrays = {
             "stamp": data.stamp,
-            "transmission_stamp": output_stamp,
-            "elapsed": (output_stamp - previous) * SECONDS_PER_NANOSECOND,
+            "transmission_stamp": arrival_stamp,
+            "elapsed": (arrival_stamp - previous) * SECONDS_PER_NANOSECOND,
             "velocity": rotate_vectors(velocity, self._axes),
             "covariance": self._axes @ data.covariance @ self._axes.T,
             "altitude": np.where(has_range.any(axis=1), total / np.maximum(has_range.sum(axis=1), 1), math.nan),
@@ -348,7 +355,7 @@ class NmeaEncoder:
         """Return the sentences of a block."""
         ground, water = (
             to_coordinates(self._instrument, data, CoordinateSystem.SHIP, velocity)[:, 1::-1]
-            for velocity in (data.bottom_velocity, data.water_velocity)
+            for velocity in (data.velocity_over_bottom, data.velocity_through_water)
         )
         max_range = np.full(len(data), self._instrument.spec.maximum_range)
         return nmea.encode(
@@ -361,10 +368,10 @@ class DeviceFormat(NamedTuple):
 
     name: str
     spec_types: tuple[type, ...]
-    encoder: Callable[..., BlockEncoder]
+    encoder: Callable[..., DeviceEncoder]
     has_coordinates: bool = False
 
-    def make_encoder(self, instrument: DopplerInstrument, coordinates: str) -> BlockEncoder:
+    def make_encoder(self, instrument: DopplerInstrument, coordinates: str) -> DeviceEncoder:
         """Return the encoder of an instrument; "" for the default coordinates."""
         return self.encoder(instrument, coordinates) if self.has_coordinates else self.encoder(instrument)
 

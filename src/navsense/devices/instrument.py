@@ -37,16 +37,16 @@ from navsense.sensors.doppler.specification import BOTTOM_TRACK, WATER_TRACK
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor, World
 
-TRACK_ARRAYS = ("velocity", "velocity_covariance", "beam_velocity")
-"""Arrays of a DVL for each track; those of the water track begin with `water_`."""
-
 TRUTH_ARRAYS = ("position", "orientation", "velocity", "angular_velocity", "acceleration", "angular_acceleration")
 
 FLU_TO_SFM = np.array(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
 """Rotation from forward, left, up to starboard, forward, mast."""
 
 LOWEST_SOUND_SPEED = 1400.0
-"""m/s, in natural water: determines the age of the oldest echo, and with it the length of the history."""
+"""m/s, in natural water: bounds the age of the oldest echo, and with it the length of the history.
+
+`Dvl.max_age` has the lowest speed that a world may have. It would make the history much longer.
+"""
 
 
 @dataclass(eq=False)
@@ -120,24 +120,25 @@ class ProfileData:
 class InstrumentData:
     """n pings or ensembles of k beams of one sensor; NaN for unknown values.
 
-    stamp, output_stamp: (n,) ns, of the time of validity, and of the output of the data by the instrument.
+    stamp: (n,) ns, time of validity.
+    arrival_stamp: (n,) ns, time at which the receiver gets the data: publication plus latency.
     attitude: (n, 3, 3), rotation from vehicle axes to east, north, up.
     depth, altitude: (n,) m.
-    bottom_velocity, water_velocity: (n, 3) m/s of the vehicle, over the bottom and through the water, in vehicle axes.
+    velocity_over_bottom, velocity_through_water: (n, 3) m/s of the vehicle, in vehicle axes.
     covariance: (n, 3, 3) m^2/s^2 of the reported velocity.
-    bottom_beam_velocity, water_beam_velocity: (n, k) m/s.
+    bottom_beam_velocity, water_beam_velocity: (n, k) m/s, positive if the sensor moves along the beam.
     beam_range: (n, k) m along the beams.
     sound_speed: (n,) m/s.
     temperature, salinity, pressure: (n,) K, g/kg and Pa, of the water.
     """
 
     stamp: IntArray
-    output_stamp: IntArray
+    arrival_stamp: IntArray
     attitude: FloatArray
     depth: FloatArray
     altitude: FloatArray
-    bottom_velocity: FloatArray
-    water_velocity: FloatArray
+    velocity_over_bottom: FloatArray
+    velocity_through_water: FloatArray
     covariance: FloatArray
     bottom_beam_velocity: FloatArray
     water_beam_velocity: FloatArray
@@ -186,7 +187,7 @@ class DopplerInstrument:
         self._history = LinkHistory(1.0 + max_age)
 
     @cached_property
-    def vehicle_rotation(self) -> FloatArray:
+    def sensor_to_vehicle(self) -> FloatArray:
         """The rotation (3, 3) from the sensor's frame to vehicle axes."""
         sensor_rotation = _to_matrix(self.sensor.pose.rotation)
         if isinstance(self.spec, Adcp):
@@ -198,14 +199,14 @@ class DopplerInstrument:
         return np.asarray(FLU_TO_SFM @ sensor_rotation)
 
     @cached_property
-    def velocity_rotation(self) -> FloatArray:
-        """The rotation (3, 3) from the axes of `reference`, which are those of the velocities, to vehicle axes."""
-        return np.asarray(self.vehicle_rotation @ _to_matrix(conjugate(self.spec.reference)))
+    def output_to_vehicle(self) -> FloatArray:
+        """The rotation (3, 3) from the output frame of the sensor (`reference`) to vehicle axes."""
+        return np.asarray(self.sensor_to_vehicle @ _to_matrix(conjugate(self.spec.reference)))
 
     @cached_property
     def beam_axes(self) -> FloatArray:
         """Unit vectors (k, 3) along the beams in vehicle axes."""
-        return np.asarray(self.spec.beams.axes @ self.vehicle_rotation.T)
+        return np.asarray(self.spec.beams.axes @ self.sensor_to_vehicle.T)
 
     @cached_property
     def mounting(self) -> BeamMounting:
@@ -218,7 +219,7 @@ class DopplerInstrument:
             self._history.add(truth[self.sensor.link], start)
 
     def convert_reading(self, reading: Reading) -> InstrumentData:
-        """Return the data of the emitted rows of a reading. Raises `RecordingError`."""
+        """Return the data of the emitted rows of a reading with all outputs of the sensor. Raises `RecordingError`."""
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
         validity = time_of_validity(reading)
@@ -230,24 +231,23 @@ class DopplerInstrument:
             data = self._convert_adcp(self.spec, arrays)
         else:
             data = self._convert_dvl(arrays, orientation)
-        stamp, output_stamp = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
-        return InstrumentData(stamp, output_stamp, **data, **self._evaluate_water(position + lever_arm))
+        stamp, arrival_stamp = (compute_stamps(reading, clock, time)[rows] for time in (validity, reading.arrival))
+        return InstrumentData(stamp, arrival_stamp, **data, **self._evaluate_water(position + lever_arm))
 
     def _convert_dvl(self, arrays: Mapping[str, AnyArray], orientation: Quaternions) -> dict[str, Any]:
         """Return the data of a DVL; `orientation` (n, 4) is link to world."""
-        rotation = self.velocity_rotation
-        # Messages of a DVL without a water track lack these arrays.
-        arrays = {**{f"water_{name}": np.full_like(arrays[name], math.nan) for name in TRACK_ARRAYS}, **arrays}
+        rotation = self.output_to_vehicle
+        # This heading is that of the world's x axis, counter-clockwise from east.
         heading = self.world.environment.heading
         enu_rotation = np.array((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
         orientation_enu, mode = multiply_arrays(enu_rotation, orientation), arrays["velocity_mode"]
         is_bottom, has_track = (mode == BOTTOM_TRACK)[:, None], (mode > 0)[:, None, None]
-        water_velocity = np.where((mode == WATER_TRACK)[:, None], arrays["velocity"], arrays["water_velocity"])
+        through_water = np.where((mode == WATER_TRACK)[:, None], arrays["velocity"], arrays["water_velocity"])
         covariance = np.where(has_track, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
         return {
             "attitude": to_matrices(orientation_enu) @ FLU_TO_SFM.T,
-            "bottom_velocity": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
-            "water_velocity": rotate_vectors(water_velocity, rotation),
+            "velocity_over_bottom": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
+            "velocity_through_water": rotate_vectors(through_water, rotation),
             "covariance": rotation @ covariance @ rotation.T,
             "bottom_beam_velocity": np.where(is_bottom, arrays["beam_velocity"], math.nan),
             **{name: arrays[name] for name in ("water_beam_velocity", "beam_range", "altitude", "sound_speed")},
@@ -262,14 +262,14 @@ class DopplerInstrument:
             remedy = "record the world again; an older version made this recording"
             subject = f"arrays of sensor {self.sensor.name!r}"
             raise RecordingError(subject, f"without {', '.join(missing)}", allowed="must be complete", remedy=remedy)
-        attitude = to_matrices(arrays["orientation"]) @ self.velocity_rotation.T
+        attitude = to_matrices(arrays["orientation"]) @ self.output_to_vehicle.T
         velocity, beam_velocity, beam_range = (
             arrays[f"bottom_{name}"] for name in ("velocity", "beam_velocity", "range")
         )
         return {
             "attitude": attitude,
-            "bottom_velocity": self._to_vehicle_axes(spec, velocity, beam_velocity, attitude),
-            "water_velocity": np.full(velocity.shape, math.nan),
+            "velocity_over_bottom": self._to_vehicle_axes(spec, velocity, beam_velocity, attitude),
+            "velocity_through_water": np.full(velocity.shape, math.nan),
             "covariance": np.full((*velocity.shape, 3), math.nan),
             "bottom_beam_velocity": beam_velocity,
             "water_beam_velocity": np.full(beam_velocity.shape, math.nan),
@@ -288,10 +288,10 @@ class DopplerInstrument:
     ) -> Vectors:
         """Return velocities (n, 3) in the coordinates of an ADCP in vehicle axes."""
         if spec.coordinates is CoordinateSystem.INSTRUMENT:
-            return rotate_vectors(velocity, self.velocity_rotation)
+            return rotate_vectors(velocity, self.output_to_vehicle)
         if spec.coordinates is CoordinateSystem.BEAM:
             order, angle, rotation = self.mounting[:3]
-            return -rotate_vectors(rdi_frames.solve_velocity(beam_velocity[:, order], angle)[:, :3], rotation)
+            return -rotate_vectors(rdi_frames.solve_rdi_velocity(beam_velocity[:, order], angle)[:, :3], rotation)
         if spec.coordinates is CoordinateSystem.SHIP:
             heading = rdi_frames.compute_angles(attitude)[0]
             level = np.zeros_like(heading)
@@ -305,7 +305,7 @@ class DopplerInstrument:
             return velocity
         if spec.coordinates is CoordinateSystem.SHIP:
             return rotate_vectors(velocity, FLU_TO_SFM)
-        return rotate_vectors(velocity, self.mounting.rotation.T @ self.velocity_rotation)
+        return rotate_vectors(velocity, self.mounting.rotation.T @ self.output_to_vehicle)
 
     def _evaluate_water(self, position: Vectors) -> dict[str, Any]:
         """Return depth (m, below the surface or the world's 0), temperature, salinity and pressure of the water."""

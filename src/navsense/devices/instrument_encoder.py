@@ -54,7 +54,7 @@ class InstrumentEncoder:
     def __init__(self, world: World, device_format: DeviceFormat, sensor: MountedSensor, coordinates: str) -> None:
         """Create the encoder. Raises `RecordingError` if the format does not support the instrument."""
         self._instrument, self._format_name = DopplerInstrument(world, sensor), device_format.name
-        self._encode_samples = device_format.make_encoder(self._instrument, coordinates)
+        self._encode_data = device_format.make_encoder(self._instrument, coordinates)
         self._has_pose, self._end_time = False, -math.inf
 
     def encode(self, time_slice: TimeSlice) -> bytes:
@@ -70,7 +70,7 @@ class InstrumentEncoder:
         if not self._has_pose and reading.emitted.any():
             what = f"{self._format_name} of {sensor.name!r} requires the true pose of link {sensor.link!r}"
             raise RecordingError(what, remedy="use a recording with the truth of links")
-        return self._encode_samples(self._instrument.convert_reading(_fill_missing_arrays(reading, sensor)))
+        return self._encode_data(self._instrument.convert_reading(_fill_missing_arrays(reading, sensor)))
 
 
 def _fill_missing_arrays(reading: Reading, sensor: MountedSensor) -> Reading:

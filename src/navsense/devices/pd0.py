@@ -9,7 +9,7 @@ An ensemble is one row. `decode` returns SI arrays by the names of the tables be
 |---|---|
 | `velocity` (n, cells, 4), `bottom_velocity`, `layer_velocity` (n, 4) | m/s, water or bottom relative to instrument |
 | `bottom_range` (n, 4) | m along the instrument's axis, 24 bits of centimetres, 0 in the file for NaN |
-| `number` (n,) | 24 bits |
+| `ensemble_number` (n,) | 24 bits |
 
 In beam coordinates, velocities are positive towards the transducer; else the fourth is the error velocity. A velocity
 beyond 32.767 m/s, or NaN, is -32768 in the file. Other numbers are clipped to the range of their bytes. `encode` writes
@@ -105,10 +105,10 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("beam_angle", 58, "u1", math.radians(1.0)),
     ),
     "0080": (
-        Pd0Field("number_low", 2, "<u2"),
+        Pd0Field("ensemble_number_low", 2, "<u2"),
         Pd0Field("rtc", 4, "u1", shape=(7,)),
-        Pd0Field("number_high", 11),
-        Pd0Field("self_test", 12, "<u2"),
+        Pd0Field("ensemble_number_high", 11),
+        Pd0Field("bit_result", 12, "<u2"),
         Pd0Field("sound_speed", 14, "<u2"),
         Pd0Field("depth", 16, "<u2", DECI),
         Pd0Field("heading", 18, "<u2", CENTIDEGREE),
@@ -116,12 +116,12 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("roll", 22, "<i2", CENTIDEGREE),
         Pd0Field("salinity", 24, "<u2"),
         Pd0Field("temperature", 26, "<i2", CENTI, zero=273.15),
-        Pd0Field("ping_wait", 28, "u1", shape=(3,)),
+        Pd0Field("pre_ping_wait", 28, "u1", shape=(3,)),
         Pd0Field("heading_stddev", 31, "u1", math.radians(1.0)),
         Pd0Field("pitch_stddev", 32, "u1", math.radians(0.1)),
         Pd0Field("roll_stddev", 33, "u1", math.radians(0.1)),
-        Pd0Field("converters", 34, "u1", shape=(8,)),
-        Pd0Field("errors", 42, "<u4"),
+        Pd0Field("adc_channels", 34, "u1", shape=(8,)),
+        Pd0Field("error_status", 42, "<u4"),
         Pd0Field("variable_spare", 46, "<u2"),
         Pd0Field("pressure", 48, "<i4", 10.0),
         Pd0Field("pressure_variance", 52, "<u4", 10.0),
@@ -140,17 +140,17 @@ FIELD_TABLES: Mapping[str, tuple[Pd0Field, ...]] = {
         Pd0Field("bottom_range_low", 16, "<u2", shape=FOUR_BEAMS),
         Pd0Field("bottom_velocity", 24, "<i2", MILLI, FOUR_BEAMS, BAD_VELOCITY),
         Pd0Field("bottom_correlation", 32, "u1", 1.0 / 255.0, FOUR_BEAMS),
-        Pd0Field("bottom_amplitude", 36, "u1", 1.0, FOUR_BEAMS),
+        Pd0Field("bottom_evaluation_amplitude", 36, "u1", 1.0, FOUR_BEAMS),
         Pd0Field("bottom_percent_good", 40, "u1", CENTI, FOUR_BEAMS),
         Pd0Field("layer_min_size", 44, "<u2", DECI),
         Pd0Field("layer_near", 46, "<u2", DECI),
         Pd0Field("layer_far", 48, "<u2", DECI),
         Pd0Field("layer_velocity", 50, "<i2", MILLI, FOUR_BEAMS, BAD_VELOCITY),
         Pd0Field("layer_correlation", 58, "u1", 1.0 / 255.0, FOUR_BEAMS),
-        Pd0Field("layer_echo", 62, "u1", ECHO_COUNT_DB, FOUR_BEAMS),
+        Pd0Field("layer_rssi", 62, "u1", ECHO_COUNT_DB, FOUR_BEAMS),
         Pd0Field("layer_percent_good", 66, "u1", CENTI, FOUR_BEAMS),
         Pd0Field("bottom_maximum_range", 70, "<u2", DECI),
-        Pd0Field("bottom_echo", 72, "u1", ECHO_COUNT_DB, FOUR_BEAMS),
+        Pd0Field("bottom_rssi", 72, "u1", ECHO_COUNT_DB, FOUR_BEAMS),
         Pd0Field("bottom_gain", 76),
         Pd0Field("bottom_range_high", 77, "u1", shape=FOUR_BEAMS),
     ),
@@ -170,12 +170,12 @@ KNOWN_TYPES = ("0000", "0080", *PROFILE_FIELDS, "0600")
 """Numbers of the types in the tables, in the order of instruments."""
 
 SPLIT_ARRAYS: Mapping[str, tuple[str, str, int, float]] = {
-    "number": ("number_low", "number_high", 16, 1.0),
+    "ensemble_number": ("ensemble_number_low", "ensemble_number_high", 16, 1.0),
     "bottom_range": ("bottom_range_low", "bottom_range_high", 16, CENTI),
 }
 """Array with bits in two fields -> low field, high field, number of low bits, SI per count."""
 
-COUNT_ARRAYS = ("number", "reserved")
+COUNT_ARRAYS = ("ensemble_number", "reserved")
 """Arrays that determine the number of ensembles."""
 
 SPLIT_FIELDS = frozenset(field for low, high, *_ in SPLIT_ARRAYS.values() for field in (low, high))
@@ -296,7 +296,7 @@ def _split_arrays(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
         low, high, bits, scale = SPLIT_ARRAYS[name]
         counts = np.nan_to_num(np.rint(np.asarray(arrays[name], dtype=np.float64) / scale), nan=0.0)
         limit = 1 << (bits + 8)
-        integers = (counts % limit if name == "number" else np.clip(counts, 0, limit - 1)).astype(np.int64)
+        integers = (counts % limit if name == "ensemble_number" else np.clip(counts, 0, limit - 1)).astype(np.int64)
         split[low], split[high] = integers & ((1 << bits) - 1), integers >> bits
     return split
 
@@ -337,14 +337,14 @@ def _count_ensembles(arrays: Mapping[str, ArrayLike]) -> int:
         if name in arrays and np.ndim(arrays[name]):
             return int(np.shape(arrays[name])[0])
     allowed = f"must include {' or '.join(COUNT_ARRAYS)} with one row per ensemble"
-    remedy = "add number=np.arange(1, n + 1) for n ensembles"
+    remedy = "add ensemble_number=np.arange(1, n + 1) for n ensembles"
     raise RecordingError("arrays of ensembles", ", ".join(arrays) or "none", allowed=allowed, remedy=remedy)
 
 
 def encode(arrays: Mapping[str, ArrayLike], types: Sequence[str] | None = None) -> bytes:
     """Return the ensembles of SI arrays (n, ...) by the names of the tables. A scalar applies to all rows.
 
-    `types` are the keys of the data types in order; the default is all types with an array. `number` (n,) or
+    `types` are the keys of the data types in order; the default is all types with an array. `ensemble_number` (n,) or
     `reserved` (n, 2), which `decode` returns, is required. Raises `RecordingError` without them, and for an ensemble
     with too many bytes for its header.
     """
@@ -468,7 +468,7 @@ def decode(data: bytes) -> DecodedPd0:
 
 
 def encode_rtc(stamp: IntArray) -> dict[str, AnyArray]:
-    """Return the clock of the variable leader at stamps (n,) ns: `rtc` (n, 7) and `rtc_y2k` (n, 8), to 10 ms."""
+    """Return the clock (RTC) of the variable leader for stamps (n,) ns: `rtc` (n, 7) and `rtc_y2k` (n, 8), to 10 ms."""
     centi = np.floor_divide(stamp + 5_000_000, 10_000_000)
     day, rest = np.divmod(centi, 8_640_000)
     date = day.astype("datetime64[D]")

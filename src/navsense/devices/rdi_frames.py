@@ -1,11 +1,12 @@
 """Axes of Teledyne RD Instruments' Doppler instruments and their mounting in a vehicle.
 
 Vehicle and ship axes are starboard, forward, mast. Instrument axes are X from beam 1 to 2, Y from beam 4 to 3, and Z
-against the beams: up if the transducers look down. Beam velocities b are positive towards the transducer. With the beam
-angle a from the axis
+against the beams: up if the transducers look down. Beam velocities b are positive towards the transducer, as those of
+navsense are. X, Y and Z are velocities of the bottom relative to the instrument: the opposite of those that
+`sensors.doppler.solution` returns. With the Janus angle theta
 
-    x = (b1 - b2) / (2 sin a),   y = (b4 - b3) / (2 sin a),   z = sum b / (4 cos a)
-    e = (b1 + b2 - b3 - b4) / (2 sqrt 2 sin a)
+    x = (b1 - b2) / (2 sin theta),   y = (b4 - b3) / (2 sin theta),   z = sum b / (4 cos theta)
+    e = (b1 + b2 - b3 - b4) / (2 sqrt 2 sin theta)
 
 and e = 0 for a three-beam solution. Heading H is clockwise from north. H and pitch T and roll R of the inclinometers
 rotate instrument to earth (east, north, up) by
@@ -92,7 +93,7 @@ def _make_beam_error(name: str) -> RecordingError:
     return RecordingError(f"beams of sensor {name!r}", allowed=allowed, remedy=remedy)
 
 
-def solve_velocity(beams: FloatArray, angle: float) -> FloatArray:
+def solve_rdi_velocity(beams: FloatArray, angle: float) -> FloatArray:
     """Return X, Y, Z and error velocity (..., 4) of beams 1 to 4 (..., 4) at a beam angle (rad).
 
     If one beam is NaN, the other three give X, Y, Z; the error velocity is NaN.

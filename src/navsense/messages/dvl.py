@@ -11,9 +11,10 @@
 Messages of the dialects:
 
 - The header stamp is the time of validity on the sensor's clock; `io_time` is the time at which the instrument sends
-  the message.
-- Velocities, beams and points are in the frame of the velocity. Courses are in rad from north, clockwise; in `dsros` in
-  degrees.
+  the message (publication, without the latency).
+- Velocities, beams and points are in the output frame. Courses are in rad from north, clockwise; in `dsros` in degrees.
+  Unlike the comments in `marine_acoustic_msgs/Dvl`, the course is over ground and not atan2(y, x) of the velocity, and
+  the altitude is vertical and not the mean along z of the DVL: both use the attitude of the sensor.
 - A beam velocity is positive when the sensor moves along the beam. It belongs to the track of the velocity, which
   `velocity_mode` names. Ranges are slant ranges from the transducer.
 - Unknown values are NaN, with a variance or covariance of -1. In `uuv`, unknown altitudes and ranges are -1, by its
@@ -23,6 +24,9 @@ Messages of the dialects:
 Reading: `_ping` holds all arrays and has priority. Without it, as in recordings of other programs, the messages of the
 dialect are read. They lack the error velocity, the long-term velocity and the beam flags. They have the beams of one
 track only, and at most four.
+
+`navsense.messages` registers the functions of this module by their names; `recordings.message_builder` calls
+`make_encoder`.
 """
 
 from __future__ import annotations
@@ -87,10 +91,10 @@ COORDINATES_INSTRUMENT = 1
 """Value of `ds_sensor_msgs/Dvl.coordinate_mode`: axes fixed to the instrument."""
 
 LOW_QUALITY, HIGH_QUALITY = 10.0, 250.0
-"""Quality of an invalid and of a valid beam in `libdsros_ros_dvl`."""
+"""Quality of an invalid and of a valid beam in `libdsros_ros_dvl`; `marine_acoustic_msgs/Dvl` gets the same values."""
 
 REFERENCE_SHIP = 2
-"""Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: axes fixed to the sensor."""
+"""Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: axes fixed to the sensor (not PD0's level ship axes)."""
 
 MESSAGE_BEAMS = 4
 """Number of beams in messages with arrays of a fixed length."""
@@ -108,7 +112,7 @@ UNKNOWN = -1.0
 
 @dataclass(frozen=True)
 class DvlMessageInfo:
-    """Constants of the messages of one sensor and series: specification, and k beams in the frame of the velocity."""
+    """Constants of the messages of one sensor and series: specification, and k beams in the output frame."""
 
     sensor: MountedSensor
     series_kind: SeriesKind
@@ -339,9 +343,9 @@ def _instrument_values(info: DvlMessageInfo) -> dict[str, ArrayLike]:
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
-    """Return the frames of the velocity, the point cloud and the beams (x along the beam), in the sensor's frame.
+    """Return the output frame, and those of the point cloud and the beams (x along the beam), in the sensor's frame.
 
-    A beam without a name has the frame of the velocity with `/beam` and its number. Raises `RecordingError` for a
+    A beam without a name has the name of the output frame with `/beam` and its number. Raises `RecordingError` for a
     specification of another sensor type.
     """
     info = DvlMessageInfo(sensor, "measured")
@@ -364,7 +368,10 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
 
 
 def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:
-    """Return the companion messages: those of the dialect, then `_ping`, which replaces one of the same name.
+    """Return the encoders of the companion messages: those of the dialect and `_ping`.
+
+    A key is the suffix of the topic; a key that begins with `//` is an absolute topic. `_ping` replaces a message of
+    the dialect with the same key.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
@@ -372,7 +379,7 @@ def list_companions(sensor: MountedSensor, series_kind: SeriesKind) -> Mapping[s
 
 
 def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str, EncoderMaker]:
-    """Return the companion messages of the dialect, by topic or suffix."""
+    """Return the encoders of the companion messages of the dialect, by suffix or absolute topic."""
     if spec.dialect is MessageDialect.UUV:
         state = {"/state": make_state_encoder} if series_kind == "measured" else {}
         return {"_twist": make_twist_encoder, **state}
@@ -678,11 +685,13 @@ def _list_tracks(info: DvlMessageInfo, series: DvlSeries, rows: Sequence[int]) -
 
 def _encode_kinematic(velocity: Sequence[float], covariance: Sequence[float]) -> bytes:
     """Return `DVLKinematicEstimate` of a velocity (3,) m/s in sensor axes and its covariance (9,)."""
+    # 1 reference, 2 mean, 3 covariance
     return encode_int(1, REFERENCE_SHIP) + encode_nested(2, encode_doubles(2, velocity)) + encode_packed(3, covariance)
 
 
 def _encode_beam(number: int, track: GzTrack, row: int, beam: int) -> bytes:
     """Return `DVLBeamState` of one beam; only its number without lock."""
+    # 1 id, 2 velocity, 3 range, 6 locked
     out = encode_int(1, number)
     if not track.locked[row][beam]:
         return out
@@ -693,6 +702,7 @@ def _encode_beam(number: int, track: GzTrack, row: int, beam: int) -> bytes:
 
 def encode_gz_message(info: DvlMessageInfo, stamp: int, sequence: int, track: GzTrack, row: int) -> bytes:
     """Return `gz.msgs.DVLVelocityTracking` of a stamp (ns) and a row of a track. The nearest range is the target."""
+    # 1 header, 2 type, 3 target (1 type, 2 range), 4 velocity, 5 beams
     out = encode_nested(1, encode_header(stamp, get_frame_id(info.sensor), sequence))
     out += encode_int(2, 1 + get_transducer_type(info.spec))
     ranges = zip(track.range[row], track.range_variance[row], track.locked[row], strict=True)

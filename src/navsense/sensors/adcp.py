@@ -1,12 +1,12 @@
 """Acoustic Doppler current profiler (ADCP): velocity of the water in depth cells, as means over ensembles of pings.
 
-    velocity_m = mean_p R_p (-argmin_v sum_k (b_pmk - u_k.v)^2) + velocity over the bottom, if motion-compensated
+    velocity_m = mean_p R_p (-argmin_v sum_k (b_pmk' - u_k.v)^2) + velocity over the bottom, if motion-compensated
 
-over the good pings p of an ensemble. b_pmk is the measured velocity along beam k in cell m, at the height of the cell
-if bin mapping is on (`doppler.ensemble`, `doppler.cells`). As for a DVL it is positive if the sensor moves along the
-beam. The result is the velocity of the water relative to the instrument, or to the ground if it is motion-compensated.
-`relative_velocity` then has the former, which needs no bottom. R_p rotates from the sensor's frame to the coordinate
-system, by the attitude at the ping:
+over the good pings p of an ensemble, with the symbols of `sensors.doppler`. b_pmk' is the measured velocity along beam
+k in cell m, at the height of the cell if bin mapping is on (`doppler.ensemble`, `doppler.cells`). As for a DVL it is
+positive if the sensor moves along the beam. The result is the velocity of the water relative to the instrument, or to
+the ground if it is motion-compensated. `relative_velocity` then has the former, which needs no bottom. R_p rotates from
+the sensor's frame to the coordinate system, by the attitude at the ping:
 
     beam          none: only the velocities along the beams, `velocity` is NaN
     instrument    the sensor's axes, rotated by `reference`
@@ -66,8 +66,8 @@ from navsense.sensors.doppler.specification import (
 )
 from navsense.sensors.range import Cone, Sound
 
-BEAM_ANGLE = math.radians(20.0)
-"""rad, of the beams from the instrument's axis."""
+DEFAULT_JANUS_ANGLE = math.radians(20.0)
+"""rad: default Janus angle of an ADCP."""
 
 MAX_PINGS = 1000
 """Largest number of pings of one kind in an ensemble."""
@@ -76,7 +76,7 @@ IDEAL_ACCURACY = Accuracy()
 
 
 class AdcpState(NamedTuple):
-    """State of one serial number: scales and offsets (2, 4) of the profile and of the bottom track."""
+    """State of one instrument: scale errors and offsets (2, 4) of the profile and of the bottom track."""
 
     long_term_errors: FloatArray
 
@@ -96,7 +96,7 @@ class Adcp:
     reference_cell_size: cell size at which the standard deviation of the profile holds, m; 0 for any size.
     range_stddev: standard deviation of a beam's range, m.
     backscatter: strength of the water's echo. None: all echoes are strong.
-    sound: assumed speed of sound; None: the true one.
+    sound: assumed speed of sound; the default `TRUE_SOUND` is the true speed, without an error.
     transducer: pistons or a phased array.
     coordinates: axes of the velocities.
     bin_mapping: mapping of the cells of tilted beams to common heights.
@@ -111,7 +111,7 @@ class Adcp:
     dialect: the plug-in whose messages the sensor sends, and whose rules apply with `classic`.
     """
 
-    beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
+    beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))
     cells: DepthCells = field(default_factory=DepthCells)
     pings: int = 1
     bottom_pings: int = 1
@@ -139,6 +139,7 @@ class Adcp:
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
     dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=MESSAGE_ONLY)
 
+    # See `sensors.base.Sensor`; rotations about the vertical leave a reading unchanged.
     type: ClassVar[str] = "adcp"
     symmetry_tolerance: ClassVar[float] = 1e-9
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
@@ -174,7 +175,7 @@ class Adcp:
 
     @property
     def cell_distance(self) -> FloatArray:
-        """Distances (m,) m of the cells' centres along the instrument's axis."""
+        """Distances (m,) m of the cells' centres along the instrument axis."""
         return self.cells.distances
 
     @cached_property
@@ -201,13 +202,13 @@ class Adcp:
 
     @cached_property
     def ping_stddev(self) -> float:
-        """Deviation (m/s) of one ping in one beam and cell."""
+        """Standard deviation (m/s) of one ping in one beam and cell."""
         reference = self.reference_cell_size
         return self.profile.stddev * (reference / self.cells.size if reference > 0.0 else 1.0)
 
     @cached_property
     def _processes(self) -> tuple[RandomProcess, ...]:
-        """Random processes, those of serial numbers first."""
+        """Random processes; those that are constant during a run are first."""
         k, m = len(self.beams.beams), int(self.cells.count)
         pings, bottom = int(self.pings) * m * k, int(self.bottom_pings) * k
         processes = [
@@ -336,7 +337,7 @@ class Adcp:
         return self._processes
 
     def init(self, draws: FloatArray) -> AdcpState:
-        """Return this serial number's scales and offsets."""
+        """Return the scale errors and offsets of an instrument."""
         long_term_errors, initial = np.zeros((2, 4)), split_initial_draws(self._processes, draws)
         for row, (channel, accuracy) in enumerate((("profile", self.profile), ("bottom", self.bottom))):
             if (channel, "long_term") in initial:

@@ -1,29 +1,30 @@
 """Doppler velocity log (DVL): velocity over the bottom or through the water from three or more beams.
 
-    velocity = argmin_v sum_k (b_k - u_k.v)^2 / sigma_k^2,   covariance = (sum_k u_k u_k^T / sigma_k^2)^-1
+    velocity = argmin_v sum_k (b_k' - u_k.v)^2 / sigma_k^2,   covariance = (sum_k u_k u_k^T / sigma_k^2)^-1
 
-over the good beams. u_k is the axis of a beam in the sensor's frame, b_k the measured velocity along it, positive if
-the sensor moves along the beam (`doppler.ping`), and sigma_k its reported standard deviation. The footprint of a beam
-is a cone of rays into the world (`doppler.echoes`). The water track uses a water-mass layer (`doppler.water`). For four
-beams at 30 degrees the covariance is sigma^2 diag(2, 2, 1/3). The error velocity is the residual of the solution,
-scaled to the variance of a horizontal velocity component (Teledyne RDI).
+over the good beams, with the symbols of `sensors.doppler`. The velocity is that of the sensor over the bottom (bottom
+track) or through the water (water track), so `water_velocity` is not the velocity of the current. b_k' is measured
+along the beam, positive if the sensor moves along it (`doppler.ping`); sigma_k is its reported standard deviation. The
+footprint of a beam is a cone of rays into the world (`doppler.echoes`). The water track uses a water-mass layer
+(`doppler.water`). For four beams at a Janus angle of 30 degrees the covariance is sigma^2 diag(2, 2, 1/3). The error
+velocity is the residual of the solution, scaled to the variance of a horizontal velocity component (Teledyne RDI).
 
-    altitude   height of the sensor above the plane through the echoes, with the sensor's attitude
+    altitude   height of the sensor above the plane through the bottom points, with the sensor's attitude
     course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed is its horizontal part
 
-Timing of a ping that is published at t, with the largest range r, the speed of sound c and the processing time p:
+Timing of a ping that is published at t, with the largest range r, the true speed of sound c and the processing time p:
 
-- The instrument transmits at t - p - 2 r / c, but not before the previous ping is published. So the rate falls with
-  depth.
+- The instrument transmits at t - p - 2 r / c. A tick publishes a ping only if this is not before the previous
+  publication. Other ticks are skipped, so the rate of pings falls with depth.
 - The time of validity is when the echo leaves the bottom: the mean range over c after transmission. For the water track
   it is when the echo leaves the middle of the layer.
 - Without bottom track, the instrument listens only to the far boundary of the layer.
-- At other ticks `emitted` is false and the arrays are NaN.
+- At skipped ticks `emitted` is false and the arrays are NaN, except `sound_speed`.
 
 The long-term velocity is a filter over single pings (`doppler.long_term_filter`).
 
-Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; documentation of the
-two classic plug-ins, whose rules apply if `classic` is set and the `dialect` is theirs.
+Sources: Teledyne RD Instruments, ADCP Coordinate Transformation (951-6079-00), for the geometry; documentation of
+Gazebo's DVL, the UUV Simulator and `dsros_dvl`, whose rules apply with `classic`.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ from navsense.sensors.doppler.specification import (
 )
 from navsense.sensors.doppler.water import (
     WaterMassLayer,
-    compute_middle_times,
+    compute_layer_times_of_validity,
     find_bottom_distance,
     find_far_boundaries,
     find_layer_velocities,
@@ -92,8 +93,8 @@ from navsense.sensors.doppler.water import (
 from navsense.sensors.range import Cone, Sound
 from navsense.sensors.user_arrays import check_time, simulate_readings
 
-BEAM_ANGLE = math.radians(30.0)
-"""rad, of the beams from the instrument's axis."""
+DEFAULT_JANUS_ANGLE = math.radians(30.0)
+"""rad: default Janus angle of a DVL."""
 
 IDEAL_TRACK = DopplerTrack()
 
@@ -105,9 +106,14 @@ MAX_MISALIGNMENT = 1.0
 
 
 class TrackMode(StrEnum):
-    """When a track supplies the velocity: never, always, if its variance is smaller, or if the other track fails.
+    """When a track supplies `velocity`; any water track also supplies it if the bottom track has no solution.
 
-    If both tracks are `ALWAYS`, the bottom track supplies the velocity.
+    | mode | bottom track | water track |
+    |---|---|---|
+    | `NEVER` | off | off |
+    | `ALWAYS` | supplies `velocity` if it has a solution | as `BEST`; each ping also has a `water_velocity` |
+    | `BEST` | supplies it if its variance is not larger | supplies it if smaller in variance and the bottom is `BEST` |
+    | `FALLBACK` | not allowed | only if the bottom track has no solution |
     """
 
     NEVER = "never"
@@ -117,10 +123,10 @@ class TrackMode(StrEnum):
 
 
 class DvlState(NamedTuple):
-    """State of one serial number.
+    """State of one instrument.
 
     channels: state of the noise channels.
-    long_term_errors: (2, 4) long-term scale and offsets (m/s) over the bottom and through the water.
+    long_term_errors: (2, 4) long-term scale errors and offsets (m/s) over the bottom and through the water.
     misalignment: (4,) rotation from true to measured velocities.
     last_publication_time: s, instant of the last published ping.
     unlocked_until: (k,) s, end of the re-acquisition of each beam.
@@ -146,9 +152,9 @@ class Dvl:
     bottom_mode, water_mode: when each track supplies the velocity.
     layer: water-mass layer; required for a water track.
     strength: echo strength. A weak echo has more noise and can lose lock. None: all echoes are strong.
-    sound: assumed speed of sound; None: the true one.
+    sound: assumed speed of sound; the default `TRUE_SOUND` is the true speed, without an error.
     misalignment: rotation vector from true to measured velocities, rad.
-    misalignment_stddev: standard deviation of the misalignment among serial numbers, rad.
+    misalignment_stddev: standard deviation of the misalignment between instruments, rad.
     min_incidence_cosine: cosine of the largest angle of incidence with an echo.
     error_velocity_limit: a solution above it is rejected, m/s.
     dropout_probability: of a beam, in each ping.
@@ -156,21 +162,29 @@ class Dvl:
     transducer: pistons or a phased array.
     propagation: true if sound has a travel time.
     processing_time: from the last echo to the publication, s.
-    long_term: filter of the long-term velocity, or None.
-    reference: rotation (w, x, y, z) from the sensor's frame to the axes of the velocities.
+    long_term: filter of the long-term velocity, or None. The errors that it assumes do not change a ping.
+    reference: rotation (w, x, y, z) from the sensor's frame to the output frame, the frame of the velocities.
     own_hull: true if beams hit the bodies of the sensor's own model.
-    classic: true for the rules of a classic plug-in.
+    classic: true for the rules of the `dialect`, see the table.
     dialect: the plug-in whose messages the sensor sends, and whose rules apply with `classic`.
     message_options: options of these messages.
     missing_values: values of a catalogue part that have no source.
+
+    | with `classic` and the dialect | rays of a beam | travel time of sound | solution, altitude | water-mass layer |
+    |---|---|---|---|---|
+    | `own` | nearest, for `PLANE` | as `propagation` | physical | physical |
+    | `gz` | nearest, for `PLANE` | none | physical | physical |
+    | `uuv` | nearest, for `PLANE` | none | UUV Simulator | physical |
+    | `dsros` | one | none | `dsros_dvl` | down to the bottom |
     """
 
-    beams: Beams = field(default_factory=lambda: make_x_beams(BEAM_ANGLE))
+    beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
     bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
     water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
     range: Noise = NO_NOISE
+    # `parent` is for error locations. The parser of <dvl> reads fields with a parent (`sdf.parse.doppler`).
     bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
     water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
     layer: WaterMassLayer | None = field(default=None, metadata=in_file(parent="water_track"))
@@ -193,6 +207,7 @@ class Dvl:
     message_options: DvlMessageOptions = field(default=DvlMessageOptions(), metadata=MESSAGE_ONLY)
     missing_values: tuple[str, ...] = field(default=(), metadata=MESSAGE_ONLY)
 
+    # See `sensors.base.Sensor`; rotations about the vertical leave a reading unchanged.
     type: ClassVar[str] = "dvl"
     symmetry_tolerance: ClassVar[float] = 1e-9
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
@@ -236,7 +251,10 @@ class Dvl:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        """Biases and rounding of each beam: bottom-track velocity, water-track velocity, range."""
+        """Channels of each beam: bottom-track velocity, water-track velocity, range.
+
+        They have all terms of `Noise` except the white noise of the velocities.
+        """
         k = len(self.beams.beams)
         # White noise depends on speed and echo strength, so `receive_beams` adds it.
         bottom, water = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
@@ -278,26 +296,28 @@ class Dvl:
 
     @cached_property
     def _solution_rule(self) -> int:
-        """The solution rule of the kernels: `PHYSICAL_RULE`, `UUV_RULE` or `DSROS_RULE`."""
+        """The solution rule of the kernels by the table of the class: `PHYSICAL_RULE`, `UUV_RULE` or `DSROS_RULE`."""
         classic_rules = {MessageDialect.UUV: ping.UUV_RULE, MessageDialect.DSROS: ping.DSROS_RULE}
         return classic_rules.get(self.dialect, ping.PHYSICAL_RULE) if self.classic else ping.PHYSICAL_RULE
 
     @cached_property
     def _ray_beams(self) -> Beams:
-        """The beams as their rays are cast. Classic: one ray per beam (`dsros_dvl`), else the nearest ray (Gazebo)."""
+        """The beams as their rays are cast, by the table of the class."""
         if self._solution_rule == ping.DSROS_RULE:
             return self.beams.single_ray_beams
         return self.beams.nearest_ray_beams if self.classic else self.beams
 
     @cached_property
     def _tracked_layer(self) -> WaterMassLayer | None:
-        """The tracked water-mass layer; under the classic rules of `dsros_dvl` it extends down to the bottom."""
+        """The tracked water-mass layer, by the table of the class."""
         if self.layer is None or self.water_mode is TrackMode.NEVER:
             return None
         return replace(self.layer, share=1.0) if self._solution_rule == ping.DSROS_RULE else self.layer
 
     def _find_layer_bottom(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
-        """Return the distance (n,) m to the bottom along the axis from ranges (n, k) m; infinite without a bottom.
+        """Return the distance (n,) m of the bottom along the instrument axis; infinite without a bottom.
+
+        `beam_range` (n, k) m is that of `Echoes`.
 
         The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
         """
@@ -307,10 +327,10 @@ class Dvl:
         return bottom_distance
 
     @cached_property
-    def _limits(self) -> PlainTuple:
-        """Limits and choices of the solution, `PingLimits`."""
+    def _solution_parameters(self) -> PlainTuple:
+        """The fields of `SolutionParameters`."""
         modes = list(TrackMode)
-        limits = ping.PingLimits(
+        parameters = ping.SolutionParameters(
             minimum_range=float(self.minimum_range),
             maximum_range=float(self.maximum_range),
             min_incidence_cosine=float(self.min_incidence_cosine),
@@ -324,12 +344,12 @@ class Dvl:
             water_reported_stddev=float(self.water.reported_stddev),
             assumed_sound_speed=float(self.sound.speed or 0.0),
         )
-        return tuple(limits)
+        return tuple(parameters)
 
     @cached_property
-    def _ideal_limits(self) -> PlainTuple:
-        """Limits and choices of the solution of an instrument without errors and without loss of beams."""
-        limits = ping.PingLimits(*self._limits)._replace(
+    def _ideal_solution_parameters(self) -> PlainTuple:
+        """The same for an instrument without errors and without loss of beams."""
+        parameters = ping.SolutionParameters(*self._solution_parameters)._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
             dropout_probability=0.0,
@@ -337,7 +357,7 @@ class Dvl:
             water_reported_stddev=0.0,
             assumed_sound_speed=0.0,
         )
-        return tuple(limits)
+        return tuple(parameters)
 
     @cached_property
     def _receiver_parameters(self) -> PlainTuple:
@@ -361,18 +381,21 @@ class Dvl:
 
     @cached_property
     def _geometry(self) -> PlainTuple:
-        """Axes and positions of the beams, and the rotation to the axes of the velocities: `BeamGeometry`."""
+        """The fields of `BeamGeometry`: beams and output frame."""
         rotation = np.array(pose.normalize(self.reference))
         return tuple(ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.instrument_axis, rotation))
 
     @property
     def models_travel_time(self) -> bool:
-        """True if the travel time of sound is simulated. Classic plug-ins ignore it."""
+        """True if the travel time of sound is simulated, by the table of the class."""
         return self.propagation and not (self.classic and self.dialect is not MessageDialect.OWN)
 
     @property
     def max_age(self) -> float:
-        """Largest time (s) from transmission to publication, at the lowest speed of sound."""
+        """Bound (s) of the time from the time of validity to the publication, for any speed of sound.
+
+        It is the time from transmission to publication at the lowest valid speed of sound, `MIN_SOUND_SPEED`.
+        """
         return 2.0 * self.maximum_range / MIN_SOUND_SPEED + self.processing_time if self.models_travel_time else 0.0
 
     @property
@@ -418,7 +441,7 @@ class Dvl:
         return (*self._channels.processes, *self._instrument_processes)
 
     def init(self, draws: FloatArray) -> DvlState:
-        """Return the turn-on biases, scale errors, offsets and misalignment of a serial number."""
+        """Return the turn-on biases, scale errors, offsets and misalignment of an instrument."""
         first = sum(process.initial for process in self._channels.processes)
         remaining, long_term_errors, angles = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
         for process in self._instrument_processes:
@@ -434,9 +457,10 @@ class Dvl:
         return DvlState(channels, long_term_errors, misalignment, 0.0, unlocked_until, filter_state)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the ideal outputs, the inputs of the errors and the signals.
+        """Return the ideal outputs, the true values from which the errors are computed, and the signals.
 
-        The inputs are the fields of `EchoInputs`, `PlatformInputs` and `TrackInputs`, and the duration of the ping.
+        The true values are the fields of `EchoInputs`, `PlatformInputs` and `TrackInputs`, and the duration of the
+        ping.
 
         Raises `FieldError` if a body, the current or the speed of sound has no value there.
         """
@@ -466,11 +490,12 @@ class Dvl:
         )
         layer_time_of_validity = time_of_validity
         if layer is None:
-            water_velocity, far_boundary = np.full(echoes.beam_range.shape, math.nan), np.full(len(ticks), math.nan)
+            water_beam_velocity = np.full(echoes.beam_range.shape, math.nan)
+            far_boundary = np.full(len(ticks), math.nan)
         else:
             bottom_distance, layer_motion = self._find_layer_bottom(layer, echoes.beam_range), motion
             if self.models_travel_time:
-                layer_time_of_validity = compute_middle_times(
+                layer_time_of_validity = compute_layer_times_of_validity(
                     layer.boundaries,
                     bottom_distance,
                     transmit_time,
@@ -480,11 +505,11 @@ class Dvl:
                 )
             else:
                 layer_motion = sampled_motion
-            water_velocity, _, far_boundary = find_layer_velocities(
+            water_beam_velocity, _, far_boundary = find_layer_velocities(
                 self.beams, layer, layer_motion, environment, layer_time_of_validity, bottom_distance
             )
         ideal = self._solve_ideal(
-            ping.EchoInputs(echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_velocity),
+            ping.EchoInputs(echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_beam_velocity),
             ping.PlatformInputs(*compute_platform_state(motion_block, environment.heading), sound_speed),
             ping.TrackInputs(time_of_validity, layer_time_of_validity, far_boundary),
             ping_duration,
@@ -499,22 +524,27 @@ class Dvl:
         tracks: ping.TrackInputs,
         ping_duration: FloatArray,
     ) -> dict[str, AnyArray]:
-        """Return the ideal outputs and the inputs of errors by name."""
+        """Return the ideal outputs and the true values of `TRUTH_NAMES` by name."""
         inputs = (*echoes, *platform, *tracks, ping_duration)
         for array in inputs:
             array.setflags(False)  # type: ignore[call-arg]  # the kernel is compiled for read-only inputs
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
         ping.solve_ideal_ping(
-            self._ideal_limits, self._geometry, tuple(echoes), tuple(platform), tuple(tracks), tuple(memory)
+            self._ideal_solution_parameters,
+            self._geometry,
+            tuple(echoes),
+            tuple(platform),
+            tuple(tracks),
+            tuple(memory),
         )
         ideal = memory.name_ideal_outputs()
-        ideal.update(zip(ping.INPUT_NAMES, inputs, strict=True))
+        ideal.update(zip(ping.TRUTH_NAMES, inputs, strict=True))
         return ideal
 
     def measure(
         self, state: DvlState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[DvlState, Measurement]:
-        """Return the new state and the readings; ticks without a ping are NaN."""
+        """Return the new state and the readings; ticks without a ping are NaN except `sound_speed`."""
         n, k = ideal["true_beam_range"].shape
         emitted, time = np.empty(n, dtype=np.bool_), make_read_only(ticks.time)
         emitted.fill(True)
@@ -563,7 +593,7 @@ class Dvl:
     ) -> tuple[NoiseState, FloatArray]:
         """Write the outputs of the pings; return the state of the channels and the biases (n, 3 k).
 
-        The steps are those of `doppler.ping`: receive beams, add biases, add faults, solve. The columns of the biases
+        The steps are those of `doppler.ping`: receive beams, add noise, add faults, solve. The columns of the biases
         are bottom-track velocities, water-track velocities and ranges.
         """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
@@ -595,7 +625,7 @@ class Dvl:
         )
         ping.add_faults(values, ideal)
         ping.solve_ping(
-            self._limits,
+            self._solution_parameters,
             self._geometry,
             values.T,
             received_arrays,
@@ -629,24 +659,24 @@ class Dvl:
         velocity: (n, 3) m/s over the bottom, in the sensor's frame.
         beam_range: (n, k) m to the bottom; infinite or NaN without an echo.
         orientation: (n, 4), sensor's frame to world.
-        water_velocity: (n, 3) m/s through the water; None for still water.
+        water_velocity: (n, 3) m/s of the sensor through the water, in the sensor's frame; None for still water.
 
         `doppler.apply_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
         """
         seconds, layer, beams = check_time(time), self._tracked_layer, self.beams
         count, default_range = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
-        bottom_velocity = apply_inputs.check_velocity("velocity", velocity, count)
+        velocity_over_bottom = apply_inputs.check_velocity("velocity", velocity, count)
         ranges = apply_inputs.check_beam_range(beam_range, default_range, (count, len(beams.beams)))
         attitude = apply_inputs.check_attitude(orientation, beams.instrument_axis, count)
-        vector_through_water = bottom_velocity
+        velocity_through_water = velocity_over_bottom
         if water_velocity is not None:
-            vector_through_water = apply_inputs.check_velocity("water_velocity", water_velocity, count)
+            velocity_through_water = apply_inputs.check_velocity("water_velocity", water_velocity, count)
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
             bottom_distance = self._find_layer_bottom(layer, np.where(ranges < math.inf, ranges, math.nan))
             far_boundary = find_far_boundaries(layer.boundaries, bottom_distance)
             water_beam_velocity = apply_inputs.project_velocity(
-                beams.axes, vector_through_water, np.zeros(ranges.shape)
+                beams.axes, velocity_through_water, np.zeros(ranges.shape)
             )
             water_beam_velocity[np.isnan(far_boundary)] = math.nan
         sound_speed, ping_duration = self.sound.speed or SOUND_SPEED, np.zeros(count)
@@ -655,10 +685,10 @@ class Dvl:
                 ranges, sound_speed, self.maximum_range, self.processing_time
             )
         cosines = np.tile([abs(cosine) for cosine in beams.janus_cosines], (count, 1))
-        beam_velocity = apply_inputs.project_velocity(beams.axes, bottom_velocity, ranges)
+        beam_velocity = apply_inputs.project_velocity(beams.axes, velocity_over_bottom, ranges)
         ideal = self._solve_ideal(
             ping.EchoInputs(ranges, cosines, beam_velocity, water_beam_velocity),
-            ping.PlatformInputs(attitude, bottom_velocity, np.full(count, sound_speed)),
+            ping.PlatformInputs(attitude, velocity_over_bottom, np.full(count, sound_speed)),
             ping.TrackInputs(seconds, seconds, far_boundary),
             ping_duration,
         )
@@ -687,7 +717,7 @@ class Dvl:
         `SensorError`.
         """
         part = load_part(name)
-        fields = datasheet.make_fields(part, BEAM_ANGLE, temperature=temperature, stddev=stddev)
+        fields = datasheet.make_fields(part, DEFAULT_JANUS_ANGLE, temperature=temperature, stddev=stddev)
         return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
@@ -808,7 +838,7 @@ def _describe_losses(spec: Dvl) -> tuple[str, ...]:
 
 
 def _describe_errors(spec: Dvl) -> tuple[str, ...]:
-    """Describe the errors of pings other than the noise of bottom track, and those of a serial number."""
+    """Describe the errors of pings other than the noise of bottom track, and those of an instrument."""
     lines = []
     for name, _, track in _list_tracks(spec):
         terms = [f"stddev {track.noise.stddev:g} m/s"] if name == "water" and track.noise.stddev != 0.0 else []

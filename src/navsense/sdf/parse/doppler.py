@@ -3,47 +3,57 @@
 `<sensor type="dvl">` has navsense's own `<dvl>`, with an element for each field of the spec, and Gazebo's `<gz:dvl>`.
 
     <dvl>
-      <beams angle_deg="30" width_deg="4" rings="1" weighting="plane" absorption="0">   or nearest, or pattern (dB/m)
-        <azimuths_deg>-135 135 45 -45</azimuths_deg> <down>0 0 -1</down>        counter-clockwise from x, along down
+      <beams angle_deg="30" width_deg="4" rings="1"                             Janus angle; full width of a beam
+             weighting="plane"                                                  or nearest, or pattern
+             absorption="0">                                                    dB/m one way, weights rays of a pattern
+        <azimuths_deg>-135 135 45 -45</azimuths_deg>                            counter-clockwise from x, seen along
+        <down>0 0 -1</down>                                                     `down`: +45 is to port
       </beams>
       <beams> <beam width_deg="4" rings="1" id="1"> <pose>...</pose> </beam>    or each beam: along x of its pose,
               <beam rotation_deg="45" tilt_deg="30"/> ... </beams>              or with Gazebo's angles
       <min>0.5</min> <max>100</max>                                             m along a beam
       <bottom_track when="always">                                              never, always, best
         <noise type="gaussian"> <stddev>0.002</stddev> </noise>                 m/s, of each beam
-        <per_speed>0.001</per_speed> <reference_rate>8</reference_rate> <reported_stddev>0.004</reported_stddev>
-        <long_term_scale>0.001</long_term_scale> <long_term_offset>0.001</long_term_offset>
+        <per_speed>0.001</per_speed>                                            stddev per m/s of speed
+        <reference_rate>8</reference_rate>                                      Hz at which the stddevs hold
+        <reported_stddev>0.004</reported_stddev>                                m/s, of a beam in the covariance
+        <long_term_scale>0.001</long_term_scale>                                stddevs between instruments
+        <long_term_offset>0.001</long_term_offset>                              m/s
         <maximum_velocity>9</maximum_velocity>                                  m/s; no usable echo above it
       </bottom_track>
       <water_track when="fallback">                                             or as above
-        ... <layer near="5" far="30" minimum_size="2" samples="5" share="0.8"/> m along the instrument's axis
+        ... <layer near="5" far="30"                                            m along the instrument axis
+                   minimum_size="2" samples="5"                                 m; samples of the current per beam
+                   share="0.8"/>              at most 0.8 of the distance to the bottom, because of side lobes
       </water_track>
       <range> <noise .../> </range>                                             m, of each beam
-      <strength level="90" absorption="0.04" correlation="0.9" threshold="6" slope="1"/>
+      <strength level="90" absorption="0.04"                  echo above the noise from 1 m, dB; dB/m one way
+                correlation="0.9" threshold="6" slope="1"/>   of a strong echo; lock probability 1/2, width (dB)
       <sound speed="1500"/> <transducer>piston</transducer>                     or phased_array
       <misalignment_deg>0 0 0.5</misalignment_deg> <misalignment_stddev_deg>0.2</misalignment_stddev_deg>
       <min_incidence_cosine>0.2</min_incidence_cosine> <error_velocity_limit>0.3</error_velocity_limit>
       <dropout_probability>0.01</dropout_probability> <reacquisition_time>2</reacquisition_time>
       <propagation>true</propagation> <processing_time>0.01</processing_time>
-      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>
-      <reference link="base_link" degrees="true">180 0 0</reference>            axes of the velocities
+      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>     filter, with the errors it assumes
+      <reference link="base_link" degrees="true">180 0 0</reference>            roll pitch yaw of the output frame
       <own_hull>false</own_hull>
     </dvl>
 
 All elements are optional. The defaults are those of the classes in `navsense.sensors.dvl`. A water track without
-`when` is a fallback. A reference without a link rotates from the sensor's axes.
+`when` is a fallback. The angles of `<reference>` are the pose of the output frame in the link, or in the sensor without
+a link, as in a `<pose>`. `Dvl.reference` is the rotation from the sensor to the output frame.
 
 `<sensor type="adcp">` has navsense's own `<adcp>`, with an element for each field of the specification.
 
     <adcp>
       <beams angle_deg="20" width_deg="4"> <azimuths_deg>-135 135 45 -45</azimuths_deg> ... </beams>   as in `<dvl>`
-      <cells count="30" size="2" blanking="0.88" transmit_length="2" lag="0" samples="5"/>     m along the axis
+      <cells count="30" size="2" blanking="0.88" transmit_length="2" lag="0" samples="5"/>     m, instrument axis
       <pings>10</pings> <bottom_pings>10</bottom_pings>                    of an ensemble; the sensor's rate is its own
       <ping_interval>0.1</ping_interval> <processing_time>0.01</processing_time>   s; 0: the travel time
       <propagation>true</propagation>                                      false: all pings are at the tick
       <min>0.5</min> <max>100</max>                                        m along a beam, of the bottom's echo
       <profile stddev="0.03" long_term_scale="0.003" long_term_offset="0.003"/>    m/s of one ping and beam; and
-      <bottom stddev="0.005" long_term_scale="0.002" long_term_offset="0.001"/>    deviations among serials
+      <bottom stddev="0.005" long_term_scale="0.002" long_term_offset="0.001"/>    stddevs between instruments
       <reference_cell_size>2</reference_cell_size>                         m, cell size of the profile's stddev
       <range_stddev>0.1</range_stddev>                                     m
       <backscatter level="60" absorption="0.15" correlation="0.8" threshold="6" slope="1"/>
@@ -53,7 +63,7 @@ All elements are optional. The defaults are those of the classes in `navsense.se
       <motion_compensated>false</motion_compensated>                       by the bottom track
       <min_beams>3</min_beams> <error_velocity_limit>1</error_velocity_limit> <min_good_share>0.25</min_good_share>
       <side_lobes>true</side_lobes> <own_hull>false</own_hull>
-      <reference link="base_link" degrees="true">180 0 0</reference>       axes of `instrument`, as in `<dvl>`
+      <reference link="base_link" degrees="true">180 0 0</reference>       output frame of `instrument`
     </adcp>
 
 All elements are optional. The defaults are those of the classes in `navsense.sensors.adcp`.
@@ -87,7 +97,7 @@ from navsense.sdf.values import (
     parse_pose,
 )
 from navsense.sdf.xml_reader import Element
-from navsense.sensors.adcp import BEAM_ANGLE as ADCP_BEAM_ANGLE
+from navsense.sensors.adcp import DEFAULT_JANUS_ANGLE as ADCP_JANUS_ANGLE
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
@@ -105,54 +115,61 @@ from navsense.sensors.doppler import (
     make_gazebo_rotation,
     make_janus_beams,
 )
-from navsense.sensors.dvl import BEAM_ANGLE, Dvl, TrackMode
+from navsense.sensors.dvl import DEFAULT_JANUS_ANGLE, Dvl, TrackMode
 from navsense.sensors.range import Cone
 
-BEAM_ANGLES = ("rotation_deg", "tilt_deg")
+GAZEBO_ANGLE_ATTRIBUTES = ("rotation_deg", "tilt_deg")
 """Attributes of a beam with Gazebo's angles."""
 
 MIN_ANGLE_DEG = 5.0
-"""Angle (degrees) from the axis below which the angle of beams is probably in radians; a warning reports it."""
+"""Janus angle (degrees) below which the value is probably in radians; a warning reports it."""
 
 _WIDTH_ATTRIBUTES = frozenset(("width_deg", "rings"))
-BEAMS = ElementSchema(
+BEAMS_SCHEMA = ElementSchema(
     children=frozenset(("azimuths_deg", "down")),
     repeatable=frozenset(("beam",)),
     attributes=_WIDTH_ATTRIBUTES | {"angle_deg", "weighting", "absorption"},
 )
-BEAM = ElementSchema(children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES.union(BEAM_ANGLES, ("id",)))
-BEAM_POSE = make_schema(attributes="rotation_format degrees")
-TRACK = ElementBinding(DopplerTrack, other_attributes=("when",))
-WATER_TRACK = ElementBinding(DopplerTrack, other_children=("layer",), other_attributes=("when",))
-LAYER = ElementBinding(WaterMassLayer, attributes=True)
-ECHO_STRENGTH = ElementBinding(EchoStrength, attributes=True)
-LONG_TERM = ElementBinding(LongTermFilter, attributes=True)
-DVL = ElementBinding(Dvl, parsers={"strength": ECHO_STRENGTH.read, "sound": SOUND.read, "long_term": LONG_TERM.read})
-CELLS = ElementBinding(DepthCells, attributes=True)
-ACCURACY = ElementBinding(Accuracy, attributes=True)
-ADCP = ElementBinding(
+BEAM_SCHEMA = ElementSchema(
+    children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES.union(GAZEBO_ANGLE_ATTRIBUTES, ("id",))
+)
+BEAM_POSE_SCHEMA = make_schema(attributes="rotation_format degrees")
+TRACK_BINDING = ElementBinding(DopplerTrack, other_attributes=("when",))
+WATER_TRACK_BINDING = ElementBinding(DopplerTrack, other_children=("layer",), other_attributes=("when",))
+LAYER_BINDING = ElementBinding(WaterMassLayer, attributes=True)
+ECHO_STRENGTH_BINDING = ElementBinding(EchoStrength, attributes=True)
+LONG_TERM_BINDING = ElementBinding(LongTermFilter, attributes=True)
+DVL_BINDING = ElementBinding(
+    Dvl, parsers={"strength": ECHO_STRENGTH_BINDING.read, "sound": SOUND.read, "long_term": LONG_TERM_BINDING.read}
+)
+CELLS_BINDING = ElementBinding(DepthCells, attributes=True)
+ACCURACY_BINDING = ElementBinding(Accuracy, attributes=True)
+ADCP_BINDING = ElementBinding(
     Adcp,
     parsers={
-        "cells": CELLS.read,
-        "profile": ACCURACY.read,
-        "bottom": ACCURACY.read,
-        "backscatter": ECHO_STRENGTH.read,
+        "cells": CELLS_BINDING.read,
+        "profile": ACCURACY_BINDING.read,
+        "bottom": ACCURACY_BINDING.read,
+        "backscatter": ECHO_STRENGTH_BINDING.read,
         "sound": SOUND.read,
     },
 )
-REFERENCE = make_schema(attributes="link degrees")
+REFERENCE_SCHEMA = make_schema(attributes="link degrees")
 
 
-def parse_dvl(context: Context, block: Element | None, sensor_context: SensorContext) -> Dvl:
-    """Return the specification of a block; without a block the default. Raises `SdfError`."""
-    if block is None:
+def parse_dvl(context: Context, element: Element | None, sensor_context: SensorContext) -> Dvl:
+    """Return the specification of a type element; without one the default. Raises `SdfError`.
+
+    `sdf.parse.sensor` then fills the fields with default values from `<navsense:part>`.
+    """
+    if element is None:
         return Dvl(classic=sensor_context.classic)
-    return DVL_BLOCK_PARSERS[block.tag](context, block, sensor_context)
+    return DVL_PARSERS[element.tag](context, element, sensor_context)
 
 
-def _parse_own_dvl(context: Context, block: Element, sensor_context: SensorContext) -> Dvl:
+def _parse_navsense_dvl(context: Context, element: Element, sensor_context: SensorContext) -> Dvl:
     """Return the specification of a `<dvl>`. Raises `SdfError`."""
-    bottom, water, beams = block.find("bottom_track"), block.find("water_track"), block.find("beams")
+    bottom, water, beams = element.find("bottom_track"), element.find("water_track"), element.find("beams")
     fields: dict[str, Any] = {"classic": sensor_context.classic}
     if beams is not None:
         fields["beams"], fields["message_options"] = _parse_beams(context, beams)
@@ -162,14 +179,15 @@ def _parse_own_dvl(context: Context, block: Element, sensor_context: SensorConte
         TrackMode.NEVER if water is None else _parse_mode(water, TrackMode.FALLBACK, tuple(TrackMode))
     )
     if water is not None and (layer := water.find("layer")) is not None:
-        fields["layer"] = LAYER.read(context, layer)
+        fields["layer"] = LAYER_BINDING.read(context, layer)
+    # Parsers by field.
     parsers: dict[str, ChildParser] = {
-        "bottom": partial(_parse_track, binding=TRACK, classic=sensor_context.classic),
-        "water": partial(_parse_track, binding=WATER_TRACK, classic=sensor_context.classic),
+        "bottom": partial(_parse_track, binding=TRACK_BINDING, classic=sensor_context.classic),
+        "water": partial(_parse_track, binding=WATER_TRACK_BINDING, classic=sensor_context.classic),
         "range": partial(parse_channel_noise, classic=sensor_context.classic),
         "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
-    return DVL.read(context, block, parsers, **fields)
+    return DVL_BINDING.read(context, element, parsers, **fields)
 
 
 def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[TrackMode, ...]) -> TrackMode:
@@ -177,9 +195,11 @@ def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[Trac
     return default if element is None else TrackMode(parse_attribute_choice(element, "when", default, allowed))
 
 
-def _parse_beams(context: Context, element: Element, angle: float = BEAM_ANGLE) -> tuple[Beams, DvlMessageOptions]:
-    """Return the beams, by default at `angle` (rad) from the axis, and their numbers."""
-    context.check(element, BEAMS)
+def _parse_beams(
+    context: Context, element: Element, angle: float = DEFAULT_JANUS_ANGLE
+) -> tuple[Beams, DvlMessageOptions]:
+    """Return the beams, by default at the Janus angle `angle` (rad), and their numbers."""
+    context.check(element, BEAMS_SCHEMA)
     plane, choices = BeamWeighting.PLANE, tuple(BeamWeighting)
     weighting = BeamWeighting(parse_attribute_choice(element, "weighting", plane, choices))
     absorption = parse_attribute_number(element, "absorption") or 0.0
@@ -230,8 +250,8 @@ def _parse_cone(element: Element, parent: Element) -> Cone:
 
 def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
     """Return one beam, by its pose in the sensor or by rotation and tilt. Raises `SdfError`."""
-    context.check(element, BEAM)
-    angles = {name: parse_attribute_number(element, name) for name in BEAM_ANGLES}
+    context.check(element, BEAM_SCHEMA)
+    angles = {name: parse_attribute_number(element, name) for name in GAZEBO_ANGLE_ATTRIBUTES}
     child = element.find("pose")
     with map_spec_errors(element):
         shape = _parse_cone(element, parent)
@@ -243,7 +263,7 @@ def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
         for name, angle in angles.items():
             if angle is not None:
                 raise invalid_value(element, angle, "must not be combined with <pose>", attribute=name)
-        context.check(child, BEAM_POSE)
+        context.check(child, BEAM_POSE_SCHEMA)
         pose = parse_pose(child, parent=element.tag)
         return Beam(shape, pose.rotation, pose.position)
 
@@ -256,8 +276,8 @@ def _parse_track(
 
 
 def _parse_reference(context: Context, element: Element, sensor_context: SensorContext) -> Quaternion:
-    """Return the rotation from the sensor's frame to the frame of the velocities. Raises `SdfError`."""
-    context.check(element, REFERENCE)
+    """Return the rotation from the sensor's frame to the output frame. Raises `SdfError`."""
+    context.check(element, REFERENCE_SCHEMA)
     name = element.get_attribute("link")
     link_rotation = sensor_context.rotation_ws if name is None else sensor_context.find_rotation(name)
     if link_rotation is None:
@@ -271,19 +291,19 @@ def _parse_reference(context: Context, element: Element, sensor_context: SensorC
     return normalize(multiply(conjugate(multiply(link_rotation, rotation)), sensor_context.rotation_ws))
 
 
-def parse_adcp(context: Context, block: Element | None, sensor_context: SensorContext) -> Adcp:
-    """Return the specification that a block gives, the default without a block. Raises `SdfError`."""
-    if block is None:
+def parse_adcp(context: Context, element: Element | None, sensor_context: SensorContext) -> Adcp:
+    """Return the specification of a type element; without one the default. Raises `SdfError`."""
+    if element is None:
         return Adcp(classic=sensor_context.classic)
     parsers: dict[str, ChildParser] = {
-        "beams": lambda context, element: _parse_beams(context, element, ADCP_BEAM_ANGLE)[0],
+        "beams": lambda context, element: _parse_beams(context, element, ADCP_JANUS_ANGLE)[0],
         "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
-    return ADCP.read(context, block, parsers, classic=sensor_context.classic)
+    return ADCP_BINDING.read(context, element, parsers, classic=sensor_context.classic)
 
 
-DVL_BLOCK_PARSERS: Mapping[str, Callable[[Context, Element, SensorContext], Dvl]] = {
-    "dvl": _parse_own_dvl,
+DVL_PARSERS: Mapping[str, Callable[[Context, Element, SensorContext], Dvl]] = {
+    "dvl": _parse_navsense_dvl,
     "gz:dvl": parse_gz_dvl,
 }
-"""Tag of a block -> parser."""
+"""Tag of the type element -> parser."""

@@ -47,7 +47,7 @@ from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
-from navsense.sdf.parse.doppler import LAYER
+from navsense.sdf.parse.doppler import LAYER_BINDING
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
@@ -241,11 +241,11 @@ def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mappin
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
     cosine = min(beams.forward_cosines.tolist())
     near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
-    element = context.find_child(plugin, LAYER_TAG, LAYER.schema)
+    element = context.find_child(plugin, LAYER_TAG, LAYER_BINDING.schema)
     if element is None:
         return WaterMassLayer(near, far)
     attributes = {"near": repr(near), "far": repr(far), **element.attributes}
-    return WaterMassLayer(**LAYER.read_fields(context, replace(element, attributes=attributes)))
+    return WaterMassLayer(**LAYER_BINDING.read_fields(context, replace(element, attributes=attributes)))
 
 
 def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_water: bool) -> Adcp | None:

@@ -1,13 +1,14 @@
 """Ideal values of beams from velocities and ranges of the user, for `Dvl.apply`.
 
-    true_beam_velocity = u_k . v,   true_water_beam_velocity = u_k . w    v over the bottom, w through the water
-    incidence_cosine = |u_k . a|                                          a the mean axis
+    true_beam_velocity = u_k . v                                          v over the bottom
+    true_water_beam_velocity = u_k . v                                    v through the water
+    incidence_cosine = |cos theta_k|
     true_beam_range = (minimum + maximum) / 2                             without `beam_range`
 
-The bottom is perpendicular to the instrument's axis. Without an orientation the instrument points straight down, with x
-level (to the east if its axis is z). The time of validity is the time of the row. The first row is published. A later
-row is published if the echoes of the previous ping have arrived: after 2 max(r) / c and the processing time.
-Transducers are at the sensor's origin, because the angular velocity is not known.
+The symbols are those of `sensors.doppler`. The bottom is perpendicular to the instrument axis. Without an orientation
+the instrument points straight down, with x level (to the east if its axis is z). The time of validity is the time of
+the row. The first row is published. A later row is published if the echoes of the previous ping have arrived: after
+2 max(r) / c and the processing time. Transducers are at the sensor's origin, because the angular velocity is not known.
 """
 
 from __future__ import annotations

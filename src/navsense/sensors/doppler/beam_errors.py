@@ -1,12 +1,14 @@
 """Errors of velocities along beams, of a DVL's track and of an ADCP's profile, and the strength of an echo.
 
+The symbols are those of `sensors.doppler`.
+
 The measured velocity of one ping of a track:
 
-    v_k' = v_k + errors of `noise` + long_term_scale w_0 v_k + u_k . (long_term_offset w)
+    b_k' = b_k + errors of `noise` + long_term_scale w_0 b_k + u_k . (long_term_offset w)
     sigma = (stddev + per_speed |v|) sqrt(rate / reference_rate) factor                   of one ping
 
-w_0 and w (3,) are standard normals, drawn once per serial number. |v| is the speed relative to the bottom or water.
-`rate` is the rate of the ticks; without a reference rate it has no effect. `factor` is that of the echo strength.
+w_0 and w (3,) are drawn once per instrument. |v| is the speed relative to the bottom or water. `rate` is the rate of
+the ticks; without a reference rate it has no effect. `factor` is that of the echo strength.
 
 Data sheets specify the standard deviation of a single ping as a constant plus a fraction of the speed. They specify the
 long-term accuracy as a fraction of the velocity plus a constant. Some instruments average several pings into one
@@ -15,13 +17,13 @@ water is not taken into account.
 
 The strength of an echo from the bottom, its effect on a beam's velocity, and the probability of lock are
 
-    S = level - 30 log10 r - 2 absorption r + 20 log10 cos i            dB above the noise, r in m
-    rho = correlation s / (1 + s),   s = 10^(S / 10)
+    S = level - 30 log10 r - 2 alpha r + 20 log10 cos i                 r in m
+    rho = correlation / (1 + 10^(-S / 10))
     factor = sqrt((rho^-2 - 1) / (correlation^-2 - 1))                  1 for a strong echo
     P(lock) = 1 / (1 + exp(-(S - threshold) / slope))                   of one beam in one ping
 
-Sound spreads spherically both ways, 40 log10 r, over a patch of bottom that grows with r. It loses `absorption` dB per
-metre each way. A rough bottom reflects cos^2 i at the angle i from its normal (Lambert's law). The velocity is the
+Sound spreads spherically both ways, 40 log10 r, over a patch of bottom that grows with r. It loses alpha (`absorption`)
+per metre each way. A rough bottom reflects cos^2 i at the angle i from its normal (Lambert's law). The velocity is the
 phase between two pulses. The standard deviation of this phase from M pairs of pulses with correlation rho is
 sqrt((rho^-2 - 1) / (2 M)) for large M. Noise reduces the correlation. `correlation` is that of a strong echo, `level`
 the strength at 1 m and normal incidence without absorption.
@@ -48,8 +50,8 @@ from navsense.sensors.doppler.specification import validate_reals
 MIN_STRENGTH: Final = -100.0
 """dB: weaker echoes have the noise of this strength."""
 
-NEPERS_PER_DECIBEL: Final = math.log(10.0) / 10.0
-"""Power attenuation in nepers per decibel."""
+LOG_POWER_PER_DECIBEL: Final = math.log(10.0) / 10.0
+"""Natural logarithm of a ratio of powers, per decibel."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class DopplerTrack:
     per_speed: standard deviation per m/s of speed, m/s.
     reference_rate: rate at which the standard deviations hold, Hz; 0 for any rate.
     reported_stddev: standard deviation of a beam in the reported covariance, m/s; 0 for the true one.
-    long_term_scale: standard deviation of the scale error among serial numbers.
-    long_term_offset: standard deviation of the offset of each axis among serial numbers, m/s.
+    long_term_scale: standard deviation of the scale error between instruments; it is constant during a run.
+    long_term_offset: standard deviation of the offset of each axis between instruments, m/s.
     maximum_velocity: relative to the bottom or water, m/s; above it no beam has a usable echo.
     """
 
@@ -96,7 +98,7 @@ class DopplerTrack:
 
     @property
     def has_long_term_errors(self) -> bool:
-        """True if serial numbers differ."""
+        """True if instruments differ."""
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
@@ -105,8 +107,8 @@ class Accuracy:
     """Errors of an ADCP's velocities along beams. Raises `SensorError` for invalid values.
 
     stddev: m/s, of one ping.
-    long_term_scale: standard deviation of the scale error among serial numbers.
-    long_term_offset: m/s, standard deviation of the offset of each axis among serial numbers.
+    long_term_scale: standard deviation of the scale error between instruments; it is constant during a run.
+    long_term_offset: m/s, standard deviation of the offset of each axis between instruments.
     """
 
     stddev: float = 0.0
@@ -120,22 +122,22 @@ class Accuracy:
 
     @property
     def has_long_term_errors(self) -> bool:
-        """True if serial numbers differ."""
+        """True if instruments differ."""
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
 def make_long_term_errors(spec: DopplerTrack | Accuracy, draws: Sequence[float]) -> list[float]:
-    """Return the scale and three offsets (m/s) of a serial number from four normal draws."""
+    """Return the scale error and three offsets (m/s) of an instrument from four normal draws."""
     scale, *offsets = draws
     return [spec.long_term_scale * scale, *(spec.long_term_offset * offset for offset in offsets)]
 
 
 @dataclass(frozen=True)
 class EchoStrength:
-    """Strength of an echo. Raises `SensorError` for invalid values.
+    """Strength of an echo: its signal-to-noise ratio S in dB. Raises `SensorError` for invalid values.
 
-    level: dB above the noise at 1 m.
-    absorption: dB/m, one way.
+    level: signal-to-noise ratio of the echo from 1 m, dB; not the source level, not the echo intensity.
+    absorption: dB/m, one way. It weakens the echo; `Beams.absorption` is separate.
     correlation: of a strong echo.
     threshold, slope: dB, strength with a lock probability of 1/2, and the width of the transition.
     """
@@ -190,8 +192,8 @@ def compute_strength(level: float, absorption: float, distance: float, cosine: f
 @kernel
 def compute_noise_factor(strength: float, correlation: float) -> float:
     """Return the factor of a velocity's standard deviation for an echo of a strength (dB)."""
-    # rho = correlation / (1 + 1 / s), so rho^-2 - 1 = ((1 + 1 / s)^2 - correlation^2) / correlation^2.
-    noise_term = 1.0 + math.exp(-NEPERS_PER_DECIBEL * max(strength, MIN_STRENGTH))
+    # rho^-2 - 1 = (noise_term^2 - correlation^2) / correlation^2
+    noise_term = 1.0 + math.exp(-LOG_POWER_PER_DECIBEL * max(strength, MIN_STRENGTH))
     squared = correlation * correlation
     return math.sqrt((noise_term * noise_term - squared) / (1.0 - squared))
 

@@ -1,30 +1,31 @@
 """Beams of a Doppler instrument: axes, transducers, and the rays of each beam in the sensor's frame s.
 
-`make_janus_beams` places beams at the Janus angle a from the direction d (`down`) and at the azimuth A from f to l:
+`make_janus_beams` places beams at the Janus angle theta from the direction `down` and at the azimuth A from `forward`:
 
-    u = cos a d + sin a (cos A f + sin A l)
-    f = the part of x perpendicular to d, as a unit vector; z for d = x, -z for d = -x          forward
-    l = -d x f                                                                                  left
+    u = cos theta down + sin theta (cos A forward + sin A left)
+    forward = the part of x perpendicular to down, as a unit vector; z for down = x, -z for down = -x
+    left = -down x forward
 
-Seen along `down`, azimuths go counter-clockwise from the sensor's x. In an FLU frame, d = -z gives l = y and
-u = (sin a cos A, sin a sin A, -cos a). In an FRD frame, d = z gives l = -y. The beams of the plug-ins are:
+Seen along `down`, azimuths go counter-clockwise from the sensor's x. In an FLU frame, down = -z gives left = y and
+u = (sin theta cos A, sin theta sin A, -cos theta). In an FRD frame, down = z gives left = -y. With three or more equal
+steps of azimuth, `down` is the instrument axis. The beams of the plug-ins are:
 
-    u = (sin a cos A, sin a sin A, -cos a)                                          `make_dsros_beams`
-    u = (-sin a cos A, -sin a sin A, cos a)                                         the same with `pos_z_down`
-    u = Ry(90 deg) Rx(r) Ry(t) x = (-cos r sin t, sin r sin t, -cos t)              `make_gazebo_beams`
+    u = (sin theta cos A, sin theta sin A, -cos theta)                                     `make_dsros_beams`
+    u = (-sin theta cos A, -sin theta sin A, cos theta)                                    the same with `pos_z_down`
+    u = Ry(90 deg) Rx(rho) Ry(tau) x = (-cos rho sin tau, sin rho sin tau, -cos tau)       `make_gazebo_beams`
 
-r is Gazebo's rotation and t its tilt. The frame of beam k has x along its axis. The `rotation` of the beam takes it to
-s. All rays of a beam form one echo (`BeamWeighting`).
+rho is Gazebo's rotation and tau its tilt. The frame of beam k has x along its axis. The `rotation` of the beam takes it
+to s. All rays of a beam form one echo (`BeamWeighting`). The shapes `Cone` and `Fan` are in `sensors.range`.
 
 The pattern of a beam is Gaussian about its axis, in transmission and in reception. delta is the angle from the axis.
 The `width` W of a data sheet is the full width at half power, one way. The two-way pattern is
 
-    exp(-delta^2 / (2 s^2)),   s = W / (4 sqrt(ln 2))
+    exp(-delta^2 / (2 sigma_W^2)),   sigma_W = W / (4 sqrt(ln 2))
 
-With this pattern, the n rings of a cone are at delta_j = s sqrt(2 t_j). t_j are the roots of the Laguerre polynomial
-L_n^(1), and w_j its quadrature weights. Ring j has the weight w_j / t_j, and the axis has the rest to 1. This is
-Radau's rule for the weight exp(-t). It is exact up to delta^(4 n) and up to degree 5 around the axis. So one ring has
-the pattern's mean, variance and kurtosis. Without a pattern the rings are at equal steps up to W / 2.
+With this pattern, the n rings of a cone are at delta_j = sigma_W sqrt(2 y_j). y_j are the roots of the Laguerre
+polynomial L_n^(1), and G_j its quadrature weights. Ring j has the weight g_j = G_j / y_j, and the axis has the rest to
+1. This is Radau's rule for the weight exp(-y). It is exact up to delta^(4 n) and up to degree 5 around the axis. So one
+ring has the pattern's mean, variance and kurtosis. Without a pattern the rings are at equal steps up to W / 2.
 
 Sources: documented beams of `libdsros_ros_dvl` and of gz-sensors' DVL. Tests compare the rule with numerical
 quadrature.
@@ -64,16 +65,16 @@ MAX_AZIMUTH = 4.0 * math.pi
 _QUARTER_TURN = 0.5 * math.pi
 
 _STDDEV_PER_WIDTH = 1.0 / (4.0 * math.sqrt(math.log(2.0)))
-"""Standard deviation s of a pattern per full width W at half power."""
+"""Standard deviation sigma_W of a pattern per full width W at half power."""
 
 ONE_RAY = Cone(0.0, 0)
 """Shape of a beam with one ray, its axis."""
 
 
 class BeamWeighting(StrEnum):
-    """How the rays of a beam form one echo; the equations are in `doppler.echoes`.
+    """Rule by which the rays of a beam form one echo; the equations are in `doppler.echoes`.
 
-    - `PLANE`: the range along the axis to the plane through the hits, and the velocity along the axis.
+    - `PLANE`: the range along the axis to the plane through the bottom points, and the velocity along the axis.
     - `NEAREST`: the range of the nearest ray, as in Gazebo, and the velocity along the axis.
     - `PATTERN`: the range of `PLANE`, and the mean velocity over the two-way pattern of the beam.
     """
@@ -156,7 +157,7 @@ def _check_patterns(cones: Iterable[Cone]) -> None:
 
 
 WEIGHTING_TEXTS = {
-    BeamWeighting.PLANE: "along its axis to the plane through the hits",
+    BeamWeighting.PLANE: "along its axis to the plane through the bottom points",
     BeamWeighting.NEAREST: "the nearest",
     BeamWeighting.PATTERN: "the pattern's mean",
 }
@@ -169,7 +170,8 @@ class Beams:
 
     beams: three or more, whose axes span space.
     weighting: of the rays of a beam.
-    absorption: dB/m, one way, which weights the rays of a `PATTERN` by their ranges.
+    absorption: dB/m, one way, which weights the rays of a `PATTERN` by their ranges. It does not weaken the echo:
+        `EchoStrength.absorption` does. Give both the same value for the same water.
     """
 
     beams: tuple[Beam, ...]
@@ -236,20 +238,20 @@ class Beams:
 
     @cached_property
     def instrument_axis(self) -> FloatArray:
-        """Axis (3,) of the instrument: the unit vector along the mean of the beams' axes; z if these cancel."""
+        """Instrument axis (3,): the unit vector along the mean of the beams' axes; z if these cancel."""
         x, y, z = (math.fsum(column) for column in zip(*self.axes.tolist(), strict=True))
         length = math.hypot(x, y, z)
         return np.array((x / length, y / length, z / length)) if length > MIN_AXES_SUM else np.array((0.0, 0.0, 1.0))
 
     @cached_property
     def janus_cosines(self) -> tuple[float, ...]:
-        """Cosine of each beam's Janus angle, its angle to the instrument's axis."""
+        """Cosine of each beam's Janus angle, its angle to the instrument axis."""
         x, y, z = self.instrument_axis.tolist()
         return tuple(u * x + v * y + w * z for u, v, w in self.axes.tolist())
 
     @cached_property
     def mean_inverse_janus_cosine(self) -> float:
-        """Mean of 1 / `janus_cosines`: distance along the beams per distance along the instrument's axis."""
+        """Mean of 1 / `janus_cosines`: distance along the beams per distance along the instrument axis."""
         return sum(1.0 / cosine for cosine in self.janus_cosines) / len(self.janus_cosines)
 
     @cached_property
@@ -259,7 +261,7 @@ class Beams:
         return np.array(self.janus_cosines)
 
     def check_forward(self) -> None:
-        """Raise `SensorError` for a beam that does not point forward along the instrument's axis."""
+        """Raise `SensorError` for a beam that does not point forward along the instrument axis."""
         for k, cosine in enumerate(self.janus_cosines):
             if not cosine > 0.0:
                 allowed = "must be below 90 degrees for a layer of water ahead of all beams"

@@ -1,19 +1,19 @@
 """Depth cells of an ADCP along its beams, and the velocity through each of them, without errors.
 
-Distances l are along the instrument's axis, from the transducers; cell m of `count`, m = 0, 1, ...:
+The symbols are those of `sensors.doppler`. Cell m of `count`, m = 0, 1, ...:
 
     l_m = first + m size,   first = blanking + (size + transmit_length + lag) / 2
-    s_mk = (l_m / cos_k) (c / c0)                               slant range of a cell, cos_k = u_k . a
+    r_mk = (l_m / cos theta_k) (c / c0)                         slant range of a cell
 
 The instrument selects a cell by time. If the speed of sound c is above the assumed c0, the cell is farther away. The
 echo of a cell comes from around it. With x = l - l_m, its weight is the convolution of the pulse with the time gate:
 
-    w(x) = min(1, (h - |x|) / min(size, transmit_length)),   |x| < h = (size + transmit_length) / 2
+    g(x) = min(1, (h - |x|) / min(size, transmit_length)),   |x| < h = (size + transmit_length) / 2
 
 If the pulse is as long as the cell, this is a triangle with a half-width of one cell, so adjacent cells overlap. For a
 short pulse it is a box. A cell has `samples` samples at x_i = h (2 i + 1 - samples) / samples. Its velocity
 
-    b_mk = u_k . (v_k - sum_i w_i current(x_k + s_i u_k) / sum_i w_i)
+    b_mk = u_k . (v_k - sum_i g_i current(x_k + r_i u_k) / sum_i g_i)
 
 is positive if the sensor moves through the water along the beam. The weights are symmetric, so a linear shear has no
 error.
@@ -21,9 +21,9 @@ error.
 The side lobes of a beam receive the echo of the bottom on the shortest path. r_k is the range of beam k, i_k its angle
 of incidence, and D = min_k r_k cos i_k the distance of the plane that the beams hit. A cell is invalid if
 
-    s_mk + h / cos_k > D
+    r_mk + h / cos theta_k > D
 
-On a level bottom these are the cells from l = D cos(Janus angle) on. For beams that point up, D is the depth. Without
+On a level bottom these are the cells from l = D cos theta on. For beams that point up, D is the depth. Without
 side lobes a cell is valid up to the hit of its beam.
 
 Source: R. L. Gordon, Acoustic Doppler Current Profiler, Principles of Operation: A Practical Primer (RD Instruments
@@ -61,7 +61,7 @@ MAX_LENGTH = 1e5
 
 @dataclass(frozen=True)
 class DepthCells:
-    """Depth cells of a profile. Lengths are in m along the instrument's axis. Raises `SensorError` for invalid values.
+    """Depth cells of a profile. Lengths are in m along the instrument axis. Raises `SensorError` for invalid values.
 
     count: of cells.
     size: of a cell.
@@ -150,7 +150,7 @@ def _write_slant_ranges(
 ) -> None:
     """Write slant ranges (q, m, k, s) m of the samples of cells; the first is NaN for an invalid cell.
 
-    `beam_geometry` has the positions and axes of the beams, and their cosines to the instrument's axis.
+    `beam_geometry` has the positions and axes of the beams, and their Janus cosines.
     `bottom_echoes` has the ranges (q, k) m, NaN without an echo, and the cosines of incidence.
     """
     transducers, axes, cosines = beam_geometry

@@ -1,43 +1,48 @@
 """Echoes of the bottom along the beams of a Doppler instrument: true range, incidence and velocity of each beam.
 
-x, v: position and velocity of the origin of the sensor's frame s in the world. omega: angular velocity in s. The
-transducer of beam k is at p_k in s:
+The symbols are those of `sensors.doppler`. x_s and v_s are the position and the velocity of the sensor in the world,
+omega is its angular velocity in s:
 
-    x_k = x + R_ws p_k,   v_k = v + R_ws (omega x p_k)
+    x_k = x_s + R_ws p_k,   v_k = v_s + R_ws (omega x p_k)
 
-Each ray d from x_k hits a body after r, at h, with the normal n and the body's velocity v_h; cos i = -d . n. u is the
-beam's axis, g the weight of a ray: equal, or the two-way pattern of the beam.
+Each ray d from x_k hits a body after r. n is the normal there and v_h the velocity of the body; cos i = -d . n. g is
+the weight of a ray: equal, or the two-way pattern of the beam. In the world, with u for u_k:
 
     plane     range              sum g / sum (g / (r d . u))
               incidence cosine   sum g (-u . n) / sum g
               velocity           sum g u . (v_k - v_h) / sum g
-nearest   range, incidence cosine: r and cos i of the shortest ray; velocity: u . (v_k - v_h)
-pattern   range: as `plane`; the others are means of cos i and d . (v_k - v_h) with the weights
-              w = g cos^2 i 10^(-2 alpha r / 10)
+    nearest   range, incidence cosine: r and cos i of the shortest ray; velocity: u . (v_k - v_h)
+    pattern   range: as `plane`; the others are means of cos i and d . (v_k - v_h) with the weights
+              g cos^2 i 10^(-2 alpha r / 10)
 
-Velocities are positive if the sensor approaches the body. cos^2 i is the reflection of a rough bottom (Lambert's law),
-alpha (dB/m) the one-way absorption of the water.
+Velocities are positive if the sensor approaches the body. cos^2 i is the reflection of a rough bottom (Lambert's law).
 
-The range of `plane` and `pattern` is exact over a plane, at any attitude and slope. With q the offset of a ray from the
-axis, d / (d . u) = u + q, a plane at distance h with the inward normal m gives 1 / (r d . u) = (m . u + m . q) / h. The
-mean of q is 0, because the rays are symmetric about the axis. So the mean is m . u / h, the value of the axis. Rays
-longer than the maximum range are used up to `MAX_RANGE_RATIO` times the nearest ray, so that the maximum range does not
-cut a footprint. The range of `nearest` is too short, by about 2 % for a 4 degree beam at 30 degrees.
+The range of `plane` and `pattern` is exact over a plane, at any attitude and slope. With delta the offset of a ray from
+the axis, d / (d . u) = u + delta, a plane at distance D with the inward normal m gives
+
+    1 / (r d . u) = (m . u + m . delta) / D
+
+The mean of delta is 0, because the rays are symmetric about the axis. So the mean is m . u / D, the value of the axis.
+Rays longer than the maximum range are used up to `MAX_RANGE_RATIO` times the nearest ray, so that the maximum range
+does not cut a footprint. The range of `nearest` is too short, by about 2 % for a 4 degree beam at 30 degrees.
 
 The nearest ray is closer to the vertical than the axis is. Therefore `nearest` projects the velocity on the axis. The
 velocity along the ray itself would be smaller by half the beam's width over tan(beam angle): 6 % for a 4 degree beam at
 30 degrees. The mean velocity over a pattern is too small by the terrain and absorption bias (Taudien and Bilen, IEEE J.
-Oceanic Eng. 43 (2018) 764, doi 10.1109/JOE.2017.2735558): horizontally, on level ground h below a beam at a, by
+Oceanic Eng. 43 (2018) 764, doi 10.1109/JOE.2017.2735558): horizontally, on level ground D below a beam at the Janus
+angle theta, by the fraction
 
-    cot a s^2 (2 tan a + 2 alpha' h sin a / cos^2 a) + s^2,   alpha' = alpha ln 10 / 10, s^2 the pattern's variance
+    cot theta sigma_W^2 (2 tan theta + 2 alpha' D sin theta / cos^2 theta) + sigma_W^2,   alpha' = alpha ln 10 / 10
+
+with the variance sigma_W^2 of the pattern (`doppler.beams`).
 
 A path that leaves the water gives no echo, and the water's surface gives none. Rays are straight.
 
-All beams transmit at the same time. The last echo is complete at t, and c is the speed of sound:
+All beams transmit at the same time. The last echo is complete at t_r; the ping is published later, at t:
 
-    travel_time = 2 max(r) / c,   time_of_validity = t - 2 max(r) / c + mean(r) / c
+    travel_time = 2 max(r) / c,   time_of_validity = t_r - 2 max(r) / c + mean(r) / c
 
-r are the ranges along the axes at t of the beams with an echo. The travel time is two-way: to the farthest hit and
+r are the ranges along the axes at t_r of the beams with an echo. The travel time is two-way: to the farthest hit and
 back.
 """
 
@@ -56,11 +61,14 @@ from navsense.core.typing import FloatArray, IntArray, Quaternions, Times, Vecto
 from navsense.environment.base import Environment
 from navsense.environment.terrain.scene import make_ray_error
 from navsense.motion.base import Motion, MotionBlock
-from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL
+from navsense.sensors.doppler.beam_errors import LOG_POWER_PER_DECIBEL
 from navsense.sensors.doppler.beams import Beams, BeamWeighting
 
 PlainTuple: TypeAlias = tuple[Any, ...]
-"""The fields of a `NamedTuple`. Python passes these to kernels: Numba needs 4 us to find the type of a `NamedTuple`."""
+"""The fields of a `NamedTuple`, as Python passes them to kernels: Numba needs 4 us to find the type of a `NamedTuple`.
+
+The kernel makes the `NamedTuple` again, so the fields are in its order.
+"""
 
 SOUND_SPEED = 1500.0
 """m/s: the true speed of sound in a world without water."""
@@ -73,10 +81,13 @@ MAX_RANGE_RATIO = 2.0
 
 
 class Echoes(NamedTuple):
-    """Echoes of n pings of k beams; NaN without an echo."""
+    """Echoes of n pings of k beams; NaN without an echo.
+
+    A range is NaN without a bottom, and infinite for a bottom beyond the maximum range.
+    """
 
     beam_range: FloatArray
-    """(n, k) m; infinite if the bottom is beyond the maximum range, NaN without a bottom."""
+    """(n, k) m."""
 
     incidence_cosine: FloatArray
     """(n, k), of the angle from the bottom's normal."""
@@ -263,7 +274,7 @@ def _fit_axis_range(
     maximum_range: float,
     water_surface: float,
 ) -> tuple[float, float]:
-    """Return the range (m) along a beam's axis of the plane through its hits, and the largest ray length (m).
+    """Return the range (m) along a beam's axis of the plane through its bottom points, and the largest ray length (m).
 
     The arrays (m,) and (m, 3) are those of the rays of the beam. The range is NaN without a hit.
     """
@@ -287,13 +298,16 @@ def _measure_footprint(
     sensor_motion: PlainTuple,
     beam_rays: PlainTuple,
     is_pattern: bool,
-    absorption: float,
+    attenuation: float,
     maximum_range: float,
     water_surface: float,
     ray_hits: PlainTuple,
     echo_arrays: PlainTuple,
 ) -> None:
-    """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on; `absorption` is in nepers/m."""
+    """Write the echoes of the weightings `PLANE` and `PATTERN`, from ping `first` on.
+
+    `attenuation` (1/m) is that of the power, one way: alpha ln 10 / 10.
+    """
     motion, beams = SensorMotion(*sensor_motion), BeamRays(*beam_rays)
     hits, echoes = BeamRayHits(*ray_hits), Echoes(*echo_arrays)
     origin, direction, distance = hits.origin, hits.direction, hits.distance
@@ -313,7 +327,7 @@ def _measure_footprint(
                 maximum_range,
                 water_surface,
             )
-            echoes.beam_range[n, k] = axis_range if axis_range <= maximum_range else axis_range * math.inf
+            echoes.beam_range[n, k] = math.inf if axis_range > maximum_range else axis_range
             echoes.incidence_cosine[n, k], echoes.beam_velocity[n, k] = math.nan, math.nan
             if not axis_range <= maximum_range:
                 continue
@@ -334,7 +348,7 @@ def _measure_footprint(
                 if is_pattern:
                     cosine = -(d[0] * normal[0] + d[1] * normal[1] + d[2] * normal[2])
                     # Relative to the nearest ray, so that the weights of a distant bottom do not underflow.
-                    weight = weight * cosine * cosine * math.exp(-2.0 * absorption * (distance[m] - nearest))
+                    weight = weight * cosine * cosine * math.exp(-2.0 * attenuation * (distance[m] - nearest))
                     incidence_sum += weight * cosine
                     velocity_sum += weight * (d[0] * (vx - body[0]) + d[1] * (vy - body[1]) + d[2] * (vz - body[2]))
                 else:
@@ -424,7 +438,8 @@ def find_echoes(
     """
     motion_block, water_surface, maximum_range = motion.at(time), get_surface_height(environment), float(maximum_range)
     rays, beam_rays = beams.rays, (beams.axes, beams.positions, beams.weights, beams.ray_cosines)
-    absorption = NEPERS_PER_DECIBEL * beams.absorption
+    attenuation = LOG_POWER_PER_DECIBEL * beams.absorption
+    # The motion is that of the sensor, so its body frame b is s.
     sensor_motion = (motion_block.rotation_wb, motion_block.velocity_w, motion_block.angular_velocity_b)
     echo_arrays = tuple(np.empty((3, time.shape[0], rays.shape[0])))
     is_nearest = beams.weighting is BeamWeighting.NEAREST
@@ -432,11 +447,12 @@ def find_echoes(
     for pings in _split_pings(time.shape[0], rays.shape[0] * rays.shape[1]):
         hits = _cast_rays(motion_block, pings, time, beams.positions, rays, environment, math.inf, own_hull)
         if is_nearest or (rays.shape[1] == 1 and not is_pattern):
+            # With one ray, `PLANE` is the same as `NEAREST`, which is faster.
             _measure_nearest(pings.start, sensor_motion, beam_rays, maximum_range, water_surface, hits, echo_arrays)
         else:
             limits = (maximum_range, water_surface)
             _measure_footprint(
-                pings.start, sensor_motion, beam_rays, is_pattern, absorption, *limits, hits, echo_arrays
+                pings.start, sensor_motion, beam_rays, is_pattern, attenuation, *limits, hits, echo_arrays
             )
     return Echoes(*echo_arrays)
 
@@ -450,7 +466,7 @@ def compute_echo_timing(
     sound_speed: FloatArray,
     own_hull: bool,
 ) -> EchoTiming:
-    """Return the timing of pings whose echoes are complete at instants (n,) s.
+    """Return the timing of pings whose echoes are complete at instants (n,) s, t_r of the module.
 
     The ranges are those along the beams' axes at these instants. The change of range between transmission and reception
     is neglected. A ping without an echo listens up to `maximum_range` (m, finite). `sound_speed` (n,) m/s is the true

@@ -1,27 +1,27 @@
 """Ensembles of an ADCP: the schedule of their pings, the errors of each ping, and the means over the good pings.
 
-An ensemble has `bottom_pings` bottom-track pings and `pings` profile pings, in alternation. Ping s of n is a
+An ensemble has `bottom_pings` bottom-track pings and `pings` profile pings, in alternation. Ping j of N is a
 bottom-track ping if
 
-    s bottom_pings mod n < bottom_pings,   n = bottom_pings + pings
+    j bottom_pings mod N < bottom_pings,   N = bottom_pings + pings
 
 A ping lasts for the two-way travel time from `maximum_range` or from the end of the profile, or for the ping interval
 if that is longer. An ensemble takes a whole number of ticks. It is published at each multiple of this number.
 
 The time of validity of a profile ping is when the sound is in the middle cell. That of a bottom-track ping is when the
-sound is half way to the maximum range. Beam k of a ping measures in cell m, with d of `ping`, and factor, s and P(lock)
-of `beam_errors`:
+sound is half way to the maximum range. The symbols are those of `sensors.doppler`. Beam k of a ping measures in cell m,
+with B_k of `ping`, and factor, rho and P(lock) of `beam_errors`:
 
-    b = (1 + scale) (u.v + (c0 / c - 1) d) + u.offset + sigma factor w
-    S = level - 20 log10 r - 2 absorption r                                  dB above the noise, r in m along the beam
-    echo = 10 log10(1 + 10^(S / 10)),   rho = correlation s / (1 + s),   s = 10^(S / 10)
+    b_k' = (1 + scale) (b_k + (c0 / c - 1) B_k) + u_k . offset + sigma factor w
+    S = level - 20 log10 r - 2 alpha r                                       r in m
+    echo = 10 log10(1 + 10^(S / 10))
 
 Sound spreads spherically both ways, 40 log10 r, in a volume that grows with r^2. A cell is bad with the probability
 1 - P(lock). With bin mapping, cell m of the result has the velocity of each beam at the cell number
 
-    x_mk = ((first + m size) cos_k / up_k - first) / size
+    j_mk = ((first + m size) cos theta_k / up_k - first) / size
 
-up_k is the vertical component of u_k at the attitude of the ping. At x_mk a beam is as high as cell m of a level
+up_k is the vertical component of u_k at the attitude of the ping. At j_mk a beam is as high as cell m of a level
 instrument. The velocity there is that of the nearest cell, or linear between two cells.
 
 The velocity of a ping is solved with equal weights of the beams. It is rejected if its error velocity is too large. The
@@ -45,7 +45,7 @@ from navsense.core.kernels import kernel
 from navsense.core.rotation import multiply, rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
-from navsense.sensors.doppler.beam_errors import NEPERS_PER_DECIBEL, compute_lock_probability, compute_noise_factor
+from navsense.sensors.doppler.beam_errors import LOG_POWER_PER_DECIBEL, compute_lock_probability, compute_noise_factor
 from navsense.sensors.doppler.echoes import PlainTuple
 from navsense.sensors.doppler.solution import compute_error_velocity, solve_velocity
 
@@ -132,13 +132,13 @@ class EnsembleInputs(NamedTuple):
     """(n, p, m, k) m/s through the water; NaN for an invalid cell."""
 
     true_axial_velocity: FloatArray
-    """(n, p, m, k) m/s, the contribution of the velocity along the instrument's axis, see `doppler.water`."""
+    """(n, p, m, k) m/s, the contribution of the velocity along the instrument axis, see `doppler.water`."""
 
     attitude: Quaternions
     """(n, p, 4), sensor's frame to east, north, up."""
 
     output_rotation: Quaternions
-    """(n, p, 4), sensor's frame to the axes of the velocities."""
+    """(n, p, 4), sensor's frame to the output frame."""
 
     true_bottom_range: FloatArray
     """(n, b, k) m; NaN without an echo."""
@@ -150,7 +150,7 @@ class EnsembleInputs(NamedTuple):
     """(n, b, 3) m/s in the sensor's frame."""
 
     bottom_output_rotation: Quaternions
-    """(n, b, 4), sensor's frame to the axes of the velocities."""
+    """(n, b, 4), sensor's frame to the output frame."""
 
 
 class EnsembleRules(NamedTuple):
@@ -173,7 +173,7 @@ class EnsembleRules(NamedTuple):
 
 
 class ProfilerGeometry(NamedTuple):
-    """Axes (k, 3) of the beams, instrument's axis (3,), Janus cosines (k,); distances (m,) m and size (m) of cells."""
+    """Axes (k, 3) of the beams, instrument axis (3,), Janus cosines (k,); distances (m,) m and size (m) of cells."""
 
     axes: Vectors
     axis: FloatArray
@@ -229,7 +229,7 @@ def compute_rotations(
     attitude: Quaternions,
     output_rotation: Quaternions,
 ) -> None:
-    """Write rotations (q, 4) from the sensor's frame to east, north, up and to the axes of the velocities.
+    """Write rotations (q, 4) from the sensor's frame to east, north, up and to the output frame.
 
     `enu_rotation` (4,) is the rotation from the world to east, north, up, `instrument_rotation` (4,) that from the
     sensor to the instrument.
@@ -274,9 +274,9 @@ def compute_cell_echo_effects(
                 factor[n, m, k] = compute_noise_factor(strength_db, max_correlation)
                 lock_probability[n, m, k] = compute_lock_probability(strength_db, threshold, slope)
                 echo[n, m, k] = max(strength_db, 0.0) + 10.0 * math.log10(
-                    1.0 + math.exp(-NEPERS_PER_DECIBEL * abs(strength_db))
+                    1.0 + math.exp(-LOG_POWER_PER_DECIBEL * abs(strength_db))
                 )
-                correlation[n, m, k] = max_correlation / (1.0 + math.exp(-NEPERS_PER_DECIBEL * strength_db))
+                correlation[n, m, k] = max_correlation / (1.0 + math.exp(-LOG_POWER_PER_DECIBEL * strength_db))
 
 
 @kernel
@@ -319,7 +319,7 @@ def add_cell_errors(
 
 @kernel
 def _interpolate_cell(profile: FloatArray, k: int, x: float, mapping: float) -> float:
-    """Return the velocity of beam k at cell `x` of a profile (m, k); NaN beyond its ends and in a bad cell."""
+    """Return the velocity of beam k at cell number `x` of a profile (m, k); NaN beyond its ends and in a bad cell."""
     low = math.floor(x + 0.5)
     if abs(x - low) <= _CELL_TOLERANCE or mapping == NEAREST:
         return profile[low, k] if 0 <= low < profile.shape[0] else math.nan

@@ -1,19 +1,20 @@
 """Long-term velocity: a Kalman filter over single pings, with the errors of single pings and of their long-term mean.
 
     dv = q dW                    the true velocity is a random walk; q is `acceleration_density`
-    z = v + b + n                a ping: n has the reported covariance R
-    b = l v + o                  l constant of `scale`, o constant of `stddev` on each axis
+    z = v + epsilon + n          the velocity of a ping: n has the reported covariance N
+    epsilon = L v + o            L constant of `scale`, o constant of `stddev` on each axis
 
-b is the error of the mean of many pings, the long-term accuracy of a data sheet: a fraction of the velocity plus a
-constant. b cannot be separated from v, so it is considered, not estimated (Schmidt's filter). With an unknown initial
-velocity, this filter equals a plain filter for u = v + b, which is the same random walk. The covariance of b is added
-to its result:
+epsilon is the error of the mean of many pings, the long-term accuracy of a data sheet: a fraction of the velocity plus
+a constant. The filter assumes it. `DopplerTrack.long_term_scale` and `long_term_offset` are the errors that the
+simulator adds. epsilon cannot be separated from v, so it is considered, not estimated (Schmidt's filter). With an
+unknown initial velocity, this filter equals a plain filter for y = v + epsilon, which is the same random walk. The
+covariance of epsilon is added to its result:
 
-    P <- P + q^2 dt I,   K = P (P + R)^-1,   u <- u + K (z - u),   P <- K R,   cov v = P + scale^2 u u^T + stddev^2 I
+    P <- P + q^2 dt I,   K = P (P + N)^-1,   y <- y + K (z - y),   P <- K N,   cov v = P + scale^2 y y^T + stddev^2 I
 
-from u = z, P = R at the first ping. The frame is that of the pings, which rotates with the vehicle. q must include the
+from y = z, P = N at the first ping. The frame is that of the pings, which rotates with the vehicle. q must include the
 rotation too. For motion that is not a random walk the covariance is too small or too large. Bottom track and water
-track have a filter each. Between pings, and if a ping fails, u is held.
+track have a filter each. Between pings, and if a ping fails, y is held.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ FILTER_COUNT: Final = 2
 """Filters: bottom track, water track."""
 
 STATE_SIZE: Final = 13
-"""Size of a filter's state: its time (s), NaN before the first ping; u (3,) m/s; P (3, 3)."""
+"""Size of a filter's state: [0] its time (s), NaN before the first ping; [1:4] y (m/s); [4:13] P, row-major."""
+
+ACTIVE_TRACK_INDEX: Final = FILTER_COUNT * STATE_SIZE
+"""Index in the state of the `velocity_mode` of the last good ping, whose filter is published; 0 before it."""
 
 
 MIN_DENSITY: Final = 1e-12
@@ -43,11 +47,11 @@ MIN_DENSITY: Final = 1e-12
 
 @dataclass(frozen=True)
 class LongTermFilter:
-    """Parameters of the filter. Raises `SensorError` for invalid values.
+    """Filter of the long-term velocity, and the errors that it assumes. Raises `SensorError` for invalid values.
 
     acceleration_density: m/s^2 per root hertz, of the motion.
-    stddev: m/s, long-term error of each axis.
-    scale: long-term error as a fraction of the velocity.
+    stddev: m/s, assumed long-term error of each axis.
+    scale: assumed long-term error as a fraction of the velocity.
     """
 
     acceleration_density: float
@@ -71,22 +75,22 @@ class LongTermFilter:
 
 
 def make_state() -> FloatArray:
-    """Return the state (27,) before the first ping: both filters, and the number of the filter of the last ping."""
-    return np.append(np.full(FILTER_COUNT * STATE_SIZE, math.nan), 0.0)
+    """Return the state (27,) before the first ping: both filters, and the track of the last good ping."""
+    return np.append(np.full(ACTIVE_TRACK_INDEX, math.nan), 0.0)
 
 
 @kernel
-def _update_state(state: FloatArray, added_variance: float, z: FloatArray, r: FloatArray) -> None:
-    """Add the random walk's variance to a filter, and update it with a ping z (3,) of covariance r (3, 3)."""
+def _update_state(state: FloatArray, added_variance: float, z: FloatArray, noise: FloatArray) -> None:
+    """Add the random walk's variance to a filter, and update it with a ping z (3,) of covariance `noise` (3, 3)."""
     for i in range(3):
-        state[4 + 4 * i] += added_variance
+        state[4 + 4 * i] += added_variance  # P[i, i]
     xx, xy, xz, yy, yz, zz = invert_symmetric(
-        state[4] + r[0, 0],
-        state[5] + r[0, 1],
-        state[6] + r[0, 2],
-        state[8] + r[1, 1],
-        state[9] + r[1, 2],
-        state[12] + r[2, 2],
+        state[4] + noise[0, 0],
+        state[5] + noise[0, 1],
+        state[6] + noise[0, 2],
+        state[8] + noise[1, 1],
+        state[9] + noise[1, 2],
+        state[12] + noise[2, 2],
     )
     dx, dy, dz = z[0] - state[1], z[1] - state[2], z[2] - state[3]
     for i in range(3):
@@ -94,7 +98,7 @@ def _update_state(state: FloatArray, added_variance: float, z: FloatArray, r: Fl
         kx, ky, kz = a * xx + b * xy + c * xz, a * xy + b * yy + c * yz, a * xz + b * yz + c * zz
         state[1 + i] += kx * dx + ky * dy + kz * dz
         for j in range(3):
-            state[4 + 3 * i + j] = kx * r[0, j] + ky * r[1, j] + kz * r[2, j]
+            state[4 + 3 * i + j] = kx * noise[0, j] + ky * noise[1, j] + kz * noise[2, j]
     for i in range(3):
         for j in range(i):
             mean = 0.5 * (state[4 + 3 * i + j] + state[4 + 3 * j + i])
@@ -128,16 +132,15 @@ def _filter_pings(
     out_covariance: FloatArray,
 ) -> None:
     """Write the long-term velocity (n, 3) and its covariance (n, 3, 3); `velocity_mode` (n,) is NaN without a ping."""
-    last_filter = FILTER_COUNT * STATE_SIZE
     for n in range(time.shape[0]):
         if not velocity_mode[n] >= 0.0:
             continue
         if velocity_mode[n] > 0.0:
-            state[last_filter] = velocity_mode[n]
+            state[ACTIVE_TRACK_INDEX] = velocity_mode[n]
             first = (int(velocity_mode[n]) - 1) * STATE_SIZE
             process_ping(state[first : first + STATE_SIZE], time[n], velocity[n], covariance[n], density)
-        if state[last_filter] > 0.0:
-            first = (int(state[last_filter]) - 1) * STATE_SIZE
+        if state[ACTIVE_TRACK_INDEX] > 0.0:
+            first = (int(state[ACTIVE_TRACK_INDEX]) - 1) * STATE_SIZE
             filter_state = state[first : first + STATE_SIZE]
             added = stddev * stddev + density * density * (time[n] - filter_state[0])
             for i in range(3):

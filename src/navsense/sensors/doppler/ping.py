@@ -1,42 +1,38 @@
 """Pings of a Doppler velocity log: from the echoes of its beams to the arrays of a reading.
 
-The velocity measured along a beam with the axis u:
+The velocity measured along beam k, with the symbols of `sensors.doppler`:
 
-    b = (1 + l) (u.v + u.(R - 1) v_s + (f c0 / c - 1) d) + u.o + sigma w
+    b_k' = (1 + L) (b_k + u_k.(M - 1) v + (f_k c0 / c - 1) B_k) + u_k.o + sigma w
 
-    piston transducers   d = u.v,             f = 1
-    phased array         d = (u.a) (a.v_s),   f = cos j' / cos j,   sin j' = (c / c0) sin j
+    pistons        B_k = b_k,               f_k = 1
+    phased array   B_k = cos theta_k a.v,   f_k = cos theta_k' / cos theta_k,   sin theta_k' = (c / c0) sin theta_k
 
 | symbol | meaning |
 |---|---|
-| u.v | true velocity along the beam |
-| v_s | velocity of the sensor relative to the bottom or the water, in the sensor's frame |
-| l, o | long-term scale error and offset of this serial number |
-| R | misalignment of this serial number |
-| c0, c | assumed and true speed of sound |
-| a | mean axis of the beams |
-| j, j' | assumed and true angle of a beam from a |
-| sigma, w | standard deviation of the noise, a standard normal |
+| v | least-squares velocity of the b_k, equal weights; with fewer than three echoes, that relative to the world |
+| L, o | long-term scale error and offset of the instrument |
+| M | rotation by the misalignment of the instrument |
+| theta_k' | true Janus angle of a beam that is steered to theta_k |
 
-A phased array steers by phase, so an error of c0 changes only the velocity along a. Its ranges are r c0 / (c f), exact
-over a bottom perpendicular to a.
+A phased array steers by phase, so an error of c0 changes only the velocity along a. Its ranges are r c0 / (c f_k),
+exact over a bottom perpendicular to a.
 
 A beam is good if all of these hold:
 
-- Its true range and its measured range are within the limits.
+- Its true range and its measured range are within the parameters.
 - The cosine of the angle of incidence is at least the minimum.
 - The echo is strong enough, and the beam does not drop out.
 - The speed is at most the maximum velocity of the track. Above it, the bottom track loses lock and the water track has
   no velocity.
 - The re-acquisition time since the last loss of lock has passed.
 
-A solution needs three good beams. It weights beam k by 1 / (reported standard deviation)^2. A solution whose error
-velocity is above the limit is rejected.
+A solution needs three good beams (`doppler.solution`). Its weights are those of the reported standard deviations. A
+solution whose error velocity is above the limit is rejected.
 
 The steps of a ping:
 
-1. `receive_beams` computes the measured velocities and ranges of the beams, without their biases.
-2. `noise.channels` adds the biases, and `add_faults` the offsets of injected faults.
+1. `receive_beams` computes the measured velocities of the beams with their white noise, and the ranges without noise.
+2. `noise.channels` adds the other terms of `Noise`, and `add_faults` the offsets of injected faults.
 3. `solve_ping` selects the good beams and computes the outputs.
 
 `solve_ideal_ping` computes the outputs of a ping without errors. Python passes plain tuples to kernels: Numba needs 4
@@ -47,8 +43,8 @@ Random processes of a DVL in addition to those of its noise channels:
 
 | channel | process | draws |
 |---|---|---|
-| `bottom`, `water` | `long_term` | per serial number: a scale and three offsets |
-| `mounting` | `misalignment` | per serial number: three angles |
+| `bottom`, `water` | `long_term` | per instrument: a scale error and three offsets |
+| `mounting` | `misalignment` | per instrument: three angles |
 | `velocity_x`, `_y`, `_z` | `white` | per tick; plug-ins add this noise to the solved velocity |
 | `bottom_k`, `water_k` | `white` | per tick and beam |
 | `beam_k` | `lock`, `dropout` | per tick and beam, uniform |
@@ -101,8 +97,8 @@ PHYSICAL_RULE, UUV_RULE, DSROS_RULE = range(3)
 TIME_TOLERANCE: Final = 1e-9
 """s, tolerance for times that are an integer number of ticks apart."""
 
-CLASSIC_COSINE: Final = math.cos(math.pi / 6.0)
-"""Factor from mean slant range to altitude in `dsros_dvl`, for any beam angle."""
+DSROS_ALTITUDE_COSINE: Final = math.cos(math.pi / 6.0)
+"""Factor from mean slant range to altitude in `dsros_dvl`, for any Janus angle."""
 
 OUTPUTS = (
     ("velocity", "3", "m/s"),
@@ -129,7 +125,15 @@ OUTPUTS = (
     ("water_time_of_validity", "", "s"),
     ("water_far", "", "m"),
 )
-"""Name, shape (k beams, see `parse_shape`) and unit of each array of a reading."""
+"""Name, shape (k beams, see `parse_shape`) and unit of each array of a reading.
+
+- `velocity` is that of the sensor over the bottom, or through the water if `velocity_mode` is `WATER_TRACK`.
+- `water_...` is the water track: the velocity of the sensor through the water, not that of the current.
+- `beam_deviation` and `water_beam_deviation` are reported standard deviations.
+- `beam_valid` is 1 for a good beam of the bottom track; `range_validity` is the reason for an invalid range.
+- `time_of_validity` is that of `velocity`. `water_time_of_validity` and `water_far` belong to `water_velocity`.
+- A ping writes `sound_speed` at every tick, the other arrays at the ticks that publish it.
+"""
 
 GROUP_SHAPES = ("", "k", "3", "33")
 """Shape of the outputs in each array of `OutputMemory`."""
@@ -172,13 +176,13 @@ class EchoInputs(NamedTuple):
 
 
 class PlatformInputs(NamedTuple):
-    """True state of the sensor at n pings."""
+    """True state of the sensor at n pings, at their times of validity."""
 
     attitude: Quaternions
     """(n, 4), sensor's frame to east, north, up."""
 
     sensor_velocity: Vectors
-    """(n, 3) m/s in the sensor's frame, relative to the world."""
+    """(n, 3) m/s relative to the world, in the sensor's frame; v of the module only below three beams."""
 
     sound_speed: FloatArray
     """(n,) m/s in the water at the sensor."""
@@ -188,17 +192,17 @@ class TrackInputs(NamedTuple):
     """Times of validity of both tracks of n pings, and the extent of the water track."""
 
     bottom_time_of_validity: Times
-    """(n,) s, when the echoes left the bottom."""
+    """(n,) s, when the echoes left the bottom; output `time_of_validity` of a bottom-track velocity."""
 
     layer_time_of_validity: Times
-    """(n,) s, when the echoes left the middle of the water-mass layer."""
+    """(n,) s, when the echoes left the middle of the water-mass layer; output `water_time_of_validity`."""
 
     layer_far_boundary: FloatArray
-    """(n,) m along the instrument's axis; NaN without a layer."""
+    """(n,) m along the instrument axis; NaN without a layer; output `water_far`."""
 
 
-INPUT_NAMES = (*EchoInputs._fields, *PlatformInputs._fields, *TrackInputs._fields, "ping_duration")
-"""Names of the inputs of the errors among the ideal values."""
+TRUTH_NAMES = (*EchoInputs._fields, *PlatformInputs._fields, *TrackInputs._fields, "ping_duration")
+"""Names of the true values among the ideal values: the errors of a ping are computed from them."""
 
 select_echoes = itemgetter(*EchoInputs._fields)
 select_platform = itemgetter(*PlatformInputs._fields)
@@ -231,8 +235,8 @@ class ReceiverParameters(NamedTuple):
     is_phased_array: bool
 
 
-class PingLimits(NamedTuple):
-    """Limits of a good beam and of a solution, and the choices of the solution.
+class SolutionParameters(NamedTuple):
+    """Parameters by which `solve_ping` selects good beams and solves for the velocity.
 
     minimum_range, maximum_range: m.
     error_velocity_limit: m/s.
@@ -257,7 +261,12 @@ class PingLimits(NamedTuple):
 
 
 class BeamGeometry(NamedTuple):
-    """Axes (k, 3) and positions (k, 3) m of the beams, the instrument's axis (3,), and the rotation (4,) of outputs."""
+    """Beams and output frame in the sensor's frame.
+
+    beam_axes, positions: (k, 3) and (k, 3) m.
+    instrument_axis: (3,).
+    output_rotation: (4,) rotation from the sensor's frame to the output frame.
+    """
 
     beam_axes: Vectors
     positions: Vectors
@@ -266,7 +275,7 @@ class BeamGeometry(NamedTuple):
 
 
 class InstrumentErrors(NamedTuple):
-    """Constant errors of one serial number.
+    """Errors of one instrument, constant during a run.
 
     misalignment: (4,) rotation from true to measured velocities.
     long_term_errors: (2, 4) scale error and three offsets (m/s), over the bottom and through the water.
@@ -299,9 +308,12 @@ class ComponentNoise(NamedTuple):
 
 
 class ReceivedBeams(NamedTuple):
-    """Measurements of n pings of k beams, and the draws that decide their lock and dropout, (n, k) each.
+    """The beams of n pings as they are received, (n, k) each; ranges in m, velocities in m/s.
 
-    Ranges are in m, velocities and deviations (standard deviations) in m/s. The draws are uniform in [0, 1).
+    beam_range, beam_velocity, water_beam_velocity: measured values. `solve_ping` writes them, after noise and faults.
+    lock_draw, dropout_draw: uniform in [0, 1); they decide lock and dropout.
+
+    `receive_beams` writes the others: the true echo, standard deviations, and the probability of lock.
     """
 
     true_beam_range: FloatArray
@@ -309,8 +321,8 @@ class ReceivedBeams(NamedTuple):
     beam_range: FloatArray
     beam_velocity: FloatArray
     water_beam_velocity: FloatArray
-    beam_deviation: FloatArray
-    water_beam_deviation: FloatArray
+    beam_stddev: FloatArray
+    water_beam_stddev: FloatArray
     lock_probability: FloatArray
     lock_draw: FloatArray
     dropout_draw: FloatArray
@@ -409,7 +421,7 @@ def mark_published_pings(
 
 @kernel
 def compute_steering_ratio(janus_cosine: float, sound_ratio: float) -> float:
-    """Return cos j' / cos j of a phased array's beam: `janus_cosine` is cos j, `sound_ratio` is c0 / c.
+    """Return f_k of a phased array's beam: `janus_cosine` is cos theta_k, `sound_ratio` is c0 / c.
 
     NaN if the beam cannot be steered.
     """
@@ -462,12 +474,13 @@ def _receive_track(
             stddev[n, k] = compute_stddev(
                 track.stddev, track.per_speed, speed, rate, track.reference_rate, factor[n, k]
             )
-            steered, ratio = true_velocity[n, k], sound_ratio[n]
+            # B_k and f_k c0 / c of the module.
+            scaled_velocity, ratio = true_velocity[n, k], sound_ratio[n]
             if is_phased_array:
                 janus_cosine = ux * axis[0] + uy * axis[1] + uz * axis[2]
-                steered = janus_cosine * axial_speed
+                scaled_velocity = janus_cosine * axial_speed
                 ratio *= compute_steering_ratio(janus_cosine, sound_ratio[n])
-            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * steered
+            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * scaled_velocity
             measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
             if rows[k] >= 0:
                 measured += stddev[n, k] * draws[rows[k], n]
@@ -509,12 +522,12 @@ def receive_beams(
     received_arrays: FloatArray,
     measured: FloatArray,
 ) -> None:
-    """Write the measurements of n pings of k beams without their biases.
+    """Write the measurements of n pings of k beams, without the terms of the noise channels.
 
     `measured` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s), and
-    ranges (m). `received_arrays` (10, n, k) receives the other arrays of `ReceivedBeams`. The tuples are those of
-    `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `InstrumentErrors`, `EchoInputs`,
-    `PlatformInputs` and `DrawRows`. `rate` (Hz) is that of the ticks.
+    ranges (m). `received_arrays` (10, n, k) receives the arrays of `ReceivedBeams` that are not measured. The tuples
+    are those of `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `InstrumentErrors`,
+    `EchoInputs`, `PlatformInputs` and `DrawRows`. `rate` (Hz) is that of the ticks.
     """
     bottom, water, receiver = (
         TrackParameters(*tracks[0]),
@@ -539,7 +552,7 @@ def receive_beams(
     is_phased_array, misalignment = receiver.is_phased_array, errors.misalignment
     sensor_velocity = platform.sensor_velocity
     bottom_errors, water_errors = errors.long_term_errors[0], errors.long_term_errors[1]
-    noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_deviation, is_too_fast)
+    noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_stddev, is_too_fast)
     _receive_track(
         bottom, is_phased_array, rate, geometry, misalignment, bottom_errors, sensor_velocity, ratio, noise,
         echoes.true_beam_velocity, *out,
@@ -549,7 +562,7 @@ def receive_beams(
             received.lock_probability[n] = 0.0
     factor[:] = 1.0
     noise = (factor, rows.water_noise, draws)
-    out = (measured[beams : 2 * beams], received.water_beam_deviation, is_too_fast)
+    out = (measured[beams : 2 * beams], received.water_beam_stddev, is_too_fast)
     _receive_track(
         water, is_phased_array, rate, geometry, misalignment, water_errors, sensor_velocity, ratio, noise,
         echoes.true_water_beam_velocity, *out,
@@ -573,26 +586,26 @@ def receive_beams(
 
 
 @inlined_kernel
-def _classify_range(limits: PingLimits, received: ReceivedBeams, n: int, k: int) -> float:
+def _classify_range(parameters: SolutionParameters, received: ReceivedBeams, n: int, k: int) -> float:
     """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
     true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
-    if not (received.dropout_draw[n, k] >= limits.dropout_probability and true == true):
+    if not (received.dropout_draw[n, k] >= parameters.dropout_probability and true == true):
         return NO_ECHO
-    if true < limits.minimum_range or true > limits.maximum_range:
-        return TOO_LOW if true < limits.minimum_range else TOO_HIGH
+    if true < parameters.minimum_range or true > parameters.maximum_range:
+        return TOO_LOW if true < parameters.minimum_range else TOO_HIGH
     if not (
-        received.incidence_cosine[n, k] >= limits.min_incidence_cosine
+        received.incidence_cosine[n, k] >= parameters.min_incidence_cosine
         and received.lock_draw[n, k] < received.lock_probability[n, k]
     ):
         return NO_ECHO
-    if measured < limits.minimum_range or measured > limits.maximum_range:
-        return TOO_LOW if measured < limits.minimum_range else TOO_HIGH
+    if measured < parameters.minimum_range or measured > parameters.maximum_range:
+        return TOO_LOW if measured < parameters.minimum_range else TOO_HIGH
     return NO_ECHO  # the beam acquires lock again
 
 
 @inlined_kernel
 def _select_good_beams(
-    limits: PingLimits,
+    parameters: SolutionParameters,
     received: ReceivedBeams,
     n: int,
     time: float,
@@ -604,37 +617,37 @@ def _select_good_beams(
 
     `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
     """
-    count, is_uuv = 0, limits.solution_rule == UUV_RULE
-    minimum, maximum = limits.minimum_range, limits.maximum_range
+    count, is_uuv = 0, parameters.solution_rule == UUV_RULE
+    minimum, maximum = parameters.minimum_range, parameters.maximum_range
     for k in range(good.shape[1]):
         true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
-        is_good = minimum <= true <= maximum and received.incidence_cosine[n, k] >= limits.min_incidence_cosine
+        is_good = minimum <= true <= maximum and received.incidence_cosine[n, k] >= parameters.min_incidence_cosine
         if is_uuv:
             measured = min(max(measured if is_good else (minimum if true < minimum else maximum), minimum), maximum)
         else:
             is_good = is_good and minimum <= measured <= maximum
-        has_no_dropout = received.dropout_draw[n, k] >= limits.dropout_probability
+        has_no_dropout = received.dropout_draw[n, k] >= parameters.dropout_probability
         is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and has_no_dropout
         if not is_good:
-            unlocked_until[k] = time + limits.reacquisition_time
-        is_good = is_good and (time >= unlocked_until[k] - TIME_TOLERANCE or limits.reacquisition_time == 0.0)
+            unlocked_until[k] = time + parameters.reacquisition_time
+        is_good = is_good and (time >= unlocked_until[k] - TIME_TOLERANCE or parameters.reacquisition_time == 0.0)
         water_velocity = received.water_beam_velocity[n, k]
         good[0, k], good[1, k] = is_good, has_no_dropout and water_velocity == water_velocity
         outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
         outputs.beam_velocity[n, k] = received.beam_velocity[n, k] if is_good else math.nan
-        outputs.beam_deviation[n, k] = received.beam_deviation[n, k] if is_good else math.nan
+        outputs.beam_deviation[n, k] = received.beam_stddev[n, k] if is_good else math.nan
         outputs.beam_valid[n, k] = 1.0 if is_good else 0.0
-        if limits.water_mode != NEVER and good[1, k]:
+        if parameters.water_mode != NEVER and good[1, k]:
             outputs.water_beam_velocity[n, k] = water_velocity
-            outputs.water_beam_deviation[n, k] = received.water_beam_deviation[n, k]
-        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(limits, received, n, k)
+            outputs.water_beam_deviation[n, k] = received.water_beam_stddev[n, k]
+        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(parameters, received, n, k)
         count += 1 if is_good else 0
     return count
 
 
 @inlined_kernel
 def _solve_track(
-    limits: PingLimits,
+    parameters: SolutionParameters,
     axes: Vectors,
     velocity: FloatArray,
     stddev: FloatArray,
@@ -644,9 +657,9 @@ def _solve_track(
 ) -> bool:
     """Write a velocity (3,) and its covariance (3, 3). Return True if there is a solution and it is not rejected."""
     beam_count = solve_velocity(axes, velocity, stddev, good, out, covariance)
-    if beam_count < MIN_BEAMS or (limits.solution_rule == DSROS_RULE and beam_count < axes.shape[0]):
+    if beam_count < MIN_BEAMS or (parameters.solution_rule == DSROS_RULE and beam_count < axes.shape[0]):
         return False
-    limit = limits.error_velocity_limit
+    limit = parameters.error_velocity_limit
     return limit == math.inf or not abs(compute_error_velocity(axes, velocity, good)) > limit
 
 
@@ -666,9 +679,9 @@ def _rotate_solution(
 
 
 @inlined_kernel
-def _is_water_better(limits: PingLimits, covariance: FloatArray) -> bool:
+def _is_water_better(parameters: SolutionParameters, covariance: FloatArray) -> bool:
     """Return True if the mode is `BEST` and the water track has the smaller variance."""
-    if limits.bottom_mode != BEST or limits.water_mode == FALLBACK:
+    if parameters.bottom_mode != BEST or parameters.water_mode == FALLBACK:
         return False
     bottom, water = covariance[0], covariance[1]
     is_better: bool = water[0, 0] + water[1, 1] + water[2, 2] < bottom[0, 0] + bottom[1, 1] + bottom[2, 2]
@@ -677,29 +690,29 @@ def _is_water_better(limits: PingLimits, covariance: FloatArray) -> bool:
 
 @inlined_kernel
 def _compute_altitude(
-    limits: PingLimits, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
+    parameters: SolutionParameters, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
 ) -> float:
     """Return the altitude (m) from ranges (k,) m by the solution rule; NaN without an altitude."""
-    if limits.solution_rule == PHYSICAL_RULE:
+    if parameters.solution_rule == PHYSICAL_RULE:
         return compute_altitude(geometry.beam_axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
     range_sum, count, at_minimum, at_maximum = 0.0, 0, 0, 0
     for k in range(good.shape[0]):
-        if limits.solution_rule == UUV_RULE or good[k]:
+        if parameters.solution_rule == UUV_RULE or good[k]:
             range_sum += beam_range[k]
             count += 1
-            at_minimum += 1 if beam_range[k] == limits.minimum_range else 0
-            at_maximum += 1 if beam_range[k] == limits.maximum_range else 0
-    if count == 0 or (limits.solution_rule == UUV_RULE and max(at_minimum, at_maximum) == count):
+            at_minimum += 1 if beam_range[k] == parameters.minimum_range else 0
+            at_maximum += 1 if beam_range[k] == parameters.maximum_range else 0
+    if count == 0 or (parameters.solution_rule == UUV_RULE and max(at_minimum, at_maximum) == count):
         return math.nan
-    return range_sum / count * (1.0 if limits.solution_rule == UUV_RULE else CLASSIC_COSINE)
+    return range_sum / count * (1.0 if parameters.solution_rule == UUV_RULE else DSROS_ALTITUDE_COSINE)
 
 
 @inlined_kernel
 def _compute_course(
-    limits: PingLimits, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
+    parameters: SolutionParameters, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
 ) -> tuple[float, float]:
-    """Return course (rad) and speed (m/s) of a velocity given in output axes (3,) and in the sensor's frame (3,)."""
-    if limits.solution_rule == DSROS_RULE:
+    """Return course (rad) and speed (m/s) of a velocity given in the output frame (3,) and the sensor's frame (3,)."""
+    if parameters.solution_rule == DSROS_RULE:
         course = math.atan2(output_velocity[0], output_velocity[1])
         speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
         return course if course >= 0.0 else course + 2.0 * math.pi, speed
@@ -709,7 +722,7 @@ def _compute_course(
 
 @inlined_kernel
 def _solve_all(
-    limits: PingLimits,
+    parameters: SolutionParameters,
     geometry: BeamGeometry,
     received: ReceivedBeams,
     attitude: Quaternions,
@@ -726,19 +739,19 @@ def _solve_all(
     for n in range(time.shape[0]):
         if not emitted[n]:
             continue
-        outputs.num_good_beams[n] = _select_good_beams(limits, received, n, time[n], unlocked_until, good, beams)
-        outputs.altitude[n] = _compute_altitude(limits, attitude[n], geometry, good[0], beams.beam_range[n])
-        velocity, stddev = received.beam_velocity[n], received.beam_deviation[n]
-        water_velocity, water_stddev = received.water_beam_velocity[n], received.water_beam_deviation[n]
-        has_bottom_track = limits.bottom_mode != NEVER and _solve_track(
-            limits, beam_axes, velocity, stddev, good[0], solved[0], covariance[0]
+        outputs.num_good_beams[n] = _select_good_beams(parameters, received, n, time[n], unlocked_until, good, beams)
+        outputs.altitude[n] = _compute_altitude(parameters, attitude[n], geometry, good[0], beams.beam_range[n])
+        velocity, stddev = received.beam_velocity[n], received.beam_stddev[n]
+        water_velocity, water_stddev = received.water_beam_velocity[n], received.water_beam_stddev[n]
+        has_bottom_track = parameters.bottom_mode != NEVER and _solve_track(
+            parameters, beam_axes, velocity, stddev, good[0], solved[0], covariance[0]
         )
-        has_water_track = limits.water_mode != NEVER and _solve_track(
-            limits, beam_axes, water_velocity, water_stddev, good[1], solved[1], covariance[1]
+        has_water_track = parameters.water_mode != NEVER and _solve_track(
+            parameters, beam_axes, water_velocity, water_stddev, good[1], solved[1], covariance[1]
         )
-        uses_water = has_water_track and (not has_bottom_track or _is_water_better(limits, covariance))
+        uses_water = has_water_track and (not has_bottom_track or _is_water_better(parameters, covariance))
         outputs.velocity_mode[n] = WATER_TRACK if uses_water else (BOTTOM_TRACK if has_bottom_track else NO_TRACK)
-        if has_water_track and (uses_water or limits.water_mode == ALWAYS):
+        if has_water_track and (uses_water or parameters.water_mode == ALWAYS):
             _rotate_solution(
                 rotation, solved[1], covariance[1], outputs.water_velocity[n], outputs.water_velocity_covariance[n]
             )
@@ -750,7 +763,9 @@ def _solve_all(
         elif has_bottom_track:
             _rotate_solution(rotation, solved[0], covariance[0], outputs.velocity[n], outputs.velocity_covariance[n])
             outputs.error_velocity[n] = compute_error_velocity(beam_axes, velocity, good[0])
-            outputs.course[n], outputs.speed[n] = _compute_course(limits, outputs.velocity[n], solved[0], attitude[n])
+            outputs.course[n], outputs.speed[n] = _compute_course(
+                parameters, outputs.velocity[n], solved[0], attitude[n]
+            )
 
 
 @kernel
@@ -801,7 +816,7 @@ def _add_component_noise(
 
 @kernel
 def solve_ping(
-    ping_limits: PlainTuple,
+    solution_parameters: PlainTuple,
     beam_geometry: PlainTuple,
     measured: FloatArray,
     received_arrays: FloatArray,
@@ -813,14 +828,14 @@ def solve_ping(
     component_noise: PlainTuple,
     output_memory: PlainTuple,
 ) -> None:
-    """Write the outputs of the published pings at times (n,) s; other rows are NaN.
+    """Write the outputs of the published pings at times (n,) s; other rows are NaN except `sound_speed`.
 
-    `measured` (3 k, n) and `received_arrays` (10, n, k) are those of `receive_beams`. `measured` has biases and faults
-    too. `unlocked_until` (k,) s is updated. The tuples are those of `PingLimits`, `BeamGeometry`, `PlatformInputs`,
-    `TrackInputs`, `ComponentNoise` and `OutputMemory`.
+    `measured` (3 k, n) and `received_arrays` (10, n, k) are those of `receive_beams`. `measured` has the terms of the
+    noise channels and faults too. `unlocked_until` (k,) s is updated. The tuples are those of `SolutionParameters`,
+    `BeamGeometry`, `PlatformInputs`, `TrackInputs`, `ComponentNoise` and `OutputMemory`.
     """
-    limits, geometry, noise_fields = (
-        PingLimits(*ping_limits),
+    parameters, geometry, noise_fields = (
+        SolutionParameters(*solution_parameters),
         BeamGeometry(*beam_geometry),
         ComponentNoise(*component_noise),
     )
@@ -831,31 +846,37 @@ def solve_ping(
     )
     scalars, per_beam, vectors, covariances = output_memory
     # Rows are in the order of `OUTPUTS`. The long-term filter writes vectors[1] and covariances[1].
+    altitude, course, speed, good_beam_count, velocity_mode = scalars[0], scalars[1], scalars[2], scalars[3], scalars[4]
+    error_velocity, time_of_validity, sound_speed, water_time, water_far = (
+        scalars[5], scalars[6], scalars[7], scalars[8], scalars[9]
+    )  # fmt: skip
+    velocity, water_velocity, velocity_covariance, water_covariance = (
+        vectors[0], vectors[2], covariances[0], covariances[2]
+    )  # fmt: skip
     beam_outputs = BeamOutputs(
         per_beam[0], per_beam[1], per_beam[2], per_beam[3], per_beam[4], per_beam[5], per_beam[6]
     )  # fmt: skip
     outputs = SolutionOutputs(
-        scalars[0], scalars[1], scalars[2], scalars[3], scalars[4], scalars[5],
-        vectors[0], vectors[2], covariances[0], covariances[2],
+        altitude, course, speed, good_beam_count, velocity_mode, error_velocity,
+        velocity, water_velocity, velocity_covariance, water_covariance,
     )  # fmt: skip
-    time_of_validity, sound_speed, water_time, water_far = scalars[6], scalars[7], scalars[8], scalars[9]
     scalars[:], per_beam[:], vectors[:], covariances[:] = math.nan, math.nan, math.nan, math.nan
     beams = geometry.beam_axes.shape[0]
     for n in range(time.shape[0]):
         for k in range(beams):
             received.beam_velocity[n, k], received.water_beam_velocity[n, k] = measured[k, n], measured[beams + k, n]
             received.beam_range[n, k] = measured[2 * beams + k, n]
-            if limits.bottom_reported_stddev > 0.0:
-                received.beam_deviation[n, k] = limits.bottom_reported_stddev
-            if limits.water_reported_stddev > 0.0:
-                received.water_beam_deviation[n, k] = limits.water_reported_stddev
-    _solve_all(limits, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
+            if parameters.bottom_reported_stddev > 0.0:
+                received.beam_stddev[n, k] = parameters.bottom_reported_stddev
+            if parameters.water_reported_stddev > 0.0:
+                received.water_beam_stddev[n, k] = parameters.water_reported_stddev
+    _solve_all(parameters, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
     rotation = geometry.output_rotation
-    if limits.solution_rule == UUV_RULE:
-        _write_uuv_velocity(rotation, platform, emitted, limits.bottom_reported_stddev, outputs)
+    if parameters.solution_rule == UUV_RULE:
+        _write_uuv_velocity(rotation, platform, emitted, parameters.bottom_reported_stddev, outputs)
     if noise_fields.rows[0] >= 0:
         _add_component_noise(
-            rotation, platform.attitude, emitted, noise_fields, limits.solution_rule == DSROS_RULE, outputs
+            rotation, platform.attitude, emitted, noise_fields, parameters.solution_rule == DSROS_RULE, outputs
         )
     for n in range(time.shape[0]):
         if emitted[n]:
@@ -864,13 +885,13 @@ def solve_ping(
             time_of_validity[n] = layer_time if uses_water else bottom_time
             if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
                 water_time[n], water_far[n] = layer_time, tracks.layer_far_boundary[n]
-        assumed = limits.assumed_sound_speed
+        assumed = parameters.assumed_sound_speed
         sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
 
 
 @kernel
 def solve_ideal_ping(
-    limits: PlainTuple,
+    parameters: PlainTuple,
     geometry: PlainTuple,
     echo_inputs: PlainTuple,
     platform_inputs: PlainTuple,
@@ -886,7 +907,7 @@ def solve_ideal_ping(
     received_arrays, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
     received = _split_received(received_arrays)
     received.true_beam_range[:], received.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    received.beam_deviation[:], received.water_beam_deviation[:] = 0.0, 0.0
+    received.beam_stddev[:], received.water_beam_stddev[:] = 0.0, 0.0
     received.lock_probability[:], received.lock_draw[:], received.dropout_draw[:] = 1.0, 0.0, 1.0
     for n in range(pings):
         for k in range(beams):
@@ -895,7 +916,7 @@ def solve_ideal_ping(
             measured[2 * beams + k, n] = echoes.true_beam_range[n, k]
     no_noise = (0.0, np.full(3, -1), np.empty((0, 0)))
     solve_ping(
-        limits,
+        parameters,
         geometry,
         measured,
         received_arrays,
@@ -910,7 +931,11 @@ def solve_ideal_ping(
 
 
 def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:
-    """Return the rows in `draws` of each beam and of each axis; `first` is the first row of these processes."""
+    """Return the rows in `draws` of each beam and of each axis; `first` is the first row of these processes.
+
+    A process is found by its channel without the number of the beam or the name of the axis: `bottom` of `bottom_0`.
+    Noise channels with the same names have other processes.
+    """
     row_names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
 
     def find_rows(channel: str, name: str) -> IntArray:
@@ -927,7 +952,10 @@ def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -
 
 
 def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
-    """Add the offsets of injected faults in `ideal` to the measurements (n, 3 k) of n pings of k beams."""
+    """Add the offsets of injected faults to the measurements (n, 3 k) of n pings of k beams.
+
+    Fault injection adds the offsets to the mapping of ideal values, under `NAME` + `OFFSET_SUFFIX`.
+    """
     beams = measured.shape[1] // len(SOURCE_ARRAYS)
     for i, name in enumerate(SOURCE_ARRAYS):
         if f"{name}{OFFSET_SUFFIX}" in ideal:

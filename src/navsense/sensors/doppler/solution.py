@@ -1,27 +1,27 @@
 """Solution of one ping: velocity and its covariance, error velocity, altitude, course over ground.
 
-Beam k along the unit vector u_k of the sensor's frame s measures v_k = u_k . v + n_k. sigma_k is the standard deviation
-of n_k:
+The symbols are those of `sensors.doppler`. Beam k measures b_k' = u_k . v + sigma_k w_k:
 
-    v = G^-1 sum w_k v_k u_k,   G = sum w_k u_k u_k^T,   w_k = 1 / sigma_k^2, equal weights if any sigma_k is 0
-    cov v = sum sigma_k^2 g_k g_k^T,   g_k = w_k G^-1 u_k                                 G^-1 if w_k = 1 / sigma_k^2
+    v = G^-1 sum g_k b_k' u_k,   G = sum g_k u_k u_k^T,   g_k = 1 / sigma_k^2, equal weights if any sigma_k is 0
+    cov v = sum sigma_k^2 h_k h_k^T,   h_k = g_k G^-1 u_k                                 G^-1 if g_k = 1 / sigma_k^2
 
-over the good beams. There must be three or more, not in one plane. For four beams at 30 degrees from the axis the
+over the good beams. There must be three or more, not in one plane. For four beams at a Janus angle of 30 degrees the
 covariance is sigma^2 diag(2, 2, 1/3).
 
-The error velocity measures how much the beams disagree. r_k are the residuals of the solution with equal weights. C is
-its covariance for beams of standard deviation 1. a is the mean axis.
+The error velocity measures how much the K good beams disagree. rho_k are the residuals of the solution with equal
+weights. C is its covariance for beams of standard deviation 1.
 
-    e = sign(r_1) sqrt(sum r_k^2 / (n - 3)) sqrt((tr C - a . C a) / 2)
+    e = sign(rho_1) sqrt(sum rho_k^2 / (K - 3)) sqrt((tr C - a . C a) / 2)
 
-It has the variance of a velocity component perpendicular to the instrument's axis. Four beams have one residual, and e
-is Teledyne RDI's d (v_1 + v_2 - v_3 - v_4), d = 1 / (2 sqrt 2 sin angle), for opposite beams 1, 2 and opposite beams 3,
-4. More beams have n - 3 residuals: e is their root mean square. Three beams have none.
+It has the variance of a velocity component perpendicular to the instrument axis. Four beams have one residual, and e
+is Teledyne RDI's (b_1 + b_2 - b_3 - b_4) / (2 sqrt 2 sin theta), for opposite beams 1, 2 and opposite beams 3, 4. More
+beams have K - 3 residuals: e is their root mean square. Three beams have no residual. Here a is the mean axis of the
+good beams.
 
-The altitude is the height of the sensor's origin above the least-squares plane z = z0 + a x + b y through the hits of
-the beams. It includes the attitude and the slope, but not the terrain between the beams.
+The altitude is the height of the sensor above the least-squares plane z = z0 + slope_x x + slope_y y through the bottom
+points, where the beams meet the bottom. It includes the attitude and the slope, but not the terrain between the beams.
 
-    course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = attitude v_s
+    course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = attitude v
 
 Source: Teledyne RD Instruments, ADCP Coordinate Transformation, P/N 951-6079-00, 5.3.
 """
@@ -36,7 +36,7 @@ from navsense.core.typing import BoolArray, FloatArray, Vectors
 from navsense.sensors.doppler.beams import MIN_BEAMS, MIN_DETERMINANT
 
 _MIN_SCATTER = 1e-12
-"""Smallest determinant of the horizontal scatter matrix of the hits, at trace 1. Below it the hits are on a line."""
+"""Smallest determinant of the horizontal scatter matrix of the bottom points, at trace 1; else they are on a line."""
 
 _MIN_FRACTION = 1e-6
 """Smallest fraction of the root sum of squares for a residual with a significant sign."""
@@ -63,7 +63,7 @@ def _compute_weight(min_stddev: float, stddev: float) -> float:
 def _compute_gram(
     axes: Vectors, stddev: FloatArray, good: BoolArray, min_stddev: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the upper triangle of G of the good beams; w = (min_stddev / stddev)^2, or 1 if `min_stddev` is 0."""
+    """Return the upper triangle of G of the good beams; g_k = (min_stddev / stddev)^2, or 1 if `min_stddev` is 0."""
     xx, xy, xz, yy, yz, zz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if good[k]:
@@ -209,10 +209,10 @@ def compute_error_velocity(axes: Vectors, velocity: FloatArray, good: BoolArray)
 
 
 @kernel
-def _find_hit(
+def _find_bottom_point(
     axes: Vectors, positions: Vectors, beam_range: FloatArray, k: int, w: float, x: float, y: float, z: float
 ) -> tuple[float, float, float]:
-    """Return the hit (m) of beam k relative to the sensor's origin, along the axes of the world."""
+    """Return the bottom point (m) of beam k relative to the sensor, along the axes of the world."""
     px = positions[k, 0] + beam_range[k] * axes[k, 0]
     py = positions[k, 1] + beam_range[k] * axes[k, 1]
     pz = positions[k, 2] + beam_range[k] * axes[k, 2]
@@ -230,14 +230,14 @@ def compute_altitude(
     y: float,
     z: float,
 ) -> float:
-    """Return the altitude (m) from ranges `beam_range` (k,) m, negative below the plane through the hits.
+    """Return the altitude (m) from ranges `beam_range` (k,) m, negative below the plane through the bottom points.
 
     w x y z is rotation_ws. NaN for fewer than three good beams, and over a vertical plane.
     """
     count, mx, my, mz = 0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if good[k]:
-            px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
+            px, py, pz = _find_bottom_point(axes, positions, beam_range, k, w, x, y, z)
             count, mx, my, mz = count + 1, mx + px, my + py, mz + pz
     if count < MIN_BEAMS:
         return math.nan
@@ -245,7 +245,7 @@ def compute_altitude(
     xx, xy, yy, xz, yz = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
         if good[k]:
-            px, py, pz = _find_hit(axes, positions, beam_range, k, w, x, y, z)
+            px, py, pz = _find_bottom_point(axes, positions, beam_range, k, w, x, y, z)
             px, py, pz = px - mx, py - my, pz - mz
             xx += px * px
             xy += px * py
@@ -255,8 +255,8 @@ def compute_altitude(
     scatter = xx * yy - xy * xy
     if not scatter > _MIN_SCATTER * (xx + yy) * (xx + yy):
         return math.nan
-    a, b = (xz * yy - yz * xy) / scatter, (yz * xx - xz * xy) / scatter
-    return a * mx + b * my - mz
+    slope_x, slope_y = (xz * yy - yz * xy) / scatter, (yz * xx - xz * xy) / scatter
+    return slope_x * mx + slope_y * my - mz
 
 
 @kernel

@@ -62,7 +62,10 @@ class Transducer(StrEnum):
 
 
 class MessageDialect(StrEnum):
-    """The program whose messages a DVL sends. Its documented rules apply with `classic`."""
+    """The program whose messages a DVL sends. Its documented rules apply with `classic`.
+
+    `OWN` is that of navsense's `<dvl>`, with `marine_acoustic_msgs`.
+    """
 
     OWN = "own"
     UUV = "uuv"
@@ -142,7 +145,7 @@ class DvlMessageOptions:
 
     ranges_topic: topic of the ranges; empty for the sensor's own topic with `_ranges` appended.
     pointcloud_frame: frame of the point cloud; empty for no point cloud.
-    pointcloud_pose: pose of the velocity's frame in that frame.
+    pointcloud_pose: pose of the output frame in that frame.
     cloud_points: points of each beam.
     beam_frames: frame of each beam; empty for none.
     beam_ids: number of each beam; empty for numbers from 0.

@@ -1,20 +1,19 @@
 """Velocity of a Doppler instrument through the water: sampled along the beams, and in the water-mass layer.
 
-The transducer of beam k is at x_k and moves with v_k. Its axis is u_k, and a is the instrument's axis, the mean of the
-axes. Cell m of ping q is sampled at the slant ranges s_i with the weights w_i:
+The symbols are those of `sensors.doppler`; vectors are in the world. A cell is sampled at the slant ranges r_i with the
+weights g_i:
 
-    beam_velocity = u_k . (v_k - sum_i w_i current(x_k + s_i u_k))
-    axial_velocity = (u_k . a) a . (v_k - sum_i w_i current(x_k + s_i u_k))
+    beam_velocity = u_k . (v_k - sum_i g_i current(x_k + r_i u_k))
+    axial_velocity = (u_k . a) a . (v_k - sum_i g_i current(x_k + r_i u_k))
 
-`axial_velocity` is the contribution of the velocity component along the instrument's axis. Velocities are positive if
-the sensor moves through the water along the beam. A water-mass layer is one cell.
+`axial_velocity` is the contribution of the velocity component along the instrument axis. Velocities are positive if
+the sensor moves through the water along the beam. A water-mass layer is one cell; a DVL uses only `beam_velocity`.
 
-Layer boundaries are distances l along the instrument's axis from the transducer. b is the smallest distance of the
-bottom among all beams:
+The boundaries `near` and `far` of a layer are distances l. D is the smallest distance of the bottom among all beams:
 
-    cos_k = u_k . a,   s = l / cos_k,   b = min_k r_k cos_k
-    far' = min(far, share b);   no layer if far' - near < minimum_size or far' <= near
-    l_i = near + f_i (far' - near),   f_i = (i + 1/2) / samples,   w_i ~ min(f_i, 1 - f_i)
+    r = l / cos theta_k,   D = min_k r_k cos theta_k
+    far' = min(far, share D);   no layer if far' - near < minimum_size or far' <= near
+    l_i = near + f_i (far' - near),   f_i = (i + 1/2) / samples,   g_i ~ min(f_i, 1 - f_i)
 
 The weights form a triangle: a pulse as long as the layer receives most from its middle. The side-lobe echo of the
 bottom arrives before the echo of the main lobe. Therefore instruments use 80 % of the distance to the bottom (the far
@@ -60,10 +59,10 @@ SlantRangeWriter = Callable[[slice, FloatArray], None]
 class WaterMassLayer:
     """The water-mass layer of a water track. Raises `SensorError` for invalid values.
 
-    near, far: boundaries along the instrument's axis, m.
+    near, far: boundaries along the instrument axis, m.
     minimum_size: smallest layer that gives a velocity, m.
     samples: number of samples of the current along each beam.
-    share: fraction of the distance to the bottom without side-lobe interference.
+    share: largest far boundary as a fraction of the distance to the bottom. Side lobes disturb the water beyond it.
     """
 
     near: float
@@ -105,7 +104,7 @@ class WaterMassLayer:
 
 
 class LayerBoundaries(NamedTuple):
-    """The numbers of a `WaterMassLayer`; `near`, `far` and `minimum_size` in m along the instrument's axis."""
+    """The numbers of a `WaterMassLayer`; `near`, `far` and `minimum_size` in m along the instrument axis."""
 
     near: float
     far: float
@@ -130,9 +129,10 @@ class CellVelocities(NamedTuple):
 
 @kernel
 def find_bottom_distance(cosines: FloatArray, beam_range: FloatArray) -> FloatArray:
-    """Return the bottom's distance (n,) m along the axis in the shallowest beam; infinite without a bottom.
+    """Return the distance D (n,) m of the bottom along the instrument axis; infinite without a bottom.
 
-    `cosines` (k,) are the `forward_cosines` of the beams. `beam_range` (n, k) m is NaN without an echo.
+    `cosines` (k,) are the `forward_cosines` of the beams. `beam_range` (n, k) m is NaN or infinite without an echo, as
+    in `Echoes`.
     """
     out = np.empty(beam_range.shape[0])
     for n in range(beam_range.shape[0]):
@@ -165,7 +165,7 @@ def find_far_boundaries(boundaries: PlainTuple, bottom_distance: FloatArray) -> 
 
 
 @kernel
-def compute_middle_times(
+def compute_layer_times_of_validity(
     boundaries: PlainTuple,
     bottom_distance: FloatArray,
     transmit_time: Times,
@@ -173,7 +173,7 @@ def compute_middle_times(
     sound_speed: FloatArray,
     fallback: Times,
 ) -> Times:
-    """Return the mean times (n,) s at which the echoes left the middle of a layer, not before 0.
+    """Return the times of validity (n,) s of a layer: when sound was in its middle, mean over the beams, at least 0.
 
     `boundaries` is the tuple of `WaterMassLayer.boundaries`. `sound_speed` (n,) m/s is the true one; `fallback` (n,) s
     applies without a layer.
@@ -347,7 +347,7 @@ def find_layer_velocities(
 ) -> LayerVelocities:
     """Return the velocity through a layer along each beam at instants (n,) s.
 
-    `bottom_distance` (n,) m is along the instrument's axis (`find_bottom_distance`), infinite without a bottom.
+    `bottom_distance` (n,) m is along the instrument axis (`find_bottom_distance`), infinite without a bottom.
     Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
     current has no value there.
     """
