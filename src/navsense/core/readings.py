@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from navsense.core.errors import ClockError, UnknownNameError
+from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
 
 NANOSECONDS = 1e9
@@ -215,7 +216,7 @@ class Reading(Mapping[str, AnyArray]):
 
     def __repr__(self) -> str:
         """Return a short description."""
-        return f"<Reading {self.name}: {', '.join(self.arrays)}; {self.time.size} samples>"
+        return f"<Reading {self.name}: {', '.join(self.arrays)}; {format_count(self.time.size, 'sample')}>"
 
     def __getitem__(self, name: str) -> AnyArray:
         """Return one array by its name. Raises `UnknownNameError`."""
