@@ -9,12 +9,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from navsense.sdf import schema
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import ElementSchema
 from navsense.sdf.parse import basic_sensors, imu, noise, world
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.collision import SHAPES
 from navsense.sdf.parse.sensor import SENSOR_SCHEMAS, TYPE_ELEMENT_PARSERS
-from navsense.sensors import SENSORS
+from navsense.sensors import SENSORS, Magnetometer
 
 Spec = ET.Element
 
@@ -44,7 +45,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
         for tag in ("angular_velocity", "linear_acceleration")
         for axis in "xyz"
     ),
-    ("magnetometer", "", basic_sensors.MAGNETOMETER.schema),
+    ("magnetometer", "", ElementBinding(Magnetometer).schema),
     *(("magnetometer", axis, schema.CHANNEL) for axis in "xyz"),
     ("altimeter", "", basic_sensors.ALTIMETER.schema),
     *(("altimeter", tag, schema.CHANNEL) for tag in ("vertical_position", "vertical_velocity")),
