@@ -23,6 +23,7 @@ from navsense.core.field_metadata import in_file
 from navsense.core.random_streams import RandomProcess
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
@@ -40,6 +41,8 @@ class Thermometer:
 
     temperature: noise, K. Its element in a file is `<noise>`.
     gradient: change of the temperature with height, K/m.
+
+    Raises `SensorError` for a field of another type.
     """
 
     temperature: ns.Noise = field(default=NO_NOISE, metadata=in_file("noise"))
@@ -48,6 +51,10 @@ class Thermometer:
     type: ClassVar[str] = "thermometer"
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
     symmetry_tolerance: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        """Check the types of the fields."""
+        validate_types(self)
 
     @property
     def outputs(self) -> tuple[Output, ...]:

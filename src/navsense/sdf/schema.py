@@ -293,7 +293,7 @@ DEFAULT_TOPIC_ENDINGS = {
 
 SENSOR_TYPES = split_tags(
     """
-    adcp air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth
+    air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth
     depth_camera dsros_dvl dvl force_torque gps gpu_lidar gpu_ray imu lidar logical_camera magnetometer multicamera
     navsat range ray rfid rfidtag rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera
     transceiver wide_angle_camera wideanglecamera wireless_receiver wireless_transmitter
