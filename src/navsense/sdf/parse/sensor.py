@@ -121,8 +121,8 @@ class SensorParser:
         plugin_sensor = parser.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
             return
-        model_names = link.split("::")[:-1]
-        default_topic = make_default_topic(self.world, model_names, link_name, short_name, parser.sensor_type)
+        *model_names, short_link_name = link.split("::")
+        default_topic = make_default_topic(self.world, model_names, short_link_name, short_name, parser.sensor_type)
         yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,

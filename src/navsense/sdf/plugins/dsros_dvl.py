@@ -48,6 +48,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.doppler import LAYER_BINDING
+from navsense.sdf.parse.noise import EXPLICIT_NO_NOISE
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
@@ -221,9 +222,14 @@ def _parse_errors(context: Context, plugin: Element, sensor_context: SensorConte
 
 
 def _parse_noise(context: Context, plugin: Element, tag: str, default: float, sensor_context: SensorContext) -> Noise:
-    """Return the noise with the standard deviation of a child. Raises `SdfError` for an invalid value."""
-    stddev = parse_child_number(context, plugin, tag, default, minimum=0.0)
-    with map_spec_errors(plugin.find(tag) or plugin):
+    """Return the noise with the standard deviation of a child. Raises `SdfError` for an invalid value.
+
+    A child with 0 is the noise that a part of the catalogue does not replace.
+    """
+    child, stddev = plugin.find(tag), parse_child_number(context, plugin, tag, default, minimum=0.0)
+    if child is not None and stddev == 0.0:
+        return EXPLICIT_NO_NOISE[sensor_context.classic]
+    with map_spec_errors(child or plugin):
         return Noise(stddev=stddev, classic=sensor_context.classic)
 
 

@@ -62,16 +62,16 @@ class LongTermFilter:
         """Check the fields."""
         validate_types(self, "of the long term")
         if not MIN_DENSITY <= self.acceleration_density < MAX_MAGNITUDE:
+            field = "acceleration_density"
+            what = f"{field} of the long term (m/s^2/sqrt(Hz))"
             allowed = f"must be at least {MIN_DENSITY:g} and below {MAX_MAGNITUDE:g}"
-            raise SensorError(
-                "acceleration_density of the long term (m/s^2/sqrt(Hz))", self.acceleration_density, allowed=allowed
-            )
+            raise SensorError(what, self.acceleration_density, allowed=allowed, field=field)
         if not 0.0 <= self.stddev < MAX_MAGNITUDE:
-            raise SensorError(
-                "stddev of the long term (m/s)", self.stddev, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}"
-            )
+            what, allowed = "stddev of the long term (m/s)", f"must be from 0 to {MAX_MAGNITUDE:g}"
+            raise SensorError(what, self.stddev, allowed=allowed, field="stddev")
         if not 0.0 <= self.scale < 1.0:
-            raise SensorError("scale of the long term", self.scale, allowed="must be at least 0 and below 1")
+            what, allowed = "scale of the long term", "must be at least 0 and below 1"
+            raise SensorError(what, self.scale, allowed=allowed, field="scale")
 
 
 def make_state() -> FloatArray:
