@@ -631,9 +631,9 @@ class McapTarget:
         self._counts: list[int] = []
         self.file.add_run_metadata(make_copy_metadata(reader))
 
-    def find_obstacle(self, _channel: Channel) -> str:
-        """Return "": MCAP holds messages of any encoding."""
-        return ""
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why messages of ROS 1 cannot be converted; "" for others: MCAP holds any encoding."""
+        return channel.definition_problem if channel.encoding == ROS1 else ""
 
     def add_channel(self, channel: Channel) -> None:
         """Add a channel."""
