@@ -185,7 +185,7 @@ def run(
     for sensor in world.sensors:
         samples = str(summary.samples[sensor.name])
         rate = f"{sensor.rate:g}"
-        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
+        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "true time", sensor.topic)
     print_table(table)
     for name, count in summary.samples.items():
         if count and not summary.valid_samples[name]:
