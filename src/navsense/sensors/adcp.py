@@ -304,13 +304,14 @@ class Adcp:
         motion = "removed by bottom track" if self.motion_compensated else "not removed"
         lobes = "cells that side lobes from the bottom or the surface reach are invalid"
         lobes = lobes if self.side_lobes else "no side lobes"
+        stddevs = f"{self.ping_stddev:g} m/s in a cell, {self.bottom.stddev:g} m/s over the bottom"
         lines = [
             *self.beams.describe((self.minimum_range, self.maximum_range, 0.0), own_hull=self.own_hull),
             f"cells: {cells.count} of {cells.size:g} m, the first at {cells.first_distance:g} m; {lobes}",
             f"ensembles: {ensemble_rate:.3g} Hz, {self.pings} profile pings and {self.bottom_pings} bottom pings each",
             f"axes: {self.coordinates}, bin mapping {self.bin_mapping}, motion of the sensor {motion}",
             describe_sound(self.transducer, self.sound.speed),
-            f"noise of a ping in a beam: stddev {self.ping_stddev:g} m/s in a cell, {self.bottom.stddev:g} m/s of the bottom",
+            f"noise of a beam and ping: stddev {stddevs}",
         ]
         if self.backscatter is not None:
             loss = f"{self.backscatter.level:g} dB minus 20 log10(r) and {2.0 * self.backscatter.absorption:g} dB/m"
