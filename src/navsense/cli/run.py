@@ -195,7 +195,8 @@ def run(
     if speed is not None and summary.max_delay > MAX_LAG:
         click.echo(f"warning: the run fell up to {summary.max_delay:.2g} s behind --speed", err=True)
     for path in summary.paths:
-        size = f", {format_size(path.stat().st_size)}" if path.is_file() else ""
-        click.echo(f"wrote {path}: {summary.duration:g} s simulated{size}")
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        size = format_size(sum(file.stat().st_size for file in files))
+        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
     if not output:
         click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")
