@@ -1,6 +1,8 @@
-"""The allowed children and attributes of each element: read, listed as unsupported, or refused.
+"""The allowed children and attributes of elements that are not bound to a dataclass.
 
-A test compares them with the machine-readable SDF specification: each of its elements is listed here.
+A child is read, listed as unsupported, or refused. The schema of an element that is bound to a dataclass is
+`ElementBinding.schema`, for example `parse.noise.NOISE.schema`. A test checks that the schemas of both kinds list all
+elements of the machine-readable SDF specification.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[i
 
 
 def build_message_index(channel_id: int, log_time: UInt64Array, offset: UInt64Array) -> MessageIndex:
-    """Return the message index of one channel, sorted by log time: a faulty clock may disorder messages."""
+    """Return the message index of one channel, sorted by log time: another recording may have disordered messages."""
     if not (log_time[1:] < log_time[:-1]).any():
         return MessageIndex(channel_id, log_time, offset)
     order = np.argsort(log_time, kind="stable")
@@ -192,7 +192,7 @@ class McapFileWriter:
         try:
             yield
         except RecordingError:
-            # The messages could not be encoded; the file is unchanged.
+            # The messages could not be encoded. Their written parts are removed, and the recording goes on.
             self._truncate()
             raise
         except BaseException as error:
@@ -443,7 +443,7 @@ class ChannelWriter:
     """Writes the message records of one channel.
 
     channel_id: the id of the channel in the file.
-    template: the bytes of a message record whose numbers are 0.
+    template: the bytes of a message record in which the numbers that differ between messages are 0.
     fields: the offsets of the numbers in the record.
     sequence: the number of the next message.
     """
