@@ -126,7 +126,8 @@ class InstrumentData:
     depth, altitude: (n,) m.
     velocity_over_bottom, velocity_through_water: (n, 3) m/s of the vehicle, in vehicle axes.
     covariance: (n, 3, 3) m^2/s^2 of the reported velocity.
-    bottom_beam_velocity, water_beam_velocity: (n, k) m/s, positive if the sensor moves along the beam.
+    bottom_beam_velocity, water_beam_velocity: (n, k) m/s of good beams, positive if the sensor moves along the beam;
+        also in a ping whose velocity was rejected or not reported.
     beam_range: (n, k) m along the beams.
     sound_speed: (n,) m/s.
     temperature, salinity, pressure: (n,) K, g/kg and Pa, of the water.
@@ -249,7 +250,7 @@ class DopplerInstrument:
             "velocity_over_bottom": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
             "velocity_through_water": rotate_vectors(through_water, rotation),
             "covariance": rotation @ covariance @ rotation.T,
-            "bottom_beam_velocity": np.where(is_bottom, arrays["beam_velocity"], math.nan),
+            "bottom_beam_velocity": arrays["beam_velocity"],
             **{name: arrays[name] for name in ("water_beam_velocity", "beam_range", "altitude", "sound_speed")},
         }
 
