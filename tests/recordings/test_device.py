@@ -23,7 +23,7 @@ from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.readings import Reading, TimeSlice, Truth
 from navsense.core.typing import FloatArray
-from navsense.devices import encoders, nmea, pd0, pd6, waterlinked
+from navsense.devices import format_encoders, nmea, pd0, pd6, waterlinked
 from navsense.devices.instrument_encoder import select_sensor
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
@@ -514,9 +514,9 @@ def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     )
     nested = replace(dive.world, sensors=(first, second))
     for name, sensor in (("rov::dvl", first), ("fleet::rov::dvl", second)):
-        assert select_sensor(nested, encoders.FORMATS[".pd0"], name, Where("a.pd0"), "a.SENSOR.pd0") is sensor
+        assert select_sensor(nested, format_encoders.FORMATS[".pd0"], name, Where("a.pd0"), "a.SENSOR.pd0") is sensor
     with pytest.raises(RecordingError, match=r"sensor: dvl; is ambiguous: must be one of rov::dvl, fleet::rov::dvl"):
-        select_sensor(nested, encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
+        select_sensor(nested, format_encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
     with pytest.raises(RecordingError, match="requires a DVL or ADCP"):
         recordings.open_writer(tmp_path / "a.pd0", RecordingInfo(World("empty")))
     with pytest.raises(RecordingError, match="sensor: third; must be one of"):

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from navsense.core.errors import RecordingError
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Vectors
 from navsense.devices import nmea, pd0, pd6, rdi_frames, waterlinked
-from navsense.devices.instrument import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
+from navsense.devices.instrument_data import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import MIN_BEAMS, BinMapping, CoordinateSystem
 from navsense.sensors.dvl import Dvl
