@@ -29,8 +29,8 @@ With water track and an element of the current profile, the plug-in is also a pr
 `_current` after its name and topic. It has `waterTrackBins` cells of equal length between `minRange` and `maxRange`
 along the beams, one ping per ensemble, and the noise of the water track. Velocities are those of the water relative to
 the instrument, from all four beams. Cells have uniform weight over their length and end where side lobes reach the
-bottom. Under classic each cell is one point, cells end at the bottom, and nothing is published in ship and earth axes,
-which the plug-in does not support.
+bottom. Under classic each cell is one point, and cells end at the bottom. Ship and earth axes, which the plug-in does
+not support, are then not published.
 Source: ds_sim, `dsros_ros_dvl_plugin`, `dsros_dvl`, in the version with water track of the Naval Postgraduate School.
 """
 
@@ -114,7 +114,7 @@ class DsrosDvl(NamedTuple):
 def find_plugin(context: Context, sensor: Element) -> Element:
     """Return the plug-in of a sensor after a check.
 
-    Raises `SdfError` for a sensor without it, and with another one only.
+    Raises `SdfError` for a sensor without this plug-in.
     """
     children = list(sensor.find_all("plugin"))
     plugins = [child for child in children if child.get_attribute("filename") == DSROS_DVL_FILE]
@@ -149,7 +149,7 @@ def parse(
     reason = "velocities are in the axes of the sensor"
     frame, frame_pose = _find_link_pose(context, plugin, sensor_context, "frameName", reason)
     reference = IDENTITY_ROTATION if frame_pose is None else conjugate(frame_pose.rotation)
-    fields = _parse_errors(context, plugin, sensor_context) | {"reference": reference}
+    fields = _parse_limits_and_noises(context, plugin, sensor_context) | {"reference": reference}
     tracks_water = parse_child_flag(context, plugin, "enableWaterTrack", default=False)
     cloud_points = parse_child_count(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points)
     try:
@@ -202,7 +202,7 @@ def _find_link_pose(
     return name, pose
 
 
-def _parse_errors(context: Context, plugin: Element, sensor_context: SensorContext) -> dict[str, Any]:
+def _parse_limits_and_noises(context: Context, plugin: Element, sensor_context: SensorContext) -> dict[str, Any]:
     """Return limits (m) and noises by field."""
     bottom_noise = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, sensor_context)
     water_noise = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom_noise.stddev, sensor_context)
@@ -245,7 +245,7 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
 
 def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
-    cosine = min(beams.forward_cosines.tolist())
+    cosine = min(beams.positive_janus_cosines.tolist())
     near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
     element = context.find_child(plugin, LAYER_TAG, LAYER_BINDING.schema)
     if element is None:
@@ -266,7 +266,7 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
             context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     if not children or not tracks_water:
         return None
-    cosine = min(spec.beams.forward_cosines.tolist())
+    cosine = min(spec.beams.positive_janus_cosines.tolist())
     count = int(bins) if bins == int(bins) else bins
     size = (spec.maximum_range - spec.minimum_range) * cosine / max(bins, 1.0)
     with map_spec_errors(plugin.find(BINS_TAG) or plugin):

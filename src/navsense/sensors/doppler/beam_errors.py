@@ -101,7 +101,7 @@ class DopplerTrack:
 
     @property
     def has_long_term_errors(self) -> bool:
-        """True if instruments differ."""
+        """True if a scale error or an offset is drawn for each instrument."""
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
@@ -125,7 +125,7 @@ class Accuracy:
 
     @property
     def has_long_term_errors(self) -> bool:
-        """True if instruments differ."""
+        """True if a scale error or an offset is drawn for each instrument."""
         return self.long_term_scale + self.long_term_offset > 0.0
 
 

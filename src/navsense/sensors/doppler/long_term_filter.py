@@ -14,7 +14,7 @@ covariance of epsilon is added to its result:
 
 from y = z, P = N at the first ping. The frame is that of the pings, which rotates with the vehicle. q must include the
 rotation too. For motion that is not a random walk the covariance is too small or too large. Bottom track and water
-track have a filter each. Between pings, and if a ping fails, y is held.
+track have a filter each. Between pings y is kept, and ticks without a ping have no output. A failed ping repeats y.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STATE_SIZE: Final = 13
 """Size of a filter's state: [0] its time (s), NaN before the first ping; [1:4] y (m/s); [4:13] P, row-major."""
 
 ACTIVE_TRACK_INDEX: Final = FILTER_COUNT * STATE_SIZE
-"""Index in the state of the `velocity_mode` of the last good ping, whose filter is published; 0 before it."""
+"""Index in the state of the `velocity_mode` of the last good ping, whose filter has the output; 0 before it."""
 
 
 MIN_DENSITY: Final = 1e-12
