@@ -81,9 +81,9 @@ class Noise:
     temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K. A
         coefficient requires the signal "temperature" (K) of the world.
 
-    Raises `SensorError` for a number that is not finite (except the limits `minimum` and `maximum`), for a negative
-    number in a field that must be >= 0, for a minimum that is not below the maximum, for a probability above 1, and for
-    a dynamic bias without a correlation time.
+    Raises `SensorError` for an invalid value. All numbers must be finite, except the limits `minimum` and `maximum`.
+    Only `mean`, `bias_mean`, the limits, `scale_factor` and the temperature coefficients may be negative. A probability
+    is at most 1, and `minimum` is below `maximum`. A dynamic bias requires a correlation time.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 
