@@ -198,7 +198,7 @@ def test_bag_without_specs_uses_those_of_the_world(
 ) -> None:
     file = ROOT / "examples" / "quadrotor.sdf"
     world, bag, page = ns.load(file), tmp_path / "run.bag", tmp_path / "page.html"
-    monkeypatch.setattr(rosbag_writer, "make_metadata", lambda _recording: {})  # as one was before it said so
+    monkeypatch.setattr(rosbag_writer, "make_mcap_metadata", lambda _recording: {})  # as one was before it said so
     ns.record(world, bag, 0.5, seed=3, epoch=1_700_000_000)
     monkeypatch.setattr(sys, "argv", ["navsense", "report", str(bag), "--world", str(file), "-o", str(page)])
     cli.main()

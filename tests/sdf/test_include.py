@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from navsense import sdf
 from navsense.cli import cli
 from navsense.core.errors import SdfError
-from navsense.sdf import document, include, search_path
+from navsense.sdf import document, file_reader, search_path
 from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import World
 
@@ -244,7 +244,7 @@ def test_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> Non
 
         return reading
 
-    for module, name in ((include, "read_content"), (search_path, "read_xml")):
+    for module, name in ((file_reader, "read_content"), (search_path, "read_xml")):
         monkeypatch.setattr(module, name, noted(getattr(module, name)))
     found = sdf.load(path)
     assert len(found.models) == 21
@@ -537,7 +537,7 @@ def test_exponential_elements_are_an_error(refused: Refused) -> None:
 
 
 def test_total_file_size_is_limited(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document, "IncludeExpander", partial(include.IncludeExpander, bytes_left=1000))
+    monkeypatch.setattr(document, "FileReader", partial(file_reader.FileReader, bytes_left=1000))
     (line,) = refused(
         dive_sdf=world(inc("a.sdf"), inc("b.sdf")),
         a_sdf=model("a", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),

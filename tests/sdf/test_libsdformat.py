@@ -24,6 +24,7 @@ from navsense.core.errors import NavsenseError
 from navsense.core.pose import Pose
 from navsense.environment.base import UniformField
 from navsense.sdf.context import Context
+from navsense.sdf.file_reader import FileReader
 from navsense.sdf.frame_graph import build_model_scope, build_world_scope
 from navsense.sdf.frames import FramePoses, Scope
 from navsense.sdf.include import IncludeExpander
@@ -97,7 +98,8 @@ def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
     None for a sensor that is listed and not simulated.
     """
     context = Context(str(path))
-    root = IncludeExpander(context, build_search_path(MODELS)).read_root(str(path))
+    search = build_search_path(MODELS)
+    root = IncludeExpander(context, search, FileReader(context, search)).read_root(str(path))
     (top,) = (child for child in root.children if child.tag in ("world", "model"))
     complete = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
     context.raise_problems()

@@ -11,7 +11,7 @@ import pytest
 from navsense.sdf import schema
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import ElementSchema
-from navsense.sdf.parse import basic_sensors, imu, noise, world
+from navsense.sdf.parse import air_pressure, altimeter, imu, navsat, noise, world
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.collision import SHAPES
 from navsense.sdf.parse.sensor import SENSOR_SCHEMAS, TYPE_ELEMENT_PARSERS
@@ -47,14 +47,14 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     ),
     ("magnetometer", "", ElementBinding(Magnetometer).schema),
     *(("magnetometer", axis, schema.CHANNEL) for axis in "xyz"),
-    ("altimeter", "", basic_sensors.ALTIMETER.schema),
+    ("altimeter", "", altimeter.ALTIMETER.schema),
     *(("altimeter", tag, schema.CHANNEL) for tag in ("vertical_position", "vertical_velocity")),
-    ("air_pressure", "", basic_sensors.AIR_PRESSURE.schema),
+    ("air_pressure", "", air_pressure.AIR_PRESSURE.schema),
     ("air_pressure", "pressure", schema.CHANNEL),
-    *((file, "", basic_sensors.NAVSAT) for file in ("navsat", "gps")),
-    *((file, tag, basic_sensors.SENSING[tag].schema) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
-    *((file, f"{tag}/vertical", schema.CHANNEL) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
-    *((file, f"{tag}/horizontal", schema.CHANNEL) for file in ("navsat", "gps") for tag in basic_sensors.SENSING),
+    *((file, "", navsat.NAVSAT) for file in ("navsat", "gps")),
+    *((file, tag, navsat.SENSING[tag].schema) for file in ("navsat", "gps") for tag in navsat.SENSING),
+    *((file, f"{tag}/vertical", schema.CHANNEL) for file in ("navsat", "gps") for tag in navsat.SENSING),
+    *((file, f"{tag}/horizontal", schema.CHANNEL) for file in ("navsat", "gps") for tag in navsat.SENSING),
     ("noise", "", noise.NOISE.schema),
     ("collision", "", schema.COLLISION),
     ("geometry", "", schema.GEOMETRY),

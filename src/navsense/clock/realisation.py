@@ -22,7 +22,7 @@ from navsense.core.typing import FloatArray, Times
 from navsense.noise.channels import NoiseChannels
 from navsense.noise.kernels import DYNAMIC_BIAS_STATE
 from navsense.noise.specification import Noise
-from navsense.noise.terms import decay_factor, step_stddev
+from navsense.noise.terms import decay_factor, gauss_markov_stddev
 
 MIN_NODES = 256
 """Smallest number of nodes that are computed at once."""
@@ -46,7 +46,7 @@ class _NoiseBias:
         self.varies = noise.has_dynamic_bias
         if self.varies:
             sigma, tau = noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time
-            self._phi, self._q = decay_factor(NODE_INTERVAL, tau), step_stddev(NODE_INTERVAL, sigma, tau)
+            self._phi, self._q = decay_factor(NODE_INTERVAL, tau), gauss_markov_stddev(NODE_INTERVAL, sigma, tau)
 
     def advance(self, out: FloatArray) -> None:
         """Write the dynamic bias (s) at the next nodes (n,)."""

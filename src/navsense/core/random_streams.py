@@ -1,10 +1,11 @@
 """Named random streams: one for each process. The key consists of names, so the order of construction has no effect.
 
-A stream's seed is ``SeedSequence(seed, spawn_key = BLAKE2b-128 of the length-prefixed key)`` and its generator is
-SFC64, whose state is four words; normals come from the 256-level ziggurat. The numbers are, to the last bit, those of
-``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``. navsense has its own kernel
-because the state is then a row of an array: all processes of a sensor are drawn in one compiled call, a live step does
-not pass a generator, and a stream can be copied, saved and compared.
+The seed of a stream is ``SeedSequence(seed, spawn_key = BLAKE2b-128 of the length-prefixed key)``. Its generator is
+SFC64, whose state is four words. Normals come from the 256-level ziggurat. The numbers are, to the last bit, those of
+``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``.
+
+navsense has a kernel of its own, which keeps the state as a row of an array. So all processes of a sensor are drawn in
+one compiled call, and a stream can be copied, saved and compared.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ _BYTE, _SIGNED_BYTE = np.uint64(0xFF), np.uint64(0x1FF)
 _MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 _UNIT_STEP = 1.0 / 9007199254740992.0
 
-# Nine bits of a word are the level and the sign. A table gives the sign: no processor predicts a branch on it.
+# Nine bits of a word are the level and the sign. A table gives the sign:
+# a branch on a random sign cannot be predicted.
 _SIGNED_WIDTH = np.concatenate((WIDTH, -WIDTH))
 _SIGNED_ACCEPT = np.concatenate((ACCEPT, ACCEPT))
 
@@ -260,7 +262,7 @@ def find_first_rows(processes: Sequence[RandomProcess]) -> dict[tuple[str, str],
 
 
 BLOCK_SAMPLES = 6136
-"""Largest block of samples. Its time hides that of the calls, and its arrays fit into the processor cache.
+"""Largest block of samples. Its computation takes much longer than the calls, and its arrays fit into the cache.
 
 It is not a power of two, because rows of such a length would share the same cache lines.
 """

@@ -37,22 +37,22 @@ _FLICKER_COMPONENTS: FloatArray = make_read_only(np.array(make_flicker_component
 _FLICKER_COUNT = _FLICKER_COMPONENTS.shape[1]
 _NO_TEMPERATURE = np.empty(0)
 
-_STREAM_NAMES = {"dynamic_bias": "drift", "random_walk": "walk"}
+_STREAM_KEYS = {"dynamic_bias": "drift", "random_walk": "walk"}
 """Random process -> last part of the key of its stream, where the two differ. The keys never change."""
 
 _MAX_ARRAYS = 4
 """Number of ideal arrays in each kernel call. Empty arrays fill the rest, so all sensors share one compiled kernel."""
 
-_NO_ROWS: FloatArray = make_read_only(np.empty((0, 0)))
+_NO_AXES: FloatArray = make_read_only(np.empty((0, 0)))
 
 
-def _as_rows(ideal: FloatArray) -> FloatArray:
-    """Return (n, axes) or (n,) as contiguous read-only rows (axes, n), the one type that the kernel is compiled for."""
-    rows = ideal.T if ideal.ndim > 1 else ideal[None]
-    if not rows.flags.c_contiguous:
-        rows = np.ascontiguousarray(rows)
-    rows.setflags(write=False)
-    return rows
+def _as_axes(ideal: FloatArray) -> FloatArray:
+    """Return (n, axes) or (n,) as contiguous read-only axes (axes, n), the one type that the kernel is compiled for."""
+    axes = ideal.T if ideal.ndim > 1 else ideal[None]
+    if not axes.flags.c_contiguous:
+        axes = np.ascontiguousarray(axes)
+    axes.setflags(write=False)
+    return axes
 
 
 class NoiseState(NamedTuple):
@@ -87,9 +87,9 @@ class NoiseChannels:
                 ("turn_on", noise.bias_stddev > 0.0, 1, 0),
                 ("sign", noise.classic and noise.has_turn_on_bias, 1, 0),
                 ("scale", noise.scale_factor_stddev > 0.0, 1, 0),
-                (_STREAM_NAMES["dynamic_bias"], noise.has_dynamic_bias, 0 if noise.classic else 1, 1),
+                (_STREAM_KEYS["dynamic_bias"], noise.has_dynamic_bias, 0 if noise.classic else 1, 1),
                 ("flicker", noise.bias_instability > 0.0, _FLICKER_COUNT, _FLICKER_COUNT),
-                (_STREAM_NAMES["random_walk"], noise.random_walk > 0.0, 0, 1),
+                (_STREAM_KEYS["random_walk"], noise.random_walk > 0.0, 0, 1),
                 ("white", noise.has_white_noise, 0, 1),
                 ("outlier", noise.has_outliers, 0, 1),
                 ("outlier_size", noise.has_outliers, 0, 1),
@@ -114,7 +114,7 @@ class NoiseChannels:
     def _draw_rows(self) -> AnyArray:
         """Rows (channels,) of the processes in the draws, which have the order of `processes`, see `Draws`."""
         first_rows = find_first_rows(self.processes)
-        keys = [_STREAM_NAMES.get(process, process) for process in TICK_PROCESSES]
+        keys = [_STREAM_KEYS.get(process, process) for process in TICK_PROCESSES]
         rows = [tuple(first_rows.get((channel, key), -1) for key in keys) for channel in self.names]
         return np.array(rows, dtype=DRAW_ROW_DTYPE)
 
@@ -128,13 +128,13 @@ class NoiseChannels:
         initial, count = split_initial_draws(self.processes, draws), len(self.names)
         state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _FLICKER_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
-            turn_on, sign, dynamic, scale = (
+            turn_on_draw, sign_draw, dynamic_draw, scale_draw = (
                 float(initial[name, process][0]) if (name, process) in initial else 0.0
-                for process in ("turn_on", "sign", _STREAM_NAMES["dynamic_bias"], "scale")
+                for process in ("turn_on", "sign", _STREAM_KEYS["dynamic_bias"], "scale")
             )
-            initial_bias = _compute_initial_bias(noise, turn_on, sign, dynamic)
+            initial_bias = _compute_initial_bias(noise, turn_on_draw, sign_draw, dynamic_draw)
             state.turn_on[c], state.bias_state[c, DYNAMIC_BIAS_STATE] = initial_bias
-            state.scale_error[c] = noise.scale_factor + noise.scale_factor_stddev * scale
+            state.scale_error[c] = noise.scale_factor + noise.scale_factor_stddev * scale_draw
             if noise.bias_instability > 0.0:
                 flicker = initial[name, "flicker"]
                 state.bias_state[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
@@ -156,12 +156,12 @@ class NoiseChannels:
 
         The returned arrays are in Fortran order: the values of one channel are contiguous.
         """
-        input_rows = tuple(_as_rows(values) for values in inputs)
-        input_rows += (_NO_ROWS,) * (_MAX_ARRAYS - len(input_rows))
+        input_axes = tuple(_as_axes(values) for values in inputs)
+        input_axes += (_NO_AXES,) * (_MAX_ARRAYS - len(input_axes))
         shape, index = (len(self.names), ticks.index.size), ticks.index
         measured, bias, bias_state = np.empty(shape), np.empty(shape), state.bias_state.copy()
         apply_noise(
-            input_rows,
+            input_axes,
             index,
             ticks.rate,
             float(ticks.spacing),
@@ -194,17 +194,19 @@ class NoiseChannels:
         return np.ascontiguousarray(temperature, dtype=np.float64)
 
 
-def _compute_initial_bias(noise: Noise, normal: float, sign: float, dynamic: float) -> tuple[float, float]:
+def _compute_initial_bias(
+    noise: Noise, turn_on_draw: float, sign_draw: float, dynamic_draw: float
+) -> tuple[float, float]:
     """Return the turn-on bias and the initial dynamic bias of a channel.
 
-    normal, dynamic: standard normals for these two.
-    sign: uniform on [0, 1) for the sign under classic.
+    turn_on_draw, dynamic_draw: standard normals.
+    sign_draw: uniform on [0, 1) for the sign under classic.
     """
-    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, normal)
+    turn_on = compute_turn_on_bias(noise.bias_mean, noise.bias_stddev, turn_on_draw)
     if noise.classic and noise.has_turn_on_bias:
-        turn_on = randomise_sign(turn_on, sign)
+        turn_on = randomise_sign(turn_on, sign_draw)
     if not noise.has_dynamic_bias:
         return turn_on, 0.0
     if noise.classic:
         return 0.0, turn_on
-    return turn_on, stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time) * dynamic
+    return turn_on, stationary_stddev(noise.dynamic_bias_stddev, noise.dynamic_bias_correlation_time) * dynamic_draw

@@ -15,13 +15,13 @@ from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.noise.terms import (
     add_flicker,
     decay_factor,
+    gauss_markov_stddev,
     gauss_markov_step,
     outlier,
     quantise,
     random_walk_stddev,
     random_walk_step,
     saturate,
-    step_stddev,
     white_noise,
     white_stddev,
     write_coefficients,
@@ -122,7 +122,7 @@ def _write_biases(
     for c in range(channels):
         if draw_rows[c]["dynamic_bias"] >= 0:
             tau = parameters[c]["dynamic_bias_correlation_time"]
-            phi[c], q[c] = decay_factor(dt, tau), step_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
+            phi[c], q[c] = decay_factor(dt, tau), gauss_markov_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
     channel = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
     while channel < channels:
         count = 0
@@ -214,8 +214,11 @@ def _write_measured(
 
 
 @kernel
-def _find_spacing_end(index: IntArray, first: int, previous_tick: int) -> int:
-    """Return the end of the equally spaced ticks from row `first` on; `previous_tick` is the tick before this row."""
+def _find_equal_gaps_end(index: IntArray, first: int, previous_tick: int) -> int:
+    """Return the end of the ticks from `first` on that have one gap, so that phi and q are constants.
+
+    previous_tick: number of the tick before `first`.
+    """
     count: int = index.shape[0]
     gap = index[first] - previous_tick
     if gap == 1 and index[count - 1] - index[first] == count - 1 - first:
@@ -261,16 +264,16 @@ def apply_noise(
     """
     count, first, previous_tick = index.shape[0], 0, last_tick
     while first < count:
-        stop, gap = _find_spacing_end(index, first, previous_tick), index[first] - previous_tick
-        block_draws, block_temperature = draws[:, first:stop], temperature[first:stop]
+        stop, gap = _find_equal_gaps_end(index, first, previous_tick), index[first] - previous_tick
+        section_draws, section_temperature = draws[:, first:stop], temperature[first:stop]
         bias_dt, white_dt = gap / rate, (float(gap) if gap > 0 else spacing) / rate
         _write_biases(
             bias_dt,
             parameters,
             draw_rows,
             flicker,
-            block_draws,
-            block_temperature,
+            section_draws,
+            section_temperature,
             turn_on,
             bias_state,
             bias[:, first:stop],
@@ -283,9 +286,9 @@ def apply_noise(
                 source = rows[axis, first:stop]
                 coefficient, reference = noise["scale_temperature_coefficient"], noise["reference_temperature"]
                 if scale_error[c] != 0.0 or coefficient != 0.0:
-                    _apply_scale(scale_error[c], coefficient, reference, block_temperature, source, measured)
+                    _apply_scale(scale_error[c], coefficient, reference, section_temperature, source, measured)
                     source = measured  # `_write_measured` reads value i before it writes value i
                 sigma = white_stddev(white_dt, noise["stddev"], noise["noise_density"])
-                _write_measured(sigma, noise, draw_rows[c], block_draws, source, bias[c, first:stop], measured)
+                _write_measured(sigma, noise, draw_rows[c], section_draws, source, bias[c, first:stop], measured)
                 c += 1
         previous_tick, first = index[stop - 1], stop

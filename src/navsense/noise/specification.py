@@ -7,12 +7,15 @@ Each random process has its own stream of random numbers. The last part of the k
 | `bias_stddev` | turn-on bias | `turn_on` | |
 | `bias_mean` or `bias_stddev`, with `classic` | sign of the turn-on bias | `sign` | |
 | `scale_factor_stddev` | scale factor error | `scale` | |
-| `dynamic_bias_stddev` | dynamic bias | `drift` | exponentially correlated (Markov) noise |
+| `dynamic_bias_stddev` | dynamic bias | `drift` (see below) | exponentially correlated (Markov) noise |
 | `bias_instability` | flicker | `flicker` | bias instability B |
 | `random_walk` | random walk | `walk` | rate random walk K |
 | `stddev`, `noise_density` | white noise | `white` | angle random walk N |
 | `outlier_probability` | occurrence of an outlier | `outlier` | |
 | `outlier_stddev` | size of an outlier | `outlier_size` | |
+
+The keys are those of the first version and never change. In all other places drift is the sum of all terms of the bias
+that change during a run.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Any
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, in_file
 from navsense.core.validation import check_limits, check_number, validate_types
-from navsense.noise.terms import white_stddev
+from navsense.noise import terms
 
 ROOM_TEMPERATURE = 298.15
 """K: 25 degrees Celsius, the reference temperature of datasheets."""
@@ -78,9 +81,9 @@ class Noise:
     temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K. A
         coefficient requires the signal "temperature" (K) of the world.
 
-    Raises `SensorError` for a number that is not finite (except the limits `minimum` and `maximum`), for a negative
-    number in a field that must be >= 0, for a minimum that is not below the maximum, for a probability above 1, and for
-    a dynamic bias without a correlation time.
+    Raises `SensorError` for an invalid value. All numbers must be finite, except the limits `minimum` and `maximum`.
+    Only `mean`, `bias_mean`, the limits, `scale_factor` and the temperature coefficients may be negative. A probability
+    is at most 1, and `minimum` is below `maximum`. A dynamic bias requires a correlation time.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 
@@ -149,7 +152,7 @@ class Noise:
 
     def white_stddev(self, rate: float) -> float:
         """Return the standard deviation of the white noise of samples at `rate` (Hz)."""
-        return white_stddev(1.0 / rate, self.stddev, self.noise_density)
+        return terms.white_stddev(1.0 / rate, self.stddev, self.noise_density)
 
     def white_density(self, rate: float) -> float:
         """Return the density (unit per root hertz) of the white noise of samples at `rate` (Hz)."""
@@ -162,7 +165,7 @@ NO_NOISE = Noise()
 
 def make_example_noise(size: float, **overrides: float) -> Noise:
     """Return a noise with all terms, of the order of `size` (channel's unit). `overrides` replaces single fields."""
-    terms: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "mean": 0.1 * size,
         "stddev": size,
         "bias_mean": 0.7 * size,
@@ -180,4 +183,4 @@ def make_example_noise(size: float, **overrides: float) -> Noise:
         "outlier_probability": 0.2,
         "outlier_stddev": 20.0 * size,
     }
-    return Noise(**{**terms, **overrides})
+    return Noise(**{**fields, **overrides})

@@ -101,8 +101,8 @@ def decay_factor(dt: float, tau: float) -> float:
 
 
 @kernel
-def step_stddev(dt: float, driving_density: float, tau: float) -> float:
-    """Return q, the standard deviation that a step dt (s) adds."""
+def gauss_markov_stddev(dt: float, driving_density: float, tau: float) -> float:
+    """Return q, the standard deviation that a step dt (s) adds to a Gauss-Markov process."""
     return driving_density * math.sqrt(-0.5 * tau * math.expm1(-2.0 * dt / tau))
 
 
@@ -114,7 +114,7 @@ def gauss_markov_step(b: float, phi: float, q: float, v: float) -> float:
 
 @kernel
 def random_walk_stddev(dt: float, density: float) -> float:
-    """Return K sqrt(dt), the standard deviation that a step dt (s) adds."""
+    """Return K sqrt(dt), the standard deviation that a step dt (s) adds to a random walk."""
     return density * math.sqrt(dt)
 
 

@@ -1,4 +1,4 @@
-"""Channels of a recording, their messages, and batches of messages: the types that all readers share."""
+"""Channels, messages and batches of messages of a recording that is read: the types that all readers share."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from navsense.recordings.mcap.writer import (
     McapWriterBase,
     MessageRecord,
     chunk_messages,
-    make_metadata,
+    make_mcap_metadata,
 )
 from navsense.recordings.topic_names import TopicNames
 
@@ -40,7 +40,7 @@ class GazeboWriter(McapWriterBase):
         self._counts = dict.fromkeys(self._sensors, 0)
         self._mcap = McapFileWriter(path, profile="")
         try:
-            self._mcap.add_run_metadata(make_metadata(info))
+            self._mcap.add_run_metadata(make_mcap_metadata(info))
             self._add_channels(info.topics)
             definitions = (*self._mcap.schemas.values(), *self._mcap.channels.values())
             self._mcap.write_chunks([(b"".join(definitions), [])])

@@ -1,4 +1,4 @@
-"""What the writer of a recording gets (`RecordingInfo`), and the summary that `navsense info` prints."""
+"""What a writer gets (`RecordingInfo`), its contract (`RecordingWriter`), and the summary of a recording."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class MessageBuilder:
         self._sensor_channels[name, series_kind] = channels
         return channels
 
-    def list_reading_channels(self) -> list[OutputChannel]:
+    def list_measured_channels(self) -> list[OutputChannel]:
         """Return the channels of the measured values of all sensors."""
         return [
             channel for sensor in self._world.sensors for channel in self._get_sensor_channels(sensor.name, "measured")

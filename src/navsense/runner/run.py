@@ -75,7 +75,7 @@ class Run(Mapping[str, Reading]):
         Raises `RecordingError`.
         """
         with (
-            inputs.collect_inputs(self.session.world.sources),
+            inputs.collect_inputs(self.session.world.sources),  # no output may replace one of these files
             open_output(path, recordings.build_info(self.session, ros=ros)) as writer,
         ):
             for time_slice in self.slices():
@@ -120,8 +120,8 @@ def simulate(
     """Return a complete run in memory.
 
     duration: s; None: until the first motion ends.
-    runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis,
-        in which run i equals the single run i to the last bit.
+    runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis.
+        Run i equals the single run i to the last bit.
     motion: a motion or the path of a log, or a mapping from model names.
     fidelity: "physical" or "classic" for all sensors and clocks; None keeps the fidelity of each. Currents and limits
         that come from plug-ins do not change: use `ns.load(file, fidelity=...)` for these, as `--fidelity` does.
@@ -245,6 +245,7 @@ def record(
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid_samples = dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
+    # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
             world,

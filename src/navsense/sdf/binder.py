@@ -135,13 +135,14 @@ class ElementBinding(Generic[Spec]):
         values = self.read_fields(context, element, parsers)
         return self.make_spec(context, element, problems_before, **{**other_fields, **values})
 
-    def make_spec(self, context: Context, element: Element, problems_before: int, **values: Any) -> Spec:
+    def make_spec(self, context: Context, element: Element, problems_before: int | None = None, **values: Any) -> Spec:
         """Return a specification. Raises its error as an `SdfError` at the child or attribute of the field.
 
-        If the context has more problems than before, a value may be missing. An error is then their consequence, and
-        the last problem is raised instead.
+        problems_before: number of problems before the values were read; None if no value is missing. If the context
+            has more problems now, an error is their consequence, and the last problem is raised instead.
         """
-        known = context.last_problem if context.problem_count > problems_before else None
+        has_new_problems = problems_before is not None and context.problem_count > problems_before
+        known = context.last_problem if has_new_problems else None
         missing = sorted(self.required - values.keys())
         if missing:
             what = f"<{element.tag}><{self.tags.get(missing[0], missing[0])}>"
@@ -159,8 +160,8 @@ class ElementBinding(Generic[Spec]):
         parent = element.find(entry.parent) or element
         tag = entry.name or error.field
         child = parent.find(tag)
-        # The text of the file describes the error, except for a field in degrees, whose value is converted; an error
-        # about several fields or a computed value, whose `what` is another name; and a default value.
+        # The error shows the text of the file. Exceptions: a field in degrees (its value is converted), a default
+        # value, and an error of several fields or of a computed value (its `what` is another name).
         if entry.degrees or error.what != error.field or (child is None and tag not in parent.attributes):
             return error_at(child or parent, error)
         if child is None:
@@ -168,13 +169,14 @@ class ElementBinding(Generic[Spec]):
             return invalid_value(parent, value, error.allowed, attribute=attribute, remedy=error.remedy)
         return invalid_value(child, child.text, error.allowed, parent=parent.tag, remedy=error.remedy)
 
-    def list_fields(self, kind: type[Any]) -> list[str]:
-        """Return the names of the fields of a type."""
+    def list_fields_of_type(self, kind: type[Any]) -> list[str]:
+        """Return the names of the fields whose type is `kind`."""
         return [name for name in self.tags if self._hints[name] is kind]
 
     def list_unparsed(self, kind: type[Any]) -> list[str]:
-        """Return the names of the fields without a parser that are not of a type."""
-        return [n for n in self.tags if n not in {*self._value_parsers, *self._parsers, *self.list_fields(kind)}]
+        """Return the names of the fields without a parser whose type is not `kind`."""
+        parsed = {*self._value_parsers, *self._parsers, *self.list_fields_of_type(kind)}
+        return [name for name in self.tags if name not in parsed]
 
 
 def _get_type(hint: Any) -> Any:

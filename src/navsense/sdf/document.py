@@ -15,6 +15,7 @@ from navsense.core.errors import SdfError, SensorError, SimulationError, Where
 from navsense.core.plugins import load_plugin
 from navsense.environment.base import Environment, FieldSum
 from navsense.sdf.context import Context, TooManyProblemsError
+from navsense.sdf.file_reader import FileReader
 from navsense.sdf.frame_graph import build_model_scope, build_world_scope
 from navsense.sdf.frames import FramePoses, Scope
 from navsense.sdf.include import IncludeExpander
@@ -93,7 +94,8 @@ def _load_world(
     context = Context(name, fidelity, skip_missing=missing == "skip")
     try:
         search = build_search_path(path)
-        root = IncludeExpander(context, search, arguments=xacro, expand_xacro=expand_xacro).read_root(name)
+        reader = FileReader(context, search, arguments=xacro, expand_xacro=expand_xacro)
+        root = IncludeExpander(context, search, reader).read_root(name)
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise
@@ -158,7 +160,7 @@ def _parse_world(
 def _build_world(
     context: Context, name: str, scope: Scope, search: SearchPath, type_element_parsers: Mapping[str, TypeElementParser]
 ) -> World:
-    """Return the world of a scope whose frames are connected by `relative_to` and `attached_to`."""
+    """Return the world of its scope (`sdf.frames.Scope`), whose frames are resolved."""
     element = scope.element
     classic = parse_classic(context, element, default=False)
     environment, step = parse_environment(context, scope), parse_max_step_size(context, element)

@@ -14,18 +14,18 @@ include without its file stays in the tree as `SKIPPED_INCLUDE_TAG`. Source: SDF
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from navsense.core.errors import SdfError, Where
+from navsense.core.errors import SdfError
 from navsense.sdf.context import Context
-from navsense.sdf.names import NEWEST_VERSION, check_name, parse_version
+from navsense.sdf.file_reader import FileReader
+from navsense.sdf.names import check_name
 from navsense.sdf.schema import INCLUDE, MERGED_MODEL_TAG, MODEL, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG
 from navsense.sdf.search_path import MissingFileError, SearchPath
 from navsense.sdf.values import invalid_value, parse_attribute_flag, parse_text
-from navsense.sdf.versions import upgrade
-from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, MAX_SIZE, Element, parse_xml, read_content
+from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, Element
 
 MAX_INCLUDE_DEPTH = 30
 """Largest depth of files that include each other."""
@@ -50,35 +50,19 @@ class _IncludedModel:
     includes: int
 
 
-XACRO_SUFFIX = ".xacro"
-"""Suffix of a xacro file."""
-
-XACRO_PREFIX = "xacro:"
-"""Prefix of the elements of xacro."""
-
-_XACRO_NOT_ALLOWED = "can execute code; only a file that you name as *.xacro may use xacro"
-_XACRO_REMEDY = "if you trust it, give --expand-xacro (in Python expand_xacro=True)"
-
-
 @dataclass
 class IncludeExpander:
-    """Reads the files of a world. Each file is upgraded and expanded once.
+    """Reads a world file and replaces its includes by the models of their files. Each file is read once.
 
-    bytes_left: bytes that may still be read.
-    arguments: the arguments of xacro.
-    expand_xacro: True if xacro may run.
     open_files: the files that are being expanded, outermost first.
     limit_reached: True after a limit is exceeded; later includes are skipped.
     """
 
     context: Context
     search: SearchPath
-    bytes_left: int = MAX_SIZE
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    expand_xacro: bool = False
+    reader: FileReader
     open_files: list[Path] = field(default_factory=list)
     limit_reached: bool = False
-    _declared_arguments: set[str] = field(default_factory=set)
     _element_count: int = 0
     _include_count: int = 0
     _models: dict[Path, _IncludedModel | None] = field(default_factory=dict)
@@ -90,63 +74,16 @@ class IncludeExpander:
         Raises `SdfError` for a file that is not SDF, and if the includes exceed a limit. Other errors of includes are
         problems of the context.
         """
-        self.expand_xacro = self.expand_xacro or name.endswith(XACRO_SUFFIX)
-        root = self._read_file(name)
+        root = self.reader.read_root(name)
         self.open_files.append(Path(name).resolve())
         children = [
             self._expand_includes(child, 1) if child.tag in ("world", "model") else child for child in root.children
         ]
         self.open_files.pop()
-        # The arguments of an unread file are unknown.
-        for argument in () if self.context.incomplete else self.arguments:
-            if argument not in self._declared_arguments:
-                declared = ", ".join(sorted(self._declared_arguments)) or "there is none"
-                allowed = f"must be an <xacro:arg> of the files: {declared}"
-                self.context.add_problem(SdfError("xacro argument", argument, where=Where(name), allowed=allowed))
+        self.reader.check_arguments(name)
         if self.limit_reached:
             self.context.raise_problems()
         return replace(root, children=children)
-
-    def _read_file(self, name: str) -> Element:
-        """Return the root element of a file in the newest SDF version, expanded if it uses xacro.
-
-        Raises `SdfError` if the file uses xacro and xacro may not run.
-        """
-        if name.endswith(XACRO_SUFFIX):
-            root = self._expand_xacro(name)
-        else:
-            data = read_content(name, self.bytes_left)
-            root = parse_xml(data, name)
-            macro = _find_xacro(root)
-            if macro is None:
-                self.bytes_left -= len(data)
-            elif self.expand_xacro:
-                root = self._expand_xacro(name)
-            else:
-                raise invalid_value(macro, None, _XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
-        self.context.versions.setdefault(name, NEWEST_VERSION)
-        if root.tag == "robot":
-            from navsense.sdf.urdf.robot import convert_urdf
-
-            return convert_urdf(self.context, root)
-        _check_root(root)
-        minor = parse_version(root)
-        self.context.versions[name] = minor
-        upgrade(self.context, root, minor)
-        return root
-
-    def _expand_xacro(self, name: str) -> Element:
-        """Return the root element of a file after expansion by xacro. Raises `SdfError` if xacro may not run."""
-        if not self.expand_xacro:
-            raise SdfError("file of xacro", where=Where(name), allowed=_XACRO_NOT_ALLOWED, remedy=_XACRO_REMEDY)
-        from navsense.sdf.urdf.xacro import expand_xacro
-
-        expanded = expand_xacro(self.context, self.search, name, self.arguments, self.bytes_left)
-        self._declared_arguments |= expanded.declared_arguments
-        self.bytes_left -= expanded.size
-        for file in expanded.files:
-            self.context.versions.setdefault(file, NEWEST_VERSION)
-        return expanded.root
 
     def _expand_includes(self, element: Element, depth: int) -> Element:
         """Return a world or model with its includes; `depth` is the nesting level of the element."""
@@ -247,7 +184,7 @@ class IncludeExpander:
     def _read_top_element(self, uri: Element, name: str) -> Element:
         """Return the one model, actor or light of a file."""
         try:
-            root = self._read_file(name)
+            root = self.reader.read(name)
         except SdfError as error:
             if error.where is not None and error.where.line:
                 raise
@@ -327,28 +264,3 @@ def _count_elements(element: Element) -> int:
         count += 1
         queue.extend(child for child in parent.children if child.path == element.path)
     return count
-
-
-def _find_xacro(root: Element) -> Element | None:
-    """Return the first element of a file that xacro expands.
-
-    A file that declares the namespace of xacro may use xacro only in expressions: `${...}` or `$(...)`.
-    """
-    is_declared = "xmlns:xacro" in root.attributes
-    for element in root.walk():
-        texts = (element.text, *element.attributes.values()) if is_declared else ()
-        if element.tag.startswith(XACRO_PREFIX) or any("${" in text or "$(" in text for text in texts):
-            return element
-    return None
-
-
-def _check_root(root: Element) -> None:
-    """Raise `SdfError` for another root than `<sdf>`, and for a model that refers to a frame outside it."""
-    if root.tag != "sdf":
-        raise SdfError(f"<{root.tag[:80]}>", where=root.where, allowed="the outermost element must be <sdf> or <robot>")
-    for pose in (pose for model in root.find_all("model") for pose in model.find_all("pose")):
-        frame = pose.get_attribute("relative_to")
-        if frame:
-            allowed = "a model outside a world has no parent frame"
-            remedy = "give the frame where the model is included"
-            raise invalid_value(pose, frame, allowed, attribute="relative_to", remedy=remedy)

@@ -1,4 +1,7 @@
-"""Cross-axis effects: ``y = A x``, x and y rows of channels, A a constant matrix."""
+"""Matrices on the axes of a sensor: the cross-axis sensitivity of an IMU, the soft iron of a magnetometer.
+
+``y = A x``, x and y rows of channels, A a constant matrix.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The contract of a sensor, for the sensors of navsense and of users.
 
-    processes(spec)                            -> its random processes, draws of each per tick
+    processes(spec)                            -> its random processes, with the draws of each at the start and per tick
     init(spec, draws)                          -> state          once per run: each run simulates another instrument
     ideal(spec, motion, environment, ticks)    -> ideal values and signals, one row per tick
     measure(spec, state, ticks, ideal, draws)  -> (state, Measurement)   pure, one row per tick

@@ -5,7 +5,7 @@
 
 p is the sensor's position, rotation_ws rotates sensor coordinates to world coordinates, B_w is in tesla. The motion is
 that of the sensor's frame, so its `rotation_wb` is rotation_ws. S is the soft iron, which rotates and scales the
-world's field. i (A) is the world's signal "motor_current", and `motor_current` of the spec is in T/A. Hard iron and
+world's field. i is the world's signal "motor_current" (A). `motor_current` is a field of the spec (T/A). Hard iron and
 motor current are fixed in the sensor's frame, and S does not act on them. `channels` applies the model of `Noise` to
 each axis of the sensor's frame.
 
@@ -164,6 +164,7 @@ class Magnetometer:
         soft, hard, motor = distortion
         ideal_rows: FloatArray = np.ascontiguousarray(ideal["field"].T)
         rows = np.empty(ideal_rows.shape)
+        # Read-only inputs, so that each kernel is compiled for one type of array.
         mix_axes(soft, make_read_only(ideal_rows), rows)
         current = make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT
         _add_fixed_field(hard, motor, current, rows)

@@ -59,7 +59,7 @@ from navsense.environment.current.base import (
     make_unrealised_error,
     rotate_heading,
 )
-from navsense.noise.terms import decay_factor, stationary_stddev, step_stddev
+from navsense.noise.terms import decay_factor, gauss_markov_stddev, stationary_stddev
 
 MEAN, PHI, Q, LOW, HIGH, START, CLASSIC = range(7)
 """Columns of the coefficients: START is the standard deviation of d_0, CLASSIC is not 0 for a classic process."""
@@ -371,7 +371,7 @@ class GaussMarkovProcess:
         tau, sigma, dt = self.correlation_time, self.density, 1.0 / rate
         if tau == math.inf:
             return (self.mean, 1.0, sigma * math.sqrt(dt), self.minimum, self.maximum, 0.0, 0.0)
-        steps = decay_factor(dt, tau), step_stddev(dt, sigma, tau)
+        steps = decay_factor(dt, tau), gauss_markov_stddev(dt, sigma, tau)
         return (self.mean, *steps, self.minimum, self.maximum, stationary_stddev(sigma, tau), 0.0)
 
 

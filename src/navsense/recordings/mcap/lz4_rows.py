@@ -42,7 +42,7 @@ MAX_MATCH_DISTANCE = 65535
 """Largest distance of a match in bytes."""
 
 MIN_MATCH_LENGTH = 8
-"""Bytes between two numbers from which on they become a match; fewer become literals."""
+"""Smallest number of bytes between two numbers that becomes a match. Fewer bytes become literals."""
 
 MIN_ROWS = 3
 """Smallest number of rows of a compressed block."""
@@ -51,7 +51,7 @@ COPY_ROWS = 32
 """Rows that are copied at once."""
 
 MIN_COPIES = 16
-"""Smallest number of such copies; fewer rows are filled one by one."""
+"""Smallest number of copies of `COPY_ROWS` rows. Fewer rows are filled one by one."""
 
 UINT32 = struct.Struct("<I")
 """Size before a block, checksum after it."""
@@ -96,8 +96,9 @@ class RowCompressor:
     lz4_row, lz4_dtype: the bytes (l,) and the type of a compressed row.
     first_sequence: its token, the first row, and the second row before its first numbers.
     last_literals: their token, and the last row from its first numbers on.
-    number_offsets, first_row_offsets, last_row_offsets: (b,), offsets of the bytes of numbers in a compressed row, in
-        `first_sequence` and in `last_literals`.
+    number_offsets: offsets (b,) of the b bytes of numbers in a compressed row.
+    first_row_offsets: their offsets (b,) in `first_sequence`.
+    last_row_offsets: their offsets (b,) in `last_literals`.
     """
 
     template: ByteArray
@@ -115,23 +116,23 @@ class RowCompressor:
         """True if such rows fit into LZ4 matches and become shorter."""
         return self.template.size <= MAX_MATCH_DISTANCE and self.lz4_row.size <= self.template.size
 
-    def compress_into(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
-        """Write rows of the template with the numbers that `fill` writes, at `offset`; return their end."""
+    def compress_into(self, out: ByteArray, offset: int, count: int, fill_numbers: RowFiller) -> int:
+        """Write rows of the template with the numbers that `fill_numbers` writes, at `offset`; return their end."""
         if self.can_compress and count >= MIN_ROWS and count * self.template.size <= MAX_BLOCK_SIZE:
-            return self._compress_block(out, offset, count, fill)
+            return self._compress_block(out, offset, count, fill_numbers)
         rows = np.empty((count, self.template.size), dtype=np.uint8)
         rows[:] = self.template
-        fill(np.ndarray((count,), self.dtype, rows))
+        fill_numbers(np.ndarray((count,), self.dtype, rows))
         return write_uncompressed(out, offset, rows.reshape(-1))
 
-    def _compress_block(self, out: ByteArray, offset: int, count: int, fill: RowFiller) -> int:
+    def _compress_block(self, out: ByteArray, offset: int, count: int, fill_numbers: RowFiller) -> int:
         """Write one compressed block. Rows are encoded in place; the first and the last row are written in full."""
         size, sequence_start = self.lz4_row.size, offset + 4
         # The literals of the first sequence end with the first numbers of row 1, so row 1 needs no token.
         rows_start = sequence_start + self.first_sequence.size - int(self.number_offsets[0]) - size
         rows = out[rows_start : rows_start + count * size].reshape(count, size)
         repeat_row(rows, self.lz4_row)
-        fill(np.ndarray((count,), self.lz4_dtype, out, rows_start))
+        fill_numbers(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)
         out[sequence_start : sequence_start + self.first_sequence.size] = self.first_sequence
         out[sequence_start + self.first_row_offsets] = numbers[0]

@@ -7,9 +7,12 @@
 | `McapTarget` | encoded messages of another recording |
 | `McapFileWriter` | records, chunks and the summary, for all of them |
 
-A recording of a run has the ROS 2 profile. log_time is the true time of arrival, publish_time the true time of the
-sample, and header.stamp the time on the sensor's clock. A chunk contains the messages of all channels in one time
-interval, at most 12 MB before compression.
+A recording of a run has the ROS 2 profile. A chunk contains the messages of all channels in one time interval, at most
+12 MB before compression. A message has three times:
+
+log_time: true time of arrival.
+publish_time: true time of validity. This is the time of the sample for a sensor without echoes.
+header.stamp: time on the sensor's clock.
 """
 
 from __future__ import annotations
@@ -282,7 +285,8 @@ class McapFileWriter:
     ) -> None:
         """Write one compressed chunk; `size` and `crc` are those of the uncompressed bytes.
 
-        Parts are written one by one. If one of them fails, the chunk is removed.
+        Parts are written as soon as they are generated, so the encoder of a message may raise an error here. The chunk
+        is removed if a part fails.
         """
         nonempty = [index for index in message_indexes if index.log_time.size]
         start = min((int(index.log_time[0]) for index in nonempty), default=0)
@@ -455,7 +459,7 @@ class ChannelWriter:
     sequence: int = 0
     compressor: lz4_rows.RowCompressor | None = None
 
-    def fill(self, rows: MessageRows, block: MessageBlock) -> None:
+    def fill_records(self, rows: MessageRows, block: MessageBlock) -> None:
         """Write the values of the records of a block into rows."""
         columns = tuple(
             get_field(rows, f"record.{name}", block.log_time) for name in ("sequence", "log_time", "publish_time")
@@ -470,7 +474,7 @@ class ChannelWriter:
         """
         row = np.frombuffer(bytearray(self.template), dtype=make_row_dtype(self.fields, len(self.template)))
         tracker = lz4_rows.AccessTracker(row)
-        self.fill(cast("AnyArray", tracker), block.slice_rows(0, 1))
+        self.fill_records(cast("AnyArray", tracker), block.slice_rows(0, 1))
         return lz4_rows.build_compressor(self.template, self.fields, tracker.names)
 
     def write_records(self, out: ByteArray, offset: int, block: MessageBlock) -> int:
@@ -478,12 +482,12 @@ class ChannelWriter:
         count = block.publish_time.size
         self.compressor = self.compressor or self._make_compressor(block)
         try:
-            end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill(rows, block))
+            end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill_records(rows, block))
         except ValueError:
             # The encoder writes a field that it did not write for its first block, so the rows lack this field. The
             # second attempt raises any other error again.
             self.compressor = self._make_compressor(block)
-            end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill(rows, block))
+            end = self.compressor.compress_into(out, offset, count, lambda rows: self.fill_records(rows, block))
         self.sequence += count
         return end
 
@@ -504,7 +508,7 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def make_metadata(info: RecordingInfo) -> dict[str, str]:
+def make_mcap_metadata(info: RecordingInfo) -> dict[str, str]:
     """Return the metadata of a recording, with the world as JSON."""
     values = {
         "world": info.world.name,
@@ -533,9 +537,9 @@ class McapWriter(McapWriterBase):
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._mcap.add_run_metadata(make_metadata(info))
+            self._mcap.add_run_metadata(make_mcap_metadata(info))
             blocks = self._builder.build_static_transforms()
-            self._define_channels([*self._builder.list_reading_channels(), *(block.channel for block in blocks)])
+            self._define_channels([*self._builder.list_measured_channels(), *(block.channel for block in blocks)])
             if self._mcap.new_definitions:
                 self._write_chunk(blocks)
         except BaseException:
@@ -564,7 +568,7 @@ class McapWriter(McapWriterBase):
                 self._write_chunk(chunk_blocks)
 
     def _split_by_time(self, blocks: list[MessageBlock]) -> Iterator[list[MessageBlock]]:
-        """Yield the blocks of consecutive time intervals, each at most as large as a chunk."""
+        """Yield the blocks of consecutive time intervals that fit into a chunk, each channel into one LZ4 block."""
         if not blocks:
             return
         sizes = [int(block.publish_time.size * len(self._writers[block.channel].template)) for block in blocks]

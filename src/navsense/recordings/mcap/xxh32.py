@@ -63,6 +63,7 @@ def xxh32_words(words: AnyArray | Sequence[int], rest: AnyArray | Sequence[int])
 def xxh32(data: ByteArray) -> int:
     """Return the checksum of bytes (n,)."""
     size = data.size - data.size % 4
+    # Signed, so that the kernel has integers of one type; `& MASK_32` and `& 255` remove the sign.
     words, rest = data[:size].view("<i4"), data[size:].view(np.int8)
     # Without compilation, lists are faster than arrays.
     return xxh32_words(words.tolist(), rest.tolist()) if INTERPRETED else xxh32_words(words, rest)

@@ -30,7 +30,7 @@ from navsense.recordings.base import AtomicWriter, PendingRecording, check_targe
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import get_storage_path
 from navsense.recordings.info import ROS_KEY, RecordingInfo, check_info
-from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_metadata
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_mcap_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 
@@ -293,13 +293,13 @@ class PendingBag(PendingRecording):
         self._counts: dict[str, int] = {}
         self._work = HiddenFolder(get_storage_path(path), is_recording=True)
         try:
-            metadata, file = make_metadata(info), self._work.folder / get_storage_path(path).name
+            metadata, file = make_mcap_metadata(info), self._work.folder / get_storage_path(path).name
             start = info.epoch * NANOSECONDS_PER_SECOND
             self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
             self._bag.open()
-            for channel in self._builder.list_reading_channels():
+            for channel in self._builder.list_measured_channels():
                 self._get_connection(channel)
             self._write(self._builder.build_static_transforms())
         except BaseException:

@@ -1,6 +1,8 @@
 """`<noise>`: the errors of one channel of a sensor or of a clock.
 
-    <noise type="gaussian"> <stddev>1e-7</stddev> </noise>    fields of `Noise`
+    <x>                                                           a channel: `parse_channel_noise`
+      <noise type="gaussian"> <stddev>1e-7</stddev> </noise>      fields of `Noise`: `parse_noise`
+    </x>
 
 A part of the catalogue does not replace the noise of a channel that has a `<noise>`.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 from navsense.core.text import parse_decimal
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import Context, make_schema
+from navsense.sdf.context import Context
 from navsense.sdf.schema import CHANNEL
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -24,34 +26,24 @@ EXTENSION = ElementBinding(Noise, parent=EXTENSION_TAG)
 NOISE = ElementBinding(Noise, other_children=(EXTENSION_TAG,), other_attributes=("type",))
 """The other fields of `Noise`."""
 
-AXES = make_schema("x y z")
-
 EXPLICIT_NO_NOISE = {classic: Noise(classic=classic) for classic in (False, True)}
-"""The noise of a `<noise>` without errors, by fidelity. A part of the catalogue does not replace these two objects."""
+"""The noise of a `<noise>` without errors, by fidelity.
+
+A part of the catalogue replaces the noise of a channel without `<noise>`, which is `NO_NOISE`. It does not replace a
+noise that is identical (`is`) to one of these two objects, although the first is equal to `NO_NOISE`.
+"""
 
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
-    """Return the noise of the child `<noise>` of an element; without it no noise. The caller checks the element."""
+    """Return the noise of a parent of `<noise>` that the caller checks; without `<noise>` no noise."""
     element = parent.find("noise")
     return NO_NOISE if element is None else parse_noise(context, element, classic=classic)
 
 
 def parse_channel_noise(context: Context, channel_element: Element, *, classic: bool) -> Noise:
-    """Return the noise of a channel, for example `<x>`, which has `<noise>` as its only child."""
+    """Return the noise of a channel, for example `<x>`: a parent of `<noise>` without other children."""
     context.check(channel_element, CHANNEL)
     return parse_child_noise(context, channel_element, classic=classic)
-
-
-def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
-    """Return the noises of the channels `<x>`, `<y>`, `<z>` of an element; no noise for an absent one."""
-    if parent is None:
-        return (NO_NOISE, NO_NOISE, NO_NOISE)
-    context.check(parent, AXES)
-    children = (parent.find(axis) for axis in "xyz")
-    x, y, z = (
-        NO_NOISE if child is None else parse_channel_noise(context, child, classic=classic) for child in children
-    )
-    return (x, y, z)
 
 
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
@@ -85,7 +77,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     if context.problem_count > problems_before:  # an invalid value is missing in `values`
         return NO_NOISE
     with context.collect_errors():
-        noise = NOISE.make_spec(context, element, context.problem_count, **values, classic=classic)
+        noise = NOISE.make_spec(context, element, **values, classic=classic)
         if noise_type == "none":
             return EXPLICIT_NO_NOISE[False]  # without errors, so the fidelity has no effect
         return EXPLICIT_NO_NOISE[classic] if noise == EXPLICIT_NO_NOISE[classic] else noise

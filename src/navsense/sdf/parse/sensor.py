@@ -16,7 +16,7 @@ from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
-from navsense.sdf.parse import basic_sensors, depth, doppler, imu
+from navsense.sdf.parse import air_pressure, altimeter, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
@@ -39,9 +39,9 @@ from navsense.world import MountedSensor
 
 SPECIAL_PARSERS: Mapping[str, TypeElementParser] = {
     "imu": imu.parse,
-    "altimeter": basic_sensors.parse_altimeter,
-    "air_pressure": basic_sensors.parse_air_pressure,
-    "navsat": basic_sensors.parse_navsat,
+    "altimeter": altimeter.parse,
+    "air_pressure": air_pressure.parse,
+    "navsat": navsat.parse,
     "depth": depth.parse,
     "range": range_sensor.parse,
     "dvl": doppler.parse_dvl,
@@ -89,7 +89,7 @@ class SensorParser:
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
                     check_unique(element, parse_name(element), elements, "the sensors of its link")
-                    sensors += self._parse_element(parsed_model, scope, link, element)
+                    sensors += self._dispatch_by_type(parsed_model, scope, link, element)
         for scope in parsed_model.scopes:
             for element in scope.element.find_all("plugin"):
                 parser = PLUGIN_PARSERS.get(element.get_attribute("filename") or "")
@@ -143,15 +143,15 @@ class SensorParser:
         self.taken_topics[topic] = name
         return topic
 
-    def _parse_element(
+    def _dispatch_by_type(
         self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element
     ) -> list[MountedSensor]:
-        """Return the sensors of an element: none for an unsupported type, several for some plug-ins."""
+        """Return the sensors of a `<sensor>`: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
         if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.type_element_parsers:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:
-            return self._parse_sensor(parsed_model, scope, link, element, name, sensor_type)
+            return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
         self._note_not_simulated(element, sensor_type, name, schema.NOT_SIMULATED)
         return []
 
@@ -190,10 +190,10 @@ class SensorParser:
         topic = self._claim_topic(plugin, plugin_sensor.topic + dsros_dvl.PROFILER_SUFFIX, profiler_name, "topicName")
         return [sensor, replace(sensor, name=profiler_name, spec=plugin_sensor.profiler, topic=topic)]
 
-    def _parse_sensor(
+    def _parse_simulated_sensor(
         self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
     ) -> list[MountedSensor]:
-        """Return the sensor of a simulated type; a scanner gives none and a note."""
+        """Return the sensor of a simulated type; a scanner (`range.explain_scanner`) gives none and a note."""
         original = element
         if sensor_type == Range.type:
             element = gazebo_range.apply_plugin(self.context, original)

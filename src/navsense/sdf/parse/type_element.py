@@ -36,7 +36,7 @@ TypeElementParser = Callable[[Context, Element | None, SensorContext], Sensor]
 def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict[str, ChildParser]:
     """Return the parsers of the noises of a sensor, by field: a channel with a `<noise>`, or the field `<noise>`."""
     channel, noise = partial(parse_channel_noise, classic=classic), partial(parse_noise, classic=classic)
-    return {name: noise if binding.tags[name] == "noise" else channel for name in binding.list_fields(Noise)}
+    return {name: noise if binding.tags[name] == "noise" else channel for name in binding.list_fields_of_type(Noise)}
 
 
 def read_type_element(
