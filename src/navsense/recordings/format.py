@@ -53,12 +53,18 @@ def list_missing_groups(capabilities: frozenset[Capability], reading: Reading) -
     return [group for group, arrays in groups.items() if arrays and group not in capabilities]
 
 
+INTACT = "the recording is complete; nothing has to be recovered"
+"""What `navsense recover` prints about a recording that can be read without recovery."""
+
+
 @dataclass(frozen=True)
 class RecoveryResult:
     """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing.
 
+    path: the recovered recording; "" if none was written, because the old one is intact.
     damaged_chunks: the number of damaged chunks and other damaged records, which are dropped.
     is_truncated: false if the recording has its end.
+    is_intact: true if the recording can be read without recovery.
     notes: what this version of navsense cannot read of the world.
     """
 
@@ -71,6 +77,7 @@ class RecoveryResult:
     unit: str = "message"
     notes: tuple[str, ...] = ()
     is_truncated: bool = True
+    is_intact: bool = False
 
     @property
     def headline(self) -> str:
@@ -82,6 +89,8 @@ class RecoveryResult:
     @property
     def loss_text(self) -> str:
         """What was missing, in words."""
+        if self.is_intact:
+            return INTACT
         if self.complete:
             return "nothing was missing"
         damaged = [format_count(self.damaged_chunks, "damaged record")] if self.damaged_chunks else []

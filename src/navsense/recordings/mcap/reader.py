@@ -403,7 +403,7 @@ class McapReader:
                 counts[channel.topic, channel.type] += count
             return MessageCounts(counts, first, last) if total else MessageCounts(counts)
         times = []
-        for segment in self._list_segments():
+        for segment in self.list_segments():
             messages, channel_indices = self._load_segment(segment)
             for index, count in zip(*np.unique(channel_indices, return_counts=True), strict=True):
                 key = self._defined_channels[index].topic, self._defined_channels[index].type
@@ -551,9 +551,9 @@ class McapReader:
 
     def _read_windows(self) -> Iterator[list[SegmentMessages]]:
         """Yield the messages in log time order by windows: no later segment precedes the messages of a window."""
-        return read_windows(self._list_segments(), self._load_segment, self.where)
+        return read_windows(self.list_segments(), self._load_segment, self.where)
 
-    def _list_segments(self) -> list[Segment]:
+    def list_segments(self) -> list[Segment]:
         """Return the segments. Raises `DamagedError` if the chunks are not those of the index."""
         segments = list_segments(self.file, self._span)
         chunks = {segment for segment in segments if segment.is_chunk}

@@ -11,11 +11,12 @@ import numpy as np
 
 from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError
 from navsense.recordings.base import open_for_reading, os_error, to_path
 from navsense.recordings.format import RecoveryResult
 from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.reader import read_profile, scan_records
+from navsense.recordings.mcap.reader import McapReader, read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
 from navsense.recordings.world_json import list_notes
 
@@ -51,25 +52,25 @@ class _McapRecovery:
                     self._copy_record(raw)
                 elif raw.opcode == records.STATISTICS:
                     statistics = raw.body
-                elif raw.opcode == records.FOOTER and statistics and self._has_summary_crc(file, raw):
-                    self._compare_counts(statistics)
+                elif raw.opcode == records.FOOTER:
+                    self._check_summary(file, raw, statistics)
             except (records.DamagedError, struct.error):
                 self.damaged += 1
         self._flush()
 
-    @staticmethod
-    def _has_summary_crc(file: BinaryIO, footer: records.RawRecord) -> bool:
-        """Return False for a damaged summary: the new file gets another one."""
-        try:
-            return records.has_summary_crc(file, footer)
-        except records.DamagedError:
-            return False
+    def _check_summary(self, file: BinaryIO, footer: records.RawRecord, statistics: bytes) -> None:
+        """Compare a summary with what was found. A damaged one does not matter: the new file gets another one.
 
-    def _compare_counts(self, statistics: bytes) -> None:
-        """Raise `DamagedError` if messages or metadata of the summary were not found, and no damage is known."""
+        Raises `DamagedError` if messages or metadata were not found, and no damage is known yet.
+        """
+        try:
+            has_crc = records.has_summary_crc(file, footer)
+        except records.DamagedError:
+            return
+        if not has_crc or not statistics or self.damaged:
+            return
         fields = struct.unpack_from(records.FIELDS_BEFORE_CHANNELS[records.STATISTICS], statistics)
-        found = sum(self.out.message_counts.values()), self.metadata_count
-        if not self.damaged and found != (fields[0], fields[4]):
+        if (sum(self.out.message_counts.values()), self.metadata_count) != (fields[0], fields[4]):
             raise records.DamagedError("a record was not found")
 
     def _copy_record(self, raw: records.RawRecord) -> None:
@@ -160,6 +161,8 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
             recovery = _recover_span(file, (start, end), name, out)
+            is_complete = recovery.has_end and not recovery.damaged
+            is_intact = is_complete and _is_intact(path, file)
     except OSError as error:
         raise os_error(path, error, "read") from error
     counts: dict[str, int] = {}
@@ -170,11 +173,21 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
         sum(counts.values()),
         recovery.chunks,
         recovery.damaged,
-        recovery.has_end and not recovery.damaged,
+        is_complete,
         counts,
         is_truncated=not recovery.has_end,
+        is_intact=is_intact,
         notes=list_notes(recovery.world),
     )
+
+
+def _is_intact(path: Path, file: BinaryIO) -> bool:
+    """Return True if the summary of a file is correct, and its index is that of the chunks."""
+    try:
+        McapReader(path, file).list_segments()
+    except (RecordingError, records.DamagedError, struct.error):
+        return False
+    return True
 
 
 def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:
