@@ -190,6 +190,11 @@ def find_formats(capability: Capability) -> list[Format]:
     return [recording_format for recording_format in list_formats() if capability in recording_format.capabilities]
 
 
+def format_runs_remedy() -> str:
+    """Return the remedy for several runs in a format that holds one."""
+    return f"write many runs to {' or '.join(list_suffixes(find_formats(Capability.RUNS)))}"
+
+
 def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:
     """Return the suffixes of formats, by default of all registered formats."""
     selected = list_formats() if formats is None else formats
