@@ -640,7 +640,7 @@ def test_bag_can_have_the_name_of_its_mcap_file(recorded: Path, tmp_path: Path, 
 def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -> None:
     convert(recorded / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
-        ("b.bag", "nothing in it can be carried: no bag of ROS holds messages in protobuf"),
+        ("b.bag", "nothing in it can be converted: no bag of ROS holds messages in protobuf"),
         ("b.npz", "holds no message that is read"),
     ):
         with pytest.raises(RecordingError, match=why):

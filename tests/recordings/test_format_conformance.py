@@ -33,6 +33,7 @@ from navsense.recordings import format as format_module
 from navsense.recordings.convert import ConversionResult, convert
 from navsense.recordings.format import Recovery, RecoveryResult
 from navsense.recordings.leftovers import list_leftovers, recover
+from navsense.recordings.mcap.writer import McapWriter
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
 from navsense.runner.run import Run
@@ -211,6 +212,21 @@ def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_pa
     assert not found.truth
     assert found.current is None
     assert not any(reading.ideal or reading.bias or reading.turn_on_bias for reading in found.values())
+
+
+def test_remedy_for_several_runs_names_registered_formats(
+    runs: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(format_module, "_FORMATS", dict(format_module._FORMATS))
+    many = frozenset((Capability.RUNS,))
+    recordings.register_format(
+        dataclasses.replace(recordings.FORMATS[0], name="lines", suffixes=(".lines",), capabilities=many)
+    )
+    info = recordings.build_info(runs.session)
+    for write_runs in (lambda: McapWriter(tmp_path / "a.mcap", info), lambda: runs.save(tmp_path / "a.mcap")):
+        with pytest.raises(RecordingError, match=r"write many runs to \.npz or \.parquet or \.lines$"):
+            write_runs()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("form", WRITTEN)

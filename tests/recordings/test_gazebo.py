@@ -16,9 +16,11 @@ import navsense as ns
 from navsense import messages, recordings
 from navsense.core.errors import RecordingError
 from navsense.core.readings import TimeSlice
+from navsense.recordings.convert import convert
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import allocate_topics
+from navsense.report.report_data import read_report_data
 from navsense.sensors import SENSORS
 from navsense.testing import example_world
 
@@ -121,3 +123,17 @@ def test_companion_topics_are_unique(made: ModuleType) -> None:
     assert messages.format_companion_topic("/a", "//b/c") == "/b/c"
     world = made.world()
     assert allocate_topics(world).get_sensor_topic(made.MAG, "bias") == "/mag/bias"
+
+
+def test_gazebo_recording_is_not_read_back(recorded: Path, tmp_path: Path) -> None:
+    remedy = f"navsense info {recorded}"
+    with pytest.raises(RecordingError, match=r"messages of Gazebo, which navsense writes but does not read") as error:
+        ns.open(recorded)
+    assert str(error.value).endswith(remedy)
+    for action in (lambda: convert(recorded, tmp_path / "run.npz"), lambda: read_report_data(str(recorded))):
+        with pytest.raises(RecordingError) as error:
+            action()
+        assert str(error.value).startswith(f"{recorded}: holds no ")
+        assert str(error.value).endswith(remedy)
+    with pytest.raises(RecordingError, match="check the name"):
+        ns.open(tmp_path / "none.gz.mcap")

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import random
+import signal
+import threading
 import tracemalloc
 import warnings
 import zipfile
@@ -161,28 +163,32 @@ def test_error_on_close_does_not_hide_the_first_error(
     assert not list(tmp_path.iterdir())
 
 
-def test_interrupt_within_a_slice_keeps_earlier_slices(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_interrupt_within_a_slice_leaves_complete_slices(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     path = tmp_path / "run.npz"
     append, calls = npz.DiskArray.append, []
 
     def interrupted(column: npz.DiskArray, array: np.ndarray) -> None:
-        append(column, array)
         calls.append(column)
         if len(calls) == 50:
-            raise KeyboardInterrupt
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        append(column, array)
 
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=3.0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=9.0))
     writer.write(made.slab(0))
     monkeypatch.setattr(npz.DiskArray, "append", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(1, 9):
             writer.write(made.slab(second))
     found = ns.open(path)
-    assert found[made.IMU].time.size % 100 == 0
-    assert found[made.IMU].time.size == 10 * found[made.MAG].time.size == 2 * found.truth["rov::base"].time.size
+    seconds, rest = divmod(found[made.IMU].time.size, 100)
+    assert (rest, found[made.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
+    assert 2 <= seconds < 9
     assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
 def rename_sensor(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:

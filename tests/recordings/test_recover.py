@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 from navsense import recordings
+from navsense.cli.application import cli
 from navsense.core.errors import NavsenseError, RecordingError
 from navsense.recordings.base import make_recovered_path
 from navsense.recordings.info import format_metadata_item, format_seconds
@@ -83,7 +85,7 @@ def test_complete_recording_is_recovered_completely(small: Path, tmp_path: Path)
     out = tmp_path / "out.mcap"
     summary = recover_mcap(small, out)
     assert summary.complete
-    assert summary.loss_text == "nothing was missing"
+    assert summary.loss_text == "the recording is complete; nothing has to be recovered"
     assert contents(out) == contents(small)
     assert summary.messages == len(contents(small)) == sum(summary.topics.values())
     old, new = read_summary(small), read_summary(out)
@@ -360,3 +362,40 @@ def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
     recordings.open_writer(path, recordings.RecordingInfo(made.world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]
     assert mcap_writer.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        *[(f"run{suffix}", "") for suffix in (".mcap", ".gz.mcap", ".bag", ".db3", ".npz", ".parquet", ".csv")],
+        ("run.db3", "run"),
+        ("run.db3", "run/run.db3"),
+        ("run.csv", "run"),
+    ],
+)
+def test_complete_recording_of_any_format_needs_no_recovery(
+    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with recordings.open_writer(name, recordings.RecordingInfo(made.world(), epoch=100, duration=1.0)) as writer:
+        writer.write(made.slab(0, 100))
+    result = CliRunner().invoke(cli, ["recover", path or name], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert result.output.endswith("the recording is complete; nothing has to be recovered\n")
+    is_copied = name in ("run.mcap", "run.gz.mcap", "run.bag")
+    assert result.output.startswith("wrote " if is_copied else f"{path or name}: the recording")
+    assert len(list(tmp_path.iterdir())) == 1 + is_copied
+
+
+@pytest.mark.requirement("REC-1:mcap")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag"])
+def test_recording_without_its_last_bytes_is_not_complete(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"run{suffix}"
+    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=100, duration=1.0)) as writer:
+        writer.write(made.slab(0, 100))
+    expected = read_summary(path).entries
+    path.write_bytes(path.read_bytes()[:-20])
+    result = recover(path)
+    assert not result.is_intact
+    assert read_summary(result.path).entries == expected

@@ -77,7 +77,7 @@ def test_topic_without_a_name(tmp_path: Path) -> None:
         result = convert(source, tmp_path / name)
         assert (result.count, result.losses) == (2, [])
         assert [entry.name for entry in read_summary(result.path).entries] == ["", "/b"]
-    with pytest.raises(RecordingError, match=f"nothing in it can be carried: {why}"):
+    with pytest.raises(RecordingError, match=f"nothing in it can be converted: {why}"):
         convert(write_mcap(tmp_path / "e.mcap", ("", *BOOL)), tmp_path / "e.bag")
 
 

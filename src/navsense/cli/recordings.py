@@ -47,13 +47,14 @@ def recover(file: str, output: str | None, remove: bool) -> None:
     """
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
+    from navsense.recordings.format import INTACT
 
     path = to_path(file)
     leftover = leftovers.find_leftover(path)
     is_folder = leftover is None and path.is_dir()
     if not is_folder and not remove:
         recovered = leftovers.recover(file, output)
-        click.echo(recovered.headline)
+        click.echo(recovered.headline if recovered.path else f"{file}: {recovered.loss_text}")
         print_notes(recovered.notes)
         return
     crashed = leftovers.list_leftovers(path) if is_folder else [leftover] if leftover else []
@@ -63,7 +64,8 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         else:
             click.echo(str(leftover))
     if not crashed:
-        click.echo(f"{file}: no crashed recording")
+        is_intact = is_folder and leftovers.is_intact(path)
+        click.echo(f"{file}: {INTACT if is_intact else 'no crashed recording'}")
 
 
 @click.command(cls=CheckedCommand)

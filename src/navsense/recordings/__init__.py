@@ -13,8 +13,8 @@ from navsense.recordings.format import (
     Capability,
     Format,
     find_format_by_suffix,
-    find_formats,
     find_suffix,
+    format_runs_remedy,
     get_storage_path,
     list_formats,
     list_suffixes,
@@ -111,15 +111,14 @@ def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingW
     if Capability.RUNS not in recording_format.capabilities and len(info.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
         raise RecordingError(
-            "runs", len(info.runs), allowed=allowed, where=Where(str(target)), remedy=format_runs_remedy()
+            "runs",
+            len(info.runs),
+            allowed=allowed,
+            where=Where(str(target)),
+            remedy=f"choose one with --run, or {format_runs_remedy()}",
         )
     assert recording_format.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
     return recording_format.open_writer(target, info)
-
-
-def format_runs_remedy() -> str:
-    """Return the remedy for several runs in a format that holds one."""
-    return f"choose one with --run, or write {' or '.join(list_suffixes(find_formats(Capability.RUNS)))}"
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a recording as `open` opens a file

@@ -17,17 +17,19 @@ from typing import BinaryIO, ParamSpec
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.core.readings import TimeSlice
+from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.recordings.format import (
     Capability,
     Format,
     find_format_by_suffix,
     find_format_of_recording,
     find_suffix,
+    format_runs_remedy,
     get_storage_path,
     list_formats,
     list_suffixes,
 )
-from navsense.recordings.info import RecordingWriter
+from navsense.recordings.info import RecordingInfo, RecordingWriter
 from navsense.world import World
 
 
@@ -228,6 +230,25 @@ def open_for_reading(path: Path) -> BinaryIO:
         raise os_error(path, error, "read") from error
     except ValueError as error:
         raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
+
+
+def check_info(path: Path | str, info: RecordingInfo, file: str = "an MCAP file") -> None:
+    """Raise `RecordingError` for several runs, and for stamps outside the limits; `file` is a noun for the file."""
+    where = Where(str(path))
+    if len(info.runs) != 1:
+        remedy = format_runs_remedy()
+        raise RecordingError("runs", len(info.runs), allowed=f"{file} holds one run", where=where, remedy=remedy)
+    # A live run has no duration; its stamps are checked when they are written.
+    last = info.epoch + (info.requested_duration or 0.0)
+    if info.epoch < 0 or last > MAX_STAMP_SECONDS:
+        subject, seconds = ("start", info.epoch) if info.epoch < 0 else ("end", last)
+        raise RecordingError(
+            f"{GLOBAL_TIME} at the {subject}, in seconds",
+            seconds,
+            allowed=f"must be from 0 to {MAX_STAMP_SECONDS}",
+            where=where,
+            remedy="choose another --epoch",
+        )
 
 
 Arguments = ParamSpec("Arguments")

@@ -26,6 +26,7 @@ from navsense.recordings.format import (
     find_format_by_suffix,
     find_formats,
     find_suffix,
+    format_runs_remedy,
     get_storage_path,
     list_suffixes,
 )
@@ -37,9 +38,6 @@ from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import has_origin_and_water, list_notes
-
-INFO_HINT = "see what it holds with: navsense info"
-"""Remedy for a recording without readings and truth."""
 
 
 @dataclass
@@ -181,7 +179,10 @@ def _convert_readings(
     if len(recording.runs) > 1 and Capability.RUNS not in target_format.capabilities:
         what = f"a {find_suffix(target) or 'bag'} holds one run"
         raise RecordingError(
-            what, len(recording.runs), where=Where(str(source)), remedy=recordings.format_runs_remedy()
+            what,
+            len(recording.runs),
+            where=Where(str(source)),
+            remedy=f"choose one with --run, or {format_runs_remedy()}",
         )
     try:
         info = recording.make_info()
@@ -194,4 +195,4 @@ def _convert_readings(
 
 def _no_readings_error(source: Path) -> RecordingError:
     what = "holds no message that is read as a reading or as truth"
-    return RecordingError(what, where=Where(str(source)), remedy=INFO_HINT)
+    return RecordingError(what, where=Where(str(source)), remedy=f"see what it holds with: navsense info {source}")

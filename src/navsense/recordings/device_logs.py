@@ -22,6 +22,7 @@ from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordin
 from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
     add_path_to_errors,
+    check_info,
     closed_error,
     open_for_reading,
     os_error,
@@ -29,7 +30,7 @@ from navsense.recordings.base import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, list_missing_groups
-from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry, check_info
+from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
@@ -125,7 +126,7 @@ DVL_ARRAYS = (
 
 
 def _raise_not_readable(path: Path) -> Dataset:
-    remedy = "read it with navsense.devices, or see what it holds with: navsense info"
+    remedy = f"read it with navsense.devices, or see what it holds with: navsense info {path}"
     raise RecordingError("is the output of an instrument, not a recording", where=Where(str(path)), remedy=remedy)
 
 

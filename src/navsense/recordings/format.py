@@ -53,12 +53,18 @@ def list_missing_groups(capabilities: frozenset[Capability], reading: Reading) -
     return [group for group, arrays in groups.items() if arrays and group not in capabilities]
 
 
+INTACT = "the recording is complete; nothing has to be recovered"
+"""What `navsense recover` prints about a recording that can be read without recovery."""
+
+
 @dataclass(frozen=True)
 class RecoveryResult:
     """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing.
 
+    path: the recovered recording; "" if none was written, because the old one is intact.
     damaged_chunks: the number of damaged chunks and other damaged records, which are dropped.
     is_truncated: false if the recording has its end.
+    is_intact: true if the recording can be read without recovery.
     notes: what this version of navsense cannot read of the world.
     """
 
@@ -71,6 +77,7 @@ class RecoveryResult:
     unit: str = "message"
     notes: tuple[str, ...] = ()
     is_truncated: bool = True
+    is_intact: bool = False
 
     @property
     def headline(self) -> str:
@@ -82,6 +89,8 @@ class RecoveryResult:
     @property
     def loss_text(self) -> str:
         """What was missing, in words."""
+        if self.is_intact:
+            return INTACT
         if self.complete:
             return "nothing was missing"
         damaged = [format_count(self.damaged_chunks, "damaged record")] if self.damaged_chunks else []
@@ -179,6 +188,11 @@ def list_formats() -> list[Format]:
 def find_formats(capability: Capability) -> list[Format]:
     """Return the registered formats with a capability."""
     return [recording_format for recording_format in list_formats() if capability in recording_format.capabilities]
+
+
+def format_runs_remedy() -> str:
+    """Return the remedy for several runs in a format that holds one."""
+    return f"write many runs to {' or '.join(list_suffixes(find_formats(Capability.RUNS)))}"
 
 
 def list_suffixes(formats: Iterable[Format] | None = None) -> list[str]:

@@ -14,8 +14,8 @@ import numpy as np
 from navsense import messages
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
-from navsense.recordings.base import add_path_to_errors
-from navsense.recordings.info import RecordingInfo, check_info
+from navsense.recordings.base import add_path_to_errors, check_info
+from navsense.recordings.info import RecordingInfo
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,

@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import RecordingError
 from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count
-from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.world import World
@@ -87,25 +85,6 @@ class RecordingInfo:
 def build_info(session: Session, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingInfo:
     """Return the world and the run of a session for its recording; `truth` as in `RecordingInfo`."""
     return RecordingInfo(session.world, session.epoch, session.seed, session.duration, tuple(session.runs), truth, ros)
-
-
-def check_info(path: Path | str, info: RecordingInfo, file: str = "an MCAP file") -> None:
-    """Raise `RecordingError` for several runs, and for stamps outside the limits; `file` is a noun for the file."""
-    where = Where(str(path))
-    if len(info.runs) != 1:
-        remedy = "write many runs to .npz or .parquet"
-        raise RecordingError("runs", len(info.runs), allowed=f"{file} holds one run", where=where, remedy=remedy)
-    # A live run has no duration; its stamps are checked when they are written.
-    last = info.epoch + (info.requested_duration or 0.0)
-    if info.epoch < 0 or last > MAX_STAMP_SECONDS:
-        subject, seconds = ("start", info.epoch) if info.epoch < 0 else ("end", last)
-        raise RecordingError(
-            f"{GLOBAL_TIME} at the {subject}, in seconds",
-            seconds,
-            allowed=f"must be from 0 to {MAX_STAMP_SECONDS}",
-            where=where,
-            remedy="choose another --epoch",
-        )
 
 
 class RecordingWriter(ABC):

@@ -21,6 +21,7 @@ from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import (
     check_recording_path,
+    find_format,
     find_unrecoverable_remedy,
     is_recovered,
     make_recovered_path,
@@ -38,6 +39,7 @@ from navsense.recordings.format import (
     list_suffixes,
 )
 from navsense.recordings.metadata import damaged_error
+from navsense.recordings.summary import read_summary
 
 MAGIC_SIZE = 16
 """Bytes at the start of a file that determine its format."""
@@ -124,6 +126,14 @@ def _find_truncated_file(path: Path) -> Leftover | None:
     return Leftover(path, path, recording_format, size, atomic.is_being_written(path))
 
 
+def is_intact(path: Path) -> bool:
+    """Return True for a recording that can be read to its end. The log of an instrument has no end: False."""
+    try:
+        return bool(find_format(path).recovery.files and read_summary(path))
+    except NavsenseError:
+        return False
+
+
 def remove_leftover(leftover: Leftover) -> bool:
     """Remove a hidden folder. Return True if there was one. Truncated files are not removed.
 
@@ -141,7 +151,7 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
-    removed.
+    removed. Without a hidden folder, nothing is written for a recording that is intact.
     Raises `RecordingError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
     `path`.
     """
@@ -152,6 +162,8 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     )
     with inputs.collect_inputs():
         inputs.add_input(path)
+        if left is None and not (recording_format and recording_format.recovery.recovers_files) and is_intact(path):
+            return RecoveryResult("", 0, complete=True, is_truncated=False, is_intact=True)
         if left is None:
             return _recover_file(path, path, _find_file_format(path), out)
         with atomic.lock_leftover(left.target) as part:

@@ -17,6 +17,7 @@ from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps,
 from navsense.messages.cdr import MessageEncoder, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
+from navsense.recordings.format import format_runs_remedy
 from navsense.recordings.info import RecordingInfo
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
 
@@ -147,7 +148,7 @@ class MessageBuilder:
         if name not in self._sensors:
             raise RecordingError("a reading of a sensor that the world does not have", name)
         if reading.clock_error.ndim != 1:
-            raise RecordingError(f"readings of {name!r} have a run axis", remedy="write many runs to .npz or .parquet")
+            raise RecordingError(f"readings of {name!r} have a run axis", remedy=format_runs_remedy())
         series: dict[SeriesKind, Mapping[str, AnyArray]] = {"measured": reading.arrays}
         if self._info.truth:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
@@ -219,7 +220,7 @@ class MessageBuilder:
     def _build_current(self, current: Current) -> list[MessageBlock]:
         """Return the velocity of the water, at one position and in layers."""
         if current.velocity.ndim != 2:
-            raise RecordingError("the current has a run axis", remedy="write many runs to .npz or .parquet")
+            raise RecordingError("the current has a run axis", remedy=format_runs_remedy())
         stamp = current.stamp
         channel = self._get_channel(self._topics.current, world_topics.make_current_encoder)
         blocks = [make_true_block(channel, stamp, {"velocity": current.velocity})]

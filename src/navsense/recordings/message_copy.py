@@ -126,7 +126,7 @@ def _write_messages(reader: MessageReader, recording: MessageTarget) -> tuple[in
             recording.add_channel(channel)
     if obstacles and len(obstacles) == len(reader.channels):
         reasons = "; ".join(dict.fromkeys(obstacles.values()))
-        raise RecordingError("nothing in it can be carried", reasons, where=reader.where)
+        raise RecordingError("nothing in it can be converted", reasons, where=reader.where)
     encoder = Transcoder(recording.encoding)
     for batch in split_batches(reader):
         remaining = [message for message in batch if message.channel not in obstacles]

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from navsense import messages
+from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading
 from navsense.messages import generic
 from navsense.messages.base import AGE
@@ -52,6 +53,13 @@ def read(path: Path) -> Dataset:
         current_metadata = None if current is None else metadata.make_current_metadata(current)
         dataset_metadata = metadata.make_metadata(reader.info, sensors, truth, current_metadata)
         return Dataset(readings, truth, dataset_metadata, current)
+
+
+def _raise_not_readable(path: Path) -> Dataset:
+    with open_messages(path) as source:
+        what = "holds messages of Gazebo, which navsense writes but does not read"
+        remedy = f"record to .mcap too, or see what it holds with: navsense info {path}"
+        raise RecordingError(what, where=source.where, remedy=remedy)
 
 
 def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
@@ -116,6 +124,7 @@ GAZEBO = replace(
     name="Gazebo mcap",
     suffixes=(".gz.mcap",),
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
+    read=_raise_not_readable,
     open_writer=GazeboWriter,
     open_messages=open_mcap,
     recovery=MCAP.recovery,

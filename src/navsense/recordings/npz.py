@@ -29,10 +29,10 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import closed_error, find_unrecoverable_remedy, open_for_reading, os_error
+from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
-from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
+from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, SummaryEntry
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
@@ -92,48 +92,29 @@ class DiskArray:
                 target.write(np.ascontiguousarray(rows[(slice(start, start + step), *run)]).tobytes())
 
 
-class NpzWriter(RecordingWriter):
-    """Writes time slices to one NumPy archive."""
+class PendingNpz(PendingRecording):
+    """A NumPy archive that is written by one thread."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:
-        """Create the hidden folder. Raises `RecordingError` if this fails, or two arrays have one key."""
+        """Create the hidden folder. Raises `RecordingError` if two arrays have one key."""
         check_keys(path, info)
-        self._path = path
-        self._info = info
+        self.path, self._info = path, info
         self._arrays: dict[str, DiskArray] = {}
         self._metadata = SeriesMetadata(path, info)
         self._files = 0
-        self._closed = False
-        try:
-            self._work = HiddenFolder(path, is_recording=True)
-        except OSError as error:
-            raise os_error(path, error) from error
+        self._work = HiddenFolder(path, is_recording=True)
 
-    def write(self, time_slice: TimeSlice) -> None:
-        """Append a time slice to the arrays. An interrupted time slice is removed."""
-        if self._closed:
-            raise closed_error(self._path)
-        counts = {key: column.count for key, column in self._arrays.items()}
-        sensors, links = dict(self._metadata.sensors), list(self._metadata.links)
-        try:
-            for name, reading in time_slice.readings.items():
-                self._write_reading(name, reading)
-            if self._info.truth:
-                for name, truth in time_slice.truth.items():
-                    self._write_truth(name, truth)
-                if time_slice.current is not None:
-                    self._write_current(time_slice.current)
-        except OSError as error:
-            self.abort()
-            raise os_error(self._path, error) from error
-        except Exception:
-            self.abort()
-            raise
-        except BaseException:
-            self._metadata.sensors, self._metadata.links = sensors, links
-            self._truncate(counts)
-            raise
-        if len(self._arrays) > len(counts):
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append a time slice to the arrays."""
+        count = len(self._arrays)
+        for name, reading in time_slice.readings.items():
+            self._write_reading(name, reading)
+        if self._info.truth:
+            for name, truth in time_slice.truth.items():
+                self._write_truth(name, truth)
+            if time_slice.current is not None:
+                self._write_current(time_slice.current)
+        if len(self._arrays) > count:
             self._save_state()
 
     def _save_state(self) -> None:
@@ -149,19 +130,7 @@ class NpzWriter(RecordingWriter):
             }
             for key, array in self._arrays.items()
         ]
-        try:
-            save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._metadata.format(), "columns": columns}))
-        except OSError as error:
-            self.abort()
-            raise os_error(self._path, error) from error
-
-    def _truncate(self, counts: Mapping[str, int]) -> None:
-        self._arrays = {key: column for key, column in self._arrays.items() if key in counts}
-        try:
-            for key, column in self._arrays.items():
-                column.truncate(counts[key])
-        except OSError:
-            self.abort()
+        save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._metadata.format(), "columns": columns}))
 
     def _write_reading(self, name: str, reading: Reading) -> None:
         runs = reading.clock_error.ndim - 1
@@ -203,32 +172,17 @@ class NpzWriter(RecordingWriter):
             row = (*array.shape[:runs], *array.shape[runs + 1 :])
             column = self._arrays[key] = DiskArray(owner, path, array.dtype, row, runs)
         if column.owner != owner:
-            raise collision_error(self._path, key, owner, column.owner)
+            raise collision_error(self.path, key, owner, column.owner)
         column.append(array)
 
-    def close(self) -> None:
-        """Write the archive and give it its name. Raises `RecordingError` if this fails."""
-        if self._closed:
-            return
+    def complete(self) -> None:
+        """Write the archive and give it its name."""
         archive = self._work.folder / "archive.npz"
-        try:
-            write_archive(archive, self._arrays, self._metadata.format())
-            self._work.commit(archive)
-        except OSError as error:
-            raise os_error(self._path, error) from error
-        finally:
-            self.abort()
+        write_archive(archive, self._arrays, self._metadata.format())
+        self._work.commit(archive)
 
-    def salvage(self) -> None:
-        """Keep the time slices before an error elsewhere, if there are any."""
-        if self._arrays:
-            self.close()
-        else:
-            self.abort()
-
-    def abort(self) -> None:
+    def release(self) -> None:
         """Remove the unfinished archive. Never raises."""
-        self._closed = True
         self._work.release()
 
 
@@ -450,7 +404,7 @@ FORMAT = Format(
     suffixes=(".npz",),
     capabilities=LOSSLESS | {Capability.RUNS, Capability.RECOVERY},
     read=read,
-    open_writer=NpzWriter,
+    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingNpz(path, info)),
     summarize=summarize,
     recovery=Recovery((STATE_FILE,), recover, magic=b"PK"),
 )

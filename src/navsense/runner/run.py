@@ -7,19 +7,21 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from navsense import recordings
 from navsense.core import inputs
-from navsense.core.errors import SimulationError
+from navsense.core.errors import RecordingError, SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, TimeSlice, Truth
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.recordings.dataset import cut_time_slice
+from navsense.recordings.info import RecordingWriter
 from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
 from navsense.simulation.buffering import buffer_slices
@@ -212,6 +214,14 @@ class RecordResult:
     max_delay: float = 0.0
 
 
+def _exit_unless_failed(
+    writer: RecordingWriter, failed: Mapping[RecordingWriter, RecordingError], *exception: object
+) -> None:
+    """Close a writer at the end of its context. The writer of a failed output is closed already."""
+    if writer not in failed:
+        writer.__exit__(*exception)
+
+
 def record(
     world: World,
     path: OutputTarget | Sequence[OutputTarget],
@@ -237,7 +247,8 @@ def record(
     Other arguments as for `simulate`.
 
     The readings are those of `simulate(...).save(path)`. After an interrupt (Ctrl-C) the recordings contain the
-    complete time slices, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`.
+    complete time slices, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`. If an
+    output fails, the others are written to the end, and then its error is raised.
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)
@@ -245,6 +256,8 @@ def record(
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid_samples = dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
+    writers: list[RecordingWriter] = []
+    failed: dict[RecordingWriter, RecordingError] = {}
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
@@ -259,11 +272,19 @@ def record(
         for output in outputs:
             check_output(output, world)
         info = recordings.build_info(session, ros=ros)
-        writers = [stack.enter_context(open_output(output, info)) for output in outputs]
+        for output in outputs:
+            writers.append(open_output(output, info))
+            stack.push(partial(_exit_unless_failed, writers[-1], failed))
         try:
             for time_slice in compute_paced_slices(session, limiter):
-                for writer in writers:
-                    writer.write(time_slice)
+                for writer in (writer for writer in writers if writer not in failed):
+                    try:
+                        writer.write(time_slice)
+                    except RecordingError as error:
+                        failed[writer] = error
+                        writer.__exit__(RecordingError, error, None)
+                if len(failed) == len(writers):
+                    break
                 for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
                     valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
@@ -273,6 +294,8 @@ def record(
             interrupted = True
     if interrupted:
         raise KeyboardInterrupt
+    if failed:
+        raise next(iter(failed.values()))
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
     return RecordResult(paths, session.duration, samples, valid_samples, max_delay)

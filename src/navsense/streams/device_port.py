@@ -16,8 +16,8 @@ from navsense.core.text import format_count
 from navsense.devices import format_encoders
 from navsense.devices.format_encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
-from navsense.recordings.base import closed_error
-from navsense.recordings.info import RecordingInfo, check_info
+from navsense.recordings.base import check_info, closed_error
+from navsense.recordings.info import RecordingInfo
 from navsense.streams.stream import Publisher, Stream, StreamUrl
 from navsense.streams.tcp_server import TcpServer
 from navsense.world import MountedSensor, World

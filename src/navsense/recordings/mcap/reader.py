@@ -350,6 +350,8 @@ class McapReader:
 
     A channel id can be defined again in another chunk. `_defined_channels` has all channels in order,
     `_channel_index_of_id` the index (65536,) of the latest one of each id, -1 without one.
+
+    summary_definitions: the schemas and channels in a summary with a CRC: opcode and first two bytes (the id) -> body.
     """
 
     path: Path
@@ -357,6 +359,7 @@ class McapReader:
     channels: list[Channel] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     profile: str = ""
+    summary_definitions: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
     _schemas: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
     _channels: dict[int, Channel] = field(default_factory=dict)
     _defined_channels: list[Channel] = field(default_factory=list)
@@ -365,7 +368,6 @@ class McapReader:
     _statistics: bytes = b""
     _has_summary_crc: bool = False
     _indexed_chunks: set[Segment] = field(default_factory=set)
-    _summary_definitions: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
@@ -403,7 +405,7 @@ class McapReader:
                 counts[channel.topic, channel.type] += count
             return MessageCounts(counts, first, last) if total else MessageCounts(counts)
         times = []
-        for segment in self._list_segments():
+        for segment in self.list_segments():
             messages, channel_indices = self._load_segment(segment)
             for index, count in zip(*np.unique(channel_indices, return_counts=True), strict=True):
                 key = self._defined_channels[index].topic, self._defined_channels[index].type
@@ -419,7 +421,7 @@ class McapReader:
         for raw in sorted(summary_records, key=lambda raw: raw.opcode != records.SCHEMA):
             self._add_definition(raw.opcode, raw.body)
             if self._has_summary_crc and raw.opcode in (records.SCHEMA, records.CHANNEL):
-                self._summary_definitions[raw.opcode, raw.body[:2]] = raw.body
+                self.summary_definitions[raw.opcode, raw.body[:2]] = raw.body
             elif self._has_summary_crc and raw.opcode == records.CHUNK_INDEX:
                 first, last, start, size = records.CHUNK_INDEX_FIELDS.unpack_from(raw.body)
                 self._indexed_chunks.add(Segment(start, start + size, first, last, is_chunk=True))
@@ -551,9 +553,9 @@ class McapReader:
 
     def _read_windows(self) -> Iterator[list[SegmentMessages]]:
         """Yield the messages in log time order by windows: no later segment precedes the messages of a window."""
-        return read_windows(self._list_segments(), self._load_segment, self.where)
+        return read_windows(self.list_segments(), self._load_segment, self.where)
 
-    def _list_segments(self) -> list[Segment]:
+    def list_segments(self) -> list[Segment]:
         """Return the segments. Raises `DamagedError` if the chunks are not those of the index."""
         segments = list_segments(self.file, self._span)
         chunks = {segment for segment in segments if segment.is_chunk}
@@ -573,7 +575,7 @@ class McapReader:
                 raise records.DamagedError("a message of an unknown channel")
             if index is not None:
                 opcode, body = int(scanned.opcodes[index]), scanned.get_body(index)
-                if not segment.is_chunk and self._summary_definitions.get((opcode, body[:2]), body) != body:
+                if not segment.is_chunk and self.summary_definitions.get((opcode, body[:2]), body) != body:
                     raise records.DamagedError("a schema or a channel is not that of its summary")
                 self._add_definition(opcode, body)
             first = stop

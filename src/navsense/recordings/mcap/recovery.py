@@ -11,11 +11,12 @@ import numpy as np
 
 from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
+from navsense.core.errors import RecordingError
 from navsense.recordings.base import open_for_reading, os_error, to_path
 from navsense.recordings.format import RecoveryResult
 from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
-from navsense.recordings.mcap.reader import read_profile, scan_records
+from navsense.recordings.mcap.reader import McapReader, read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
 from navsense.recordings.world_json import list_notes
 
@@ -26,9 +27,9 @@ UNCHUNKED_BYTES = 2_000_000
 class _McapRecovery:
     """Copies records from the truncated file to the new one."""
 
-    def __init__(self, out: McapFileWriter) -> None:
-        """Take the file to write."""
-        self.out = out
+    def __init__(self, path: Path, file: BinaryIO, out: McapFileWriter) -> None:
+        """Take the truncated file and the file to write."""
+        self._path, self._file, self.out = path, file, out
         self.topics: dict[int, str] = {}
         self.world = ""
         self.chunks = 0
@@ -37,39 +38,50 @@ class _McapRecovery:
         self.has_end = False
         self._unchunked = bytearray()
 
-    def copy_records(self, file: BinaryIO, start: int, end: int) -> None:
+    def copy_records(self, start: int, end: int) -> None:
         """Copy all complete records between two offsets, and compare them with the summary after them."""
         statistics = b""
-        for raw in records.read_records(file, start, end):
+        for raw in records.read_records(self._file, start, end):
             try:
                 if raw.opcode == records.DATA_END:
                     self._flush()
                     self.has_end = True
-                    records.check_data_section(file, raw)
+                    records.check_data_section(self._file, raw)
                 elif not self.has_end or raw.opcode in (records.CHUNK, records.METADATA, records.ATTACHMENT):
                     # A summary has none of these: the DataEnd record is another record with a flipped bit.
                     self._copy_record(raw)
                 elif raw.opcode == records.STATISTICS:
                     statistics = raw.body
-                elif raw.opcode == records.FOOTER and statistics and self._has_summary_crc(file, raw):
-                    self._compare_counts(statistics)
+                elif raw.opcode == records.FOOTER:
+                    self._check_summary(raw, statistics)
             except (records.DamagedError, struct.error):
                 self.damaged += 1
+                if self.damaged == 1:
+                    self._restore_definitions()
         self._flush()
 
-    @staticmethod
-    def _has_summary_crc(file: BinaryIO, footer: records.RawRecord) -> bool:
-        """Return False for a damaged summary: the new file gets another one."""
+    def _restore_definitions(self) -> None:
+        """Write the schemas and channels in the summary, because those in a damaged chunk are lost."""
         try:
-            return records.has_summary_crc(file, footer)
-        except records.DamagedError:
-            return False
+            definitions = McapReader(self._path, self._file).summary_definitions
+        except (RecordingError, records.DamagedError, struct.error):
+            return
+        data = b"".join(records.encode_record(opcode, body) for (opcode, _), body in sorted(definitions.items()))
+        self.out.write_chunks([(data, self._index_records(data))] if data else [])
 
-    def _compare_counts(self, statistics: bytes) -> None:
-        """Raise `DamagedError` if messages or metadata of the summary were not found, and no damage is known."""
+    def _check_summary(self, footer: records.RawRecord, statistics: bytes) -> None:
+        """Compare a summary with what was found. A damaged one does not matter: the new file gets another one.
+
+        Raises `DamagedError` if messages or metadata were not found, and no damage is known yet.
+        """
+        try:
+            has_crc = records.has_summary_crc(self._file, footer)
+        except records.DamagedError:
+            return
+        if not has_crc or not statistics or self.damaged:
+            return
         fields = struct.unpack_from(records.FIELDS_BEFORE_CHANNELS[records.STATISTICS], statistics)
-        found = sum(self.out.message_counts.values()), self.metadata_count
-        if not self.damaged and found != (fields[0], fields[4]):
+        if (sum(self.out.message_counts.values()), self.metadata_count) != (fields[0], fields[4]):
             raise records.DamagedError("a record was not found")
 
     def _copy_record(self, raw: records.RawRecord) -> None:
@@ -159,7 +171,9 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
                 raise atomic.make_reader_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
-            recovery = _recover_span(file, (start, end), name, out)
+            recovery = _recover_span(path, file, (start, end), name, out)
+            is_complete = recovery.has_end and not recovery.damaged
+            is_intact = is_complete and _is_intact(path, file)
     except OSError as error:
         raise os_error(path, error, "read") from error
     counts: dict[str, int] = {}
@@ -170,14 +184,24 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
         sum(counts.values()),
         recovery.chunks,
         recovery.damaged,
-        recovery.has_end and not recovery.damaged,
+        is_complete,
         counts,
         is_truncated=not recovery.has_end,
+        is_intact=is_intact,
         notes=list_notes(recovery.world),
     )
 
 
-def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:
+def _is_intact(path: Path, file: BinaryIO) -> bool:
+    """Return True if the summary of a file is correct, and its index is that of the chunks."""
+    try:
+        McapReader(path, file).list_segments()
+    except (RecordingError, records.DamagedError, struct.error):
+        return False
+    return True
+
+
+def _recover_span(path: Path, file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:
     """Copy a span of the old file to `out`; after an error no file is left."""
     try:
         work = HiddenFolder(out)
@@ -186,8 +210,8 @@ def _recover_span(file: BinaryIO, span: tuple[int, int], name: str, out: Path) -
     writer: McapFileWriter | None = None
     try:
         writer = McapFileWriter(work.folder / out.name, name, final_path=out)
-        recovery = _McapRecovery(writer)
-        recovery.copy_records(file, *span)
+        recovery = _McapRecovery(path, file, writer)
+        recovery.copy_records(*span)
         writer.finish()
         try:
             work.commit(writer.path)

@@ -37,7 +37,7 @@ from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, MessageRows, get_field, make_row_dtype
-from navsense.recordings.base import add_path_to_errors, is_recovered, os_error, write_all
+from navsense.recordings.base import add_path_to_errors, check_info, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -53,7 +53,6 @@ from navsense.recordings.info import (
     WORLD_KEY,
     RecordingInfo,
     RecordingWriter,
-    check_info,
     get_version,
 )
 from navsense.recordings.mcap import lz4_rows, records

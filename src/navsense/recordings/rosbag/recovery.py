@@ -37,7 +37,7 @@ from navsense.recordings.world_json import list_notes
 BAG_MAGIC = b"#ROSBAG V2.0\n"
 """First bytes of a ROS 1 bag."""
 
-MESSAGE, CHUNK, CONNECTION = 2, 5, 7
+MESSAGE, BAG_HEADER, CHUNK, CHUNK_INFO, CONNECTION = 2, 3, 5, 6, 7
 """Opcodes of the records of a ROS 1 bag."""
 
 _LENGTH = struct.Struct("<I")
@@ -125,6 +125,7 @@ class TruncatedBagReader:
     metadata: dict[str, str] = field(default_factory=dict)
     chunk_count: int = 0
     damaged_count: int = 0
+    has_index: bool = False
 
     def __post_init__(self) -> None:
         """Find the topics. Raises `RecordingError` for another file than a ROS 1 bag."""
@@ -157,10 +158,15 @@ class TruncatedBagReader:
 
         The index after the chunks has the connections again: one that is damaged in a chunk is read from there.
         """
-        self.chunk_count = self.damaged_count = 0
+        self.chunk_count = self.damaged_count = index_offset = declared_count = indexed_count = 0
         self.file.seek(len(BAG_MAGIC))
         for chunk in read_records(self.file, self._end):
             self._add_connection(chunk)
+            if chunk.kind == BAG_HEADER:
+                index_offset, declared_count = (
+                    int.from_bytes(chunk.header.get(name, b""), "little") for name in ("index_pos", "chunk_count")
+                )
+            indexed_count += chunk.kind == CHUNK_INFO
             if chunk.kind != CHUNK:
                 continue
             try:
@@ -173,6 +179,7 @@ class TruncatedBagReader:
                 continue
             self.chunk_count += 1
             yield from inner
+        self.has_index = index_offset > 0 and declared_count == indexed_count == self.chunk_count + self.damaged_count
 
     def _add_connection(self, record: BagRecord) -> None:
         """Add a connection, unless it is damaged, or known with a valid definition."""
@@ -268,8 +275,18 @@ def recover_bag(path: Path, out: Path) -> RecoveryResult:
         source = TruncatedBagReader(path, file)
         count, lost = copy_messages(source, out)
     lost += source.lost
+    damaged_count = source.damaged_count + len(lost)
+    is_complete = source.has_index and not damaged_count
+    notes = _list_notes(source, lost)
     return RecoveryResult(
-        str(out), count, source.chunk_count, source.damaged_count + len(lost), notes=_list_notes(source, lost)
+        str(out),
+        count,
+        source.chunk_count,
+        damaged_count,
+        is_complete,
+        notes=notes,
+        is_truncated=not source.has_index,
+        is_intact=is_complete,
     )
 
 

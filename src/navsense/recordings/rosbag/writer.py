@@ -26,10 +26,10 @@ from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.recordings.base import AtomicWriter, PendingRecording, check_target, os_error
+from navsense.recordings.base import AtomicWriter, PendingRecording, check_info, check_target, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import get_storage_path
-from navsense.recordings.info import ROS_KEY, RecordingInfo, check_info
+from navsense.recordings.info import ROS_KEY, RecordingInfo
 from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_mcap_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
