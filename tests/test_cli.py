@@ -95,6 +95,17 @@ def test_table_of_a_recording_has_the_headings_of_its_format(
     assert " ".join(looked.stdout.splitlines()[0].split()).endswith(heading)
 
 
+def test_page_on_security_lists_the_outputs_of_every_command() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (`.*?) \| (.*) \|$", page.partition("## Writing files")[2], re.MULTILINE))
+    listed = {name: text for names, text in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    assert set(listed) == set(cli.cli.commands)
+    for name, command in cli.cli.commands.items():
+        for option in {option for parameter in command.params for option in parameter.opts}:
+            if option in ("-o", "--kalibr", "--picture"):
+                assert f"`{option}`" in listed[name], name
+
+
 @pytest.mark.parametrize(
     ("command", "lines"),
     [

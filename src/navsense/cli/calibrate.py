@@ -26,8 +26,8 @@ from navsense.core.errors import CalibrationError
     metavar="none|truth|NAME",
     default="none",
     show_default=True,
-    help="Source of the attitude, sensor to world: the recorded truth, a topic (Imu, Odometry, PoseStamped, /tf), an IMU, "
-    "or four columns qw,qx,qy,qz.",
+    help="Source of the attitude, sensor to world: the recorded truth, a topic (Imu, Odometry, PoseStamped, /tf), an "
+    "IMU, or four columns qw,qx,qy,qz.",
 )
 @click.option(
     "--attitude-stddev",
@@ -68,8 +68,8 @@ def calibrate(
 ) -> None:
     """Calibrate the magnetometer in FILE.
 
-    FILE is a recording of navsense, any ROS bag, or a CSV file with a header. Without --attitude, the calibration fits an
-    ellipsoid to the readings. With --attitude, it compares each reading with the field at that attitude.
+    FILE is a recording of navsense, any ROS bag, or a CSV file with a header. Without --attitude, the calibration fits
+    an ellipsoid to the readings. With --attitude, it compares each reading with the field at that attitude.
 
     Exit code 0: the verdict is ok; 1: the verdict is poor; 2: calibration is impossible.
     """

@@ -74,8 +74,8 @@ def describe(
 ) -> None:
     """Print the sensors, clocks and noise of WORLD.
 
-    WORLD is an SDF, URDF or xacro file. The command also prints rates and topics. It lists the unsupported elements, each
-    with the reason.
+    WORLD is an SDF, URDF or xacro file. The command also prints rates and topics. It lists the unsupported elements,
+    each with the reason.
     """
     from navsense.description import describe, write_kalibr
     from navsense.runner.run import load_motions
