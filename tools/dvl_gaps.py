@@ -388,7 +388,7 @@ FRAMES = {
 
 
 def course() -> Part:
-    """Return the course of a vehicle that goes ahead at 030, told in four frames."""
+    """Return the course of a vehicle that goes ahead at 030, in four output frames."""
     links = [
         f'<link name="frame{i}"><pose>0 0 0 {roll:.9g} 0 {yaw:.9g}</pose></link>'
         for i, (roll, yaw) in enumerate(FRAMES.values())
@@ -513,12 +513,12 @@ def ping_rate() -> Part:
     change = np.append(change, rate.size - 1)
     across, up = steps(high[1:][change].tolist(), rate[change].tolist())
     lines = [
-        Line("published pings, ticks at 40 Hz", across, up, OWN_COLOUR, 2.0),
+        Line("pings, of ticks at 40 Hz", across, up, OWN_COLOUR, 2.0),
         Line("1 / (2 r / c + 10 ms)", wanted, most, TRUE_COLOUR, 1.1, "5 4"),
         Line("both plug-ins, 7 Hz", [0.0, 150.0], [7.0, 7.0], DS_COLOUR, 1.8),
     ]
     ages = [
-        Line("publication minus time of validity", high[::20], age[::20], OWN_COLOUR, 2.0),
+        Line("output time minus time of validity", high[::20], age[::20], OWN_COLOUR, 2.0),
         Line("both plug-ins", [0.0, 150.0], [0.0, 0.0], DS_COLOUR, 1.8),
     ]
     panels = [

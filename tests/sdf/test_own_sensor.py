@@ -1,11 +1,11 @@
-"""Sensors of a user's own: handed to `load`, or announced by an installed package."""
+"""Sensors of users: given to `load`, or registered by an installed package."""
 
 from __future__ import annotations
 
-import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,30 +13,32 @@ import pytest
 import navsense as ns
 from navsense.core.errors import SdfError, SensorError
 from navsense.sdf import document
-from navsense.sensors import Imu
+from navsense.sdf.context import Context
+from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.xml_reader import Element
+from navsense.sensors import Imu, Output
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "thermometer.py"
 NAME = "balloon::basket::thermometer"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    return runpy.run_path(str(EXAMPLE))
+@pytest.fixture(scope="module")
+def example(load_example: Callable[[str], ModuleType]) -> Any:
+    return load_example("thermometer")
 
 
 @pytest.fixture
-def hill(tmp_path: Path, example: dict[str, Any]) -> Path:
+def hill(tmp_path: Path, example: Any) -> Path:
     path = tmp_path / "hill.sdf"
-    path.write_text(example["WORLD"])
+    path.write_text(example.WORLD)
     return path
 
 
 @pytest.fixture
-def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    found: list[Any] = []
-    monkeypatch.setattr(document, "entry_points", lambda group: found if group == "navsense.sensors" else [])
+def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    entries: list[Any] = []
+    monkeypatch.setattr(document, "entry_points", lambda group: entries if group == "navsense.sensors" else [])
     document._load_installed_sensors.cache_clear()
-    yield found
+    yield entries
     document._load_installed_sensors.cache_clear()
 
 
@@ -46,8 +48,8 @@ def test_unknown_sensor_type_is_listed(hill: Path) -> None:
     assert any("thermometer" in note.what for note in world.notes)
 
 
-def test_given_sensor_type_has_no_note(hill: Path, example: dict[str, Any]) -> None:
-    world = ns.load(hill, sensors=[example["Thermometer"]])
+def test_given_sensor_type_has_no_note(hill: Path, example: Any) -> None:
+    world = ns.load(hill, sensors=[example.Thermometer])
     (sensor,) = world.sensors
     assert sensor.name == NAME
     assert sensor.spec.noise()["temperature"][0].stddev == 0.1
@@ -56,30 +58,106 @@ def test_given_sensor_type_has_no_note(hill: Path, example: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("kind", "gz"), [("thermometer", ""), ("custom", 'ignition:type="thermometer"')])
-def test_alternative_type_names_are_read(hill: Path, example: dict[str, Any], kind: str, gz: str) -> None:
+def test_alternative_type_names_are_read(hill: Path, example: Any, kind: str, gz: str) -> None:
     hill.write_text(hill.read_text().replace('type="custom" gz:type="thermometer"', f'type="{kind}" {gz}'))
-    assert len(ns.load(hill, sensors=[example["Thermometer"]]).sensors) == 1
+    assert len(ns.load(hill, sensors=[example.Thermometer]).sensors) == 1
 
 
-def test_custom_sensor_errors_have_their_line(hill: Path, example: dict[str, Any]) -> None:
+def test_custom_sensor_errors_have_their_line(hill: Path, example: Any) -> None:
     hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><gradient>steep</gradient>"))
     with pytest.raises(SdfError, match=r"hill.sdf:6: .*<gradient>: steep"):
-        ns.load(hill, sensors=[example["Thermometer"]])
+        ns.load(hill, sensors=[example.Thermometer])
 
 
-def test_sensor_is_registered_by_an_entry_point(hill: Path, example: dict[str, Any], announced: list[Any]) -> None:
-    announced.append(SimpleNamespace(name="thermometer", load=lambda: example["Thermometer"]))
+def test_sensor_is_registered_by_an_entry_point(hill: Path, example: Any, entries: list[Any]) -> None:
+    entries.append(SimpleNamespace(name="thermometer", load=lambda: example.Thermometer))
     assert [sensor.name for sensor in ns.load(hill).sensors] == [NAME]
 
 
-def test_import_error_names_the_package(hill: Path, announced: list[Any]) -> None:
+def test_import_error_names_the_package(hill: Path, entries: list[Any]) -> None:
     def broken() -> None:
         raise ImportError("no module named weather")
 
-    announced.append(SimpleNamespace(name="rain", value="weather:Rain", dist=SimpleNamespace(name="wx"), load=broken))
+    entries.append(SimpleNamespace(name="rain", value="weather:Rain", dist=SimpleNamespace(name="wx"), load=broken))
     with pytest.raises(SensorError, match="sensor 'rain' of package wx: no module named weather"):
         ns.load(hill)
 
 
 def test_built_in_sensor_type_may_be_named(hill: Path) -> None:
-    assert ns.load(hill, sensors=[Imu]).name == "hill"  # type: ignore[list-item]  # it needs no fill of its own
+    assert ns.load(hill, sensors=[Imu]).name == "hill"
+
+
+def test_gradient_and_noise_are_read_from_the_fields(hill: Path, example: Any) -> None:
+    hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><gradient>-0.01</gradient>"))
+    (sensor,) = ns.load(hill, sensors=[example.Thermometer]).sensors
+    assert sensor.spec == example.Thermometer(ns.Noise(stddev=0.1, precision=0.01), -0.01)
+
+
+def test_unknown_element_of_a_user_sensor_is_an_error(hill: Path, example: Any) -> None:
+    hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><slope>1</slope>"))
+    with pytest.raises(SdfError, match=r"hill.sdf:6: <thermometer><slope>; is not allowed here"):
+        ns.load(hill, sensors=[example.Thermometer])
+
+
+def test_class_with_parse_reads_its_type_element(hill: Path, example: Any) -> None:
+    class OffsetThermometer(example.Thermometer):  # type: ignore[misc]  # a module without types
+        @staticmethod
+        def parse(_context: Context, type_element: Element | None, sensor_context: SensorContext) -> Any:
+            assert type_element is not None
+            assert sensor_context.name == NAME
+            return OffsetThermometer(gradient=float(len(type_element.children)))
+
+    (sensor,) = ns.load(hill, sensors=[OffsetThermometer]).sensors
+    assert sensor.spec == OffsetThermometer(gradient=1.0)
+
+
+def test_missing_field_without_a_default_is_an_error(hill: Path, example: Any) -> None:
+    required = make_dataclass("Required", [("lapse", float)], bases=(example.Thermometer,), frozen=True, kw_only=True)
+    with pytest.raises(SdfError, match=r"hill.sdf:6: <thermometer><lapse>: missing; must be given"):
+        ns.load(hill, sensors=[required])
+    text = hill.read_text()
+    first, last = text.index("<thermometer>"), text.index("</thermometer>") + len("</thermometer>")
+    hill.write_text(text[:first] + text[last:])
+    with pytest.raises(SdfError, match=r'hill.sdf:4: <sensor type="thermometer">: .*; requires <thermometer> with <l'):
+        ns.load(hill, sensors=[required])
+
+
+def test_field_whose_type_has_no_parser_is_an_error(hill: Path, example: Any) -> None:
+    other = make_dataclass(
+        "Other", [("table", dict[str, float], field(default_factory=dict))], bases=(example.Thermometer,), frozen=True
+    )
+    with pytest.raises(SensorError, match="field of the sensor thermometer: table; must be a Noise, number, flag"):
+        ns.load(hill, sensors=[other])
+
+
+def test_class_that_is_no_dataclass_is_an_error(hill: Path) -> None:
+    kind: Any = type("Plain", (), {"type": "plain"})
+    with pytest.raises(SensorError, match="class of a sensor: Plain; must be a dataclass"):
+        ns.load(hill, sensors=[kind])
+
+
+@dataclass(frozen=True)
+class ColumnMeasurement:
+    """Turns the scalar arrays of a thermometer into columns (n, 1)."""
+
+    spec: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.spec, name)
+
+    def measure(self, *args: Any) -> Any:
+        state, measured = self.spec.measure(*args)
+        return state, measured._replace(arrays={name: array[:, None] for name, array in measured.arrays.items()})
+
+
+def test_array_with_another_shape_than_its_output_is_an_error(hill: Path, example: Any) -> None:
+    world = ns.load(hill, sensors=[example.Thermometer])
+    (sensor,) = world.sensors
+    world = replace(world, sensors=(replace(sensor, spec=ColumnMeasurement(sensor.spec)),))
+    with pytest.raises(SensorError, match=rf"array temperature of `measure` of sensor {NAME}: shape \(\d+, 1\); must"):
+        ns.simulate(world, 1.0, seed=1)
+
+
+def test_unknown_equivariance_of_an_output_is_an_error() -> None:
+    with pytest.raises(SensorError, match="equivariance of the array t: axis; must be one of invariant, orientation"):
+        Output("t", 0, "K", "axis")  # type: ignore[arg-type]
