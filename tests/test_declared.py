@@ -1,4 +1,4 @@
-"""Declared against measured: densities written into SDF come back by an Allan tool that nobody here wrote."""
+"""Noise densities from SDF equal the Allan deviations that allantools estimates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def noise(name: str, rate: float) -> str:
 
 
 def declared_variance(name: str, span: float) -> float:
-    """White noise plus Gauss-Markov drift, averaged over `span` (IEEE 952-1997, annex C)."""
+    """Allan variance of white noise plus Gauss-Markov drift at `span` (IEEE 952-1997, annex C)."""
     q = DRIVES[name]
     bracket = 3.0 - 4.0 * math.exp(-span / TAU) + math.exp(-2.0 * span / TAU)
     return DENSITIES[name] ** 2 / span + (q * TAU) ** 2 / span * (1.0 - TAU / (2.0 * span) * bracket)
@@ -97,7 +97,7 @@ DRIVES |= {"vertical_position": 0.05, "vertical_velocity": 0.02, "pressure": 0.8
 
 @pytest.mark.requirement("NOI-3", "ALT-3", "PRS-1", "NAV-1")
 def test_estimated_densities_of_height_pressure_and_position_match(tmp_path: Path) -> None:
-    """Latitudes as metres, by pymap3d's radius of the meridian: a metre is a metre at 60 degrees too."""
+    """Latitudes are converted to metres by pymap3d's meridian radius of curvature, at 60 degrees."""
     path = tmp_path / "field.sdf"
     path.write_text(HEIGHTS.format(**{name: noise(name, 10.0) for name in ARRAYS}))
     run = ns.simulate(ns.load(path), 900.0, seed=3, runs=RUNS, truth_rate=0.01)
