@@ -1,4 +1,4 @@
-"""The barometric altimeter that a user would write (examples/barometric_altimeter.py), against closed forms."""
+"""The example of a user-defined sensor (examples/barometric_altimeter.py) equals closed forms."""
 
 from __future__ import annotations
 
@@ -36,77 +36,77 @@ def example() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def sheet(example: dict[str, Any]) -> Any:
+def spec(example: dict[str, Any]) -> Any:
     return example["BarometricAltimeter"]()
 
 
-def at_height(sheet: Any, z: float) -> Any:
+def make_motion(spec: Any, z: float) -> Any:
     ticks = Ticks(np.zeros(1, dtype=np.int64), 1.0)
-    return sheet.ideal(Stationary(Pose((0.0, 0.0, z))), Environment(), ticks)
+    return spec.ideal(Stationary(Pose((0.0, 0.0, z))), Environment(), ticks)
 
 
-def read_altitude(sheet: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
-    """Return what the instrument makes of static pressures (n,) Pa."""
+def read_altitude(spec: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
+    """Return the altitudes that the instrument measures at static pressures (n,) Pa."""
     ticks = Ticks(np.arange(pressure.size, dtype=np.int64), rate)
     ideal = {"pressure": pressure, "dynamic_pressure": np.full(pressure.size, dynamic)}
-    _, measured = sheet.measure(sheet.init(np.empty(0)), ticks, ideal, np.empty((0, pressure.size)))
+    _, measured = spec.measure(spec.init(np.empty(0)), ticks, ideal, np.empty((0, pressure.size)))
     return np.asarray(measured.arrays["pressure"])
 
 
 @pytest.mark.parametrize("height", [-300.0, 0.0, 120.0, 3000.0, 10_900.0])
-def test_standard_atmosphere_gives_the_height(sheet: Any, height: float) -> None:
-    assert at_height(sheet, height)["altitude"][0] == pytest.approx(height, abs=1e-8)
+def test_standard_atmosphere_gives_the_height(spec: Any, height: float) -> None:
+    assert make_motion(spec, height)["altitude"][0] == pytest.approx(height, abs=1e-8)
 
 
 @pytest.mark.parametrize(("pressure", "offset", "setting"), [(100300.0, 10.0, 101325.0), (103000.0, -25.0, 103000.0)])
-def test_sea_level_conditions_and_altimeter_setting(sheet: Any, pressure: float, offset: float, setting: float) -> None:
-    """The troposphere by hand: p = p0 (T / T0)^(1/k) of the day, and the standard's height of it above the setting."""
-    day = replace(sheet, sea_level_pressure=pressure, temperature_offset=offset, setting=setting)
+def test_sea_level_conditions_and_altimeter_setting(spec: Any, pressure: float, offset: float, setting: float) -> None:
+    """The formula is p = p0 (T / T0)^(1/k) of the day, and the standard height of p above the setting."""
+    day = replace(spec, sea_level_pressure=pressure, temperature_offset=offset, setting=setting)
     for z in (0.0, 500.0, 4000.0):
         height = 6356766.0 * z / (6356766.0 + z)
         static = pressure * (1.0 - 0.0065 * height / (288.15 + offset)) ** (1.0 / EXPONENT)
         shown = 288.15 / 0.0065 * (1.0 - (static / setting) ** EXPONENT)
-        found = at_height(day, z)
+        found = make_motion(day, z)
         assert found["pressure"][0] == pytest.approx(static, rel=1e-13, abs=0.0)
         assert found["altitude"][0] == pytest.approx(6356766.0 * shown / (6356766.0 - shown), abs=1e-7)
 
 
 @pytest.mark.parametrize("rate", [1.0, 7.0, 100.0, 10_000.0])
-def test_lag_of_a_steady_climb_is_exact_at_any_rate(sheet: Any, rate: float) -> None:
-    """lag dy/dt = u - y with u = u0 + s t and y(0) = u0 has y = u - s lag (1 - exp(-t / lag))."""
+def test_lag_of_a_steady_climb_is_exact_at_any_rate(spec: Any, rate: float) -> None:
+    """lag dy/dt = u - y with u = u0 + s t and y(0) = u0 has the solution y = u - s lag (1 - exp(-t / lag))."""
     lag, slope = 0.8, -60.0
     time = np.arange(int(3.0 * rate)) / rate
     steady = 90_000.0 + slope * time
-    own = read_altitude(replace(sheet, lag=lag), steady, rate)
+    own = read_altitude(replace(spec, lag=lag), steady, rate)
     expected = steady - slope * lag * -np.expm1(-time / lag)
     assert np.allclose(own, expected, rtol=0.0, atol=1e-9)
 
 
-def test_lag_of_a_sine_has_first_order_gain_and_phase(sheet: Any) -> None:
+def test_lag_of_a_sine_has_first_order_gain_and_phase(spec: Any) -> None:
     lag, rate, frequency = 0.5, 1000.0, 1.0
     angle = 2.0 * math.pi * frequency
     time = np.arange(8000) / rate
-    own = read_altitude(replace(sheet, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
+    own = read_altitude(replace(spec, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
     response = 2.0 * np.mean(own * np.exp(-1j * angle * time[4000:])) * 1j / 100.0
-    # What is left after 4 s is exp(-8) of it; a wave of straight pieces is smaller by (w dt)^2 / 12 = 3e-6.
+    # The transient after 4 s is exp(-8); linear interpolation reduces a sine by (w dt)^2 / 12 = 3e-6.
     assert abs(response - 1.0 / (1.0 + 1j * angle * lag)) < 5e-4
 
 
-def test_reading_without_lag_follows_height_and_dynamic_pressure(sheet: Any) -> None:
+def test_reading_without_lag_follows_height_and_dynamic_pressure(spec: Any) -> None:
     pressure = 90_000.0 + np.arange(10.0) ** 2
-    assert np.array_equal(read_altitude(sheet, pressure, 5.0, dynamic=700.0), pressure)
-    felt = read_altitude(replace(sheet, position_error=-0.02), pressure, 5.0, dynamic=700.0)
+    assert np.array_equal(read_altitude(spec, pressure, 5.0, dynamic=700.0), pressure)
+    felt = read_altitude(replace(spec, position_error=-0.02), pressure, 5.0, dynamic=700.0)
     assert np.allclose(felt, pressure - 14.0, rtol=0.0, atol=1e-10)
 
 
-def test_dynamic_pressure_uses_the_speed_of_the_port(sheet: Any) -> None:
-    """Speed by differences of the port's own places, off the link's origin; sea-level density 1.225 kg/m^3."""
+def test_dynamic_pressure_uses_the_speed_of_the_port(spec: Any) -> None:
+    """Differences of the port's positions, off the link origin, give the speed. Sea-level density is 1.225 kg/m^3."""
     motion = AttachedMotion(example_motion(), Pose((0.7, -0.4, 0.3)))
     ticks, h = Ticks(np.arange(1, 200, dtype=np.int64), 100.0), 1e-4
     places = [motion.at(ticks.time + shift).position_w for shift in (-h, h)]
     speed = np.linalg.norm(places[1] - places[0], axis=1) / (2.0 * h)
-    found = sheet.ideal(motion, Environment(), ticks)["dynamic_pressure"]
-    assert np.allclose(found, 0.5 * 1.225 * speed**2, rtol=5e-4, atol=0.0)  # 3 m up the air is thinner by 3e-4
+    found = spec.ideal(motion, Environment(), ticks)["dynamic_pressure"]
+    assert np.allclose(found, 0.5 * 1.225 * speed**2, rtol=5e-4, atol=0.0)  # at 3 m the density is lower by 3e-4
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_errors_in_a_file_have_their_line(example: dict[str, Any], tmp_path: Pat
         ns.load(path, sensors=[example["BarometricAltimeter"]])
 
 
-def test_invalid_air_and_lag_are_errors(sheet: Any) -> None:
+def test_invalid_air_and_lag_are_errors(spec: Any) -> None:
     with pytest.raises(SensorError, match="lag of a barometric altimeter"):
-        replace(sheet, lag=-0.1)
+        replace(spec, lag=-0.1)
     with pytest.raises(FieldError, match="pressure of the atmosphere"):
-        replace(sheet, setting=0.0)
+        replace(spec, setting=0.0)
     with pytest.raises(FieldError, match="temperature of the atmosphere"):
-        replace(sheet, temperature_offset=-300.0)
+        replace(spec, temperature_offset=-300.0)
 
 
 def test_live_run_equals_batch_bitwise(example: dict[str, Any], tmp_path: Path) -> None:

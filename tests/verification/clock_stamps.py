@@ -113,9 +113,9 @@ def stamp_every_sample(seconds: float) -> SelectTicks:
     return lambda _clock, rate, effort: np.arange(scale_count(round(seconds * rate), effort, MINIMUM_SAMPLES))
 
 
-def stamp_at(*select_ticks: float) -> SelectTicks:
+def stamp_at(*times: float) -> SelectTicks:
     """Stamp the samples at these times (s) only."""
-    return lambda _clock, rate, _effort: np.array([round(instant * rate) for instant in select_ticks])
+    return lambda _clock, rate, _effort: np.array([round(instant * rate) for instant in times])
 
 
 def estimate_stddevs(
