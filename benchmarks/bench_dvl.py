@@ -189,7 +189,7 @@ def list_workloads() -> Iterator[tuple[str, Work]]:
                 motion,
                 environment,
                 instants,
-                find_bottom_distance(beams.forward_cosines, found.beam_range),
+                find_bottom_distance(beams.positive_janus_cosines, found.beam_range),
             )
 
         return work

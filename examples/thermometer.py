@@ -1,4 +1,8 @@
-"""A sensor of one's own: a thermometer in the troposphere, held to the laws and run from SDF.
+"""A sensor of your own: a thermometer in the troposphere.
+
+    temperature = 288.15 K + gradient z + errors
+
+The example checks the sensor against the sensor laws, reads a world that contains it, and writes a recording.
 
 python examples/thermometer.py
 """
@@ -7,83 +11,92 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 import navsense as ns
+from navsense.core.field_metadata import in_file
 from navsense.core.random_streams import RandomProcess
 from navsense.core.ticks import Ticks
+from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
-from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.children import parse_child_number
-from navsense.sdf.parse.noise import parse_child_noise
-from navsense.sdf.xml_reader import Element
+from navsense.noise.specification import NO_NOISE
 from navsense.sensors import Measurement, Output
 from navsense.testing import check_sensor
 
-NO_ERRORS = ns.Noise()
-
-TYPE_ELEMENT = ElementSchema(children=frozenset(("noise", "gradient")))
-"""What may stand in <thermometer>; anything else is an error with its line."""
+SEA_LEVEL_TEMPERATURE = 288.15
+"""K, of the US Standard Atmosphere 1976."""
 
 
 @dataclass(frozen=True)
 class Thermometer:
-    """temperature = 288.15 K + gradient z + errors; gradient in K/m, z the height in the world (m)."""
+    """Specification of a thermometer.
 
+    temperature: noise, K. Its element in a file is `<noise>`.
+    gradient: change of the temperature with height, K/m.
+
+    Raises `SensorError` for an invalid field.
+    """
+
+    temperature: ns.Noise = field(default=NO_NOISE, metadata=in_file("noise"))
     gradient: float = -0.0065
-    noise_of_temperature: ns.Noise = NO_ERRORS
 
     type: ClassVar[str] = "thermometer"
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
     symmetry_tolerance: ClassVar[float] = 1e-12
 
+    def __post_init__(self) -> None:
+        """Check the gradient and the types of the fields."""
+        check_numbers("gradient (K/m)", (self.gradient,), 1)
+        validate_types(self)
+
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the one array of a reading: temperature (n, 1) K."""
-        return (Output("temperature", 1, "K", "vertical"),)
+        """Return the one array of a reading: temperature (n,) K."""
+        return (Output("temperature", 0, "K", "vertical"),)
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        return NoiseChannels(("temperature",), (self.noise_of_temperature,))
+        return NoiseChannels(("temperature",), (self.temperature,))
 
     def noise(self) -> Mapping[str, tuple[ns.Noise, ...]]:
-        """Return the noise of the one channel."""
-        return {"temperature": self._channels.noises}
+        """Return the noise of the temperature."""
+        return {"temperature": (self.temperature,)}
 
     def processes(self) -> tuple[RandomProcess, ...]:
-        """Return the random processes of the one channel."""
+        """Return the random processes of the temperature."""
         return self._channels.processes
 
-    def init(self, draws: Any) -> NoiseState:
-        """Return the instrument's turn-on bias and drift."""
+    def init(self, draws: FloatArray) -> NoiseState:
+        """Return the initial state of an instrument: its turn-on bias and dynamic bias."""
         return self._channels.init(draws)
 
-    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, Any]:
-        """Return the temperature (n, 1) K at the sensor."""
-        height = motion.at(ticks.time).position_w[:, 2:3]
-        return {"temperature": 288.15 + self.gradient * height}
+    def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
+        """Return the temperature (n,) K at the sensor."""
+        height = motion.at(ticks.time).position_w[:, 2]
+        return {"temperature": SEA_LEVEL_TEMPERATURE + self.gradient * height}
 
     def measure(
-        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, Any], draws: Any
+        self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state and the noisy temperature with its slow error."""
-        state, values, slow = self._channels.apply(state, ticks, draws, ideal["temperature"])
-        return state, Measurement({"temperature": values}, {"temperature": slow})
+        """Return the new state and the measured temperature (n,) K with its bias."""
+        state, values, bias = self._channels.apply(state, ticks, draws, ideal["temperature"])
+        return state, Measurement({"temperature": values[:, 0]}, {"temperature": bias[:, 0]})
 
     def without_errors(self) -> Thermometer:
-        """Return the same sheet without errors."""
-        return replace(self, noise_of_temperature=ns.Noise())
+        """Return the same spec without errors."""
+        return Thermometer(gradient=self.gradient)
 
     @classmethod
     def example_spec(cls) -> Thermometer:
-        """Return a sheet in which every parameter acts."""
+        """Return a spec in which every field is active."""
         noise = ns.Noise(
             mean=0.01,
             stddev=0.1,
@@ -95,16 +108,7 @@ class Thermometer:
             minimum=288.1,
             maximum=288.2,
         )
-        return cls(-0.0065, noise)
-
-    @staticmethod
-    def parse(context: Context, type_element: Element | None, sensor_context: Any) -> Thermometer:
-        """Return the sheet that a <thermometer> describes."""
-        if type_element is None:
-            return Thermometer()
-        context.check(type_element, TYPE_ELEMENT)
-        gradient = parse_child_number(context, type_element, "gradient", -0.0065)
-        return Thermometer(gradient, parse_child_noise(context, type_element, classic=sensor_context.classic))
+        return cls(noise, -0.0065)
 
 
 WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">
@@ -121,7 +125,7 @@ WORLD = """<sdf version="1.9"><world name="hill"><model name="balloon">
 
 
 def main() -> None:
-    """Hold the thermometer to the laws, read a world with it, and record what it says."""
+    """Check the sensor laws, simulate a world with the sensor, and write a recording."""
     check_sensor(Thermometer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hill.sdf"
@@ -131,7 +135,7 @@ def main() -> None:
         run.save(Path(folder) / "hill.mcap")
     temperature = run["balloon::basket::thermometer"]["temperature"]
     print(f"{temperature.size} readings at 1000 m, mean {temperature.mean():.2f} K")
-    assert temperature.shape == (600, 1)
+    assert temperature.shape == (600,)
     assert abs(temperature.mean() - 281.65) < 5.0 * 0.1 / np.sqrt(600.0)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -55,6 +57,22 @@ def example_data(request: pytest.FixtureRequest) -> Path:
     if request.param == "own":
         return ROOT / "tests" / "worlds"
     return Path(request.getfixturevalue("shared_data"))
+
+
+@pytest.fixture(scope="session")
+def load_example() -> Callable[[str], ModuleType]:
+    """Return a function that imports a module of `examples/` by name."""
+
+    def load_module(name: str) -> ModuleType:
+        spec = spec_from_file_location(f"{name}_example", ROOT / "examples" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return load_module
 
 
 def find_python_function(kernel: Any) -> Callable[..., Any]:

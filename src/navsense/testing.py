@@ -21,7 +21,7 @@ import numpy as np
 
 from navsense.clock import Clock
 from navsense.core import pose as poses
-from navsense.core.errors import NavsenseError
+from navsense.core.errors import NavsenseError, SensorError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.random_streams import Draws
@@ -42,7 +42,7 @@ from navsense.noise.terms import make_flicker_components
 from navsense.recordings.dataset import select_run
 from navsense.runner.live import live
 from navsense.runner.run import simulate
-from navsense.sensors.base import Sensor, get_flags
+from navsense.sensors.base import Sensor, check_shapes, get_flags
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -476,9 +476,19 @@ SENSOR_LAWS = (
 
 
 def check_sensor(kind: type[Sensor]) -> None:
-    """Check the seven laws of a sensor class with its example specification. Raises `LawBrokenError`."""
+    """Check the outputs and the seven laws of a sensor class with its example specification.
+
+    The sensor moves through 3 m in `example_motion` and has the world `EXAMPLE_ENVIRONMENT`. Set the limits of the
+    example specification so that they act there. Raises `LawBrokenError`.
+    """
+    spec = kind.example_spec()
+    _, measured = measure_case(make_case(spec))
+    try:
+        check_shapes(spec.outputs, measured, COUNT)
+    except SensorError as error:
+        raise LawBrokenError(f"outputs: {error}") from error
     for law in SENSOR_LAWS:
-        law(kind.example_spec())
+        law(spec)
 
 
 def check_noise(noise: Noise) -> None:

@@ -122,6 +122,16 @@ def make_crossed_beams(width: float) -> Beams:
     return make_dsros_beams(math.radians(30.0), CROSS, pos_z_down=False, width=width)
 
 
+@pytest.mark.requirement("DVW-1", "GAP-2")
+def test_part_keeps_a_noise_of_zero_in_the_plugin(load: Load, wrap_in_link: Text) -> None:
+    """A `<gaussianNoiseBeamVel>` of 0 is an explicit value. Without the element the part supplies the noise."""
+    for stddev, expected in (("0", 0.0), (None, Dvl.from_part("dvl1000").bottom.noise.stddev)):
+        text = make_woods_hole_sensor({"gaussianNoiseBeamVel": stddev})
+        text = text.replace("<update_rate>", "<navsense:part>dvl1000</navsense:part><update_rate>")
+        assert get_spec(load(wrap_in_link(text)).sensors[0]).bottom.noise.stddev == expected
+    assert expected > 0.0
+
+
 @pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1", "WTR-1")
 def test_ds_sim_sensor_is_read(load: Load, wrap_in_link: Text) -> None:
     """By default, the water track has twice the noise of the bottom track."""
@@ -139,7 +149,7 @@ def test_ds_sim_sensor_is_read(load: Load, wrap_in_link: Text) -> None:
     )
     assert (found.name, found.topic, found.frame, found.rate) == ("auv::base::dvl", "/dvl/dvl", "base", 7.0)
     assert list_warnings(world) == []
-    assert "dvl at 7 Hz on global time, topic /dvl/dvl" in "\n".join(describe(world))
+    assert "dvl at 7 Hz on true time, topic /dvl/dvl" in "\n".join(describe(world))
 
 
 @pytest.mark.requirement("DVW-2")
@@ -1185,7 +1195,7 @@ RANGE_NOISE = {"uuv": math.hypot(0.005, 0.01 / math.sqrt(12.0)) / 2.0, "dsros": 
 def test_documentation_examples_are_correct(
     dvl_robots: dict[str, str], tmp_path: Path, dialect: str, fidelity: str
 ) -> None:
-    """A robot moves at 1 m/s, 20 m above a bed. The recording has all documented topics with correct values."""
+    """A robot moves ahead at 1 m/s, 20 m above a bed. The recording is complete and correct."""
     (tmp_path / "auv.urdf").write_text(dvl_robots[dialect], encoding="utf-8")
     (tmp_path / "sea.sdf").write_text(
         f"<sdf version='1.9'><world name='sea'><include><uri>auv.urdf</uri></include>{BED}</world></sdf>",

@@ -109,6 +109,11 @@ def test_invalid_elements_are_reported(
     assert any(problem.startswith(line) for problem in list_problems(wrap_motion(content, attributes)))
 
 
+def test_each_wrong_waypoint_is_reported_once(list_problems: ListProblems, wrap_motion: Text) -> None:
+    wrong = TWO.replace('"0"', '"1"').replace("4 0 0 0 0 0", "4 0 0")
+    assert [problem.partition(": ")[0] for problem in list_problems(wrap_motion(wrong))] == ["dive.sdf:5", "dive.sdf:6"]
+
+
 def test_invalid_log(list_problems: ListProblems, wrap_motion: Text, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("time,x\n1,2\n", encoding="utf-8")
     (line,) = list_problems(wrap_motion("", 'file="log.csv"'))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,30 +13,32 @@ import pytest
 import navsense as ns
 from navsense.core.errors import SdfError, SensorError
 from navsense.sdf import document
-from navsense.sensors import Imu
+from navsense.sdf.context import Context
+from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.xml_reader import Element
+from navsense.sensors import Imu, Output
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "thermometer.py"
 NAME = "balloon::basket::thermometer"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    return runpy.run_path(str(EXAMPLE))
+@pytest.fixture(scope="module")
+def example(load_example: Callable[[str], ModuleType]) -> Any:
+    return load_example("thermometer")
 
 
 @pytest.fixture
-def hill_world(tmp_path: Path, example: dict[str, Any]) -> Path:
+def hill_world(tmp_path: Path, example: Any) -> Path:
     path = tmp_path / "hill.sdf"
-    path.write_text(example["WORLD"])
+    path.write_text(example.WORLD)
     return path
 
 
 @pytest.fixture
-def install_entry_point(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    found: list[Any] = []
-    monkeypatch.setattr(document, "entry_points", lambda group: found if group == "navsense.sensors" else [])
+def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    entries: list[Any] = []
+    monkeypatch.setattr(document, "entry_points", lambda group: entries if group == "navsense.sensors" else [])
     document._load_installed_sensors.cache_clear()
-    yield found
+    yield entries
     document._load_installed_sensors.cache_clear()
 
 
@@ -46,8 +48,8 @@ def test_unknown_sensor_type_is_listed(hill_world: Path) -> None:
     assert any("thermometer" in note.what for note in world.notes)
 
 
-def test_given_sensor_type_has_no_note(hill_world: Path, example: dict[str, Any]) -> None:
-    world = ns.load(hill_world, sensors=[example["Thermometer"]])
+def test_given_sensor_type_has_no_note(hill_world: Path, example: Any) -> None:
+    world = ns.load(hill_world, sensors=[example.Thermometer])
     (sensor,) = world.sensors
     assert sensor.name == NAME
     assert sensor.spec.noise()["temperature"][0].stddev == 0.1
@@ -56,29 +58,27 @@ def test_given_sensor_type_has_no_note(hill_world: Path, example: dict[str, Any]
 
 
 @pytest.mark.parametrize(("kind", "gz"), [("thermometer", ""), ("custom", 'ignition:type="thermometer"')])
-def test_alternative_type_names_are_read(hill_world: Path, example: dict[str, Any], kind: str, gz: str) -> None:
+def test_alternative_type_names_are_read(hill_world: Path, example: Any, kind: str, gz: str) -> None:
     hill_world.write_text(hill_world.read_text().replace('type="custom" gz:type="thermometer"', f'type="{kind}" {gz}'))
-    assert len(ns.load(hill_world, sensors=[example["Thermometer"]]).sensors) == 1
+    assert len(ns.load(hill_world, sensors=[example.Thermometer]).sensors) == 1
 
 
-def test_custom_sensor_errors_have_their_line(hill_world: Path, example: dict[str, Any]) -> None:
+def test_custom_sensor_errors_have_their_line(hill_world: Path, example: Any) -> None:
     hill_world.write_text(hill_world.read_text().replace("<thermometer>", "<thermometer><gradient>steep</gradient>"))
     with pytest.raises(SdfError, match=r"hill.sdf:6: .*<gradient>: steep"):
-        ns.load(hill_world, sensors=[example["Thermometer"]])
+        ns.load(hill_world, sensors=[example.Thermometer])
 
 
-def test_sensor_is_registered_by_an_entry_point(
-    hill_world: Path, example: dict[str, Any], install_entry_point: list[Any]
-) -> None:
-    install_entry_point.append(SimpleNamespace(name="thermometer", load=lambda: example["Thermometer"]))
+def test_sensor_is_registered_by_an_entry_point(hill_world: Path, example: Any, entries: list[Any]) -> None:
+    entries.append(SimpleNamespace(name="thermometer", load=lambda: example.Thermometer))
     assert [sensor.name for sensor in ns.load(hill_world).sensors] == [NAME]
 
 
-def test_import_error_names_the_package(hill_world: Path, install_entry_point: list[Any]) -> None:
+def test_import_error_names_the_package(hill_world: Path, entries: list[Any]) -> None:
     def fail_to_import() -> None:
         raise ImportError("no module named weather")
 
-    install_entry_point.append(
+    entries.append(
         SimpleNamespace(name="rain", value="weather:Rain", dist=SimpleNamespace(name="wx"), load=fail_to_import)
     )
     with pytest.raises(SensorError, match="sensor 'rain' of package wx: no module named weather"):
@@ -86,4 +86,80 @@ def test_import_error_names_the_package(hill_world: Path, install_entry_point: l
 
 
 def test_built_in_sensor_type_may_be_named(hill_world: Path) -> None:
-    assert ns.load(hill_world, sensors=[Imu]).name == "hill"  # type: ignore[list-item]  # it needs no fill of its own
+    assert ns.load(hill_world, sensors=[Imu]).name == "hill"
+
+
+def test_gradient_and_noise_are_read_from_the_fields(hill_world: Path, example: Any) -> None:
+    hill_world.write_text(hill_world.read_text().replace("<thermometer>", "<thermometer><gradient>-0.01</gradient>"))
+    (sensor,) = ns.load(hill_world, sensors=[example.Thermometer]).sensors
+    assert sensor.spec == example.Thermometer(ns.Noise(stddev=0.1, precision=0.01), -0.01)
+
+
+def test_unknown_element_of_a_user_sensor_is_an_error(hill_world: Path, example: Any) -> None:
+    hill_world.write_text(hill_world.read_text().replace("<thermometer>", "<thermometer><slope>1</slope>"))
+    with pytest.raises(SdfError, match=r"hill.sdf:6: <thermometer><slope>; is not allowed here"):
+        ns.load(hill_world, sensors=[example.Thermometer])
+
+
+def test_class_with_parse_reads_its_type_element(hill_world: Path, example: Any) -> None:
+    class OffsetThermometer(example.Thermometer):  # type: ignore[misc]  # a module without types
+        @staticmethod
+        def parse(_context: Context, type_element: Element | None, sensor_context: SensorContext) -> Any:
+            assert type_element is not None
+            assert sensor_context.name == NAME
+            return OffsetThermometer(gradient=float(len(type_element.children)))
+
+    (sensor,) = ns.load(hill_world, sensors=[OffsetThermometer]).sensors
+    assert sensor.spec == OffsetThermometer(gradient=1.0)
+
+
+def test_missing_field_without_a_default_is_an_error(hill_world: Path, example: Any) -> None:
+    required = make_dataclass("Required", [("lapse", float)], bases=(example.Thermometer,), frozen=True, kw_only=True)
+    with pytest.raises(SdfError, match=r"hill.sdf:6: <thermometer><lapse>: missing; must be given"):
+        ns.load(hill_world, sensors=[required])
+    text = hill_world.read_text()
+    first, last = text.index("<thermometer>"), text.index("</thermometer>") + len("</thermometer>")
+    hill_world.write_text(text[:first] + text[last:])
+    with pytest.raises(SdfError, match=r'hill.sdf:4: <sensor type="thermometer">: .*; requires <thermometer> with <l'):
+        ns.load(hill_world, sensors=[required])
+
+
+def test_field_whose_type_has_no_parser_is_an_error(hill_world: Path, example: Any) -> None:
+    other = make_dataclass(
+        "Other", [("table", dict[str, float], field(default_factory=dict))], bases=(example.Thermometer,), frozen=True
+    )
+    with pytest.raises(SensorError, match="field of the sensor thermometer: table; must be a Noise, number, flag"):
+        ns.load(hill_world, sensors=[other])
+
+
+def test_class_that_is_no_dataclass_is_an_error(hill_world: Path) -> None:
+    kind: Any = type("Plain", (), {"type": "plain"})
+    with pytest.raises(SensorError, match="class of a sensor: Plain; must be a dataclass"):
+        ns.load(hill_world, sensors=[kind])
+
+
+@dataclass(frozen=True)
+class ColumnMeasurement:
+    """Turns the scalar arrays of a thermometer into columns (n, 1)."""
+
+    spec: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.spec, name)
+
+    def measure(self, *args: Any) -> Any:
+        state, measured = self.spec.measure(*args)
+        return state, measured._replace(arrays={name: array[:, None] for name, array in measured.arrays.items()})
+
+
+def test_array_with_another_shape_than_its_output_is_an_error(hill_world: Path, example: Any) -> None:
+    world = ns.load(hill_world, sensors=[example.Thermometer])
+    (sensor,) = world.sensors
+    world = replace(world, sensors=(replace(sensor, spec=ColumnMeasurement(sensor.spec)),))
+    with pytest.raises(SensorError, match=rf"array temperature of `measure` of sensor {NAME}: shape \(\d+, 1\); must"):
+        ns.simulate(world, 1.0, seed=1)
+
+
+def test_unknown_equivariance_of_an_output_is_an_error() -> None:
+    with pytest.raises(SensorError, match="equivariance of the array t: axis; must be one of invariant, orientation"):
+        Output("t", 0, "K", "axis")  # type: ignore[arg-type]

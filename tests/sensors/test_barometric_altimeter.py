@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import runpy
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from navsense.motion.derived import AttachedMotion
 from navsense.motion.stationary import Stationary
 from navsense.testing import example_motion
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "barometric_altimeter.py"
 NAME = "aircraft::cockpit::altimeter"
 pytestmark = pytest.mark.requirement("ALT-7")
 
@@ -31,22 +31,23 @@ EXPONENT = 8314.32 * 0.0065 / (9.80665 * 28.9644)
 
 
 @pytest.fixture(scope="module")
-def example() -> dict[str, Any]:
-    return runpy.run_path(str(EXAMPLE))
+def example(load_example: Callable[[str], ModuleType]) -> Any:
+    return load_example("barometric_altimeter")
 
 
 @pytest.fixture(scope="module")
-def spec(example: dict[str, Any]) -> Any:
-    return example["BarometricAltimeter"]()
+def spec(example: Any) -> Any:
+    return example.BarometricAltimeter()
 
 
-def make_motion(spec: Any, z: float) -> Any:
+def compute_ideal(spec: Any, z: float) -> Any:
+    """Return the ideal values at a height (m)."""
     ticks = Ticks(np.zeros(1, dtype=np.int64), 1.0)
     return spec.ideal(Stationary(Pose((0.0, 0.0, z))), Environment(), ticks)
 
 
-def read_altitude(spec: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
-    """Return the altitudes that the instrument measures at static pressures (n,) Pa."""
+def measure_pressure(spec: Any, pressure: FloatArray, rate: float, dynamic: float = 0.0) -> FloatArray:
+    """Return the measured pressures (n,) Pa for static pressures (n,) Pa and a dynamic pressure (Pa)."""
     ticks = Ticks(np.arange(pressure.size, dtype=np.int64), rate)
     ideal = {"pressure": pressure, "dynamic_pressure": np.full(pressure.size, dynamic)}
     _, measured = spec.measure(spec.init(np.empty(0)), ticks, ideal, np.empty((0, pressure.size)))
@@ -55,7 +56,7 @@ def read_altitude(spec: Any, pressure: FloatArray, rate: float, dynamic: float =
 
 @pytest.mark.parametrize("height", [-300.0, 0.0, 120.0, 3000.0, 10_900.0])
 def test_standard_atmosphere_gives_the_height(spec: Any, height: float) -> None:
-    assert make_motion(spec, height)["altitude"][0] == pytest.approx(height, abs=1e-8)
+    assert compute_ideal(spec, height)["altitude"][0] == pytest.approx(height, abs=1e-8)
 
 
 @pytest.mark.parametrize(("pressure", "offset", "setting"), [(100300.0, 10.0, 101325.0), (103000.0, -25.0, 103000.0)])
@@ -66,7 +67,7 @@ def test_sea_level_conditions_and_altimeter_setting(spec: Any, pressure: float, 
         height = 6356766.0 * z / (6356766.0 + z)
         static = pressure * (1.0 - 0.0065 * height / (288.15 + offset)) ** (1.0 / EXPONENT)
         shown = 288.15 / 0.0065 * (1.0 - (static / setting) ** EXPONENT)
-        found = make_motion(day, z)
+        found = compute_ideal(day, z)
         assert found["pressure"][0] == pytest.approx(static, rel=1e-13, abs=0.0)
         assert found["altitude"][0] == pytest.approx(6356766.0 * shown / (6356766.0 - shown), abs=1e-7)
 
@@ -77,7 +78,7 @@ def test_lag_of_a_steady_climb_is_exact_at_any_rate(spec: Any, rate: float) -> N
     lag, slope = 0.8, -60.0
     time = np.arange(int(3.0 * rate)) / rate
     steady = 90_000.0 + slope * time
-    own = read_altitude(replace(spec, lag=lag), steady, rate)
+    own = measure_pressure(replace(spec, lag=lag), steady, rate)
     expected = steady - slope * lag * -np.expm1(-time / lag)
     assert np.allclose(own, expected, rtol=0.0, atol=1e-9)
 
@@ -86,7 +87,7 @@ def test_lag_of_a_sine_has_first_order_gain_and_phase(spec: Any) -> None:
     lag, rate, frequency = 0.5, 1000.0, 1.0
     angle = 2.0 * math.pi * frequency
     time = np.arange(8000) / rate
-    own = read_altitude(replace(spec, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
+    own = measure_pressure(replace(spec, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
     response = 2.0 * np.mean(own * np.exp(-1j * angle * time[4000:])) * 1j / 100.0
     # The transient after 4 s is exp(-8); linear interpolation reduces a sine by (w dt)^2 / 12 = 3e-6.
     assert abs(response - 1.0 / (1.0 + 1j * angle * lag)) < 5e-4
@@ -94,8 +95,8 @@ def test_lag_of_a_sine_has_first_order_gain_and_phase(spec: Any) -> None:
 
 def test_reading_without_lag_follows_height_and_dynamic_pressure(spec: Any) -> None:
     pressure = 90_000.0 + np.arange(10.0) ** 2
-    assert np.array_equal(read_altitude(spec, pressure, 5.0, dynamic=700.0), pressure)
-    felt = read_altitude(replace(spec, position_error=-0.02), pressure, 5.0, dynamic=700.0)
+    assert np.array_equal(measure_pressure(spec, pressure, 5.0, dynamic=700.0), pressure)
+    felt = measure_pressure(replace(spec, position_error=-0.02), pressure, 5.0, dynamic=700.0)
     assert np.allclose(felt, pressure - 14.0, rtol=0.0, atol=1e-10)
 
 
@@ -116,11 +117,11 @@ def test_dynamic_pressure_uses_the_speed_of_the_port(spec: Any) -> None:
         ("<qnh>101325</qnh>", r"climb.sdf:\d+: <barometric_altimeter><qnh>; is not allowed here"),
     ],
 )
-def test_errors_in_a_file_have_their_line(example: dict[str, Any], tmp_path: Path, text: str, message: str) -> None:
+def test_errors_in_a_file_have_their_line(example: Any, tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "climb.sdf"
-    path.write_text(example["WORLD"].replace("<lag>1.5</lag>", text))
+    path.write_text(example.WORLD.replace("<lag>1.5</lag>", text))
     with pytest.raises(SdfError, match=message):
-        ns.load(path, sensors=[example["BarometricAltimeter"]])
+        ns.load(path, sensors=[example.BarometricAltimeter])
 
 
 def test_invalid_air_and_lag_are_errors(spec: Any) -> None:
@@ -132,10 +133,10 @@ def test_invalid_air_and_lag_are_errors(spec: Any) -> None:
         replace(spec, temperature_offset=-300.0)
 
 
-def test_live_run_equals_batch_bitwise(example: dict[str, Any], tmp_path: Path) -> None:
+def test_live_run_equals_batch_bitwise(example: Any, tmp_path: Path) -> None:
     path = tmp_path / "climb.sdf"
-    path.write_text(example["WORLD"])
-    world = ns.load(path, sensors=[example["BarometricAltimeter"]])
+    path.write_text(example.WORLD)
+    world = ns.load(path, sensors=[example.BarometricAltimeter])
     batch = ns.simulate(world, 30.0, seed=4)[NAME]
     parts = []
     for step in ns.live(replace(world, max_step_size=0.1), seed=4):

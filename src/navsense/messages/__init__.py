@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 
 from navsense.core.pose import Pose
 from navsense.core.readings import Reading
@@ -22,9 +23,11 @@ from navsense.sensors.base import OpaqueSensor, Sensor
 from navsense.world import MountedSensor
 
 SENSOR_MESSAGES: Mapping[str, SensorMessages] = {
-    sensor.type: import_module(f"navsense.messages.{sensor.type}").MESSAGES for sensor in SENSORS
+    sensor.type: import_module(f"{__name__}.{sensor.type}").MESSAGES
+    for sensor in SENSORS
+    if find_spec(f"{__name__}.{sensor.type}")
 }
-"""Sensor type -> its messages."""
+"""Sensor type -> its messages, for the types with a module."""
 
 
 def get_messages(sensor_type: str) -> SensorMessages:

@@ -81,7 +81,7 @@ class ElementBinding(Generic[Spec]):
             parser = _make_parser(self._hints[name], entry, spec_fields[name].default)
             if parser is not None and name not in parsers:
                 self._value_parsers[name] = parser
-        self._required = {
+        self.required = {
             name for name, field in spec_fields.items() if field.default is field.default_factory is MISSING
         }
         self.schema = ElementSchema(
@@ -104,7 +104,7 @@ class ElementBinding(Generic[Spec]):
             if tag in element.attributes and name in self._value_parsers:
                 values[name] = self._value_parsers[name](element, attribute=tag)
         for tag, name in self._attribute_fields.items():
-            if name in self._required and tag not in element.attributes:
+            if name in self.required and tag not in element.attributes:
                 raise invalid_value(element, "missing", "must be given", attribute=tag)
         children: dict[str, Element] = {}
         for child in element.children:
@@ -127,7 +127,8 @@ class ElementBinding(Generic[Spec]):
     ) -> Spec:
         """Return the specification of an element; `other_fields` are values of fields that the file does not have.
 
-        Raises `SdfError`: the first problem of the element, or the error of the specification.
+        Invalid children become problems of the context. Raises `SdfError` only for an invalid attribute, and if no
+        specification can be made, see `make_spec`.
         """
         context.check(element, self.schema)
         problems_before = context.problem_count
@@ -141,8 +142,10 @@ class ElementBinding(Generic[Spec]):
         the last problem is raised instead.
         """
         known = context.last_problem if context.problem_count > problems_before else None
-        if known is not None and not self._required <= values.keys():
-            raise known
+        missing = sorted(self.required - values.keys())
+        if missing:
+            what = f"<{element.tag}><{self.tags.get(missing[0], missing[0])}>"
+            raise known or SdfError(what, "missing", where=element.where, allowed="must be given")
         try:
             return self.spec(**values)
         except NavsenseError as error:
@@ -168,6 +171,10 @@ class ElementBinding(Generic[Spec]):
     def list_fields(self, kind: type[Any]) -> list[str]:
         """Return the names of the fields of a type."""
         return [name for name in self.tags if self._hints[name] is kind]
+
+    def list_unparsed(self, kind: type[Any]) -> list[str]:
+        """Return the names of the fields without a parser that are not of a type."""
+        return [n for n in self.tags if n not in {*self._value_parsers, *self._parsers, *self.list_fields(kind)}]
 
 
 def _get_type(hint: Any) -> Any:

@@ -21,13 +21,15 @@ from navsense.sdf.include import IncludeExpander
 from navsense.sdf.names import parse_name
 from navsense.sdf.parse.clock import ClockRegistry
 from navsense.sdf.parse.model import ParsedModel, parse_model
-from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser, SupportsSdf, TypeElementParser
+from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
+from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
+from navsense.sensors.base import Sensor
 from navsense.simulation.fidelity import FIDELITIES
 from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
@@ -40,7 +42,7 @@ def load(
     *,
     path: SearchFolders = (),
     fidelity: str | None = None,
-    sensors: Sequence[type[SupportsSdf]] = (),
+    sensors: Sequence[type[Sensor]] = (),
     xacro: Mapping[str, str] | None = None,
     expand_xacro: bool = False,
     missing: str = MISSING_MODES[0],
@@ -81,7 +83,7 @@ def _load_world(
     name: str,
     path: SearchFolders,
     fidelity: str | None,
-    sensor_types: Sequence[type[SupportsSdf]],
+    sensor_types: Sequence[type[Sensor]],
     xacro: Mapping[str, str],
     missing: str,
     *,
@@ -99,7 +101,10 @@ def _load_world(
         context.raise_problems()
         raise
     user_types = [kind for kind in (*_load_installed_sensors(), *sensor_types) if kind not in SENSORS]
-    type_element_parsers = {**TYPE_ELEMENT_PARSERS, **{kind.type: kind.parse for kind in user_types}}
+    type_element_parsers = {
+        **TYPE_ELEMENT_PARSERS,
+        **{kind.type: make_type_element_parser(kind) for kind in user_types},
+    }
     try:
         world = _parse_world(context, root, search, type_element_parsers)
     except (SimulationError, TooManyProblemsError):
@@ -125,7 +130,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 @cache
-def _load_installed_sensors() -> tuple[type[SupportsSdf], ...]:
+def _load_installed_sensors() -> tuple[type[Sensor], ...]:
     """Return the sensor types that installed packages declare."""
     allowed = "must be a class that can be imported"
     entries = entry_points(group="navsense.sensors")

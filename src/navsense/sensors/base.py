@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
+from navsense.core.errors import SensorError
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import all_true
 from navsense.core.ticks import Ticks
@@ -27,6 +28,9 @@ from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Ti
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.specification import Noise
+
+Equivariance = Literal["invariant", "orientation", "vertical"]
+EQUIVARIANCES: tuple[str, ...] = get_args(Equivariance)
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,20 @@ class Output:
     axes: 0 for a scalar, whose array is (n,). Several numbers are the shape of a row, (3, 3) for a matrix.
     equivariance: how the array changes if the world is rotated: "invariant" (sensor coordinates), "orientation" (a
         quaternion sensor to reference) or "vertical" (a scalar along the vertical, unchanged by rotations about it).
+
+    Raises `SensorError` for another equivariance.
     """
 
     name: str
     axes: int | tuple[int, ...]
     unit: str
-    equivariance: Literal["invariant", "orientation", "vertical"] = "invariant"
+    equivariance: Equivariance = "invariant"
+
+    def __post_init__(self) -> None:
+        """Check the equivariance."""
+        if self.equivariance not in EQUIVARIANCES:
+            what, allowed = f"equivariance of the array {self.name}", f"must be one of {', '.join(EQUIVARIANCES)}"
+            raise SensorError(what, self.equivariance, allowed=allowed)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,6 +86,25 @@ class Measurement(NamedTuple):
     emitted: BoolArray | None = None
     turn_on_bias: Mapping[str, FloatArray] = MappingProxyType({})
     fault: Mapping[str, BoolArray] = MappingProxyType({})
+
+
+def check_shapes(outputs: Sequence[Output], measurement: Measurement, count: int, owner: str = "") -> None:
+    """Check that the arrays of `count` ticks and their biases have the names and shapes of the outputs.
+
+    Raises `SensorError` with the array and its owner.
+    """
+    shapes = {output.name: (count, *output.shape) for output in outputs}
+    for name in shapes.keys() - measurement.arrays.keys():
+        raise SensorError(f"array {name} of `measure`{owner}", "missing", allowed="must have all arrays of `outputs`")
+    for group, arrays in (("array", measurement.arrays), ("bias", measurement.bias)):
+        for name, array in arrays.items():
+            what, shape = f"{group} {name} of `measure`{owner}", np.shape(array)
+            if name not in shapes:
+                raise SensorError(what, "unknown", allowed=f"must be one of {', '.join(shapes)}")
+            if shape != shapes[name]:
+                allowed = f"must have the shape {shapes[name]}, as `outputs` declares"
+                remedy = "return [:, 0] of it, or declare one axis" if shape == (*shapes[name], 1) else ""
+                raise SensorError(what, f"shape {shape}", allowed=allowed, remedy=remedy)
 
 
 def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.clock import ArrivalQueue, Clock, ClockRealisation, SensorClock
+from navsense.clock import ArrivalTimes, Clock, ClockRealisation, SensorClock
 from navsense.core.errors import FieldError, SensorError
 from navsense.core.random_streams import Draws
 from navsense.core.readings import Reading, make_all_read_only, make_read_only
@@ -22,7 +22,7 @@ from navsense.faults.schedule import (
     list_source_arrays,
 )
 from navsense.motion.base import Motion
-from navsense.sensors.base import Measurement, get_flags, repeat_rows
+from navsense.sensors.base import Measurement, check_shapes, get_flags, repeat_rows
 from navsense.world import MountedSensor, World
 
 UNDEFINED_FIELD_REMEDY = "check the position of the model at this time: its motion, and <spherical_coordinates>"
@@ -67,18 +67,25 @@ class SensorRun:
         self.state = sensor.spec.init(self._draws.initial)
         self._clock = SensorClock(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
         self._arrival_queue = (
-            ArrivalQueue(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
+            ArrivalTimes(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
         )
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
         self._faults = init_faults(sensor.faults, self._fault_draws.initial)
+        self._has_measured = False
 
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
-        """Measure the next block. `ticks` must follow those of the last call."""
+        """Measure the next block. `ticks` must follow those of the last call.
+
+        Raises `SensorError` if the arrays of the first block do not have the names and shapes of the outputs.
+        """
         draws = self._draws.take(len(ticks))
         if self.sensor.faults.has_faults:
             measured = self._measure_with_faults(ticks, ideal, draws)
         else:
             self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
+        if not self._has_measured:
+            check_shapes(self.sensor.spec.outputs, measured, len(ticks), f" of sensor {self.sensor.name}")
+            self._has_measured = True
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
         delayed_arrival = None

@@ -1,11 +1,4 @@
-"""Sensors with the noise of their channels and few other values: magnetometer, altimeter, air pressure, NavSat.
-
-`<sensor type="magnetometer">`: the noise of three axes, and elements of navsense for iron and currents.
-
-    <x> <noise type="gaussian"> <stddev>1e-7</stddev> </noise> </x>           T; also <y> and <z>
-    <navsense:hard_iron>3e-6 -2e-6 4e-6</navsense:hard_iron>                  T, in the sensor's frame
-    <navsense:soft_iron>1.1 0 0  0 1 0  0 0 0.9</navsense:soft_iron>          a matrix, row by row
-    <navsense:motor_current>2e-7 0 -1e-7</navsense:motor_current>             T/A of the signal "motor_current"
+"""Type elements with the noise of channels and few other values: altimeter, air pressure, NavSat.
 
 `<sensor type="altimeter">`: the noise of height and vertical velocity, and navsense's own reference.
 
@@ -26,27 +19,20 @@ from navsense.core.text import parse_decimal
 from navsense.noise.specification import Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, ElementSchema, make_schema
-from navsense.sdf.parse.noise import make_channel_parsers, read_type_element
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.parse.type_element import make_channel_parsers, read_type_element
 from navsense.sdf.values import invalid_value, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, ZeroReference
-from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NO_ORIGIN, NavSat
 
-MAGNETOMETER = ElementBinding(Magnetometer)
 ALTIMETER = ElementBinding(Altimeter)
 REFERENCE = make_schema(attributes="period")
 INITIAL = "initial"
 AIR_PRESSURE = ElementBinding(AirPressure)
 SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing", "velocity_sensing")}
 NAVSAT = ElementSchema(children=frozenset(SENSING))
-
-
-def parse_magnetometer(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Magnetometer:
-    """Return the specification of a `<magnetometer>`; without it one without errors."""
-    return read_type_element(context, type_element, MAGNETOMETER, sensor_context)
 
 
 def parse_altimeter(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Altimeter:

@@ -22,8 +22,8 @@ from navsense.core.errors import SdfError
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
-from navsense.sdf.parse.noise import read_type_element
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.parse.type_element import read_type_element
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth

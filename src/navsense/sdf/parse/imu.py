@@ -36,8 +36,8 @@ from navsense.core.pose import from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, make_schema
-from navsense.sdf.parse.noise import make_channel_parsers
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.parse.type_element import make_channel_parsers
 from navsense.sdf.values import invalid_value, parse_vector
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration

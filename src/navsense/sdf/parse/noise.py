@@ -1,31 +1,19 @@
-"""`<noise>`: the errors of one channel of a sensor or of a clock, and type elements whose children are channels.
+"""`<noise>`: the errors of one channel of a sensor or of a clock.
 
-    <magnetometer>                                                the type element
-      <x>                                                         a channel: the field `x` of `Magnetometer`
-        <noise type="gaussian"> <stddev>1e-7</stddev> </noise>    fields of `Noise`
-      </x>
-    </magnetometer>
+    <noise type="gaussian"> <stddev>1e-7</stddev> </noise>    fields of `Noise`
 
 A part of the catalogue does not replace the noise of a channel that has a `<noise>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from types import MappingProxyType
-from typing import Any, TypeVar
-
 from navsense.core.text import parse_decimal
 from navsense.noise.specification import NO_NOISE, Noise
-from navsense.sdf.binder import ChildParser, ElementBinding
+from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, make_schema
-from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import CHANNEL
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
-
-Spec = TypeVar("Spec")
 
 NOISE_TYPES = ("none", "gaussian", "gaussian_quantized")
 
@@ -52,26 +40,6 @@ def parse_channel_noise(context: Context, channel_element: Element, *, classic: 
     """Return the noise of a channel, for example `<x>`, which has `<noise>` as its only child."""
     context.check(channel_element, CHANNEL)
     return parse_child_noise(context, channel_element, classic=classic)
-
-
-def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict[str, ChildParser]:
-    """Return the parsers of the channels of a sensor, by field; each channel has a `<noise>`."""
-    return dict.fromkeys(binding.list_fields(Noise), partial(parse_channel_noise, classic=classic))
-
-
-def read_type_element(
-    context: Context,
-    type_element: Element | None,
-    binding: ElementBinding[Spec],
-    sensor_context: SensorContext,
-    parsers: Mapping[str, ChildParser] = MappingProxyType({}),
-    **other_fields: Any,
-) -> Spec:
-    """Return the specification of a type element with channels, see `ElementBinding.read`; without it the default."""
-    if type_element is None:
-        return binding.spec(**other_fields)
-    all_parsers = {**make_channel_parsers(binding, classic=sensor_context.classic), **parsers}
-    return binding.read(context, type_element, all_parsers, **other_fields)
 
 
 def parse_axes_noise(context: Context, parent: Element | None, *, classic: bool) -> tuple[Noise, Noise, Noise]:
@@ -119,7 +87,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     with context.collect_errors():
         noise = NOISE.make_spec(context, element, context.problem_count, **values, classic=classic)
         if noise_type == "none":
-            return EXPLICIT_NO_NOISE[False]
+            return EXPLICIT_NO_NOISE[False]  # without errors, so the fidelity has no effect
         return EXPLICIT_NO_NOISE[classic] if noise == EXPLICIT_NO_NOISE[classic] else noise
     return NO_NOISE
 

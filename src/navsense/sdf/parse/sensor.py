@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, multiply, normalize
@@ -24,33 +24,21 @@ from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
 from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
+from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
 from navsense.sdf.values import invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
+from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
-TypeElementParser = Callable[[Context, Element | None, SensorContext], Sensor]
-"""Returns the specification from the type element: (context, type element or None, sensor_context)."""
-
-
-class SupportsSdf(Sensor, Protocol):
-    """A sensor of a user, with its own parser."""
-
-    @staticmethod
-    def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Sensor:
-        """Return the specification from the type element of this sensor type."""
-        ...
-
-
-TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
+SPECIAL_PARSERS: Mapping[str, TypeElementParser] = {
     "imu": imu.parse,
-    "magnetometer": basic_sensors.parse_magnetometer,
     "altimeter": basic_sensors.parse_altimeter,
     "air_pressure": basic_sensors.parse_air_pressure,
     "navsat": basic_sensors.parse_navsat,
@@ -58,6 +46,11 @@ TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
     "range": range_sensor.parse,
     "dvl": doppler.parse_dvl,
     "adcp": doppler.parse_adcp,
+}
+"""Parsers of the types of navsense whose type element is more than the fields of the specification."""
+
+TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
+    sensor.type: SPECIAL_PARSERS.get(sensor.type) or make_type_element_parser(sensor) for sensor in SENSORS
 }
 """Sensor type -> parser of its type element."""
 
@@ -128,8 +121,8 @@ class SensorParser:
         plugin_sensor = parser.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
             return
-        model_names = link.split("::")[:-1]
-        default_topic = make_default_topic(self.world, model_names, link_name, short_name, parser.sensor_type)
+        *model_names, short_link_name = link.split("::")
+        default_topic = make_default_topic(self.world, model_names, short_link_name, short_name, parser.sensor_type)
         yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,
@@ -368,7 +361,7 @@ def _find_rotation(parsed_model: ParsedModel, scope: Scope, name: str) -> Quater
     return normalize(multiply(parsed_model.model.pose.rotation, parsed_model.poses.find_pose(link).rotation))
 
 
-def _find_pose(parsed_model: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:
-    """Return the pose of a link in the frame of a sensor; `sensor` is its pose in the model."""
+def _find_pose(parsed_model: ParsedModel, scope: Scope, sensor_pose: Pose, name: str) -> Pose | None:
+    """Return the pose of a link in the frame of a sensor; `sensor_pose` is that of the sensor in the model."""
     link = _find_link(parsed_model, scope, name)
-    return None if link is None else sensor.inverse() @ parsed_model.poses.find_pose(link)
+    return None if link is None else sensor_pose.inverse() @ parsed_model.poses.find_pose(link)
