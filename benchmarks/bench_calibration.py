@@ -1,14 +1,13 @@
-"""Calibration of a magnetometer, beside other ways to the same numbers, on the same readings in the same run.
+"""Calibration of a magnetometer compared to other methods on the same readings.
 
     make bench            or            python benchmarks/bench_calibration.py
 
-The peers, with attitude: NumPy's least squares for the twelve numbers that are linear once the field's direction is
-given, which ours is run with, too. Without: the textbook's algebraic fit of a quadric by NumPy's least squares; the
-length of the calibrated field made constant by SciPy's `least_squares`, from the algebraic fit on, weighted with the
-distance as Sampson has it; and `magcal` from PyPI (its ellipsoid_fit alone) where it is installed. All of these are
-plain NumPy of our own writing, but for the last. "off" is the worst error of the calibrated field over the sphere, as a
-share of it: the peers give no covariance, no verdict, and refuse nothing. The record "by hand" sees all attitudes, the
-record "vehicle" tilts by up to 40 degrees.
+Peers with attitude: NumPy's least squares for the twelve parameters that are linear once the direction of the field is
+known; ours also has this direction. Peers without attitude: the algebraic fit of a quadric by NumPy's least squares;
+SciPy's `least_squares` on the strength of the calibrated field with Sampson's weights, from the algebraic fit; and the
+ellipsoid_fit of `magcal` from PyPI, if installed. All except the last are simple NumPy code in this file. "off" is the
+largest relative error of the calibrated field over the sphere. The peers give no covariance and no verdict and reject
+nothing. The record "by hand" has all attitudes, the record "vehicle" tilts by up to 40 degrees.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from navsense.core.typing import FloatArray, Quaternions, Vectors
 
 MILLION = 1_000_000
 SLOW = 100_000
-"""Readings that the peer with iterations is given."""
+"""Number of readings for the iterative peer."""
 
 STRENGTH = 50.0
 NOISE = 0.5
 BIAS = np.array([20.0, -30.0, 9.0])
 IRON = np.array([[1.10, 0.10, 0.04], [0.10, 0.88, 0.02], [0.04, 0.02, 1.22]])
 DIRECTION = np.array([0.44, 0.05, -0.9]) / np.linalg.norm([0.44, 0.05, -0.9])
-"""Microtesla; the soft iron of MAGYC's simulation."""
+"""Field strength (uT), and the soft iron of MAGYC's simulation."""
 
 GOALS = {"known attitude": 0.100, "ellipsoid": 1.0}
-"""s for a million readings on one core."""
+"""Limit (s) for a million readings on one core."""
 
 Found = tuple[FloatArray, FloatArray]
-"""Bias (3,) and the matrix (3, 3) that the field in the sensor was multiplied by."""
+"""Bias (3,) and the matrix (3, 3) that multiplies the field."""
 
 
-def records(count: int) -> dict[str, tuple[Quaternions, Vectors]]:
+def make_records(count: int) -> dict[str, tuple[Quaternions, Vectors]]:
     """Return attitudes (n, 4) w x y z and readings (n, 3) uT by name of the motion."""
     random = np.random.default_rng(1)
     hand = random.normal(size=(count, 4))
@@ -59,12 +58,12 @@ def records(count: int) -> dict[str, tuple[Quaternions, Vectors]]:
     )
     found = {}
     for name, attitude in {"by hand": hand, "vehicle": vehicle}.items():
-        seen = np.einsum("nji,j->ni", matrices(attitude), DIRECTION)
+        seen = np.einsum("nji,j->ni", to_matrices(attitude), DIRECTION)
         found[name] = attitude, STRENGTH * seen @ IRON.T + BIAS + NOISE * random.normal(size=(count, 3))
     return found
 
 
-def matrices(quaternion: Quaternions) -> FloatArray:
+def to_matrices(quaternion: Quaternions) -> FloatArray:
     """Return rotation matrices (n, 3, 3)."""
     w, x, y, z = quaternion.T
     rows = (
@@ -75,8 +74,8 @@ def matrices(quaternion: Quaternions) -> FloatArray:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=1)
 
 
-def off(found: Found) -> float:
-    """Return the worst error of the calibrated field, of its length, over directions and apart from its length."""
+def compute_worst_error(found: Found) -> float:
+    """Return the largest relative error of the calibrated field and of its strength, over all directions."""
     v = np.random.default_rng(2).normal(size=(2000, 3))
     v /= np.linalg.norm(v, axis=1)[:, None]
     bias, matrix = found
@@ -87,15 +86,15 @@ def off(found: Found) -> float:
     return float(np.linalg.norm(calibrated / size - v, axis=1).max())
 
 
-def numpy_known(attitude: Quaternions, field: Vectors) -> Found:
-    """Return bias and matrix by NumPy's least squares, the direction being given."""
-    design = np.column_stack([np.einsum("nji,j->ni", matrices(attitude), DIRECTION), np.ones(len(field))])
+def fit_with_known_direction(attitude: Quaternions, field: Vectors) -> Found:
+    """Return bias and matrix by NumPy's least squares, with a known direction."""
+    design = np.column_stack([np.einsum("nji,j->ni", to_matrices(attitude), DIRECTION), np.ones(len(field))])
     solution = np.array(np.linalg.lstsq(design, field, rcond=None)[0], dtype=np.float64)
     return np.asarray(solution[3]), np.asarray(solution[:3].T)
 
 
-def numpy_quadric(field: Vectors) -> Found:
-    """Return bias and matrix of the quadric of least algebraic residuals, x'Qx + l'x = 1."""
+def fit_quadric(field: Vectors) -> Found:
+    """Return bias and matrix of the quadric with the least algebraic residuals, x'Qx + l'x = 1."""
     shift = field.mean(axis=0)
     x, y, z = ((field - shift) / STRENGTH).T
     columns = np.column_stack([x * x, y * y, z * z, 2 * x * y, 2 * x * z, 2 * y * z, 2 * x, 2 * y, 2 * z])
@@ -106,9 +105,9 @@ def numpy_quadric(field: Vectors) -> Found:
     return shift + STRENGTH * centre, (axes / np.sqrt(values)) @ axes.T * STRENGTH
 
 
-def scipy_length(field: Vectors) -> Found:
-    """Return bias and matrix at the least square of (|W (m - b)| - 1) / |W' v|, by SciPy, from the quadric on."""
-    bias, matrix = numpy_quadric(field)
+def fit_constant_strength(field: Vectors) -> Found:
+    """Return bias and matrix at the least squares of (|W (m - b)| - 1) / |W' v| by SciPy, from the quadric."""
+    bias, matrix = fit_quadric(field)
     inverse = np.linalg.inv(matrix)
     upper = np.triu_indices(3)
 
@@ -128,14 +127,14 @@ def scipy_length(field: Vectors) -> Found:
     return found[:3], np.asarray(np.linalg.inv(w + np.triu(w, 1).T), dtype=np.float64)
 
 
-def pypi_magcal(field: Vectors) -> Found:
+def fit_with_magcal(field: Vectors) -> Found:
     """Return bias and matrix by the ellipsoid_fit of `magcal`."""
     fit = importlib.import_module("magcal.core").MagnetometerCalibrator.ellipsoid_fit(None, field)
     return fit["center"], np.linalg.inv(fit["transform_matrix"])
 
 
 def has_magcal() -> bool:
-    """Tell whether the peer is installed with all that it imports."""
+    """Return True if `magcal` and its imports are installed."""
     try:
         importlib.import_module("magcal.core")
     except ImportError:
@@ -143,77 +142,81 @@ def has_magcal() -> bool:
     return True
 
 
-def line(what: str, count: int, seconds: float, found: Found, note: str = "") -> str:
+def format_row(what: str, count: int, seconds: float, found: Found, note: str = "") -> str:
     """Return one row of the table."""
-    return f"{what:58s} {count:8d}   {seconds * 1e3:9.1f} ms   {100.0 * off(found):9.4f} % off   {note}"
+    return f"{what:58s} {count:8d}   {seconds * 1e3:9.1f} ms   {100.0 * compute_worst_error(found):9.4f} % off   {note}"
 
 
-def ours(call: Callable[[], object]) -> float:
-    """Return the seconds of a call: the best of some."""
+def measure(call: Callable[[], object]) -> float:
+    """Return the seconds of a call, the best of several."""
     return measure_call(call, rounds=5)
 
 
-def with_attitude() -> Iterator[str]:
-    """Yield a million readings with attitude."""
-    for name, (attitude, field) in records(MILLION).items():
+def measure_with_attitude() -> Iterator[str]:
+    """Yield the rows of a million readings with attitude."""
+    for name, (attitude, field) in make_records(MILLION).items():
         result = known_attitude(field, attitude, unit="uT")
-        free = ours(lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT"))  # type: ignore[misc]
+        free = measure(lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT"))  # type: ignore[misc]
         stddev = 100 * result.verdict.max_relative_stddev
         note = f"goal {GOALS['known attitude'] * 1e3:.0f} ms; largest standard deviation {stddev:.2g} %"
-        yield line(f"known attitude, {name}", MILLION, free, (result.bias, result.soft_iron), note)
+        yield format_row(f"known attitude, {name}", MILLION, free, (result.bias, result.soft_iron), note)
         given = known_attitude(field, attitude, unit="uT", direction=DIRECTION)
-        known = ours(
+        known = measure(
             lambda attitude=attitude, field=field: known_attitude(field, attitude, unit="uT", direction=DIRECTION)  # type: ignore[misc]
         )
-        yield line("  direction given", MILLION, known, (given.bias, given.soft_iron))
-        theirs = ours(lambda attitude=attitude, field=field: numpy_known(attitude, field))  # type: ignore[misc]
-        plain = numpy_known(attitude, field)
-        yield line("  NumPy, direction given", MILLION, theirs, plain, f"{theirs / known:.1f} times as long as ours")
+        yield format_row("  direction given", MILLION, known, (given.bias, given.soft_iron))
+        theirs = measure(lambda attitude=attitude, field=field: fit_with_known_direction(attitude, field))  # type: ignore[misc]
+        plain = fit_with_known_direction(attitude, field)
+        yield format_row(
+            "  NumPy, direction given", MILLION, theirs, plain, f"{theirs / known:.1f} times as long as ours"
+        )
 
 
-def without_attitude() -> Iterator[str]:
-    """Yield a million readings without attitude, and fewer beside the slower peers."""
+def measure_without_attitude() -> Iterator[str]:
+    """Yield the rows of a million readings without attitude, and of fewer for the slower peers."""
     peers: dict[str, tuple[int, Callable[[Vectors], Found]]] = {
-        "NumPy, algebraic": (MILLION, numpy_quadric),
-        "SciPy, lengths": (SLOW, scipy_length),
+        "NumPy, algebraic": (MILLION, fit_quadric),
+        "SciPy, lengths": (SLOW, fit_constant_strength),
     }
     if has_magcal():
-        peers["magcal of PyPI"] = MILLION, pypi_magcal
-    for name, (_, field) in records(MILLION).items():
+        peers["magcal of PyPI"] = MILLION, fit_with_magcal
+    for name, (_, field) in make_records(MILLION).items():
         for count in (MILLION, SLOW):
             rows = np.ascontiguousarray(field[:count])
             result = ellipsoid(rows, unit="uT")
-            seconds = ours(lambda rows=rows: ellipsoid(rows, unit="uT"))  # type: ignore[misc]
+            seconds = measure(lambda rows=rows: ellipsoid(rows, unit="uT"))  # type: ignore[misc]
             note = f"largest standard deviation {100 * result.verdict.max_relative_stddev:.2g} %"
             note = f"goal {GOALS['ellipsoid'] * 1e3:.0f} ms; {note}" if count == MILLION else note
-            yield line(f"ellipsoid, {name}", count, seconds, (result.bias, result.soft_iron), note)
+            yield format_row(f"ellipsoid, {name}", count, seconds, (result.bias, result.soft_iron), note)
             for peer, (most, call) in peers.items():
                 if count == most:
-                    theirs = ours(lambda rows=rows, call=call: call(rows))  # type: ignore[misc]
-                    yield line(f"  {peer}", count, theirs, call(rows), f"{theirs / seconds:.1f} times as long as ours")
+                    theirs = measure(lambda rows=rows, call=call: call(rows))  # type: ignore[misc]
+                    yield format_row(
+                        f"  {peer}", count, theirs, call(rows), f"{theirs / seconds:.1f} times as long as ours"
+                    )
 
 
-def streamed() -> Iterator[str]:
-    """Yield what a reading costs on a vehicle, handed in a hundred at a time, and an answer from a million."""
-    field = records(MILLION)["by hand"][1]
+def measure_stream() -> Iterator[str]:
+    """Yield the cost of a reading in blocks of a hundred, and of a result from a million."""
+    field = make_records(MILLION)["by hand"][1]
     parts = np.array_split(field, MILLION // 100)
 
-    def fed() -> EllipsoidCalibrator:
+    def feed() -> EllipsoidCalibrator:
         stream = EllipsoidCalibrator(unit="uT")
         for part in parts:
             stream.update(part)
         return stream
 
-    seconds, stream = measure_call(fed, rounds=1), fed()
+    seconds, stream = measure_call(feed, rounds=1), feed()
     yield f"{'ellipsoid, handed in a hundred at a time':58s} {seconds / MILLION * 1e9:20.0f} ns a reading"
-    yield f"{'  and solved':58s} {stream.count:8d}   {ours(stream.solve) * 1e3:9.1f} ms"
+    yield f"{'  and solved':58s} {stream.count:8d}   {measure(stream.solve) * 1e3:9.1f} ms"
 
 
 def main() -> None:
     """Print the table."""
     if not has_magcal():
         print("magcal is not installed and is left out")
-    for rows in (with_attitude(), without_attitude(), streamed()):
+    for rows in (measure_with_attitude(), measure_without_attitude(), measure_stream()):
         for row in rows:
             print(row, flush=True)
 

@@ -1,12 +1,12 @@
-"""Clocks: the cost of a stamp beside its draw alone, and of a node beside its draws alone, measured in one run.
+"""Clocks: the cost of a stamp and of a node compared to their random draws.
 
     make bench            or            python benchmarks/bench_clock.py
 
-A stamp is read by the sensor; the nodes, 1000 a simulated second, are walked once for each sensor on the clock.
+The sensor reads stamps. Each sensor on the clock computes the nodes, 1000 per simulated second.
 
-A read of a live clock at one instant is divided by a read of an array that holds this instant alone, and the first
-read at the end of each step by that step of one IMU. Measured on an idle machine: 3 to 4 us, 10 us for a monotonic
-clock; at the end of each step 4 to 11 us, 25 us for a monotonic clock.
+A read of a live clock at one time is compared to a read of an array with this time, and the first read at the end of
+each step to the step of one IMU. On an idle machine a read takes 3 to 4 us, 10 us for a monotonic clock; at the end of
+each step 4 to 11 us, 25 us for a monotonic clock.
 
 The last line is the performance case of the clock's design document: an IMU at 1000 kHz whose clock has Gaussian noise.
 It prints the simulated time divided by the processor time of all threads; above 1 is faster than real time on one core.
@@ -35,16 +35,16 @@ from navsense.world import Link, Model, MountedSensor, World
 DRIFT = Noise(dynamic_bias_stddev=1e-6, dynamic_bias_correlation_time=100.0)
 JITTER = Noise(stddev=1e-6)
 SLOW, FAST = 10.0, 1e6
-"""Hertz: at the one nearly all of the time goes into nodes, at the other nearly none."""
+"""Rates (Hz). Nodes take nearly all of the time at the first and nearly none at the second."""
 
 IMU_RATE = 1e6
-"""Hertz: the 1000 kHz of the performance case."""
+"""Rate (Hz) of the performance case, 1000 kHz."""
 
 IMU_CLOCK = Clock("robot::link::clock", Noise(mean=1e-6, stddev=2e-7))
 
 
-def spent(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 200) -> float:
-    """Return the seconds in which a sensor at `rate` (Hz) stamps a block: the best of some in a row."""
+def measure(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 200) -> float:
+    """Return the seconds in which a sensor at `rate` (Hz) stamps a block, the best of several."""
     stamps, best = SensorClock(clock, "bench", 1, 0, prefetch=64 if block == 1 else 0), float("inf")
     for k in range(rounds):
         instants = np.arange(k * block, (k + 1) * block) / rate
@@ -54,20 +54,20 @@ def spent(clock: Clock, rate: float, block: int = BLOCK_SAMPLES, rounds: int = 2
     return best
 
 
-def draws_alone(named: tuple[RandomProcess, ...]) -> float:
-    """Return the seconds that one row of draws of these processes takes."""
+def measure_draws(named: tuple[RandomProcess, ...]) -> float:
+    """Return the seconds of one row of draws of these processes."""
     source = Draws(named, 1, (0, "bench"))
     return measure_call(lambda: source.take(BLOCK_SAMPLES)) / BLOCK_SAMPLES if source.rows else 0.0
 
 
-def line(what: str, ours: float, limit: float) -> str:
-    """Return one row of the table: seconds as nanoseconds, and the share that the draws alone take."""
+def format_row(what: str, ours: float, limit: float) -> str:
+    """Return one row of the table: nanoseconds, and the share of the draws."""
     return f"{what:44s} {ours * 1e9:8.1f} ns   draws alone {limit * 1e9:6.1f} ns   {limit / ours if ours else 0.0:5.2f}"
 
 
-def stamps() -> Iterator[str]:
-    """Yield what a stamp costs at 1 MHz, in blocks and alone."""
-    one = draws_alone((RandomProcess("clock", "jitter"),))
+def measure_stamps() -> Iterator[str]:
+    """Yield the cost of a stamp at 1 MHz, in blocks and alone."""
+    one = measure_draws((RandomProcess("clock", "jitter"),))
     for name, clock in {
         "gaussian": Clock("bench", JITTER),
         "gaussian, quantised": Clock("bench", replace(JITTER, precision=1e-6)),
@@ -75,12 +75,12 @@ def stamps() -> Iterator[str]:
         "gaussian, drift": Clock("bench", replace(DRIFT, stddev=1e-6)),
         "gaussian, TCXO": Clock("bench", JITTER, get_oscillator("TCXO")),
     }.items():
-        yield line(f"stamp at 1 MHz, {name}, in blocks", spent(clock, FAST) / BLOCK_SAMPLES, one)
-        yield line(f"stamp at 1 kHz, {name}, one at a time", spent(clock, 1e3, 1, 2000), one)
+        yield format_row(f"stamp at 1 MHz, {name}, in blocks", measure(clock, FAST) / BLOCK_SAMPLES, one)
+        yield format_row(f"stamp at 1 kHz, {name}, one at a time", measure(clock, 1e3, 1, 2000), one)
 
 
-def nodes() -> Iterator[str]:
-    """Yield what a node costs: a sensor at 10 Hz walks a hundred of them for each of its samples."""
+def measure_nodes() -> Iterator[str]:
+    """Yield the cost of a node: a sensor at 10 Hz computes a hundred of them per sample."""
     discipline = Discipline(interval=1.0, stddev=1e-6)
     walks = replace(get_oscillator("TCXO"), ageing_random_walk=1e-30)
     for name, clock in {
@@ -91,18 +91,18 @@ def nodes() -> Iterator[str]:
         "TCXO, disciplined each second": Clock("bench", oscillator=get_oscillator("TCXO"), discipline=discipline),
     }.items():
         named = list_processes(clock.oscillator) if clock.oscillator else (RandomProcess("clock", "drift"),)
-        a_node = spent(clock, SLOW, rounds=20) / (BLOCK_SAMPLES / SLOW * NODE_RATE)
-        yield line(f"node, {name}", a_node, draws_alone(named))
+        a_node = measure(clock, SLOW, rounds=20) / (BLOCK_SAMPLES / SLOW * NODE_RATE)
+        yield format_row(f"node, {name}", a_node, measure_draws(named))
 
 
-def reads() -> Iterator[str]:
-    """Yield the cost of a clock's reading at one instant of a live run, and of that in an array of one instant."""
+def measure_reads() -> Iterator[str]:
+    """Yield the cost of a clock reading at one time of a live run, and in an array of one time."""
     for name, clock in {
         "gaussian": Clock(IMU_CLOCK.name, JITTER),
         "gaussian, TCXO": Clock(IMU_CLOCK.name, JITTER, get_oscillator("TCXO")),
         "gaussian, TCXO, monotonic": Clock(IMU_CLOCK.name, JITTER, get_oscillator("TCXO"), monotonic=True),
     }.items():
-        sim = ns.live(imu_world(clock, 100.0), seed=1)
+        sim = ns.live(make_imu_world(clock, 100.0), seed=1)
         read = sim.clock(clock.name).time
         steps = reads = 0.0
         for _ in range(1234):
@@ -120,7 +120,7 @@ def reads() -> Iterator[str]:
             yield f"{what:44s} {alone * 1e6:8.2f} us   array of one {array * 1e6:6.1f} us   {alone / array:5.2f}"
 
 
-def imu_world(clock: Clock = IMU_CLOCK, rate: float = IMU_RATE) -> World:
+def make_imu_world(clock: Clock = IMU_CLOCK, rate: float = IMU_RATE) -> World:
     """Return a world of one IMU on a clock."""
     sensor = MountedSensor(
         "robot::link::imu", make_standard_sensor(Imu), "robot", "robot::link", rate, clock=clock.name
@@ -130,11 +130,11 @@ def imu_world(clock: Clock = IMU_CLOCK, rate: float = IMU_RATE) -> World:
 
 def simulate_fast_imu(seconds: float) -> ns.Run:
     """Return a run of an IMU at 1000 kHz: standard noise on every axis, stamps by a clock with Gaussian noise."""
-    return ns.simulate(imu_world(), seconds, seed=1)
+    return ns.simulate(make_imu_world(), seconds, seed=1)
 
 
-def real_time_ratio(seconds: float = 2.0, rounds: int = 3) -> Iterator[str]:
-    """Yield the simulated time and the processor time of the performance case, the best of some rounds."""
+def measure_real_time_ratio(seconds: float = 2.0, rounds: int = 3) -> Iterator[str]:
+    """Yield the simulated time and the processor time of the performance case, the best of several rounds."""
     simulate_fast_imu(0.01)  # compiles
     spent = float("inf")
     for _ in range(rounds):
@@ -147,7 +147,7 @@ def real_time_ratio(seconds: float = 2.0, rounds: int = 3) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    for rows in (stamps(), nodes(), reads(), real_time_ratio()):
+    for rows in (measure_stamps(), measure_nodes(), measure_reads(), measure_real_time_ratio()):
         for row in rows:
             print(row, flush=True)
 

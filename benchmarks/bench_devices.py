@@ -1,12 +1,11 @@
-"""Device formats: pings a second, encoded and decoded, beside a writer of one ensemble at a time.
+"""Device formats: pings per second, encoded and decoded, compared to a writer of one ensemble at a time.
 
     make bench            or            python benchmarks/bench_devices.py
 
-All in processor time of one core, the least of several turns. The first table is of what runs: readings of the Doppler
-log and of the profiler of examples/auv_survey.sdf are told, turned into the instrument's axes and encoded, in one block
-of many, as a recording is converted, and in those of a run, the readings of 30 s each. The second is of encoders
-alone, from arrays to bytes and back, the arrays made before; the writer that PD0 is held against packs each field of
-each ensemble with `struct` and sums its bytes.
+Times are processor times of one core, the best of several. The first table measures the complete path: readings of the
+DVL and the ADCP of examples/auv_survey.sdf are converted to instrument axes and encoded, in one large block, as for a
+converted recording, and in blocks of 30 s, as in a run. The second table measures encoders and decoders alone, on
+prepared arrays. The peer of PD0 packs each field of each ensemble with `struct` and sums its bytes.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from navsense.world import MountedSensor, World
 
 WORLD = Path(__file__).resolve().parents[1] / "examples" / "auv_survey.sdf"
 GOAL = 50_000
-"""Ensembles a second on one core."""
+"""Goal: ensembles per second on one core."""
 
 COUNT, TURNS = 10_000, 5
 CELLS = 30
 
 
-def seconds(work: Callable[..., object], *given: object) -> float:
-    """Return the least processor time (s) of some turns."""
+def measure(work: Callable[..., object], *given: object) -> float:
+    """Return the smallest processor time (s) of several calls."""
     found = []
     for _ in range(TURNS):
         start = time.process_time()
@@ -47,8 +46,8 @@ def seconds(work: Callable[..., object], *given: object) -> float:
     return min(found)
 
 
-def repeated(reading: Reading, count: int) -> Reading:
-    """Return the readings that were emitted, again and again until there are so many."""
+def repeat_reading(reading: Reading, count: int) -> Reading:
+    """Return the published samples, repeated to this count."""
     rows = np.resize(np.flatnonzero(reading.emitted), count)
     arrays = {name: array[rows] for name, array in reading.arrays.items()}
     return replace(
@@ -66,17 +65,19 @@ def repeated(reading: Reading, count: int) -> Reading:
     )
 
 
-def told(world: World, sensor: MountedSensor, truth: Mapping[str, Truth], reading: Reading, suffix: str) -> float:
-    """Return how many of the readings are told and encoded in a second."""
+def measure_encoding(
+    world: World, sensor: MountedSensor, truth: Mapping[str, Truth], reading: Reading, suffix: str
+) -> float:
+    """Return the number of samples that are converted and encoded per second."""
     instrument = DopplerInstrument(world, sensor)
     instrument.add_truth(truth, 0.0)
     encode = FORMATS[suffix].make_encoder(instrument, "")
     assert encode(instrument.convert_reading(reading))
-    return reading.time.size / seconds(lambda: encode(instrument.convert_reading(reading)))
+    return reading.time.size / measure(lambda: encode(instrument.convert_reading(reading)))
 
 
-def readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Reading]]:
-    """Yield each Doppler instrument of the survey in a world of its own, with what it read in one window of a run."""
+def simulate_readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Reading]]:
+    """Yield each Doppler instrument of the survey in a separate world, with its readings in one time slice."""
     world = ns.load(WORLD)
     for name in ("dvl", "adcp"):
         one = next(sensor for sensor in world.sensors if sensor.name.endswith(f"::{name}"))
@@ -85,22 +86,25 @@ def readings() -> Iterator[tuple[World, MountedSensor, Mapping[str, Truth], Read
         yield alone, one, run.truth, run[one.name]
 
 
-def as_it_runs() -> None:
-    """Print the table of readings to bytes."""
+def print_encoding_of_readings() -> None:
+    """Print the table from readings to bytes."""
     print(f"{'readings to bytes, a second, one core':44s} {'many at once':>12s} {'30 s a block':>12s} {'goal':>14s}")
-    for world, sensor, truth, reading in readings():
-        block = repeated(reading, int(reading.emitted.sum()))
+    for world, sensor, truth, reading in simulate_readings():
+        block = repeat_reading(reading, int(reading.emitted.sum()))
         for suffix, kind in FORMATS.items():
             if isinstance(sensor.spec, kind.spec_types):
-                rates = [told(world, sensor, truth, part, suffix) for part in (repeated(reading, COUNT), block)]
+                rates = [
+                    measure_encoding(world, sensor, truth, part, suffix)
+                    for part in (repeat_reading(reading, COUNT), block)
+                ]
                 what = f"{kind.name} of the {sensor.spec.type}, {block.time.size} in 30 s"
                 goal = f"{GOAL:14,d}" if suffix == ".pd0" else ""
                 print(f"{what:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {goal}".rstrip())
     print()
 
 
-def ensembles(cells: int) -> dict[str, Any]:
-    """Return arrays of ensembles with a bottom track, and with a profile where there are cells."""
+def make_ensembles(cells: int) -> dict[str, Any]:
+    """Return arrays of ensembles with a bottom track, and with a profile if there are cells."""
     rng = np.random.default_rng(1)
     stamp = 1_767_225_600_000_000_000 + np.arange(COUNT) * 125_000_000
     arrays: dict[str, Any] = {
@@ -129,8 +133,8 @@ def ensembles(cells: int) -> dict[str, Any]:
     return arrays
 
 
-def one_at_a_time(arrays: Mapping[str, Any], cells: int) -> bytes:
-    """Return the same ensembles, each packed by itself."""
+def encode_one_at_a_time(arrays: Mapping[str, Any], cells: int) -> bytes:
+    """Return the same ensembles, each packed separately."""
     number = arrays["ensemble_number"].tolist()
     angles = [np.degrees(arrays[name]).tolist() for name in ("heading", "pitch", "roll")]
     depth, clock = arrays["depth"].tolist(), arrays["rtc_y2k"].tolist()
@@ -167,8 +171,8 @@ def one_at_a_time(arrays: Mapping[str, Any], cells: int) -> bytes:
     return b"".join(out)
 
 
-def texts() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
-    """Return what encodes and decodes each text."""
+def list_text_formats() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
+    """Return the encoder and decoder of each text format."""
     rng = np.random.default_rng(2)
     one: dict[str, Any] = {
         name: rng.uniform(1.0, 6.0, COUNT) for name in ("heading", "pitch", "roll", "salinity", "depth", "altitude")
@@ -206,20 +210,20 @@ def texts() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
 
 def main() -> None:
     """Print the tables."""
-    as_it_runs()
+    print_encoding_of_readings()
     what = "encoders alone, a second, one core"
     print(f"{what:44s} {'encoded':>12s} {'decoded':>12s} {'one at a time':>14s} {'ratio':>7s}")
     for cells, what in ((0, "PD0, bottom track"), (CELLS, f"PD0, bottom track and {CELLS} cells")):
-        arrays = ensembles(cells)
+        arrays = make_ensembles(cells)
         made = pd0.encode(arrays)
-        assert made == one_at_a_time(arrays, cells)
-        ours, back = seconds(pd0.encode, arrays), seconds(pd0.decode, made)
-        theirs = seconds(one_at_a_time, arrays, cells)
+        assert made == encode_one_at_a_time(arrays, cells)
+        ours, back = measure(pd0.encode, arrays), measure(pd0.decode, made)
+        theirs = measure(encode_one_at_a_time, arrays, cells)
         rates = [COUNT / spent for spent in (ours, back, theirs)]
         print(f"{what:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {rates[2]:14,.0f} {theirs / ours:6.1f}x")
-    for what, (encode, decode) in texts().items():
+    for what, (encode, decode) in list_text_formats().items():
         made = encode()
-        ours, back = seconds(encode), seconds(decode, made)
+        ours, back = measure(encode), measure(decode, made)
         print(f"{what:44s} {COUNT / ours:12,.0f} {COUNT / back:12,.0f}")
 
 

@@ -1,13 +1,14 @@
-"""DVL: pings a second of one core over a sea bed, in blocks, and microseconds a ping, one at a time.
+"""DVL: pings per second over a sea bed in blocks, and microseconds per ping one at a time.
 
     make bench            or            python benchmarks/bench_dvl.py
 
-Four beams at 30 degrees over 2048 x 2048 heights, 200 m x 200 m with 10 m of relief, from some 30 m above it, along a
-path that turns and leans; nine rays a beam, or the seven of a pattern. Water has profiles of temperature and salinity,
-and a current in twelve layers. Then the sensor itself with all effects, over these heights and over a plane, beside
-what tracing its rays alone takes in the same run; and its pings one by one in a live run, of a motion that is known and
-so measured ahead, and of one that the caller drives. Each figure is the processor's time of the best of a few runs. The
-goal is 50,000 pings/s with all effects, and 100 us for one ping.
+Four beams at 30 degrees are about 30 m above 2048 x 2048 heights, 200 m x 200 m with 10 m of relief, on a turning and
+tilting track; with nine rays per beam, or the seven of a pattern. The water has profiles of temperature and salinity
+and
+a current in twelve layers. The complete sensor with all effects is measured over these heights and over a plane, and
+compared to its ray tracing alone. Single pings are measured in a live run with a known motion, which is computed ahead,
+and with a motion of the caller. Each value is the processor time of the best of several runs. The goal is 50,000
+pings/s with all effects, and 100 us for one ping.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ LAYER = WaterMassLayer(3.0, 15.0, 2.0)
 Work = Callable[[AnyArray], object]
 
 
-def spent(work: Work, instants: AnyArray, calls: int) -> float:
-    """Return the least processor time (s) of one call, of five runs of so many calls after one that compiles."""
+def measure(work: Work, instants: AnyArray, calls: int) -> float:
+    """Return the smallest processor time (s) per call, of five runs with this many calls, after compilation."""
     work(instants)
     took = []
     for _ in range(5):
@@ -61,7 +62,7 @@ def spent(work: Work, instants: AnyArray, calls: int) -> float:
     return min(took)
 
 
-def sea_bed(count: int = 2048) -> AnyArray:
+def make_bed(count: int = 2048) -> AnyArray:
     """Return heights (count, count) m: a dozen waves."""
     rng, line = np.random.default_rng(1), np.linspace(0.0, SPAN, count)
     x, y = np.meshgrid(line, line)
@@ -73,7 +74,7 @@ def sea_bed(count: int = 2048) -> AnyArray:
     return np.ascontiguousarray((heights - low) * (10.0 / (high - low)) - 60.0)
 
 
-def surroundings(shape: Shape, pose: Pose = Pose()) -> Environment:
+def make_environment(shape: Shape, pose: Pose = Pose()) -> Environment:
     """Return a bottom of this shape, and the water above it."""
     bed = Body("bed", shape, pose)
     sea = Water(depths=(0.0, 20.0, 60.0), temperatures=(290.0, 286.0, 283.0), salinities=(34.0, 34.5, 35.0))
@@ -81,8 +82,8 @@ def surroundings(shape: Shape, pose: Pose = Pose()) -> Environment:
     return Environment(scene=Scene((bed,)), water=sea, current=layers)
 
 
-def nine(weighting: BeamWeighting) -> Beams:
-    """Return four beams of 3.4 degrees: of nine rays each, or of a pattern's seven."""
+def make_beams(weighting: BeamWeighting) -> Beams:
+    """Return four beams of 3.4 degrees with nine rays each, or with the seven of a pattern."""
     beams = make_janus_beams(math.radians(30.0), [math.radians(45.0 + 90.0 * k) for k in range(4)], width=0.06)
     if weighting is BeamWeighting.PATTERN:
         return replace(beams, weighting=weighting, absorption=0.1)
@@ -90,18 +91,18 @@ def nine(weighting: BeamWeighting) -> Beams:
     return replace(beams, beams=tuple(replace(beam, shape=fan) for beam in beams.beams))
 
 
-def way() -> Motion:
-    """Return a round above the sea bed that turns and leans."""
+def make_track() -> Motion:
+    """Return a closed track above the sea bed with turns and tilts."""
     places = [(40.0, 60.0), (160.0, 70.0), (150.0, 140.0), (50.0, 130.0), (40.0, 60.0)]
     poses = [Pose((x, y, -22.0 - k), from_rpy(0.05, -0.03 * k, 1.4 * k)) for k, (x, y) in enumerate(places[:-1])]
     return waypoints((0.0, 160.0, 320.0, 480.0, 640.0), [*poses, replace(poses[0])])
 
 
-def everything() -> Dvl:
-    """Return a sheet of four beams of nine rays each, with every effect."""
+def make_complete_spec() -> Dvl:
+    """Return a spec of four beams of nine rays each, with every effect."""
     track = DopplerTrack(Noise(0.01, precision=1e-4), 0.001, 8.0, 0.0, 0.001, 0.001)
     return Dvl(
-        beams=nine(BeamWeighting.NEAREST),
+        beams=make_beams(BeamWeighting.NEAREST),
         bottom=track,
         water=replace(track, reported_stddev=0.02),
         range=Noise(0.05, precision=0.01),
@@ -118,23 +119,23 @@ def everything() -> Dvl:
     )
 
 
-def sensor(around: Environment) -> Work:
-    """Return the whole sensor: what it would hear, and what it says."""
-    spec, motion = everything(), way()
+def make_sensor_workload(environment: Environment) -> Work:
+    """Return the workload of the complete sensor: ideal values and readings."""
+    spec, motion = make_complete_spec(), make_track()
     draws = Draws(spec.processes(), 1, (0, "bench"))
     start = spec.init(draws.initial)
 
     def work(t: AnyArray) -> object:
         ticks = Ticks(np.rint(t * RATE).astype(np.int64), RATE)
-        ideal = spec.ideal(motion, around, ticks)
+        ideal = spec.ideal(motion, environment, ticks)
         return spec.measure(start, ticks, ideal, draws.take(len(ticks)))
 
     return work
 
 
-def rays(around: Environment) -> Work:
-    """Return the tracing of the sensor's rays, laid out before: what it cannot be faster than."""
-    (body,), beams, motion, kept = around.scene.bodies, nine(BeamWeighting.NEAREST), way(), {}
+def make_ray_workload(environment: Environment) -> Work:
+    """Return the workload of the ray tracing alone: a lower limit of the time."""
+    (body,), beams, motion, kept = environment.scene.bodies, make_beams(BeamWeighting.NEAREST), make_track(), {}
 
     def work(t: AnyArray) -> object:
         if t.size not in kept:
@@ -151,13 +152,13 @@ def rays(around: Environment) -> Work:
     return work
 
 
-def live(*, is_driven: bool) -> float:
-    """Return the least processor time (s) of one step of a live run that has a ping, of parts of eight seconds."""
-    motion, name = way(), "auv::base"
+def measure_live_ping(*, is_driven: bool) -> float:
+    """Return the smallest processor time (s) of a step with a ping in a live run, over parts of eight seconds."""
+    motion, name = make_track(), "auv::base"
     model = Model("auv", (Link(name),), name, motion=None if is_driven else motion)
-    mounted = MountedSensor(f"{name}::dvl", everything(), "auv", name, RATE, topic="/dvl")
-    around = surroundings(Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)))
-    world = World("bench", (model,), (mounted,), environment=around, max_step_size=1.0 / RATE)
+    mounted = MountedSensor(f"{name}::dvl", make_complete_spec(), "auv", name, RATE, topic="/dvl")
+    environment = make_environment(Heightmap(make_bed(), (SPAN / 2047.0, SPAN / 2047.0)))
+    world = World("bench", (model,), (mounted,), environment=environment, max_step_size=1.0 / RATE)
     block = motion.at(np.arange(1100) / RATE)
     rows = zip(*(array.tolist() for array in block.arrays[:3]), strict=True)
     states = [{"auv": ns.State(Pose(tuple(p), tuple(q)), tuple(v))} for p, q, v in rows]
@@ -171,22 +172,22 @@ def live(*, is_driven: bool) -> float:
     return min(took)
 
 
-def works() -> Iterator[tuple[str, Work]]:
-    """Yield what is asked of the instants (n,) s of pings, by name."""
-    heights, flat = Heightmap(sea_bed(), (SPAN / 2047.0, SPAN / 2047.0)), Pose((0.0, 0.0, -55.0))
-    motion, around, level = way(), surroundings(heights), surroundings(Plane(), flat)
-    near, mean = nine(BeamWeighting.NEAREST), nine(BeamWeighting.PATTERN)
+def list_workloads() -> Iterator[tuple[str, Work]]:
+    """Yield the workloads at ping times (n,) s by name."""
+    heights, flat = Heightmap(make_bed(), (SPAN / 2047.0, SPAN / 2047.0)), Pose((0.0, 0.0, -55.0))
+    motion, environment, level = make_track(), make_environment(heights), make_environment(Plane(), flat)
+    near, mean = make_beams(BeamWeighting.NEAREST), make_beams(BeamWeighting.PATTERN)
 
-    def whole(beams: Beams) -> Work:
+    def make_ping_workload(beams: Beams) -> Work:
         def work(t: AnyArray) -> object:
-            sound = get_sound_speed(around, motion.at(t))
-            instants = compute_echo_timing(beams, motion, around, t, REACH, sound, False).time_of_validity
-            found = find_echoes(beams, motion, around, instants, REACH, False)
+            sound = get_sound_speed(environment, motion.at(t))
+            instants = compute_echo_timing(beams, motion, environment, t, REACH, sound, False).time_of_validity
+            found = find_echoes(beams, motion, environment, instants, REACH, False)
             return find_layer_velocities(
                 beams,
                 LAYER,
                 motion,
-                around,
+                environment,
                 instants,
                 find_bottom_distance(beams.positive_janus_cosines, found.beam_range),
             )
@@ -194,32 +195,32 @@ def works() -> Iterator[tuple[str, Work]]:
         return work
 
     yield "motion", motion.at
-    yield "speed of sound", lambda t: get_sound_speed(around, motion.at(t))
+    yield "speed of sound", lambda t: get_sound_speed(environment, motion.at(t))
     yield (
         "instant of the echo",
-        lambda t: compute_echo_timing(near, motion, around, t, REACH, np.full(t.shape, 1500.0), False),
+        lambda t: compute_echo_timing(near, motion, environment, t, REACH, np.full(t.shape, 1500.0), False),
     )
-    yield "echoes, nearest of 4 x 9 rays", lambda t: find_echoes(near, motion, around, t, REACH, False)
-    yield "echoes, pattern of 4 x 7 rays", lambda t: find_echoes(mean, motion, around, t, REACH, False)
+    yield "echoes, nearest of 4 x 9 rays", lambda t: find_echoes(near, motion, environment, t, REACH, False)
+    yield "echoes, pattern of 4 x 7 rays", lambda t: find_echoes(mean, motion, environment, t, REACH, False)
     yield (
         "layer of water, 4 x 5 places",
-        lambda t: find_layer_velocities(near, LAYER, motion, around, t, np.full(t.shape, 25.0)),
+        lambda t: find_layer_velocities(near, LAYER, motion, environment, t, np.full(t.shape, 25.0)),
     )
-    yield "all of these, nearest", whole(near)
-    yield "all of these, pattern", whole(mean)
-    for place, bottom in (("2048 x 2048 heights", around), ("a plane", level)):
-        yield f"the sensor over {place}", sensor(bottom)
-        yield f"its 36 rays alone over {place}", rays(bottom)
+    yield "all of these, nearest", make_ping_workload(near)
+    yield "all of these, pattern", make_ping_workload(mean)
+    for place, bottom in (("2048 x 2048 heights", environment), ("a plane", level)):
+        yield f"the sensor over {place}", make_sensor_workload(bottom)
+        yield f"its 36 rays alone over {place}", make_ray_workload(bottom)
 
 
 def main() -> None:
     """Print the table."""
     print(f"{'':44s}{'us a ping':>12s}{'pings/s':>12s}{'us, alone':>12s}")
-    for name, work in works():
-        block, alone = spent(work, TIME, 3) / COUNT, spent(work, TIME[:1], 500)
+    for name, work in list_workloads():
+        block, alone = measure(work, TIME, 3) / COUNT, measure(work, TIME[:1], 500)
         print(f"{name:44s}{block * 1e6:12.2f}{1.0 / block:12.0f}{alone * 1e6:12.1f}")
     for name, is_driven in (("a live ping, foreseen", False), ("a live ping, driven", True)):
-        print(f"{name:44s}{'':12s}{'':12s}{live(is_driven=is_driven) * 1e6:12.1f}")
+        print(f"{name:44s}{'':12s}{'':12s}{measure_live_ping(is_driven=is_driven) * 1e6:12.1f}")
     print(f"the goals are {GOAL:g} pings/s and {AT_ONCE:g} us for one ping, with all effects of the sensor")
 
 

@@ -1,12 +1,12 @@
-"""Magnetometer factors by the million, beside GTSAM and NumPy on the same numbers in the same run.
+"""Magnetometer factors by the million, compared to GTSAM and NumPy on the same numbers.
 
     make bench            or            python benchmarks/bench_factors.py
 
-MagFactor3 on unknowns that all measurements share is solved in four ways: by a Python CustomFactor for each of them, as
-GTSAM's wheel, which lacks the factor, leaves it to its user; by one CustomFactor that holds all rows; by our reduced
-factor in the same optimiser; by its optimum without any. All must end within 1e-9 nT of each other. Ours is timed from
-the arrays on; what the others take to be built is said beside their own time.
-Compiled loops and GTSAM's wheel run on one core; what NumPy's own library does is its business.
+MagFactor3 with shared unknowns is solved in four ways: with a Python CustomFactor for each measurement, as users of
+GTSAM's wheel must do, because it lacks the factor; with one CustomFactor for all rows; with our reduced factor in the
+same optimiser; and with its optimum without an optimiser. All results agree within 1e-9 nT. Our times start from the
+arrays; the construction of the peers is listed separately. Compiled loops and GTSAM's wheel run on one core. NumPy may
+use more.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ SHARED = 100_000
 FIELD = np.array([22653.29982, -1956.83010, 44202.47862])
 BIAS = np.array([310.0, -720.0, 150.0])
 SIGMA = 50.0
-"""nT: the field of GTSAM's tests, a bias, and the noise of one axis."""
+"""Field of GTSAM's tests, bias, and noise of one axis, nT."""
 
 GOAL = 0.060
-"""s for a million residuals and Jacobians of MagFactor1 on one core."""
+"""Limit (s) for a million residuals and Jacobians of MagFactor1 on one core."""
 
 
-def line(what: str, ours: str, beside: str, ratio: str) -> str:
+def format_row(what: str, ours: str, beside: str, ratio: str) -> str:
     """Return one row of the table."""
     return f"{what:50s} {ours:>12s}   {beside:72s} {ratio:>8s}"
 
 
-def measurements(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def make_measurements(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return readings (n, 3) nT, attitudes (n, 4) and the same as matrices (n, 3, 3)."""
     random = np.random.default_rng(1)
     quaternion = random.normal(size=(count, 4))
@@ -54,8 +54,8 @@ def measurements(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.einsum("nji,j->ni", matrices, FIELD) + BIAS + noise, quaternion, matrices
 
 
-def numpy_mag_factor1(matrices: FloatArray, measured: FloatArray, field: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return residuals and Jacobians as plain NumPy makes them."""
+def evaluate_with_numpy(matrices: FloatArray, measured: FloatArray, field: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return residuals and Jacobians by simple NumPy code."""
     seen = np.einsum("nji,j->ni", matrices, field)
     jacobian = np.zeros((len(seen), 3, 3))
     jacobian[:, 0, 1], jacobian[:, 0, 2], jacobian[:, 1, 2] = -seen[:, 2], seen[:, 1], -seen[:, 0]
@@ -63,9 +63,9 @@ def numpy_mag_factor1(matrices: FloatArray, measured: FloatArray, field: FloatAr
     return seen + BIAS - measured, jacobian
 
 
-def million() -> Iterator[str]:
-    """Yield the rows of a million residuals with Jacobians, into arrays that are there."""
-    measured, quaternion, matrices = measurements(MILLION)
+def measure_million_rows() -> Iterator[str]:
+    """Yield the rows of a million residuals with Jacobians, written to existing arrays."""
+    measured, quaternion, matrices = make_measurements(MILLION)
     scale, direction = float(np.linalg.norm(FIELD)), FIELD / np.linalg.norm(FIELD)
     theta, plane = np.arctan2(quaternion[:, 3], quaternion[:, 0]), np.ascontiguousarray(measured[:, :2])
     calls: dict[str, Callable[[blocks.Block | None], blocks.Block]] = {
@@ -83,27 +83,31 @@ def million() -> Iterator[str]:
             quaternion, measured, scale, direction, BIAS, quaternion[0], out=out
         ),
     }
-    theirs = measure_call(lambda: numpy_mag_factor1(matrices, measured, FIELD), rounds=5)
-    each = gtsam_mag_factor1(measured)
+    theirs = measure_call(lambda: evaluate_with_numpy(matrices, measured, FIELD), rounds=5)
+    each = measure_gtsam_factor(measured)
     for name, call in calls.items():
         out = call(None)
         ours = measure_call(lambda call=call, out=out: call(out), rounds=9)  # type: ignore[misc]
         if name == "MagFactor1":
-            wanted = numpy_mag_factor1(matrices, measured, FIELD)
+            wanted = evaluate_with_numpy(matrices, measured, FIELD)
             assert np.abs(out.residual - wanted[0]).max() < 1e-9
             assert np.abs(out.jacobians[0] - wanted[1]).max() < 1e-9
             beside = f"NumPy {theirs * 1e3:.0f} ms; goal {GOAL * 1e3:.0f} ms"
-            yield line(f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", beside, f"{theirs / ours:.1f}x")
+            yield format_row(
+                f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", beside, f"{theirs / ours:.1f}x"
+            )
             beside = f"GTSAM's C++ linearize, one core, {each * 1e9:.0f} ns each"
-            yield line("  the same, each", f"{ours / MILLION * 1e9:.0f} ns", beside, f"{each / ours * MILLION:.0f}x")
+            yield format_row(
+                "  the same, each", f"{ours / MILLION * 1e9:.0f} ns", beside, f"{each / ours * MILLION:.0f}x"
+            )
             fresh = measure_call(lambda call=call: call(None), rounds=5)  # type: ignore[misc]
-            yield line("  the same into new arrays", f"{fresh * 1e3:.1f} ms", "", "")
+            yield format_row("  the same into new arrays", f"{fresh * 1e3:.1f} ms", "", "")
         else:
-            yield line(f"{name}, 1e6", f"{ours * 1e3:.1f} ms", "", "")
+            yield format_row(f"{name}, 1e6", f"{ours * 1e3:.1f} ms", "", "")
 
 
-def gtsam_mag_factor1(measured: FloatArray) -> float:
-    """Return the seconds that GTSAM's own MagFactor1 takes for its whitened residual and Jacobian in a graph."""
+def measure_gtsam_factor(measured: FloatArray) -> float:
+    """Return the seconds of GTSAM's MagFactor1 for its whitened residual and Jacobian in a graph."""
     graph, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
     model, direction = gtsam.noiseModel.Isotropic.Sigma(3, SIGMA), gtsam.Unit3(FIELD)
     values.insert(0, gtsam.Rot3())
@@ -112,8 +116,8 @@ def gtsam_mag_factor1(measured: FloatArray) -> float:
     return measure_call(lambda: graph.linearize(values), rounds=5) / SHARED
 
 
-def one_each(measured: FloatArray, matrices: FloatArray) -> Any:
-    """Return a graph with a Python CustomFactor for each measurement, its callback as short as it can be."""
+def make_graph_of_single_factors(measured: FloatArray, matrices: FloatArray) -> Any:
+    """Return a graph with a minimal Python CustomFactor for each measurement."""
     graph, model, identity = gtsam.NonlinearFactorGraph(), gtsam.noiseModel.Isotropic.Sigma(3, SIGMA), np.eye(3)
     for reading, matrix in zip(measured, matrices, strict=True):
 
@@ -128,7 +132,7 @@ def one_each(measured: FloatArray, matrices: FloatArray) -> Any:
     return graph
 
 
-def one_for_all(measured: FloatArray, matrices: FloatArray) -> Any:
+def make_graph_of_one_factor(measured: FloatArray, matrices: FloatArray) -> Any:
     """Return a graph with one Python CustomFactor of 3 N rows, by NumPy."""
     count = len(measured)
     turned = np.ascontiguousarray(matrices.transpose(0, 2, 1)).reshape(-1, 3)
@@ -146,8 +150,8 @@ def one_for_all(measured: FloatArray, matrices: FloatArray) -> Any:
     return graph
 
 
-def optimised(graph: Any) -> Any:
-    """Return where Levenberg-Marquardt ends, with GTSAM's own settings, from a field of another direction."""
+def optimise(graph: Any) -> Any:
+    """Return the optimum of Levenberg-Marquardt with GTSAM's defaults, from a field in another direction."""
     values = gtsam.Values()
     values.insert(0, 4e4)
     values.insert(1, gtsam.Unit3(np.array([1.0, 0.0, 1.0])))
@@ -155,32 +159,32 @@ def optimised(graph: Any) -> Any:
     return gtsam.LevenbergMarquardtOptimizer(graph, values).optimize()
 
 
-def field_and_bias(graph: Any, values: Any) -> FloatArray:
-    """Return field and bias (6,) at the optimum, to which two last steps lead that no sum of squares shows."""
+def refine(graph: Any, values: Any) -> FloatArray:
+    """Return field and bias (6,) at the optimum, after two linear steps that the sum of squares does not resolve."""
     for _ in range(2):
         values = values.retract(graph.linearize(values).optimize())
     return np.concatenate((values.atDouble(0) * values.atUnit3(1).point3(), values.atPoint3(2)))
 
 
 ROUNDS = 3
-"""Times that each peer is run, ours between them: the best of each counts."""
+"""Runs of each peer, alternating with ours. The best of each counts."""
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def measure(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return the seconds of one call, and its result."""
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result
 
 
-def shared_unknowns() -> Iterator[str]:
-    """Yield the rows of MagFactor3 on one scale, direction and bias, from arrays to the optimum."""
-    measured, quaternion, matrices = measurements(SHARED)
+def measure_shared_unknowns() -> Iterator[str]:
+    """Yield the rows of MagFactor3 with one scale, direction and bias, from arrays to the optimum."""
+    measured, quaternion, matrices = make_measurements(SHARED)
 
     def reduced() -> Any:
         graph = gtsam.NonlinearFactorGraph()
         graph.add(ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA).to_gtsam())
-        return graph, optimised(graph)
+        return graph, optimise(graph)
 
     def direct() -> FloatArray:
         scale, direction, bias = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA).optimum()
@@ -188,32 +192,35 @@ def shared_unknowns() -> Iterator[str]:
 
     ours, alone = measure_call(reduced, rounds=9), measure_call(direct, rounds=9)
     graph, values = reduced()
-    wanted = field_and_bias(graph, values)
+    wanted = refine(graph, values)
     assert np.abs(direct() - wanted).max() < 1e-9
-    for what, make in (("goal 1000x; a CustomFactor each", one_each), ("one CustomFactor for all", one_for_all)):
-        building, theirs = timed(lambda make=make: make(measured, matrices))  # type: ignore[misc]
+    for what, make in (
+        ("goal 1000x; a CustomFactor each", make_graph_of_single_factors),
+        ("one CustomFactor for all", make_graph_of_one_factor),
+    ):
+        building, theirs = measure(lambda make=make: make(measured, matrices))  # type: ignore[misc]
         times = []
         for _ in range(ROUNDS):
-            seconds, values = timed(lambda graph=theirs: optimised(graph))  # type: ignore[misc]
+            seconds, values = measure(lambda graph=theirs: optimise(graph))  # type: ignore[misc]
             times.append(seconds)
-            ours = min(ours, timed(reduced)[0])
+            ours = min(ours, measure(reduced)[0])
         solving = min(times)
-        apart = np.abs(field_and_bias(theirs, values) - wanted).max()
+        apart = np.abs(refine(theirs, values) - wanted).max()
         assert apart < 1e-9, apart
         beside = f"{what}: {solving:.2f} s, and {building:.2f} s to build; {apart:.0e} nT apart"
-        yield line(
+        yield format_row(
             "MagFactor3, 1e5 on shared unknowns, in GTSAM", f"{ours * 1e3:.1f} ms", beside, f"{solving / ours:.0f}x"
         )
-        yield line("  the same without GTSAM", f"{alone * 1e3:.1f} ms", "", f"{solving / alone:.0f}x")
+        yield format_row("  the same without GTSAM", f"{alone * 1e3:.1f} ms", "", f"{solving / alone:.0f}x")
     factor = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA)
     batch = measure_call(lambda: factor.with_measurements(measured[:100], quaternion[:100]))
-    yield line("  100 more measurements into it", f"{batch * 1e6:.0f} us", "whatever it holds already", "")
+    yield format_row("  100 more measurements into it", f"{batch * 1e6:.0f} us", "whatever it holds already", "")
 
 
 def main() -> None:
     """Print the table."""
-    print(line("what", "ours", "beside", "ratio"))
-    for rows in (million(), shared_unknowns()):
+    print(format_row("what", "ours", "beside", "ratio"))
+    for rows in (measure_million_rows(), measure_shared_unknowns()):
         for row in rows:
             print(row, flush=True)
 

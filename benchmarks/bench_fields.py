@@ -1,9 +1,10 @@
-"""The fields around a robot: nanoseconds a sample, the magnetic lattice beside the model that it stands for.
+"""Fields around a robot: nanoseconds per sample of the magnetic lattice compared to the model.
 
     make bench            or            python benchmarks/bench_fields.py
 
-The track is 200 s at 1 kHz and 20 m/s, 4 km long. Scattered places are 50 km wide, so that nearly every one needs a
-cell of the lattice that was not met before.
+The track is 200 s at 1 kHz and 20 m/s, 4 km long. Scattered positions are within 50 km, so that nearly every one needs
+a
+new cell of the lattice.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ COUNT = 200_000
 TIME: Times = np.arange(COUNT, dtype=np.float64) * 1e-3
 
 
-def places() -> tuple[Vectors, Vectors]:
+def make_positions() -> tuple[Vectors, Vectors]:
     """Return positions (n, 3) m along a track, and scattered ones."""
     track = np.zeros((COUNT, 3))
     track[:, 0], track[:, 1], track[:, 2] = 20.0 * TIME, 30.0 * TIME % 7.0, 0.1 * TIME
     return track, np.random.default_rng(1).uniform(-25e3, 25e3, (2000, 3))
 
 
-def rows() -> Iterator[tuple[str, int, Callable[[], object]]]:
-    """Yield what is measured, its samples, and the work."""
-    track, scattered = places()
+def list_workloads() -> Iterator[tuple[str, int, Callable[[], object]]]:
+    """Yield name, samples and function of each workload."""
+    track, scattered = make_positions()
     field, one = WorldMagneticModel(HERE, DATE), track[:1].copy()
     latitude, longitude, altitude = np.ascontiguousarray(HERE.to_geodetic(track).T)
     yield "WorldMagneticModel along a track", COUNT, lambda: field.at(track, TIME)
@@ -55,14 +56,14 @@ def rows() -> Iterator[tuple[str, int, Callable[[], object]]]:
 
 
 def main() -> None:
-    """Print the table, and hold the lattice to its goal: a tenth of a nanotesla, below 50 ns a sample."""
+    """Print the table, and check the goal of the lattice: 0.1 nT, below 50 ns per sample."""
     took = {}
-    for what, samples, work in rows():
+    for what, samples, work in list_workloads():
         took[what] = measure_call(work) / samples * 1e9
         print(f"{what:42s} {took[what]:9.1f} ns a sample")
     lattice, model = took["WorldMagneticModel along a track"], took["the model itself, field_ned"]
     print(f"the lattice is {model / lattice:.0f} times as fast as the model; the goal is below 50 ns a sample")
-    track, _ = places()
+    track, _ = make_positions()
     along = HERE.to_geodetic(track)
     latitude, longitude, altitude = np.ascontiguousarray(along.T)
     ned = field_ned(latitude, longitude, altitude, DATE)

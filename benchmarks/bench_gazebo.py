@@ -1,11 +1,12 @@
-"""A sample of ours beside one of gz-sensors' C++, in one run, on one core of one machine.
+"""The cost of a sample compared to gz-sensors (C++) on one core.
 
     make bench            or            python benchmarks/bench_gazebo.py
 
-Needs gz-sensors with its headers, pkg-config and a C++ compiler; without them a line says what to install. Both read
-one file, standard noise on every channel, and stand still. Ours makes ideal values, readings and the errors of a
-Gaussian clock, in blocks. gz-sensors is updated sample by sample as Gazebo does it, fills its message and has no
-subscriber; it draws the drift in the IMU alone, so that its magnetometer and altimeter do less than ours.
+Requires gz-sensors with its headers, pkg-config and a C++ compiler; a message names missing packages. Both read one
+file with standard noise on every channel, at rest. navsense computes ideal values, readings and the errors of a
+Gaussian
+clock, in blocks. gz-sensors is updated sample by sample as in Gazebo, fills its message and has no subscriber. It draws
+the drift for the IMU only, so its magnetometer and altimeter compute less.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from navsense.sensors.base import Sensor
 PEER = Path(__file__).resolve().parent / "peers" / "gz_sensors.cpp"
 COMPILER = os.environ.get("CXX", "g++")
 PKG_CONFIG = os.environ.get("PKG_CONFIG", "pkg-config")
-TURNS, SAMPLES, ROUNDS = 20, 10_000, 5  # rounds about as long as ours
+TURNS, SAMPLES, ROUNDS = 20, 10_000, 5  # rounds of similar duration
 APART = {"IP": "127.0.0.1", "PARTITION": "navsense_bench"}
-"""Keeps the discovery of Gazebo's transport on this machine, and apart from a Gazebo that runs on it."""
+"""Environment that limits the discovery of Gazebo's transport to this machine and partition."""
 
 MODEL = """<?xml version="1.0"?>
 <sdf version="1.9"><model name="bench"><link name="link">
@@ -46,11 +47,11 @@ MODEL = """<?xml version="1.0"?>
 
 
 class MissingError(Exception):
-    """What the comparison needs is not on this machine."""
+    """A program or library of the comparison is missing."""
 
 
 def write_model(path: Path) -> None:
-    """Write the sensors that are compared, each channel with standard noise."""
+    """Write the compared sensors, each channel with standard noise."""
     figures = {
         "mean": STANDARD.mean,
         "stddev": STANDARD.stddev,
@@ -64,8 +65,8 @@ def write_model(path: Path) -> None:
     path.write_text(MODEL.format(noise=f'<noise type="gaussian_quantized">{inner}</noise>'), encoding="utf-8")
 
 
-def library() -> str:
-    """Return the pkg-config module of the newest gz-sensors here."""
+def find_library() -> str:
+    """Return the pkg-config module of the newest installed gz-sensors."""
     for program, package in ((PKG_CONFIG, "pkg-config"), (COMPILER, "g++")):
         if shutil.which(program) is None:
             raise MissingError(f"no {program}; apt-get install {package}")
@@ -77,8 +78,8 @@ def library() -> str:
     return max(names, key=lambda name: int(re.sub(r"\D", "", name) or 99))  # without a number from version 10 on
 
 
-def compiled(module: str, folder: Path) -> Path:
-    """Return the peer, compiled against the library."""
+def compile_peer(module: str, folder: Path) -> Path:
+    """Return the peer, compiled with the library."""
     parts = [f"{module}-{kind}" for kind in ("imu", "magnetometer", "altimeter")]
     flags = subprocess.run((PKG_CONFIG, "--cflags", "--libs", *parts), check=True, capture_output=True, text=True)
     old = ["-DIGNITION"] if module.startswith("ignition") else []
@@ -87,29 +88,29 @@ def compiled(module: str, folder: Path) -> Path:
     return program
 
 
-def theirs(program: Path, model: Path) -> dict[str, float]:
-    """Return gz-sensors' nanoseconds a sample for each type of sensor."""
+def measure_gz_sensors(program: Path, model: Path) -> dict[str, float]:
+    """Return the nanoseconds per sample of gz-sensors for each sensor type."""
     apart = {f"{prefix}_{name}": value for prefix in ("GZ", "IGN") for name, value in APART.items()}
     command = (str(program), str(model), str(SAMPLES), str(ROUNDS))
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **apart})
     return {kind: float(figure) for kind, figure in map(str.split, done.stdout.splitlines())}
 
 
-def ours(specs: dict[str, Sensor]) -> dict[str, float]:
-    """Return our nanoseconds a sample for each type of sensor."""
+def measure_navsense(specs: dict[str, Sensor]) -> dict[str, float]:
+    """Return the nanoseconds per sample of navsense for each sensor type."""
     return {kind: measure_sensor(spec).nanoseconds for kind, spec in specs.items()}
 
 
-def rows(folder: Path) -> Iterator[str]:
-    """Yield the table: the best of many turns, ours and theirs by turns, so that a busy machine is busy for both."""
-    module = library()
-    program, model = compiled(module, folder), folder / "model.sdf"
+def compute_rows(folder: Path) -> Iterator[str]:
+    """Yield the rows: the best of many alternating runs, so that other load affects both."""
+    module = find_library()
+    program, model = compile_peer(module, folder), folder / "model.sdf"
     write_model(model)
     specs = {sensor.spec.type: sensor.spec for sensor in ns.load(model).sensors}
     here, there = [], []
     for _ in range(TURNS):
-        here.append(ours(specs))
-        there.append(theirs(program, model))
+        here.append(measure_navsense(specs))
+        there.append(measure_gz_sensors(program, model))
     yield f"{'what':58s} {'ours':>16s}   {module:46s} {'ratio':>8s}"
     for kind in specs:
         mine, peer = min(turn[kind] for turn in here), min(turn[kind] for turn in there)
@@ -118,12 +119,12 @@ def rows(folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table, or what it lacks."""
+    """Print the table, or the missing packages."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the peer inherits it
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # inherited by the peer
     with tempfile.TemporaryDirectory() as name:
         try:
-            for row in rows(Path(name)):
+            for row in compute_rows(Path(name)):
                 print(row, flush=True)
         except MissingError as missing:
             print(f"not compared with gz-sensors: {missing}")

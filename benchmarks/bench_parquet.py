@@ -1,9 +1,9 @@
-"""Parquet recordings: rows a second, beside pyarrow that writes, or reads, the same table already made.
+"""Parquet recordings: rows per second compared to pyarrow, which writes or reads the same table.
 
     make bench            or            python benchmarks/bench_parquet.py
 
-The run is the quadrotor's, in memory. pyarrow writes what is in the recording, once as the recording is stored and once
-as it stores anything compressed by zstd; it reads it into one table, most of which is null. All are timed in turn.
+The run is that of the quadrotor, in memory. pyarrow writes the content of the recording, once with its storage options
+and once with zstd for all columns. It reads it into one table, most of which is null. The measurements alternate.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SECONDS = 120.0
 ROUNDS = 7
 
 
-def stored_as(path: Path) -> dict[str, Any]:
-    """Return the options with which pyarrow stores a table as the recording is stored."""
+def read_storage_options(path: Path) -> dict[str, Any]:
+    """Return the pyarrow options of the recording."""
     import pyarrow.parquet as pq
 
     group = pq.ParquetFile(path).metadata.row_group(0)
@@ -33,8 +33,8 @@ def stored_as(path: Path) -> dict[str, Any]:
     return {"use_dictionary": list(TEXT_COLUMNS), "column_encoding": encoding, "write_page_checksum": True}
 
 
-def in_turn(works: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the best seconds of each work of some rounds, in which each has its turn: a busy moment meets them all."""
+def measure_in_turn(works: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the best seconds of each workload in several alternating rounds."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(ROUNDS):
         for name, work in works.items():
@@ -45,16 +45,16 @@ def in_turn(works: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the table; a ratio is that of the times, below 1 where navsense is faster."""
+    """Print the table. A ratio is one of times, below 1 if navsense is faster."""
     import pyarrow.parquet as pq
 
     with tempfile.TemporaryDirectory() as folder:
         ours, alike, own = (Path(folder) / f"{name}.parquet" for name in ("ours", "alike", "own"))
         run = ns.simulate(ns.load(QUADROTOR), SECONDS, seed=1)
         run.save(ours)
-        table, options = pq.read_table(ours), stored_as(ours)
+        table, options = pq.read_table(ours), read_storage_options(ours)
         size = pq.ParquetFile(ours).metadata.row_group(0).num_rows
-        took = in_turn(
+        took = measure_in_turn(
             {
                 "navsense, save": lambda: run.save(ours),
                 "pyarrow, stored alike": lambda: pq.write_table(

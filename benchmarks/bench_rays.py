@@ -1,11 +1,12 @@
-"""Rays among terrain and triangles: nanoseconds a ray of one core, beside MuJoCo, Embree and a NumPy marcher.
+"""Rays on terrain and meshes: nanoseconds per ray on one core, compared to MuJoCo, Embree and a NumPy marcher.
 
     make bench            or            python benchmarks/bench_rays.py
 
-The sea bed is 200 m x 200 m with 10 m of relief, the rays start 30 m above its highest point and lean by 30 degrees.
-*Track* is 36 rays a ping along a line, *anywhere* has every ray over another place, *flat* leans by 85 degrees. Each is
-the processor's time of the best of five. MuJoCo and Embree (`pip install mujoco embreex`) are left out where they are
-not installed; MuJoCo's rays are called one at a time, and its height field tests every cell of a ray's rectangle.
+The sea bed is 200 m x 200 m with 10 m of relief. The rays start 30 m above its highest point and are tilted by 30
+degrees. *Track* has 36 rays per ping along a line, *anywhere* has random positions, *flat* is tilted by 85 degrees.
+Each
+value is the best processor time of five. MuJoCo and Embree (`pip install mujoco embreex`) are skipped if not installed.
+MuJoCo has one call per ray, and its height field tests every cell of the ray's rectangle.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from navsense.environment.terrain.scene import Body, Scene
 SPAN, RELIEF, ABOVE = 200.0, 10.0, 30.0
 SIZES = (512, 2048, 8192)
 GOAL, GROWTH, BUILD = 3e6, 2.5, 0.1
-"""Rays a second on 2048 x 2048, how much slower 8192 may be than 512, and seconds to build 2048."""
+"""Goals: rays per second on 2048 x 2048, ratio of 8192 to 512, and seconds to build 2048."""
 
 Cast = Callable[[AnyArray, AnyArray], AnyArray]
 
 
-def sea_bed(count: int) -> AnyArray:
+def make_bed(count: int) -> AnyArray:
     """Return heights (count, count) m: a dozen waves, and roughness."""
     rng, line = np.random.default_rng(1), np.linspace(0.0, SPAN, count)
     x, y = np.meshgrid(line, line)
@@ -45,29 +46,29 @@ def sea_bed(count: int) -> AnyArray:
     return heights
 
 
-def fan(count: int, lean: float) -> AnyArray:
-    """Return directions (count, 3) all round, `lean` (rad) off the vertical."""
+def make_fan(count: int, lean: float) -> AnyArray:
+    """Return directions (count, 3) at `lean` (rad) from the vertical."""
     turn = np.arange(count) * 2.4
     flat = math.sin(lean)
     return np.stack((flat * np.cos(turn), flat * np.sin(turn), np.full(count, -math.cos(lean))), axis=1)
 
 
-def works(count: int = 180_000) -> dict[str, tuple[AnyArray, AnyArray]]:
-    """Return origins and directions by the name of the work."""
+def list_workloads(count: int = 180_000) -> dict[str, tuple[AnyArray, AnyArray]]:
+    """Return origins and directions by the name of the workload."""
     rng, lean = np.random.default_rng(2), math.radians(30.0)
     height = np.full(count, RELIEF + ABOVE)
     spread = np.stack((*rng.uniform(30.0, 170.0, (2, count)), height), axis=1)
     line = np.stack((np.linspace(40.0, 160.0, count // 36), np.full(count // 36, 100.0), height[: count // 36]), axis=1)
     few = spread[:20_000] * (1.0, 1.0, 0.3)
     return {
-        "track": (np.repeat(line, 36, axis=0), np.tile(fan(36, lean), (count // 36, 1))),
-        "anywhere": (spread, fan(count, lean)),
-        "flat": (few, fan(len(few), math.radians(85.0))),
+        "track": (np.repeat(line, 36, axis=0), np.tile(make_fan(36, lean), (count // 36, 1))),
+        "anywhere": (spread, make_fan(count, lean)),
+        "flat": (few, make_fan(len(few), math.radians(85.0))),
     }
 
 
-def spent(work: Callable[[], object], repeats: int = 5) -> float:
-    """Return the least processor time (s) of a few runs."""
+def measure(work: Callable[[], object], repeats: int = 5) -> float:
+    """Return the smallest processor time (s) of several runs."""
     took = []
     for _ in range(repeats):
         start = time.process_time()
@@ -76,7 +77,7 @@ def spent(work: Callable[[], object], repeats: int = 5) -> float:
     return min(took)
 
 
-def triangles(heights: AnyArray) -> AnyArray:
+def list_triangles(heights: AnyArray) -> AnyArray:
     """Return the triangles (m, 3, 3) of a sea bed."""
     line = np.linspace(0.0, SPAN, len(heights))
     p = np.stack((*np.meshgrid(line, line), heights), axis=-1)
@@ -85,19 +86,19 @@ def triangles(heights: AnyArray) -> AnyArray:
     return np.concatenate(both)
 
 
-def own(body: Body) -> Cast:
-    """Return the cast of a scene of one body."""
+def make_scene_caster(body: Body) -> Cast:
+    """Return a function that casts rays on a scene of one body."""
     scene = Scene((body,))
     return lambda origin, direction: scene.cast(origin, direction, 0.0, 2.0 * SPAN).range
 
 
-def sea(heights: AnyArray, spacing: tuple[float, float]) -> Cast:
-    """Return the cast of a sea bed."""
-    return own(Body("bed", Heightmap(heights, spacing)))
+def make_bed_caster(heights: AnyArray, spacing: tuple[float, float]) -> Cast:
+    """Return a function that casts rays on a sea bed."""
+    return make_scene_caster(Body("bed", Heightmap(heights, spacing)))
 
 
-def marcher(heights: AnyArray) -> Cast:
-    """Return a cast that goes 0.1 m at a time and then halves, all rays at once."""
+def make_marcher(heights: AnyArray) -> Cast:
+    """Return a function that casts all rays in steps of 0.1 m, then bisects."""
     last, spacing = len(heights) - 1, SPAN / (len(heights) - 1)
 
     def above(p: AnyArray) -> AnyArray:
@@ -127,8 +128,8 @@ def marcher(heights: AnyArray) -> Cast:
     return cast
 
 
-def mujoco_field(heights: AnyArray) -> Cast:
-    """Return the cast of MuJoCo's height field, a call a ray."""
+def make_mujoco_caster(heights: AnyArray) -> Cast:
+    """Return a function that casts rays on MuJoCo's height field, one call per ray."""
     import mujoco
 
     spec = mujoco.MjSpec()
@@ -147,8 +148,8 @@ def mujoco_field(heights: AnyArray) -> Cast:
     return cast
 
 
-def embree(corners: AnyArray) -> Cast:
-    """Return the cast of Embree, in single precision, without the conversion to it."""
+def make_embree_caster(corners: AnyArray) -> Cast:
+    """Return a function that casts rays with Embree in single precision, without the conversion."""
     from embreex.mesh_construction import TriangleMesh
     from embreex.rtcore_scene import EmbreeScene
 
@@ -160,41 +161,41 @@ def embree(corners: AnyArray) -> Cast:
     )
 
 
-def row(name: str, make: Callable[[], Cast], few: int = 10**9) -> dict[str, float]:
-    """Print one line of the table: seconds to build, nanoseconds a ray of each work; return the latter."""
+def print_row(name: str, make: Callable[[], Cast], few: int = 10**9) -> dict[str, float]:
+    """Print one row: seconds to build, nanoseconds per ray of each workload; return the latter."""
     start = time.process_time()
     cast = make()
     built = time.process_time() - start
     took = {}
-    for work, (origin, direction) in works().items():
+    for work, (origin, direction) in list_workloads().items():
         o, d = origin[:few], direction[:few]
         cast(o[:2], d[:2])
-        took[work] = spent(partial(cast, o, d)) / len(o) * 1e9
+        took[work] = measure(partial(cast, o, d)) / len(o) * 1e9
     print(f"{name:42s} {built:9.3f} " + " ".join(f"{took[work]:10.0f}" for work in took))
     return took
 
 
 def main() -> None:
-    """Print the table, and hold the sea bed to its goals."""
-    print(f"{'':42s} {'build (s)':>9s} " + " ".join(f"{work:>10s}" for work in works()) + "   ns a ray")
+    """Print the table, and check the goals of the sea bed."""
+    print(f"{'':42s} {'build (s)':>9s} " + " ".join(f"{work:>10s}" for work in list_workloads()) + "   ns a ray")
     took: dict[int, dict[str, float]] = {}
     for count in SIZES:
-        heights = sea_bed(count)
+        heights = make_bed(count)
         Heightmap(heights[:9, :9])
         spacing = (SPAN / (count - 1), SPAN / (count - 1))
-        built = spent(partial(Heightmap, heights, spacing))
-        took[count] = row(f"Heightmap {count} x {count}", partial(sea, heights, spacing))
+        built = measure(partial(Heightmap, heights, spacing))
+        took[count] = print_row(f"Heightmap {count} x {count}", partial(make_bed_caster, heights, spacing))
         if count == 2048:
             assert built <= BUILD * 2.0, f"built in {built:.3f} s, goal {BUILD} s"
-    heights = sea_bed(512)
-    corners = triangles(heights)
+    heights = make_bed(512)
+    corners = list_triangles(heights)
     Mesh(corners[:9])
-    row("Mesh of 512 x 512", lambda: own(Body("", Mesh(corners))))
+    print_row("Mesh of 512 x 512", lambda: make_scene_caster(Body("", Mesh(corners))))
     if find_spec("embreex"):
-        row("Embree, mesh of 512 x 512", lambda: embree(corners))
+        print_row("Embree, mesh of 512 x 512", lambda: make_embree_caster(corners))
     if find_spec("mujoco"):
-        row("MuJoCo, height field of 512 x 512", lambda: mujoco_field(heights), 1000)
-    row("NumPy marcher, 512 x 512", lambda: marcher(heights), 5000)
+        print_row("MuJoCo, height field of 512 x 512", lambda: make_mujoco_caster(heights), 1000)
+    print_row("NumPy marcher, 512 x 512", lambda: make_marcher(heights), 5000)
     for work in ("track", "anywhere"):
         speed, growth = 1e9 / took[2048][work], took[8192][work] / took[512][work]
         print(f"{work}: {speed / 1e6:.1f} million rays/s on 2048 x 2048, goal {GOAL / 1e6:g}; 8192 / 512: {growth:.2f}")

@@ -1,10 +1,10 @@
-"""What recording costs beside simulating, on one core: the survey of the examples, and an hour of such a vehicle.
+"""The cost of recording compared to simulation, on one core: the survey of the examples, and an hour of it.
 
     make bench            or            python benchmarks/bench_recording.py
 
-Simulated is everything that would be recorded, handed to nobody; recorded is the same into an MCAP that was not there
-before. Seconds are those of the processor, the least of some rounds in which both take turns. The hour is the survey's
-vehicle, whose waypoints are gone through more than twice.
+The simulation computes everything without writing; the recording writes the same to a new MCAP file. Times are
+processor
+times, the smallest of several alternating rounds. The hour repeats the waypoints of the survey more than twice.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ ROUNDS = 5
 WAYPOINT = re.compile(r'(?P<head>\s*<navsense:waypoint time=")(?P<time>[0-9.]+)(?P<rest>">.*</navsense:waypoint>)')
 
 
-def hour(folder: Path) -> Path:
-    """Return the path of a copy of the survey whose vehicle goes its way to and fro for an hour."""
+def write_hour_world(folder: Path) -> Path:
+    """Return the path of a copy of the survey whose vehicle repeats its track for an hour."""
     lines = SURVEY.read_text(encoding="utf-8").splitlines()
     found = [match for line in lines if (match := WAYPOINT.match(line))]
     (folder / "seabed.png").write_bytes((EXAMPLES / "seabed.png").read_bytes())
     first = next(i for i, line in enumerate(lines) if WAYPOINT.match(line))
     kept = [line for line in lines if not WAYPOINT.match(line)]
-    kept[first:first] = [f"{m['head']}{at:g}{m['rest']}" for at, m in repeated(found)]
+    kept[first:first] = [f"{m['head']}{at:g}{m['rest']}" for at, m in repeat_waypoints(found)]
     path = folder / "auv_hour.sdf"
     path.write_text("\n".join(kept), encoding="utf-8")
     return path
 
 
-def repeated(found: list[re.Match[str]]) -> Iterator[tuple[float, re.Match[str]]]:
-    """Yield the waypoints forwards, backwards and so on, each with its time, until the hour is over."""
+def repeat_waypoints(found: list[re.Match[str]]) -> Iterator[tuple[float, re.Match[str]]]:
+    """Yield the waypoints forwards, backwards and so on, each with its time, for an hour."""
     at, order = 0.0, found
     yield at, order[0]
     while at < HOUR:
@@ -52,8 +52,8 @@ def repeated(found: list[re.Match[str]]) -> Iterator[tuple[float, re.Match[str]]
         order = order[::-1]
 
 
-def least(works: list[Callable[[], object]], before: Callable[[], None]) -> list[float]:
-    """Return the least processor seconds of each work of some rounds, in which each has its turn, `before` ahead."""
+def measure_in_turn(works: list[Callable[[], object]], before: Callable[[], None]) -> list[float]:
+    """Return the smallest processor seconds of each workload in alternating rounds, after `before`."""
     best = [float("inf")] * len(works)
     for _ in range(ROUNDS):
         before()
@@ -65,7 +65,7 @@ def least(works: list[Callable[[], object]], before: Callable[[], None]) -> list
 
 
 def measure(name: str, path: Path, duration: float | None, folder: Path) -> None:
-    """Print the line of one world."""
+    """Print the row of one world."""
     world, target = ns.load(path), folder / "run.mcap"
     ns.record(world, target, 12.0)
 
@@ -73,8 +73,8 @@ def measure(name: str, path: Path, duration: float | None, folder: Path) -> None
         for _ in prepare(world, duration, seed=1, runs=(0,)).compute_slices():
             pass
 
-    # Taking a file of last time away, a cost of its own, is done before the clock looks.
-    alone, whole = least([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
+    # Removing the previous file is not timed.
+    alone, whole = measure_in_turn([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
     count = sum(entry.count for entry in read_summary(target).entries)
     size = target.stat().st_size
     print(
@@ -84,13 +84,13 @@ def measure(name: str, path: Path, duration: float | None, folder: Path) -> None
 
 
 def main() -> None:
-    """Print the table beside the goals."""
+    """Print the table with the goals."""
     print(f"{'':24s} {'simulated':>10s} {'recorded':>10s} {'more':>8s} {'MB':>8s} {'M msg/s':>10s} {'M msg/s':>10s}")
     print(f"{'':24s} {'s':>10s} {'s':>10s} {'':8s} {'':8s} {'written':>10s} {'in all':>10s}")
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         measure("survey, 26 minutes", SURVEY, None, folder)
-        measure("an hour of its vehicle", hour(folder), HOUR, folder)
+        measure("an hour of its vehicle", write_hour_world(folder), HOUR, folder)
     print("goals: recording costs 30 % more at most; the hour recorded takes less than 5 s")
 
 

@@ -1,11 +1,10 @@
-"""How long the report of an hour takes, the memory for it, how large it is, and how soon its page is open.
+"""The report of an hour: time, memory, size, and time until its page is loaded.
 
-    python benchmarks/bench_report.py [RECORDING.npz]    of examples/auv_survey.sdf; one is made where none is given
+    python benchmarks/bench_report.py [RECORDING.npz]    of examples/auv_survey.sdf; by default a new recording
 
-The recording, 26 minutes long, is written again and again behind itself until it is an hour: as an archive and as
-messages. Each is told of by a process of its own, in processor time; the first run of three, which compiles, is not
-counted. Its page is opened by a headless Chromium, where there is one, that has just been started: by the clock, from
-the asking to all of it being loaded, and to the picture of what is seen first; the least of three.
+The recording of 26 minutes is repeated until it is an hour, as an archive and as messages. A new process writes each
+report; its processor time counts, without the first of three runs, which compiles. A new headless Chromium, if there is
+one, opens the page: the wall-clock time until it is loaded, and until its first picture, the smallest of three.
 """
 
 from __future__ import annotations
@@ -35,37 +34,37 @@ WORLD = ROOT / "examples" / "auv_survey.sdf"
 HOUR, REPEATS = 3600.0, 3
 
 GOAL = 2.0
-"""s by which the page of an hour is to be open."""
+"""Goal (s) to load the page of an hour."""
 
 
-def later(reading: Reading, shift: float, last: float) -> Reading:
-    """Return readings moved by some seconds, up to the instant `last`."""
+def shift_reading(reading: Reading, shift: float, last: float) -> Reading:
+    """Return a reading moved by some seconds, up to the time `last`."""
     count = int(np.searchsorted(reading.time + shift, last))
     late = None if reading.delayed_arrival is None else reading.delayed_arrival + shift
     return replace(reading, time=reading.time + shift, delayed_arrival=late).between(0, count)
 
 
-def truth_later(truth: Truth, shift: float, last: float) -> Truth:
-    """Return a truth moved by some seconds, up to the instant `last`."""
+def shift_truth(truth: Truth, shift: float, last: float) -> Truth:
+    """Return a truth moved by some seconds, up to the time `last`."""
     count = int(np.searchsorted(truth.time + shift, last))
     arrays = {key: vars(truth)[key] for key in TRUTH_ARRAYS}
     return Truth(truth.name, truth.time + shift, **arrays).between(0, count)
 
 
-def hour_of(path: Path, world: World, target: Path) -> None:
-    """Write a recording again and again behind itself until it is an hour."""
+def write_hour(path: Path, world: World, target: Path) -> None:
+    """Write a recording repeatedly until it is an hour."""
     found = read_report_data(str(path))
     span = round(found.span[1])
     with open_writer(target, RecordingInfo(world, 0, 7, HOUR, [0])) as writer:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
-            readings = {name: later(reading, shift, HOUR) for name, reading in found.readings.items()}
-            truth = {name: truth_later(part, shift, HOUR) for name, part in found.truth.items()}
+            readings = {name: shift_reading(reading, shift, HOUR) for name, reading in found.readings.items()}
+            truth = {name: shift_truth(part, shift, HOUR) for name, part in found.truth.items()}
             writer.write(TimeSlice(shift, min(shift + span, HOUR), readings, truth))
 
 
-def told(hour: Path, page: Path) -> None:
-    """Print the least of some runs, and the most memory of all."""
+def measure_report(hour: Path, page: Path) -> None:
+    """Print the smallest time of several runs, and the largest memory."""
     spent = []
     for _ in range(REPEATS):
         start = time.process_time()
@@ -78,8 +77,8 @@ def told(hour: Path, page: Path) -> None:
     print(f"  page: {page.stat().st_size / 1e6:.2f} MB", flush=True)
 
 
-def opened(page: Path) -> None:
-    """Print how soon a browser has loaded a page and shows it, the least of some turns each."""
+def measure_opening(page: Path) -> None:
+    """Print the time until a browser has loaded and shows a page, the smallest of several."""
     sys.path.insert(0, str(ROOT / "tools"))
     chromium = importlib.import_module("chromium")
     program = chromium.find()
@@ -102,7 +101,7 @@ def opened(page: Path) -> None:
 
 
 def main() -> None:
-    """Tell of each format."""
+    """Measure each format."""
     world = ns.load(WORLD)
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "survey.npz"
@@ -110,13 +109,13 @@ def main() -> None:
             ns.record(world, recording, seed=7)
         for suffix in (".npz", ".mcap"):
             hour, page = Path(folder) / f"hour{suffix}", Path(folder) / "report.html"
-            hour_of(recording, world, hour)
-            process = multiprocessing.get_context("spawn").Process(target=told, args=(hour, page))
+            write_hour(recording, world, hour)
+            process = multiprocessing.get_context("spawn").Process(target=measure_report, args=(hour, page))
             process.start()
             process.join()
             if process.exitcode:
                 sys.exit(process.exitcode)
-            opened(page)
+            measure_opening(page)
             hour.unlink()
 
 

@@ -1,9 +1,9 @@
-"""Speed as ratios, measured in one run on one machine: each row beside its limit or its peer.
+"""Speed as ratios to a limit or a peer, measured in one run on one machine.
 
     make bench            or            python benchmarks/bench_speed.py
 
-Limits: the draws alone (the same normals, nothing else). Peers: a loop over NumPy's own generators for the draws,
-rosbags for messages. Gazebo's sensors are the peer of `bench_gazebo.py`.
+Limits: the draws alone (the same normals, nothing else). Peers: a loop over NumPy's generators for the draws, rosbags
+for messages. Gazebo's sensors are the peer of `bench_gazebo.py`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from navsense.world import Link, Model, MountedSensor, World
 QUADROTOR = Path(__file__).resolve().parent.parent / "examples" / "quadrotor.sdf"
 
 
-def still_world(*specs: Sensor, rate: float = 1000.0) -> World:
-    """Return sensors on one still link with a Gaussian clock."""
+def make_stationary_world(*specs: Sensor, rate: float = 1000.0) -> World:
+    """Return sensors on one stationary link with a Gaussian clock."""
     clock = Clock("robot::base::clock", CLOCKS["gaussian"])
     sensors = tuple(
         MountedSensor(f"robot::base::s{i}", spec, "robot", "robot::base", rate, topic=f"/s{i}", clock=clock.name)
@@ -44,22 +44,22 @@ def still_world(*specs: Sensor, rate: float = 1000.0) -> World:
     return World("bench", (Model("robot", (Link("robot::base"),), "robot::base"),), sensors, (clock,))
 
 
-def line(what: str, ours: str, beside: str, ratio: str) -> str:
+def print_row(what: str, ours: str, beside: str, ratio: str) -> str:
     """Return one row of the table."""
     return f"{what:58s} {ours:>16s}   {beside:46s} {ratio:>8s}"
 
 
-def blocks() -> Iterator[str]:
-    """Sensors with standard noise and clock in blocks, beside their draws alone."""
+def compare_blocks() -> Iterator[str]:
+    """Measure sensors with standard noise and clock in blocks, compared to their draws alone."""
     for kind in (Imu, Magnetometer):
         for what, measured_only in (("measured", True), ("ideal and measured", False)):
             row = measure_sensor(make_standard_sensor(kind), measured_only=measured_only)
             rate, limit = 1e3 / row.nanoseconds, f"draws alone {1e3 / row.draws:.1f} M/s"
-            yield line(f"{row.name}, blocks, {what}", f"{rate:.1f} M/s", limit, f"{row.ratio:.2f}")
+            yield print_row(f"{row.name}, blocks, {what}", f"{rate:.1f} M/s", limit, f"{row.ratio:.2f}")
 
 
-def numpy_draws() -> Iterator[str]:
-    """Our draws beside NumPy's own, the same numbers."""
+def compare_draws() -> Iterator[str]:
+    """Measure the draws, compared to NumPy's with the same numbers."""
     spec = make_standard_sensor(Imu)
     source = Draws(spec.processes(), 1, (0, "bench"))
     rows, out = source.rows, np.empty(4096)
@@ -67,13 +67,13 @@ def numpy_draws() -> Iterator[str]:
     ours = measure_call(lambda: source.take(4096))
     theirs = measure_call(lambda: [draw.standard_normal(out=out) for draw in generators])
     count = rows * 4096 / 1e6
-    yield line(
+    yield print_row(
         "standard normals", f"{count / ours:.0f} M/s", f"NumPy {count / theirs:.0f} M/s", f"{theirs / ours:.1f}x"
     )
 
 
-def loading(folder: Path) -> Iterator[str]:
-    """Load a world of 500 IMUs with noise on every axis, beside expat going through the same bytes."""
+def compare_loading(folder: Path) -> Iterator[str]:
+    """Load a world of 500 IMUs with noise on every axis, compared to expat on the same bytes."""
     axis = "<noise type='gaussian'><stddev>1e-3</stddev><bias_stddev>1e-2</bias_stddev></noise>"
     triad = "".join(f"<{name}>{axis}</{name}>" for name in "xyz")
     block = f"<imu><angular_velocity>{triad}</angular_velocity><linear_acceleration>{triad}</linear_acceleration></imu>"
@@ -84,66 +84,68 @@ def loading(folder: Path) -> Iterator[str]:
     ours = measure_call(lambda: ns.load(path), rounds=3)
     theirs = measure_call(lambda: expat.ParserCreate().Parse(path.read_bytes(), True), rounds=3)
     beside = f"expat alone {theirs:.3f} s; goal 0.5 s"
-    yield line("load a world of 500 imus", f"{ours:.2f} s", beside, f"{ours / theirs:.0f}x")
+    yield print_row("load a world of 500 imus", f"{ours:.2f} s", beside, f"{ours / theirs:.0f}x")
 
 
-def in_memory() -> Iterator[str]:
-    """Run in memory and keep everything, beside the draws alone."""
-    world = still_world(make_standard_sensor(Imu))
+def compare_run_in_memory() -> Iterator[str]:
+    """Run in memory and keep everything, compared to the draws alone."""
+    world = make_stationary_world(make_standard_sensor(Imu))
     seconds = measure_call(lambda: ns.simulate(world, 1000.0, truth_rate=1.0), rounds=3)
     row = measure_sensor(make_standard_sensor(Imu), measured_only=True)
     limit = f"draws alone {1e3 / row.draws:.1f} M/s"
-    yield line(
+    yield print_row(
         "imu through ns.simulate, all kept", f"{1.0 / seconds:.1f} M/s", limit, f"{row.draws / (seconds * 1e3):.2f}"
     )
 
 
-def thousand_kilohertz() -> Iterator[str]:
-    """Run an IMU at 1000 kHz with a Gaussian clock: the document's performance case, beside real time."""
-    world = still_world(make_standard_sensor(Imu), rate=1e6)
+def measure_thousand_kilohertz() -> Iterator[str]:
+    """Run an IMU at 1000 kHz with a Gaussian clock, the performance case, compared to real time."""
+    world = make_stationary_world(make_standard_sensor(Imu), rate=1e6)
     seconds = measure_call(lambda: ns.simulate(world, 1.0, truth_rate=1.0), rounds=3)
-    yield line(
+    yield print_row(
         "imu at 1000 kHz, Gaussian clock, one second", f"{seconds:.2f} s", "real time 1 s", f"{1.0 / seconds:.1f}x"
     )
 
 
-def fresh_memory() -> Iterator[str]:
-    """Touch as much new memory as a kept IMU sample takes: what keeping everything cannot be faster than."""
+def measure_fresh_memory() -> Iterator[str]:
+    """Write to as much new memory as a stored IMU sample takes: a lower limit of the time."""
     count = 28 * 1_000_000
     seconds = measure_call(lambda: np.empty(count).fill(1.0), rounds=3)
-    yield line("new memory for a million kept imu samples", f"{1.0 / seconds:.1f} M/s", "224 bytes a sample", "")
+    yield print_row("new memory for a million kept imu samples", f"{1.0 / seconds:.1f} M/s", "224 bytes a sample", "")
 
 
-def live() -> Iterator[str]:
-    """Step five sensors live, beside their motion alone."""
-    world = still_world(*[make_standard_sensor(Imu)] * 3, *[make_standard_sensor(Magnetometer)] * 2)
+def compare_live_steps() -> Iterator[str]:
+    """Step five sensors live, compared to their motion alone."""
+    world = make_stationary_world(*[make_standard_sensor(Imu)] * 3, *[make_standard_sensor(Magnetometer)] * 2)
     steps = iter(ns.live(world))
     whole = measure_call(lambda: next(steps), rounds=7)
     places = ns.live(world)._session.sensor_motions.values()  # noqa: SLF001 - the motion's share alone
     instant = np.array([1.0])
     motion = measure_call(lambda: [place.at(instant) for place in places], rounds=7)
-    yield line("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
+    yield print_row("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
     driven = ns.live(world, driven=["robot"])
     state = {"robot": ns.State(ns.Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0))}
     by_caller = measure_call(lambda: driven.step(state), rounds=7)
     ratio = f"{by_caller / whole:.1f}x"
-    yield line("live step, five sensors, driven by the caller", f"{by_caller * 1e6:.1f} us", "motion known", ratio)
+    yield print_row("live step, five sensors, driven by the caller", f"{by_caller * 1e6:.1f} us", "motion known", ratio)
 
 
-def messages(folder: Path) -> Iterator[str]:
-    """Imu messages into MCAP, beside rosbags writing the same type."""
-    world = still_world(make_standard_sensor(Imu))
+def compare_messages(folder: Path) -> Iterator[str]:
+    """Write Imu messages to MCAP, compared to rosbags with the same type."""
+    world = make_stationary_world(make_standard_sensor(Imu))
     run = ns.simulate(world, 200.0, truth_rate=1.0)
     path = folder / "bench.mcap"
     seconds = measure_call(lambda: run.save(path), rounds=3)
     count = 3 * 200_000
-    theirs = rosbags_rate(folder, 20_000)
+    theirs = measure_rosbags(folder, 20_000)
     ours = count / seconds / 1e6
-    yield line("sensor_msgs/Imu into MCAP", f"{ours:.2f} M/s", f"rosbags {theirs:.3f} M/s", f"{ours / theirs:.0f}x")
+    yield print_row(
+        "sensor_msgs/Imu into MCAP", f"{ours:.2f} M/s", f"rosbags {theirs:.3f} M/s", f"{ours / theirs:.0f}x"
+    )
 
 
-def rosbags_rate(folder: Path, count: int) -> float:
-    """Return how many million Imu messages a second rosbags writes."""
+def measure_rosbags(folder: Path, count: int) -> float:
+    """Return the million Imu messages per second that rosbags writes."""
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
@@ -174,34 +176,34 @@ def rosbags_rate(folder: Path, count: int) -> float:
     return count / (time.perf_counter() - began) / 1e6
 
 
-def timed(*command: str, environment: dict[str, str] | None = None) -> float:
+def measure_command(*command: str, environment: dict[str, str] | None = None) -> float:
     """Return the seconds of one command."""
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, **(environment or {})})
     return time.perf_counter() - began
 
 
-def starts(folder: Path) -> Iterator[str]:
-    """How long a person waits: help, check, the first run with an empty cache of compiled code, the second."""
+def measure_starts(folder: Path) -> Iterator[str]:
+    """Measure the start: help, check, the first run with an empty kernel cache, the second run."""
     navsense = (sys.executable, "-m", "navsense")
-    bare = min(timed(sys.executable, "-c", "pass") for _ in range(3))
+    bare = min(measure_command(sys.executable, "-c", "pass") for _ in range(3))
     small = folder / "small.sdf"
     small.write_text('<sdf version="1.9"><world name="w"><model name="m"><link name="l"/></model></world></sdf>')
     rows = {
-        "navsense --help": min(timed(*navsense, "--help") for _ in range(3)),
-        "navsense check, a small file": min(timed(*navsense, "check", str(small)) for _ in range(3)),
+        "navsense --help": min(measure_command(*navsense, "--help") for _ in range(3)),
+        "navsense check, a small file": min(measure_command(*navsense, "check", str(small)) for _ in range(3)),
     }
     cache = {"NUMBA_CACHE_DIR": str(folder / "cache")}
     run = (*navsense, "run", str(QUADROTOR), "--duration", "10", "-o", str(folder / "q.mcap"))
-    rows["navsense run, 10 s of the example, nothing compiled"] = timed(*run, environment=cache)
-    rows["the same again"] = timed(*run, environment=cache)
+    rows["navsense run, 10 s of the example, nothing compiled"] = measure_command(*run, environment=cache)
+    rows["the same again"] = measure_command(*run, environment=cache)
     goals = ("0.3 s", "0.5 s", "15 s", "2 s")
     for (what, seconds), goal in zip(rows.items(), goals, strict=True):
-        yield line(what, f"{seconds:.2f} s", f"bare python {bare:.2f} s; goal {goal}", "")
+        yield print_row(what, f"{seconds:.2f} s", f"bare python {bare:.2f} s; goal {goal}", "")
 
 
-def memory(folder: Path) -> Iterator[str]:
-    """Peak memory of recording a minute and an hour of the same robot."""
+def measure_memory(folder: Path) -> Iterator[str]:
+    """Measure the peak memory of recordings of a minute and an hour of the same robot."""
     code = (
         "import sys, resource, navsense as ns\n"
         "world = ns.load(sys.argv[1])\n"
@@ -213,7 +215,7 @@ def memory(folder: Path) -> Iterator[str]:
         command = (sys.executable, "-c", code, str(QUADROTOR), str(folder / "m.mcap"), str(duration))
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         peaks.append(float(done.stdout) / 1024.0)
-    yield line(
+    yield print_row(
         "peak memory of recording 20 minutes to MCAP",
         f"{peaks[1]:.0f} MiB",
         f"one minute {peaks[0]:.0f} MiB",
@@ -223,20 +225,20 @@ def memory(folder: Path) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    print(line("what", "ours", "beside", "ratio"))
+    print(print_row("what", "ours", "beside", "ratio"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for rows in (
-            blocks(),
-            numpy_draws(),
-            in_memory(),
-            fresh_memory(),
-            thousand_kilohertz(),
-            live(),
-            messages(folder),
-            loading(folder),
-            starts(folder),
-            memory(folder),
+            compare_blocks(),
+            compare_draws(),
+            compare_run_in_memory(),
+            measure_fresh_memory(),
+            measure_thousand_kilohertz(),
+            compare_live_steps(),
+            compare_messages(folder),
+            compare_loading(folder),
+            measure_starts(folder),
+            measure_memory(folder),
         ):
             for row in rows:
                 print(row, flush=True)

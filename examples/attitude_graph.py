@@ -1,9 +1,10 @@
-"""Attitude from a simulated IMU and magnetometer in a GTSAM graph: gyroscope between, gravity and compass at each node.
+"""Attitude from a simulated IMU and magnetometer in a GTSAM graph.
 
-A board is turned by hand for a minute where it stands. Its magnetometer was calibrated (`bias` and `scale` are known)
-but one reading in twenty is struck by a passing current. Ten attitudes a second are joined by GTSAM's preintegrated
-gyroscope, whose bias is unknown; each sees gravity and this package's `MagFactor1`, handed over by `to_gtsam()`, with a
-robust noise model. Needs gtsam (`pip install 'navsense[gtsam]'`).
+A board is rotated by hand for a minute. Its magnetometer is calibrated (`bias` and `scale` are known), but a current
+disturbs one reading in twenty. GTSAM's preintegrated gyroscope, with an unknown bias, connects ten attitudes per
+second.
+Each attitude has a gravity factor and navsense's `MagFactor1`, converted by `to_gtsam()`, with a robust noise model.
+Requires gtsam (`pip install 'navsense[gtsam]'`).
 
 python examples/attitude_graph.py
 """
@@ -25,10 +26,10 @@ GYRO, ACCELEROMETER, COMPASS = 5e-3, 0.05, 3e-7
 """White noise of one sample: rad/s, m/s^2, T."""
 
 HARD_IRON = np.array([8e-6, -5e-6, 12e-6])
-"""T, known from a calibration."""
+"""Hard iron (T), known from a calibration."""
 
 NANOTESLA = 1e9
-"""In a tesla: GTSAM takes a sigma below 1e-8 for a hard constraint, so the graph is in nT."""
+"""nT per tesla. The graph uses nT because GTSAM treats a sigma below 1e-8 as a hard constraint."""
 
 RATE, STEP = 200, 20
 """Samples a second, and samples between two attitudes of the graph."""
@@ -67,13 +68,13 @@ WORLD = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world 
 </world></sdf>"""
 
 
-def world() -> Any:
-    """Return the board on its bench: a gyroscope with a turn-on bias of half a degree a second, a struck compass."""
-    struck = "<navsense:noise><outlier_probability>0.05</outlier_probability><outlier_stddev>2e-5</outlier_stddev>"
+def make_world() -> Any:
+    """Return the board: a gyroscope with a turn-on bias of 0.5 deg/s and a disturbed compass."""
+    outliers = "<navsense:noise><outlier_probability>0.05</outlier_probability><outlier_stddev>2e-5</outlier_stddev>"
     text = WORLD.format(
-        gyro=axes(f"<stddev>{GYRO}</stddev><bias_stddev>8.7e-3</bias_stddev>"),
-        accelerometer=axes(f"<stddev>{ACCELEROMETER}</stddev>"),
-        compass=axes(f"<stddev>{COMPASS}</stddev>{struck}</navsense:noise>"),
+        gyro=format_axes(f"<stddev>{GYRO}</stddev><bias_stddev>8.7e-3</bias_stddev>"),
+        accelerometer=format_axes(f"<stddev>{ACCELEROMETER}</stddev>"),
+        compass=format_axes(f"<stddev>{COMPASS}</stddev>{outliers}</navsense:noise>"),
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.sdf"
@@ -81,13 +82,13 @@ def world() -> Any:
         return ns.load(path)
 
 
-def axes(inner: str) -> str:
-    """Return the noise of three axes alike."""
+def format_axes(inner: str) -> str:
+    """Return the same noise for three axes."""
     return "".join(f'<{axis}><noise type="gaussian">{inner}</noise></{axis}>' for axis in "xyz")
 
 
-def graph_of(run: Any, *, robust: bool) -> tuple[Any, Any]:
-    """Return the graph of a run and its first values: the gyroscope alone, from the attitude at the start."""
+def make_graph(run: Any, *, robust: bool) -> tuple[Any, Any]:
+    """Return the graph of a run and its initial values: the gyroscope alone, from the initial attitude."""
     import gtsam
     from gtsam.symbol_shorthand import B, R
 
@@ -107,63 +108,63 @@ def graph_of(run: Any, *, robust: bool) -> tuple[Any, Any]:
     attitude = gtsam.Rot3()
     for node in range(compass.time.size):
         if node:
-            turned = gtsam.PreintegratedAhrsMeasurements(parameters, np.zeros(3))
+            preintegrated = gtsam.PreintegratedAhrsMeasurements(parameters, np.zeros(3))
             for k in range((node - 1) * STEP, node * STEP):
-                turned.integrateMeasurement(0.5 * (gyro[k] + gyro[k + 1]), 1.0 / RATE)
-            graph.push_back(gtsam.AHRSFactor(R(node - 1), R(node), B(0), turned))
-            attitude = attitude.compose(turned.deltaRij())
+                preintegrated.integrateMeasurement(0.5 * (gyro[k] + gyro[k + 1]), 1.0 / RATE)
+            graph.push_back(gtsam.AHRSFactor(R(node - 1), R(node), B(0), preintegrated))
+            attitude = attitude.compose(preintegrated.deltaRij())
         values.insert(R(node), attitude)
         graph.push_back(gtsam.AttitudeFactorRot3(R(node), up, level, gtsam.Unit3(force[node * STEP])))
-        seen, scale, bias = (NANOTESLA * part for part in (compass["field"][node], field.strength, HARD_IRON))
-        factor = ns.factors.MagFactor1(R(node), seen, scale, field.direction, bias, noise)
+        measured, scale, bias = (NANOTESLA * part for part in (compass["field"][node], field.strength, HARD_IRON))
+        factor = ns.factors.MagFactor1(R(node), measured, scale, field.direction, bias, noise)
         graph.push_back(factor.to_gtsam())
     return graph, values
 
 
-def errors(values: Any, truth: FloatArray) -> FloatArray:
-    """Return the rotation vectors (n, 3), rad in the body frame, from the true attitudes (n, 4) to those of a graph."""
+def compute_errors(values: Any, truth: FloatArray) -> FloatArray:
+    """Return the rotation vectors (n, 3), rad in the body frame, from the true attitudes (n, 4) to the estimates."""
     import gtsam
     from gtsam.symbol_shorthand import R
 
-    off = (gtsam.Rot3.Quaternion(*q).between(values.atRot3(R(node))) for node, q in enumerate(truth.tolist()))
-    return np.array([gtsam.Rot3.Logmap(rotation) for rotation in off])
+    errors = (gtsam.Rot3.Quaternion(*q).between(values.atRot3(R(node))) for node, q in enumerate(truth.tolist()))
+    return np.array([gtsam.Rot3.Logmap(rotation) for rotation in errors])
 
 
-def worst(off: FloatArray) -> float:
+def compute_largest_angle(errors: FloatArray) -> float:
     """Return the largest angle in degrees."""
-    return math.degrees(float(np.sqrt((off**2).sum(axis=1)).max()))
+    return math.degrees(float(np.sqrt((errors**2).sum(axis=1)).max()))
 
 
 def main() -> None:
-    """Estimate the attitudes with the gyroscope alone, with the compass, and with a compass that is doubted."""
+    """Estimate the attitudes with the gyroscope alone, and with the compass with and without a robust model."""
     import gtsam
     from gtsam.symbol_shorthand import B, R
 
-    run = ns.simulate(world(), DURATION, seed=7, truth_rate=float(RATE // STEP))
+    run = ns.simulate(make_world(), DURATION, seed=7, truth_rate=float(RATE // STEP))
     truth = run.truth["board::plate"].orientation
-    off, found = {}, {}
+    errors, found = {}, {}
     for name, robust in (("plain", False), ("robust", True)):
-        graph, values = graph_of(run, robust=robust)
-        off["gyroscope alone"] = errors(values, truth)
+        graph, values = make_graph(run, robust=robust)
+        errors["gyroscope alone"] = compute_errors(values, truth)
         found[name] = gtsam.LevenbergMarquardtOptimizer(graph, values).optimize()
-        off[name] = errors(found[name], truth)
-    for name, rows in off.items():
-        print(f"{name:>15}: {worst(rows):6.2f} degrees at worst over {rows.shape[0]} attitudes")
+        errors[name] = compute_errors(found[name], truth)
+    for name, rows in errors.items():
+        print(f"{name:>15}: {compute_largest_angle(rows):6.2f} degrees at worst over {rows.shape[0]} attitudes")
     bias = found["robust"].atVector(B(0))
     true_bias = run["board::plate::imu"].bias["angular_velocity"][0]
     print(f"gyroscope's bias {np.degrees(bias)} deg/s, truly {np.degrees(true_bias)}")
 
-    # Each attitude's error against its own covariance: chi-squared with 3 degrees of freedom, which passes 37.3 once in
-    # 25 million, so that one of 600 does once in 40,000 runs.
+    # The squared error by the covariance is chi-squared with 3 degrees of freedom. It exceeds 37.3 once in
+    # 25 million, so one of 600 attitudes does once in 40,000 runs.
     marginals = gtsam.Marginals(graph, found["robust"])
     inverse = [np.linalg.inv(marginals.marginalCovariance(R(node))) for node in range(truth.shape[0])]
-    squared = np.einsum("ni,nij,nj->n", off["robust"], np.array(inverse), off["robust"])
+    squared = np.einsum("ni,nij,nj->n", errors["robust"], np.array(inverse), errors["robust"])
     print(f"normalised error squared: {squared.mean():.2f} on average (3 expected), {squared.max():.1f} at most")
-    assert worst(off["gyroscope alone"]) > 10.0
-    assert worst(off["robust"]) < 0.4
+    assert compute_largest_angle(errors["gyroscope alone"]) > 10.0
+    assert compute_largest_angle(errors["robust"]) < 0.4
     assert squared.max() < 37.3
     assert np.abs(bias - true_bias).max() < 5.0 * GYRO / math.sqrt(RATE * DURATION)
-    assert worst(off["plain"]) > 2.0 * worst(off["robust"])
+    assert compute_largest_angle(errors["plain"]) > 2.0 * compute_largest_angle(errors["robust"])
 
 
 if __name__ == "__main__":

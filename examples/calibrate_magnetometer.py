@@ -1,8 +1,9 @@
-"""A magnetometer calibrated from a recording: simulated with iron around it, and held against what it was made of.
+"""Calibration of a magnetometer from a recording, compared to the simulated iron.
 
-A robot's compass sits beside a magnet and a steel plate. The robot is turned over by hand for two minutes and recorded.
-The file is read back and calibrated twice, from the ellipsoid that the readings lie on (no attitude needed) and from
-the attitude of the body. With a folder, the recording stays there, and the shell does the same:
+The compass of a robot is next to a magnet and a steel plate. The robot is rotated by hand for two minutes and recorded.
+The file is calibrated twice: from the ellipsoid of the readings (no attitude needed), and with the attitude of the
+body.
+With a folder, the recording is kept, and the command line does the same:
 
     python examples/calibrate_magnetometer.py .
     navsense calibrate tumbled.npz --picture before-after.png
@@ -61,23 +62,23 @@ WORLD = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world 
 
 
 def record(folder: Path) -> Path:
-    """Return a recording of two minutes of turning."""
+    """Return a recording of two minutes of rotation."""
     (folder / "yard.sdf").write_text(WORLD, encoding="utf-8")
     run = ns.simulate(ns.load(folder / "yard.sdf"), 120.0, seed=7)
     run.save(folder / "tumbled.npz")
     return folder / "tumbled.npz"
 
 
-def compared(name: str, result: Calibration, gain: FloatArray) -> None:
-    """Hold a calibration against the iron: the two numbers that a reading depends on, scale soft_iron and bias."""
-    off = np.abs(result.scale * result.soft_iron - gain).max()
+def compare(name: str, result: Calibration, gain: FloatArray) -> None:
+    """Compare a calibration to the iron: scale times soft iron, and bias."""
+    gain_error = np.abs(result.scale * result.soft_iron - gain).max()
     bias = np.abs(result.bias - HARD_IRON).max()
-    print(f"{name}: scale soft_iron within {off * 1e9:.0f} nT, bias within {bias * 1e9:.0f} nT\n")
+    print(f"{name}: scale soft_iron within {gain_error * 1e9:.0f} nT, bias within {bias * 1e9:.0f} nT\n")
     stddev = [result.stddev[f"bias.{axis}"] for axis in "xyz"]
     assert result.verdict.ok
-    assert np.all(np.abs(result.bias - HARD_IRON) < 5.5 * np.array(stddev))  # passed once in ten million runs
+    assert np.all(np.abs(result.bias - HARD_IRON) < 5.5 * np.array(stddev))  # exceeded once in ten million runs
     assert bias < 0.1 * NOISE
-    assert off < 0.2 * NOISE
+    assert gain_error < 0.2 * NOISE
 
 
 def main() -> None:
@@ -88,20 +89,20 @@ def main() -> None:
         samples = ns.calibration.read(record(folder), attitude="truth")
         assert samples.rotation_ws is not None
 
-        turned = ns.calibration.known_attitude(samples.field, samples.rotation_ws, strength=field.strength)
-        print(turned)
-        compared("known attitude", turned, field.strength * SOFT_IRON)
-        assert turned.direction is not None
-        assert np.degrees(np.arccos(turned.direction @ field.direction)) < 0.05
+        known = ns.calibration.known_attitude(samples.field, samples.rotation_ws, strength=field.strength)
+        print(known)
+        compare("known attitude", known, field.strength * SOFT_IRON)
+        assert known.direction is not None
+        assert np.degrees(np.arccos(known.direction @ field.direction)) < 0.05
 
-        # Without attitude a rotation behind the iron cannot be seen: what is found is the symmetric matrix of the same
+        # Without attitude, a rotation of the iron is unobservable: the estimate is the symmetric matrix of the same
         # ellipsoid.
-        free = ns.calibration.ellipsoid(samples.field, strength=field.strength)
-        print(free)
+        fitted = ns.calibration.ellipsoid(samples.field, strength=field.strength)
+        print(fitted)
         left, stretch, _ = np.linalg.svd(SOFT_IRON)
-        compared("ellipsoid", free, field.strength * (left * stretch) @ left.T)
+        compare("ellipsoid", fitted, field.strength * (left * stretch) @ left.T)
 
-        length = np.linalg.norm(turned.apply(samples.field), axis=1)
+        length = np.linalg.norm(known.apply(samples.field), axis=1)
         raw = np.linalg.norm(samples.field, axis=1)
         print(f"length of the readings {raw.mean() * 1e6:.1f} ± {raw.std() * 1e6:.1f} µT before,", end=" ")
         print(

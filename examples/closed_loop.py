@@ -1,4 +1,4 @@
-"""A controller in the loop: it reads the simulated gyro and turns the robot to a heading, step by step.
+"""A controller in the loop: it reads the simulated gyroscope and rotates the robot to a heading, step by step.
 
 python examples/closed_loop.py
 """
@@ -15,27 +15,27 @@ WORLD = Path(__file__).resolve().parent / "quadrotor.sdf"
 
 
 def main() -> None:
-    """Turn a hovering quadrotor by one radian, on what its own IMU says."""
+    """Rotate a hovering quadrotor by one radian with its own IMU."""
     world = ns.load(WORLD)
     sim = ns.live(world, seed=7, driven=["quadrotor"])
     step = world.max_step_size
-    heading = rate = believed = 0.0
+    heading = rate = estimate = 0.0
     for _ in range(8000):
-        believed += rate_read(sim) * step
-        acceleration = 4.0 * (1.0 - believed) - 4.0 * rate_read(sim)
+        estimate += read_rate(sim) * step
+        acceleration = 4.0 * (1.0 - estimate) - 4.0 * read_rate(sim)
         rate += acceleration * step
         heading += rate * step
         pose = ns.Pose((0.0, 0.0, 2.0), from_rpy(0.0, 0.0, heading))
         sim.step({"quadrotor": ns.State(pose, (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, rate))})
-    off = believed - heading
-    print(f"turned to {heading:.3f} rad, believes {believed:.3f} rad: the gyro's bias over 8 s is {off:+.3f} rad")
+    error = estimate - heading
+    print(f"turned to {heading:.3f} rad, believes {estimate:.3f} rad: the gyro's bias over 8 s is {error:+.3f} rad")
     bias = sim.sensor("quadrotor::base_link::imu").reading.bias["angular_velocity"][-1, 2]  # type: ignore[union-attr]
-    assert abs(believed - 1.0) < 0.05
-    assert abs(off - 8.0 * bias) < 0.02
+    assert abs(estimate - 1.0) < 0.05
+    assert abs(error - 8.0 * bias) < 0.02
 
 
-def rate_read(sim: LiveRun) -> float:
-    """Return the turn rate that the gyro shows; 0 before its first reading."""
+def read_rate(sim: LiveRun) -> float:
+    """Return the measured turn rate; 0 before the first reading."""
     reading = sim.sensor("quadrotor::base_link::imu").reading
     return float(reading["angular_velocity"][-1, 2]) if reading else 0.0
 

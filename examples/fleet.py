@@ -1,4 +1,4 @@
-"""Three gliders of one model file, read by `<include>`: and which of them feels the wreck.
+"""Three gliders from one model file, read by `<include>`. One of them measures the field of the wreck.
 
 python examples/fleet.py
 navsense run examples/fleet.sdf --path examples/models --duration 10 -o fleet.mcap
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Compare the strength of the field that each glider reads with that of the one far away."""
+    """Compare the field strength of each glider with that of the distant one."""
     world = ns.load(HERE / "fleet.sdf", path=HERE / "models")
     run = ns.simulate(world, duration=10.0, seed=7)
     strength = {

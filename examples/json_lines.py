@@ -1,4 +1,4 @@
-"""A recording format of your own: JSON Lines, one sample a line, written, read, described and converted by navsense.
+"""A recording format of your own: JSON Lines, one sample per line, written, read, described and converted by navsense.
 
 python examples/json_lines.py
 """

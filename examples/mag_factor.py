@@ -1,9 +1,8 @@
-"""The example of GTSAM's page on its MagFactor family, with this package's factor: it prints that page's numbers.
+"""The example of GTSAM's page on its MagFactor family, with navsense's factor: it prints the numbers of the page.
 
-Only the class is another one; the names and the order of its arguments are GTSAM's. The rotation, the direction and the
-noise model are GTSAM's (`pip install 'navsense[gtsam]'`); the factor itself takes arrays and a sigma just as well, as
-its last lines show. The page writes the error as measured - predicted; the numbers that it prints, here as there, are
-predicted - measured.
+Only the class differs. Names and order of the arguments are GTSAM's, and rotation, direction and noise model are GTSAM
+objects (`pip install 'navsense[gtsam]'`). The factor also accepts arrays and a sigma, as the last lines show. The page
+defines the error as measured - predicted, but its numbers, as here, are predicted - measured.
 
 python examples/mag_factor.py
 """
@@ -23,11 +22,11 @@ KEY = 8214565720323784704
 """gtsam.symbol("r", 0), as a number."""
 
 
-def with_gtsam() -> None:
-    """Make the page's factor and print its error at the truth and 5 degrees beside it."""
+def run_with_gtsam() -> None:
+    """Create the factor of the page and print its error at the truth and at an offset of 5 degrees."""
     import gtsam
 
-    # Field strength, declination and inclination of a place and date from NOAA: 4.94 degrees west, 62.78 downwards.
+    # Field strength, declination and inclination at a position and date from NOAA: 4.94 degrees west, 62.78 down.
     field_strength = 48343.4  # nT
     n_direction = gtsam.Unit3(direction(math.radians(-4.94), math.radians(62.78), frame="NED"))
     mag_bias_body = np.array([10.0, -5.0, 2.0])  # nT
@@ -51,34 +50,36 @@ def with_gtsam() -> None:
     assert np.allclose(theirs.evaluateError(gtsam.Rot3.Yaw(math.radians(25.0))), error_at_test, rtol=0.0, atol=1e-9)
 
 
-def without_gtsam() -> None:
-    """Make the same factor of arrays, and ask for its Jacobian too."""
+def run_without_gtsam() -> None:
+    """Create the same factor from arrays, and evaluate its Jacobian."""
     n_direction = direction(math.radians(-4.94), math.radians(62.78), frame="NED")
-    truth, test = (yaw(math.radians(degrees)) for degrees in (30.0, 25.0))
+    truth, test = (make_yaw_rotation(math.radians(degrees)) for degrees in (30.0, 25.0))
     measured = truth.T @ (48343.4 * n_direction) + np.array([10.0, -5.0, 2.0])
     mag_factor = ns.factors.MagFactor1(KEY, measured, 48343.4, n_direction, [10.0, -5.0, 2.0], 50.0)
     jacobian = np.zeros((3, 3))
     error = mag_factor.evaluateError(test, jacobian)
     print("Without gtsam:", error)
     step = 1e-6
-    moved = mag_factor.evaluateError(test @ yaw(step)) - mag_factor.evaluateError(test @ yaw(-step))
+    moved = mag_factor.evaluateError(test @ make_yaw_rotation(step)) - mag_factor.evaluateError(
+        test @ make_yaw_rotation(-step)
+    )
     assert np.allclose(jacobian[:, 2], moved / (2.0 * step), rtol=0.0, atol=1e-3)
     assert np.allclose(error, [1034.79105955, 1628.05638524, 0.0], rtol=0.0, atol=1e-8)
 
 
-def yaw(angle: float) -> FloatArray:
+def make_yaw_rotation(angle: float) -> FloatArray:
     """Return the rotation (3, 3) about z by an angle (rad)."""
     c, s = math.cos(angle), math.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
 def main() -> None:
-    """Run it with GTSAM, where it is installed, and without."""
+    """Run it with GTSAM, if it is installed, and without."""
     if importlib.util.find_spec("gtsam"):
-        with_gtsam()
+        run_with_gtsam()
     else:
         print("gtsam is not installed (pip install 'navsense[gtsam]'): only the part without it runs")
-    without_gtsam()
+    run_without_gtsam()
 
 
 if __name__ == "__main__":

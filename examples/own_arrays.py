@@ -1,4 +1,4 @@
-"""One IMU's errors onto one's own arrays: no SDF, no world.
+"""IMU errors for arrays of your own, without SDF and world.
 
 python examples/own_arrays.py
 """
@@ -11,7 +11,7 @@ import navsense as ns
 
 
 def main() -> None:
-    """Take a turntable's true rate and specific force, and read them with a small robot's IMU."""
+    """Add the errors of a small robot's IMU to the true rate and specific force of a turntable."""
     rate = 200.0
     gyro = ns.Noise(stddev=2.4e-3, bias_stddev=8.7e-3, dynamic_bias_stddev=1.9e-5, dynamic_bias_correlation_time=1000.0)
     accelerometer = ns.Noise(
@@ -24,9 +24,9 @@ def main() -> None:
     force = np.tile([-(0.5**2) * 0.3, 0.0, 9.80665], (time.size, 1))
     reading = imu.apply(time, turning, force, seed=7)
 
-    hidden = reading.bias["angular_velocity"]
-    white = reading["angular_velocity"] - turning - hidden
-    print(f"hidden gyro bias {hidden[0]} rad/s, white noise {white.std():.2e} rad/s")
+    bias = reading.bias["angular_velocity"]
+    white = reading["angular_velocity"] - turning - bias
+    print(f"hidden gyro bias {bias[0]} rad/s, white noise {white.std():.2e} rad/s")
     assert abs(white.std() / 2.4e-3 - 1.0) < 0.02
     assert np.array_equal(reading["angular_velocity"], imu.apply(time, turning, force, seed=7)["angular_velocity"])
 

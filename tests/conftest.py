@@ -1,4 +1,4 @@
-"""What all tests share: other people's data, the marker of requirements, the settings of Hypothesis."""
+"""Fixtures and settings of all tests: third-party data, requirement markers, profiles of Hypothesis."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from navsense.core.kernels import INTERPRETED
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = pytest.StashKey[frozenset[str]]()
 
-# Timing is no property of the code. Random search by hand, the same search every time where a failure stops others.
+# No deadline: timing depends on the machine. Continuous integration uses the same examples in each run.
 settings.register_profile("person", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "person")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the requirement rows that the collected tests name; skip what is for compiled kernels where none is."""
+    """Store the requirement rows that the collected tests name; skip `compiled` tests in interpreted runs."""
     marks = (mark for item in items for mark in item.iter_markers("requirement"))
     config.stash[ROWS] = frozenset(str(row) for mark in marks for row in mark.args)
     for item in items:
         if INTERPRETED and item.get_closest_marker("compiled"):
-            item.add_marker(pytest.mark.skip(reason="too slow, or without meaning, where nothing is compiled"))
+            item.add_marker(pytest.mark.skip(reason="too slow or meaningless without compilation"))
 
 
 @pytest.fixture(scope="session")
 def collected_rows(pytestconfig: pytest.Config) -> frozenset[str]:
-    """Return the rows that the tests of this session name."""
+    """Return the requirement rows that the tests of this session name."""
     return pytestconfig.stash[ROWS]
 
 
@@ -44,15 +44,15 @@ def shared_data() -> Path:
     """Return the folder of third-party files next to the repository; skip the test if it is missing."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip("needs ../shared/data, real files of other projects that are not part of this one")
+        pytest.skip("needs ../shared/data, third-party files that are not part of the repository")
     return folder
 
 
 @pytest.fixture(scope="session", params=["own", "others"])
 def example_data(request: pytest.FixtureRequest) -> Path:
-    """Return a folder of worlds, models and tables: `tests/worlds`, then the original files of other projects.
+    """Return a folder of worlds, models and tables: `tests/worlds`, then the original third-party files.
 
-    A test that uses it proves the same in a clone without the files of others, where the second half is skipped.
+    The second parameter is skipped if the third-party files are missing.
     """
     if request.param == "own":
         return ROOT / "tests" / "worlds"
@@ -75,11 +75,11 @@ def load_example() -> Callable[[str], ModuleType]:
     return load_module
 
 
-def plain(kernel: Any) -> Callable[..., Any]:
-    """Return the Python function of a kernel, the kernels that it calls replaced by theirs."""
+def find_python_function(kernel: Any) -> Callable[..., Any]:
+    """Return the Python function of a kernel, with all kernels that it calls replaced by their Python functions."""
     function = getattr(kernel, "py_func", kernel)
     names = {
-        name: plain(function.__globals__[name])
+        name: find_python_function(function.__globals__[name])
         for name in function.__code__.co_names
         if hasattr(function.__globals__.get(name), "py_func")
     }
@@ -87,6 +87,6 @@ def plain(kernel: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def interpreted() -> Callable[[Any], Callable[..., Any]]:
-    """Return what turns a kernel into the same code without any compilation."""
-    return plain
+def interpret() -> Callable[[Any], Callable[..., Any]]:
+    """Return a function that turns a kernel into the same code without compilation."""
+    return find_python_function

@@ -1,4 +1,4 @@
-"""Arguments of a wrong type cause our error at construction."""
+"""Arguments of a wrong type raise a navsense error at construction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY: Any = None
 UNTURNED = (1.0, 0.0, 0.0, 0.0)
 
 
-def mounted(**changed: Any) -> MountedSensor:
+def make_sensor(**changed: Any) -> MountedSensor:
     return MountedSensor("m::l::imu", Imu(), "m", "m::l", 10.0, **changed)
 
 
@@ -46,11 +46,11 @@ def test_invalid_clock_argument_types_raise_error(make: Callable[[], object], me
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: mounted(latency=0.1), "latency of sensor m::l::imu: 0.1; must be of Latency or None"),
-        (lambda: mounted(faults=None), "faults of sensor m::l::imu: None; must be of Faults"),
-        (lambda: mounted(pose=None), "pose of sensor m::l::imu: None; must be of Pose; give an ns.Pose"),
-        (lambda: mounted(clock=3), "clock of sensor m::l::imu: 3; must be a text or None"),
-        (lambda: mounted(is_on="no"), "is_on of sensor m::l::imu: .*no.*; must be True or False"),
+        (lambda: make_sensor(latency=0.1), "latency of sensor m::l::imu: 0.1; must be of Latency or None"),
+        (lambda: make_sensor(faults=None), "faults of sensor m::l::imu: None; must be of Faults"),
+        (lambda: make_sensor(pose=None), "pose of sensor m::l::imu: None; must be of Pose; give an ns.Pose"),
+        (lambda: make_sensor(clock=3), "clock of sensor m::l::imu: 3; must be a text or None"),
+        (lambda: make_sensor(is_on="no"), "is_on of sensor m::l::imu: .*no.*; must be True or False"),
         (lambda: Link("m::l", ANY), "pose of link m::l: None; must be of Pose"),
         (lambda: Model("m", (), "m::l", ANY), "pose of model m: None; must be of Pose"),
         (lambda: Model("m", (1,), "m::l"), "links of model m: .*must be a tuple, each of Link"),
@@ -67,7 +67,7 @@ def test_invalid_mounting_argument_types_raise_error(make: Callable[[], object],
 
 def test_pose_accepts_any_numeric_type() -> None:
     assert Pose(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 0.0, 0.0])) == Pose((1, 2, 3), (1, 0, 0, 0))
-    assert mounted(pose=Pose([1.0, 2, 3])).pose.inverse().position == (-1.0, -2.0, -3.0)
+    assert make_sensor(pose=Pose([1.0, 2, 3])).pose.inverse().position == (-1.0, -2.0, -3.0)
 
 
 @pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.int64, int])

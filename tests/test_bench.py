@@ -27,7 +27,7 @@ in_repository = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks/ 
 
 
 @pytest.mark.requirement("NOI-7")
-def test_the_table_has_every_noise_and_every_sensor_beside_its_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_has_every_noise_and_every_sensor_with_its_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "measure_call", partial(bench.measure_call, seconds=0.03))
     monkeypatch.setattr(bench, "LENGTH", 100_000)
     rows = {row.name: row for row in bench.measure_all()}
@@ -48,7 +48,7 @@ def test_noises_of_the_table_use_every_parameter() -> None:
         assert any(getattr(noise, field) != getattr(neutral, field) for noise in bench.NOISES.values()), field
 
 
-def benchmark(name: str) -> ModuleType:
+def load_benchmark(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -60,11 +60,12 @@ def benchmark(name: str) -> ModuleType:
 @in_repository
 @pytest.mark.requirement("CLK-7")
 def test_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
-    """The run that `benchmarks/bench_clock.py` times: every sample is there, stamps and noise are as configured.
+    """`benchmarks/bench_clock.py` times this run: no sample is missing, stamps and noise are as configured.
 
-    Sixteen comparisons with normal estimates; 5.5 deviations keep their false-alarm rate below 1e-6.
+    The test makes 16 comparisons with normal estimates. A limit of 5.5 deviations keeps the false-alarm rate below
+    1e-6.
     """
-    timed = benchmark("bench_clock")
+    timed = load_benchmark("bench_clock")
     run = timed.simulate_fast_imu(0.2)
     (reading,) = run.values()
     assert np.array_equal(reading.time, np.arange(200_000) / 1e6)
@@ -78,8 +79,8 @@ def test_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
     assert abs(off.std() / noise.stddev - 1.0) < 5.5 / math.sqrt(2.0 * count)
     follows = np.mean((off[1:] - noise.mean) * (off[:-1] - noise.mean)) / noise.stddev**2
     assert abs(follows) < 5.5 / math.sqrt(count), "white: a stamp does not depend on the one before"
-    # Differences leave the turn-on bias and the drift out. They have twice the variance and, by their correlation of
-    # -1/2, 1.5 times the variance of an estimate from independent samples. Rounding to 1e-4 adds its square over 12.
+    # Differences cancel the turn-on bias and the drift. They have twice the variance and, because of a correlation of
+    # -1/2, 1.5 times the variance of an estimate from independent samples. Rounding to 1e-4 adds 1e-8 / 12.
     wanted = math.hypot(bench.STANDARD.stddev, bench.STANDARD.precision / math.sqrt(12.0))
     for name in ("angular_velocity", "linear_acceleration"):
         error = np.diff(reading[name] - reading.ideal[name], axis=0)
@@ -91,11 +92,11 @@ def test_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
 @in_repository
 @pytest.mark.requirement("CLK-7")
 def test_benchmark_prints_ratio_of_simulated_to_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    timed = benchmark("bench_clock")
+    timed = load_benchmark("bench_clock")
     spent = iter((10.0, 10.5, 20.0, 20.25))
     monkeypatch.setattr(timed.time, "process_time", lambda: next(spent))
     monkeypatch.setattr(timed, "simulate_fast_imu", lambda seconds: None)
-    (line,) = timed.real_time_ratio(seconds=1.0, rounds=2)
+    (line,) = timed.measure_real_time_ratio(seconds=1.0, rounds=2)
     assert line.startswith("IMU at 1000 kHz, Gaussian clock noise ")
     assert line.endswith(" 1.0 s simulated in 0.25 s of processor time   ratio 4.00")
 
@@ -103,8 +104,8 @@ def test_benchmark_prints_ratio_of_simulated_to_processor_time(monkeypatch: pyte
 @in_repository
 @pytest.mark.requirement("NOI-7")
 def test_gazebo_benchmark_has_the_same_noise(tmp_path: Path) -> None:
-    """The one file that both read gives our sheets standard noise on every channel."""
-    benchmark("bench_gazebo").write_model(tmp_path / "model.sdf")
+    """The world file of the benchmark has standard noise on every channel."""
+    load_benchmark("bench_gazebo").write_model(tmp_path / "model.sdf")
     specs = [sensor.spec for sensor in ns.load(tmp_path / "model.sdf").sensors]
     assert [spec.type for spec in specs] == ["imu", "magnetometer", "altimeter"]
     noises = [noise for spec in specs for axes in spec.noise().values() for noise in axes]

@@ -1,4 +1,4 @@
-"""Clocks: functions of run, clock and time, the same for every sensor that reads them."""
+"""Clock errors are functions of run, clock and time, equal for every sensor on the clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DRIFTING = Clock(
 POLLS = Discipline(interval=0.25, step_threshold=1e-3, stddev=3e-4)
 
 
-def world_on(clock: Clock | None, **rates: float) -> World:
+def make_world(clock: Clock | None, **rates: float) -> World:
     world = example_world(*((name, Imu()) for name in rates))
     sensors = tuple(
         replace(sensor, rate=rate, clock=clock.name if clock else None)
@@ -40,7 +40,7 @@ def world_on(clock: Clock | None, **rates: float) -> World:
 
 @pytest.mark.requirement("CLK-4")
 def test_without_a_clock_stamps_are_true_time_exactly() -> None:
-    reading = simulate(world_on(None, imu=300.0), 3.0, seed=1, epoch=5)["robot::arm::imu"]
+    reading = simulate(make_world(None, imu=300.0), 3.0, seed=1, epoch=5)["robot::arm::imu"]
     assert not reading.clock_error.any()
     assert np.array_equal(reading.stamp, reading.true_stamp)
     assert reading.stamp[1] == 5_003_333_333
@@ -49,7 +49,7 @@ def test_without_a_clock_stamps_are_true_time_exactly() -> None:
 @pytest.mark.requirement("CLK-6", "CLK-2", "CLK-5")
 def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
     clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4))
-    reading = simulate(world_on(clock, imu=1000.0), 20.0, seed=1)["robot::arm::imu"]
+    reading = simulate(make_world(clock, imu=1000.0), 20.0, seed=1)["robot::arm::imu"]
     count = reading.time.size
     assert np.array_equal(reading.time, np.arange(count) / 1000.0), "still triggered along global time"
     off = (reading.stamp - reading.true_stamp) / 1e9
@@ -61,7 +61,7 @@ def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
 @pytest.mark.requirement("CLK-6")
 @pytest.mark.parametrize("ahead", [0, 64])
 def test_gaussian_stamps_equal_the_formula_bitwise(ahead: int) -> None:
-    """Turn-on + (mean + stddev w) with NumPy's own normals, in blocks of any size."""
+    """The formula is turn-on + (mean + stddev w), with NumPy's normals, in blocks of any size."""
     clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4, bias_stddev=1e-2))
     time, stamps = np.arange(6000) / 1e5, SensorClock(clock, "imu", 4, 1, prefetch=ahead)
     found = np.concatenate([stamps.compute_errors(part) for part in np.split(time, [1, 2, 65, 66, 5000])])
@@ -72,7 +72,7 @@ def test_gaussian_stamps_equal_the_formula_bitwise(ahead: int) -> None:
 
 @pytest.mark.requirement("CLK-10")
 def test_sensors_of_different_rates_share_the_error_of_their_clock() -> None:
-    run = simulate(world_on(DRIFTING, a=1000.0, b=70.0, c=3.0), 4.0, seed=9)
+    run = simulate(make_world(DRIFTING, a=1000.0, b=70.0, c=3.0), 4.0, seed=9)
     instants = np.linspace(0.0, 4.0, 40001)
     curve = compute_error(DRIFTING, instants, seed=9)
     for name in "abc":
@@ -83,14 +83,14 @@ def test_sensors_of_different_rates_share_the_error_of_their_clock() -> None:
 
 @pytest.mark.requirement("CLK-10")
 def test_clock_error_at_common_instants_is_bitwise_equal() -> None:
-    run = simulate(world_on(DRIFTING, a=1000.0, b=100.0), 4.0, seed=9)
+    run = simulate(make_world(DRIFTING, a=1000.0, b=100.0), 4.0, seed=9)
     a, b = run["robot::arm::a"], run["robot::arm::b"]
     assert a.clock_error[::10].tobytes() == b.clock_error.tobytes()
 
 
 @pytest.mark.requirement("CLK-10")
 def test_drift_is_a_gauss_markov_process_at_the_nodes() -> None:
-    """Against the formula, node by node, with NumPy's own generator."""
+    """The reference is the formula, node by node, with NumPy's generator."""
     noise = DRIFTING.noise
     draws = {name: make_generator(4, (2, "clock", DRIFTING.name, "clock", name)) for name in ("turn_on", "drift")}
     tau, sigma = noise.dynamic_bias_correlation_time, noise.dynamic_bias_stddev
@@ -124,7 +124,7 @@ def test_copies_of_a_clock_realisation_return_the_same_error(discipline: Discipl
     instants = [np.arange(0.0, 9.0, step) for step in (0.0007, 0.011, 1.0)]
     wanted = [ClockRealisation(clock, 3, 0).varying_error(each).tobytes() for each in instants]
     found = [list[FloatArray](), list[FloatArray](), list[FloatArray]()]
-    for end in (0.5, 0.6, 7.0, 9.0):  # one reads a span, then another the same, some by single instants
+    for end in (0.5, 0.6, 7.0, 9.0):  # copies read the same interval in turn, some by single instants
         for each, curve, parts in zip(instants, (first, second, third), found, strict=True):
             done = sum(part.size for part in parts)
             ahead = each[done : np.searchsorted(each, end)]
@@ -195,7 +195,7 @@ def test_drift_with_correlation_time_below_node_spacing_is_an_error() -> None:
 @pytest.mark.requirement("CLK-10")
 @pytest.mark.parametrize("place", [0.0, 0.0005])
 def test_drift_has_declared_variance_at_and_between_nodes(place: float) -> None:
-    """At the shortest correlation time allowed: at nodes exactly, half-way 0.5 percent less by linear interpolation."""
+    """At the shortest correlation time, linear interpolation reduces the variance half-way by 0.5 percent."""
     tau, sigma, runs = 0.1, 1e-4, 4000
     clock = Clock("c", Noise(dynamic_bias_stddev=sigma, dynamic_bias_correlation_time=tau))
     values = np.array([compute_error(clock, np.array([0.2 + place]), seed=run)[0] for run in range(runs)])
@@ -205,7 +205,7 @@ def test_drift_has_declared_variance_at_and_between_nodes(place: float) -> None:
 
 def test_stamp_beyond_64_bits_is_an_error() -> None:
     clock = Clock("robot::base::clock", Noise(bias_mean=1e11))
-    reading = simulate(world_on(clock, imu=10.0), 1.0)["robot::arm::imu"]
+    reading = simulate(make_world(clock, imu=10.0), 1.0)["robot::arm::imu"]
     with pytest.raises(ClockError, match="time of a stamp"):
         _ = reading.stamp
 

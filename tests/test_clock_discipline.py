@@ -1,4 +1,4 @@
-"""Discipline: a clock near its reference, its steps where they are configured; and stamps that only rise."""
+"""Discipline of a clock: control loop, steps and holdover; and monotonic stamps."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from navsense.noise.specification import Noise
 LOOP = Discipline(interval=0.05, step_threshold=math.inf, slew_rate=1.0, proportional=0.6, integral=0.15)
 
 
-def disciplined(sheet: Discipline, noise: Noise | None = None, **oscillator: float) -> Clock:
-    return Clock("robot::base::clock", noise or Noise(), Oscillator(**oscillator), sheet)
+def make_clock(discipline: Discipline, noise: Noise | None = None, **oscillator: float) -> Clock:
+    return Clock("robot::base::clock", noise or Noise(), Oscillator(**oscillator), discipline)
 
 
-def slow_loop(sheet: Discipline, free: FloatArray, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The head of `discipline` node by node: what a clock that is left alone `free` (n,) s off is before and after."""
+def run_loop_by_nodes(discipline: Discipline, free: FloatArray, draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the error before and after each node of a clock that without discipline has the error `free` (n,) s."""
     before, after, at, rate, correction, polls = free.copy(), free.copy(), 0.0, 0.0, 0.0, 0
     for k in range(1, free.size):
         at += rate * 1e-3
         before[k] = after[k] = free[k] + at
-        if k % round(sheet.interval * 1000):
+        if k % round(discipline.interval * 1000):
             continue
-        if k >= sheet.until * 1000:
+        if k >= discipline.until * 1000:
             rate, after[k] = correction, before[k]
             continue
-        measured, polls = before[k] + sheet.mean + sheet.stddev * draws[polls], polls + 1
-        if abs(measured) > sheet.step_threshold:
+        measured, polls = before[k] + discipline.mean + discipline.stddev * draws[polls], polls + 1
+        if abs(measured) > discipline.step_threshold:
             at, rate = at - measured, correction
         else:
-            wanted = correction - sheet.integral * measured / sheet.interval
-            rate = wanted - sheet.proportional * measured / sheet.interval
-            if abs(rate) <= sheet.slew_rate:
-                correction = wanted
-            rate = max(-sheet.slew_rate, min(sheet.slew_rate, rate))
+            learnt = correction - discipline.integral * measured / discipline.interval
+            rate = learnt - discipline.proportional * measured / discipline.interval
+            if abs(rate) <= discipline.slew_rate:
+                correction = learnt
+            rate = max(-discipline.slew_rate, min(discipline.slew_rate, rate))
         after[k] = free[k] + at
     return before, after
 
 
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize(
-    "sheet",
+    "discipline",
     [
         replace(LOOP, mean=1e-5, stddev=2e-5),
         replace(LOOP, step_threshold=1e-4, stddev=1e-4),
@@ -62,13 +62,13 @@ def slow_loop(sheet: Discipline, free: FloatArray, draws: FloatArray) -> tuple[F
         replace(LOOP, stddev=1e-4, until=1.0),
     ],
 )
-def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
-    """Held against a plain walk over the nodes, with NumPy's own generator for the measured offsets."""
-    clock = disciplined(sheet, Noise(bias_mean=3e-3), offset=-1e-3, frequency=2e-4, ageing=1e-6)
+def test_loop_equals_its_documentation(discipline: Discipline) -> None:
+    """The reference is a loop over the nodes, with NumPy's generator for the measured offsets."""
+    clock = make_clock(discipline, Noise(bias_mean=3e-3), offset=-1e-3, frequency=2e-4, ageing=1e-6)
     t = np.arange(2001) / 1000.0
     free = 3e-3 - 1e-3 + 2e-4 * t + 1e-6 * t * t / 2.0
     draws = make_generator(6, (2, "clock", clock.name, "discipline", "measured")).standard_normal(100)
-    before, after = slow_loop(sheet, free, draws)
+    before, after = run_loop_by_nodes(discipline, free, draws)
     ours = compute_error(clock, t[:-1], seed=6, run=2)
     assert np.allclose(ours, after[:-1], rtol=0.0, atol=1e-15)
     just_before = compute_error(clock, t[1:] - 1e-9, seed=6, run=2)
@@ -77,21 +77,21 @@ def test_the_loop_is_the_one_described(sheet: Discipline) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_constant_frequency_is_learnt_and_leaves_nothing() -> None:
+def test_constant_frequency_is_corrected_completely() -> None:
     t = np.array([59.999, 119.9999])
-    off = compute_error(disciplined(Discipline(interval=1.0), offset=1e-3, frequency=4e-5), t, seed=1)
+    off = compute_error(make_clock(Discipline(interval=1.0), offset=1e-3, frequency=4e-5), t, seed=1)
     assert np.abs(off).max() < 1e-9
-    assert abs(compute_error(disciplined(Discipline(interval=1.0, integral=0.0), frequency=4e-5), t, seed=1)[0]) > 1e-5
+    assert abs(compute_error(make_clock(Discipline(interval=1.0, integral=0.0), frequency=4e-5), t, seed=1)[0]) > 1e-5
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_large_offset_is_stepped_and_a_small_one_slewed() -> None:
-    """ntpd's 128 ms: stepped at once at the first poll; below it slewed, at 500 ppm at most."""
-    sheet = Discipline(interval=2.0)
+def test_large_offset_is_stepped_and_small_offset_is_slewed() -> None:
+    """With ntpd's limits, an offset above 128 ms is stepped at once, a smaller one slewed at 500 ppm at most."""
+    discipline = Discipline(interval=2.0)
     t = np.array([1.999, 2.0 - 1e-9, 2.0, 3.0])
-    stepped = compute_error(disciplined(sheet, offset=0.129), t, seed=1)
+    stepped = compute_error(make_clock(discipline, offset=0.129), t, seed=1)
     assert np.allclose(stepped, [0.129, 0.129, 0.0, 0.0], rtol=0.0, atol=1e-9)
-    path = compute_error(disciplined(sheet, offset=0.127), np.arange(400_000) / 1000.0, seed=1)
+    path = compute_error(make_clock(discipline, offset=0.127), np.arange(400_000) / 1000.0, seed=1)
     rate = np.diff(path) * 1000.0
     assert np.allclose(path[:2001], 0.127, rtol=1e-12, atol=0.0)
     assert np.abs(rate).max() == pytest.approx(500e-6, rel=1e-9, abs=0.0)
@@ -100,33 +100,33 @@ def test_a_large_offset_is_stepped_and_a_small_one_slewed() -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_without_its_reference_the_clock_holds_the_last_frequency() -> None:
-    """A settled loop lags behind an ageing D: it measures m = D T^2 / beta and corrects alpha m / T beside f.
+def test_clock_without_reference_keeps_the_last_frequency() -> None:
+    """With an ageing D, a settled loop measures m = D T^2 / beta and corrects alpha m / T in addition to f.
 
     It keeps the error constant from poll to poll, so y + f = alpha m / T - D T / 2 at the last poll, and D T more when
     its slew ends: the error grows by (alpha / beta + 1/2) D T and by the ageing.
     Each poll leaves sqrt(1 - alpha) of a transient.
     """
-    sheet, ageing = Discipline(interval=1.0, until=100.0), 1e-9
+    discipline, ageing = Discipline(interval=1.0, until=100.0), 1e-9
     t = np.array([100.0, 101.0, 200.0, 300.0])
-    off = compute_error(disciplined(sheet, frequency=4e-5, ageing=ageing), t, seed=1)
-    late, lag = t - 100.0, (sheet.proportional / sheet.integral + 0.5) * ageing
-    assert np.allclose(off, ageing / sheet.integral + lag * late + ageing * late**2 / 2.0, rtol=1e-6, atol=0.0)
+    off = compute_error(make_clock(discipline, frequency=4e-5, ageing=ageing), t, seed=1)
+    late, lag = t - 100.0, (discipline.proportional / discipline.integral + 0.5) * ageing
+    assert np.allclose(off, ageing / discipline.integral + lag * late + ageing * late**2 / 2.0, rtol=1e-6, atol=0.0)
 
 
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize(("interval", "until"), [(0.001, 1.001), (0.143, 1.001), (0.25, 1.0), (0.25, 1.1), (0.25, 0.2)])
-def test_polls_before_until_count_and_the_last_ones_slew_goes_on_to_its_end(interval: float, until: float) -> None:
-    """Each poll takes a share of what is left, by a slew that ends at the poll after; 1.001 * 1000 is below 1001."""
+def test_last_slew_completes_after_the_reference_ends(interval: float, until: float) -> None:
+    """Each slew ends at the next poll. The product 1.001 * 1000 is below 1001."""
     share = 0.002
-    sheet = replace(LOOP, interval=interval, proportional=share, integral=0.0, until=until)
+    discipline = replace(LOOP, interval=interval, proportional=share, integral=0.0, until=until)
     polls = math.ceil(round(until * 1000) / round(interval * 1000)) - 1
     t = np.arange(1, 1500) * 1e-3
-    left = compute_error(disciplined(sheet, offset=1e-3), t, seed=1)
+    left = compute_error(make_clock(discipline, offset=1e-3), t, seed=1)
     last = interval * (polls + 1)
     assert np.allclose(left[t > last - 5e-4], 1e-3 * (1.0 - share) ** polls, rtol=1e-9, atol=0.0)
     if polls and interval > 0.001:
-        middle = compute_error(disciplined(sheet, offset=1e-3), np.array([last - interval / 2.0]), seed=1)[0]
+        middle = compute_error(make_clock(discipline, offset=1e-3), np.array([last - interval / 2.0]), seed=1)[0]
         halfway = 1e-3 * (1.0 - share) ** (polls - 1) * (1.0 - share / 2.0)
         assert middle == pytest.approx(halfway, rel=1e-9, abs=0.0), "until is no end of the slew"
 
@@ -135,7 +135,7 @@ def test_polls_before_until_count_and_the_last_ones_slew_goes_on_to_its_end(inte
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)])
 def test_residual_has_the_declared_variance(alpha: float, beta: float) -> None:
-    """The formula against the loop's own Lyapunov equation, and the clock against the formula, over many runs."""
+    """The formula equals the solution of the Lyapunov equation, and the clock equals the formula over many runs."""
     sigma, interval, h0 = 3e-5, 0.05, 4e-8
     stated = (2 * alpha**2 + 2 * beta + alpha * beta) * sigma**2 + 2 * h0 / 2 * interval
     stated /= alpha * (4 - 2 * alpha - beta)
@@ -145,12 +145,12 @@ def test_residual_has_the_declared_variance(alpha: float, beta: float) -> None:
     drive = sigma**2 * reads @ reads.T
     drive[0, 0] += h0 / 2 * interval
     assert stated == pytest.approx(solve_discrete_lyapunov(loop, drive)[0, 0], rel=1e-9, abs=0.0)
-    sheet = replace(LOOP, proportional=alpha, integral=beta, stddev=sigma)
+    discipline = replace(LOOP, proportional=alpha, integral=beta, stddev=sigma)
     count, polls = 1500, 150
     late = [interval * polls - 1e-9]
     found = np.array(
         [
-            compute_error(disciplined(sheet, white_frequency=h0), np.array(late), seed=3, run=run)[0]
+            compute_error(make_clock(discipline, white_frequency=h0), np.array(late), seed=3, run=run)[0]
             for run in range(count)
         ]
     )
@@ -159,20 +159,20 @@ def test_residual_has_the_declared_variance(alpha: float, beta: float) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_a_disciplined_clock_stays_where_a_free_one_leaves() -> None:
+def test_disciplined_clock_has_a_bounded_error() -> None:
     t = np.arange(1, 120) / 1.0
     noise = Noise(bias_stddev=1e-2, dynamic_bias_stddev=1e-5, dynamic_bias_correlation_time=30.0)
-    sheet = Discipline(interval=1.0, step_threshold=1e-3, stddev=1e-6)
+    discipline = Discipline(interval=1.0, step_threshold=1e-3, stddev=1e-6)
     free = Clock("c", noise, Oscillator(frequency=2e-5, white_frequency=2e-19, random_walk_frequency=2e-20))
-    off = compute_error(replace(free, discipline=sheet), t + 0.5, seed=8)
+    off = compute_error(replace(free, discipline=discipline), t + 0.5, seed=8)
     assert np.abs(compute_error(free, t, seed=8)).max() > 2e-3
     assert np.abs(off[20:]).max() < 1e-4
 
 
-def test_cut_anywhere() -> None:
+def test_errors_do_not_depend_on_block_size() -> None:
     noise = Noise(stddev=1e-5, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=1.0)
-    sheet = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
-    clock = replace(disciplined(sheet, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
+    discipline = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
+    clock = replace(make_clock(discipline, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
     whole = SensorClock(clock, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2, 900, 901], list(range(1, 50))):
@@ -185,11 +185,13 @@ def test_cut_anywhere() -> None:
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Discipline)])
-def test_no_dead_parameter(field: str) -> None:
-    sheet = Discipline(interval=0.05, step_threshold=4e-3, slew_rate=1e-2, mean=1e-4, stddev=1e-4, until=0.4)
-    other = replace(sheet, **{field: 2.0 * getattr(sheet, field)})
+def test_every_parameter_has_an_effect(field: str) -> None:
+    discipline = Discipline(interval=0.05, step_threshold=4e-3, slew_rate=1e-2, mean=1e-4, stddev=1e-4, until=0.4)
+    other = replace(discipline, **{field: 2.0 * getattr(discipline, field)})
     t = np.arange(40) / 41.0
-    curves = [compute_error(disciplined(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (sheet, other)]
+    curves = [
+        compute_error(make_clock(one, offset=5e-3, white_frequency=6e-5), t, seed=2) for one in (discipline, other)
+    ]
     assert not np.array_equal(*curves)
 
 
@@ -209,12 +211,12 @@ def test_no_dead_parameter(field: str) -> None:
         ({"proportional": 1.5, "integral": 1.0}, "integral: 1.0; must be below 4 - 2 proportional = 1"),
     ],
 )
-def test_invalid_discipline(sizes: dict[str, float], message: str) -> None:
+def test_invalid_discipline_is_an_error(sizes: dict[str, float], message: str) -> None:
     with pytest.raises(ClockError, match=message):
         Discipline(**sizes)
 
 
-def rising(raw: list[int]) -> list[int]:
+def make_monotonic_reference(raw: list[int]) -> list[int]:
     shown: list[int] = []
     for each in raw:
         shown.append(max(each, shown[-1] + 1) if shown else each)
@@ -222,19 +224,19 @@ def rising(raw: list[int]) -> list[int]:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_monotonic_stamps_rise_and_are_else_as_they_were() -> None:
+def test_monotonic_stamps_change_decreasing_stamps_only() -> None:
     clock = Clock("c", Noise(mean=0.1, stddev=2e-3, precision=1e-3))
     time = np.arange(4000) / 1000.0
     raw = to_nanoseconds(0, time + SensorClock(clock, "imu", 1, 0).compute_errors(time))
     shown = to_nanoseconds(0, time + SensorClock(replace(clock, monotonic=True), "imu", 1, 0).compute_errors(time))
     assert np.diff(raw).min() < 0
-    assert shown.tolist() == rising(raw.tolist())
+    assert shown.tolist() == make_monotonic_reference(raw.tolist())
     assert np.diff(shown).min() == 1
 
 
 @pytest.mark.requirement("CLK-8")
-def test_monotonic_stamps_rise_over_a_step_back() -> None:
-    clock = disciplined(Discipline(interval=1.0), offset=0.2)
+def test_monotonic_stamps_increase_across_a_backward_step() -> None:
+    clock = make_clock(Discipline(interval=1.0), offset=0.2)
     time = np.arange(1500) / 1000.0
     plain, shown = (
         to_nanoseconds(0, time + SensorClock(each, "imu", 1, 0).compute_errors(time))
@@ -249,7 +251,7 @@ def test_monotonic_stamps_rise_over_a_step_back() -> None:
 @pytest.mark.requirement("CLK-8")
 @pytest.mark.parametrize("epoch", [0, 1_700_000_000])
 @pytest.mark.parametrize("bias", [-0.05, -3e6, -1.7e9, 3e6])
-def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, epoch: int) -> None:
+def test_stamps_of_a_stopped_clock_increase_on_both_sides_of_zero(bias: float, epoch: int) -> None:
     clock = Clock("c", Noise(bias_mean=bias, precision=0.1), Oscillator(frequency=-1.0), monotonic=True)
     time = np.arange(500) / 100.0
     off = SensorClock(clock, "imu", 1, 0).compute_errors(time)
@@ -258,7 +260,7 @@ def test_stamps_of_a_clock_that_stands_rise_on_either_side_of_zero(bias: float, 
     assert np.concatenate([live.compute_errors(time[i : i + 1]) for i in range(500)]).tobytes() == off.tobytes()
 
 
-def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
+def test_monotonic_stamps_increase_beyond_the_resolution_of_a_double() -> None:
     time = 1e9 + np.arange(5) * 1e-6
     clock = Clock("c", Noise(precision=1.0), monotonic=True)
     shown = to_nanoseconds(0, time + SensorClock(clock, "imu", 1, 0).compute_errors(time))
@@ -268,14 +270,14 @@ def test_monotonic_stamps_rise_where_a_double_has_no_nanoseconds() -> None:
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_kernels_agree_to_the_last_bit(
-    interpreted: Callable[[Any], Callable[..., Any]],
+    interpret: Callable[[Any], Callable[..., Any]],
 ) -> None:
     free = np.cumsum(make_generator(1, ("free",)).standard_normal(3000)) * 1e-5
     draws, line = make_generator(2, ("polls",)).standard_normal(100), np.array([1e-3, 1e-5, 1e-9])
     sheet = np.array([1e-6, 1e-5, 3e-4, 2e-3, 0.6, 0.15])
     time = np.arange(3000) / 1000.0
     results = []
-    for of in (lambda kernel: kernel, interpreted):
+    for of in (lambda kernel: kernel, interpret):
         state, before, after = np.zeros(4), np.empty(3000), np.empty(3000)
         of(discipline.steer)(free, 1, line, 30, 2500, sheet, draws, state, before, after)
         risen, limited, rounded, shaken = free.copy(), free.copy(), free.copy(), free.copy()

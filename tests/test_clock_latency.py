@@ -1,4 +1,4 @@
-"""Latency: how long samples are on their way, and that they arrive in their order."""
+"""Latency: duration and order of arrivals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from navsense.core.random_streams import make_generator
 from navsense.core.typing import BoolArray, Times
 
 WIRE = Latency(fixed=0.002, mean=0.004, stddev=0.002)
-"""Mean and deviation as measured on the TCP output of a Water Linked DVL."""
+"""Mean and deviation measured on the TCP output of a Water Linked DVL."""
 
 
 def get_emitted(time: Times) -> BoolArray:
@@ -36,7 +36,7 @@ def test_sample_without_latency_arrives_at_sampling_time() -> None:
 
 @pytest.mark.requirement("CLK-9")
 def test_latency_is_lognormal_with_declared_mean_and_deviation() -> None:
-    """Samples far apart do not queue. Kolmogorov and Smirnov's distance at a false-alarm rate of 1e-6."""
+    """Samples far apart do not queue. The Kolmogorov-Smirnov test has a false-alarm rate of 1e-6."""
     count = 20_000
     time = np.arange(count) * 10.0
     random = ArrivalTimes(WIRE, "dvl", 3, 0).compute_arrivals(time, get_emitted(time)) - time - WIRE.fixed
@@ -50,7 +50,7 @@ def test_latency_is_lognormal_with_declared_mean_and_deviation() -> None:
 
 @pytest.mark.requirement("CLK-9")
 def test_arrivals_equal_a_reference_queue() -> None:
-    """Against a queue in plain words, with NumPy's own generator."""
+    """The reference is a simple queue with NumPy's generator."""
     count, slow = 3000, Latency(fixed=0.001, mean=0.01, stddev=0.03)
     time = np.arange(count) / 200.0
     ours = ArrivalTimes(slow, "dvl", 5, 2).compute_arrivals(time, get_emitted(time))
@@ -84,7 +84,7 @@ def test_dropped_sample_does_not_delay_other_samples() -> None:
 @pytest.mark.parametrize("sheet", [Latency(fixed=0.1, mean=0.02), Latency(fixed=0.1, mean=0.02, stddev=0.05)])
 @pytest.mark.parametrize("cuts", [[], [1, 2, 50, 51, 52], list(range(1, 200))])
 def test_dropped_sample_arrives_after_the_last_published_sample(sheet: Latency, cuts: list[int]) -> None:
-    """With and without a random part: the later of its own due time and the arrival of the last published sample."""
+    """A dropped sample arrives when it is due, or with the last published sample if that is later."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
     arrivals = ArrivalTimes(sheet, "dvl", 5, 2)
@@ -160,10 +160,10 @@ def test_largest_allowed_latency_spread_gives_finite_arrivals(size: float) -> No
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     time, draws = np.arange(1000) / 90.0, make_generator(1, ("w",)).standard_normal(1000)
     results = []
-    for kernel in (latency._write_arrivals, interpreted(latency._write_arrivals)):
+    for kernel in (latency._write_arrivals, interpret(latency._write_arrivals)):
         out = np.empty(1000)
         last = kernel(time, get_emitted(time), 0.01, -5.0, 1.5, draws, -math.inf, out)
         results.append((out.tobytes(), last))

@@ -1,4 +1,4 @@
-"""Readings of a live clock at any instant: mean, jitter, precision, discipline, and monotonic order."""
+"""Readings of a live clock at any time: mean, jitter, precision, discipline, and monotonic order."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def step_until(world: World, end: float, seed: int = 4) -> LiveRun:
     return sim
 
 
-def mixed(end: float, count: int = 300) -> FloatArray:
-    """Return instants (n,) s from 0 to `end`, in no order, whole ticks and milliseconds among them."""
+def make_mixed_times(end: float, count: int = 300) -> FloatArray:
+    """Return times (n,) s from 0 to `end` in random order, including whole ticks and milliseconds."""
     drawn = np.random.default_rng(8).uniform(0.0, end, count)
     return np.concatenate((drawn, np.arange(0.0, end, 0.25), np.arange(0, int(37 * end)) / 37.0, drawn[:5]))
 
@@ -73,7 +73,7 @@ def test_sensor_clock_at_sample_times_equals_the_stamps_bitwise(monotonic: bool)
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_reading_does_not_depend_on_other_queries(monotonic: bool) -> None:
-    sim, instants = step_until(world(monotonic=monotonic), 3.0), mixed(3.0)
+    sim, instants = step_until(world(monotonic=monotonic), 3.0), make_mixed_times(3.0)
     early = step_until(world(monotonic=monotonic), 0.5)
     for late_clock, early_clock in (
         (sim.clock(CLOCK), early.clock(CLOCK)),
@@ -105,7 +105,7 @@ CLOCKS = {
 @pytest.mark.parametrize("clock", CLOCKS.values(), ids=CLOCKS)
 def test_scalar_and_array_instants_give_equal_bits(clock: Clock, monotonic: bool) -> None:
     sim = step_until(replace(world(), clocks=(replace(clock, monotonic=monotonic),)), 3.0)
-    instants = np.concatenate((mixed(3.0, 60), [0.0, -0.0, 5e-324, 1e-9, math.nextafter(3.0, 0.0), 3.0]))
+    instants = np.concatenate((make_mixed_times(3.0, 60), [0.0, -0.0, 5e-324, 1e-9, math.nextafter(3.0, 0.0), 3.0]))
     for reader in (sim.clock(CLOCK), sim.sensor(IMU).clock):
         errors = np.array([reader.error(float(time)) for time in instants])
         assert errors.tobytes() == reader.error(instants).tobytes()
@@ -114,14 +114,14 @@ def test_scalar_and_array_instants_give_equal_bits(clock: Clock, monotonic: bool
 
 
 def count_event(events: list[str], _frame: FrameType, event: str, _argument: object) -> None:
-    """Append an event of the interpreter, see `sys.setprofile`."""
+    """Append an interpreter event, see `sys.setprofile`."""
     events.append(event)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="counts the calls outside the kernels")
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_reading_one_instant_makes_few_python_calls(monotonic: bool) -> None:
-    """The cost of a read is that of its Python calls: at most 50, where an array of one instant takes twice as many."""
+    """The cost of a read is its number of Python calls, at most 50. An array of one time takes twice as many."""
     sim = step_until(world(monotonic=monotonic), 3.0)
     for clock, instant in ((sim.clock(CLOCK), sim.time), (sim.sensor(IMU).clock, 1.2345), (sim.sensor(IMU).clock, 1.0)):
         clock.time(instant)  # computes the curve and the stamps up to here, and compiles
@@ -183,7 +183,7 @@ def test_monotonic_clock_never_decreases_between_stamps() -> None:
 
     A clock that is not monotonic does go back at the same instants.
     """
-    instants = np.sort(mixed(3.0, 2000))
+    instants = np.sort(make_mixed_times(3.0, 2000))
     for monotonic in (True, False):
         sim = step_until(world(monotonic=monotonic), 3.0)
         for clock in (sim.clock(CLOCK), sim.sensor(IMU).clock, sim.sensor(MAG).clock):
@@ -193,7 +193,7 @@ def test_monotonic_clock_never_decreases_between_stamps() -> None:
 
 @pytest.mark.requirement("CLK-5")
 def test_clock_without_jitter_has_the_same_reading_for_every_reader() -> None:
-    sim, instants = step_until(world(replace(DRIFTING, stddev=0.0)), 3.0), mixed(3.0)
+    sim, instants = step_until(world(replace(DRIFTING, stddev=0.0)), 3.0), make_mixed_times(3.0)
     error = sim.clock(CLOCK).error(instants)
     assert error.tolist() == sim.sensor(IMU).clock.error(instants).tolist()
     batch = ns.simulate(world(replace(DRIFTING, stddev=0.0)), 3.0, seed=4)[MAG]
@@ -219,7 +219,7 @@ def test_instant_in_the_future_is_an_error() -> None:
 
 
 def test_counter_based_normal_matches_seeded_sfc64() -> None:
-    """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
+    """The reference is NumPy's generator, from the specification's state after twelve rounds in Python integers."""
     key, words, mask = make_initial_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
     expected = []
     for one in words.tolist():

@@ -22,7 +22,7 @@ FALSE_ALARM = 1e-6
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[dict[str, ModuleType]]:
+def load_tools() -> Iterator[dict[str, ModuleType]]:
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         yield {name: importlib.import_module(name) for name in ("compare_speed", "speed_workloads")}
@@ -31,13 +31,13 @@ def tools() -> Iterator[dict[str, ModuleType]]:
 
 
 @pytest.fixture
-def compare(tools: dict[str, ModuleType]) -> Any:
-    return tools["compare_speed"]
+def compare(load_tools: dict[str, ModuleType]) -> Any:
+    return load_tools["compare_speed"]
 
 
 @pytest.fixture
-def workloads(tools: dict[str, ModuleType]) -> Any:
-    return tools["speed_workloads"]
+def workloads(load_tools: dict[str, ModuleType]) -> Any:
+    return load_tools["speed_workloads"]
 
 
 @pytest.mark.parametrize("count", [*range(6, 60), 100, 999, 2000])
@@ -126,8 +126,8 @@ def test_worker_returns_a_time_or_an_error(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared(tools: dict[str, ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return tools["speed_workloads"].Inputs(tmp_path_factory.mktemp("workloads"))
+def shared(load_tools: dict[str, ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return load_tools["speed_workloads"].Inputs(tmp_path_factory.mktemp("workloads"))
 
 
 @pytest.mark.compiled

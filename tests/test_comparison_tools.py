@@ -21,7 +21,7 @@ TOOLS = ROOT / "tools"
 
 
 @cache
-def tool(name: str) -> ModuleType:
+def load_tool(name: str) -> ModuleType:
     sys.path.insert(0, str(TOOLS))
     try:
         return importlib.import_module(name)
@@ -29,12 +29,12 @@ def tool(name: str) -> ModuleType:
         sys.path.remove(str(TOOLS))
 
 
-def from_bits(*words: int) -> AnyArray:
+def make_double(*words: int) -> AnyArray:
     return np.array(words, dtype=np.uint64).view(np.float64)
 
 
-def digests(**arrays: object) -> dict[str, str]:
-    return {name: tool("runs_for_comparison").digest(array) for name, array in arrays.items()}
+def compute_digests(**arrays: object) -> dict[str, str]:
+    return {name: load_tool("runs_for_comparison").digest(array) for name, array in arrays.items()}
 
 
 NAN = 0x7FF8000000000000
@@ -43,17 +43,20 @@ NAN = 0x7FF8000000000000
 def test_equal_arrays_have_one_digest() -> None:
     """The layout in memory does not count."""
     array = np.arange(12.0).reshape(3, 4)
-    assert digests(a=array) == digests(a=array.copy()) == digests(a=np.asfortranarray(array))
-    assert digests(a=array[:, ::2]) == digests(a=array[:, ::2].copy())
-    assert tool("compare_runs").compare({"run": digests(a=array)}, {"run": digests(a=array.copy())}) == []
+    assert compute_digests(a=array) == compute_digests(a=array.copy()) == compute_digests(a=np.asfortranarray(array))
+    assert compute_digests(a=array[:, ::2]) == compute_digests(a=array[:, ::2].copy())
+    assert (
+        load_tool("compare_runs").compare({"run": compute_digests(a=array)}, {"run": compute_digests(a=array.copy())})
+        == []
+    )
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (from_bits(NAN - 1), from_bits(NAN)),
-        (from_bits(NAN), from_bits(NAN + 1)),
-        (from_bits(NAN), from_bits(NAN | 1 << 63)),
+        (make_double(NAN - 1), make_double(NAN)),
+        (make_double(NAN), make_double(NAN + 1)),
+        (make_double(NAN), make_double(NAN | 1 << 63)),
         (np.array([1.0, 2.0]), np.array([1.0, np.nextafter(2.0, 3.0)])),
         (np.array([0.0]), np.array([-0.0])),
         (np.zeros(4), np.zeros((2, 2))),
@@ -67,13 +70,15 @@ def test_equal_arrays_have_one_digest() -> None:
     ids=lambda value: None,
 )
 def test_difference_of_one_bit_is_found(old: object, new: object) -> None:
-    (found,) = tool("compare_runs").compare({"run": digests(a=old, b=1.0)}, {"run": digests(a=new, b=1.0)})
+    (found,) = load_tool("compare_runs").compare(
+        {"run": compute_digests(a=old, b=1.0)}, {"run": compute_digests(a=new, b=1.0)}
+    )
     assert found == ("run", "1 different: a")
 
 
 def test_array_of_objects_has_no_digest() -> None:
     with pytest.raises(TypeError, match="array of objects"):
-        digests(a=np.array([object()]))
+        compute_digests(a=np.array([object()]))
 
 
 @pytest.mark.parametrize(
@@ -93,12 +98,12 @@ def test_array_of_objects_has_no_digest() -> None:
     ],
 )
 def test_missing_arrays_and_errors_are_found(old: dict[str, str], new: dict[str, str], why: str) -> None:
-    assert tool("compare_runs").compare_run(old, new) == why
+    assert load_tool("compare_runs").compare_run(old, new) == why
 
 
 def test_run_of_one_commit_is_a_difference() -> None:
     old, new = {"both": {"a": "1"}, "gone": {}}, {"both": {"a": "1"}, "added": {}}
-    assert tool("compare_runs").compare(old, new) == [
+    assert load_tool("compare_runs").compare(old, new) == [
         ("gone", "exists in the old commit only"),
         ("added", "exists in the new commit only"),
     ]
@@ -106,7 +111,7 @@ def test_run_of_one_commit_is_a_difference() -> None:
 
 def test_empty_comparison_fails(capsys: pytest.CaptureFixture[str]) -> None:
     """A comparison in which every run fails, or in which there is no run, must not pass."""
-    report = tool("compare_runs").report
+    report = load_tool("compare_runs").report
     assert not report({}, {})
     assert not report({"run": {"error": "x"}}, {"run": {"error": "x"}})
     assert report({"run": {"a": "1"}}, {"run": {"a": "1"}})
@@ -116,7 +121,7 @@ def test_empty_comparison_fails(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("value", "code"), [(1.0, 0), (float(np.nextafter(1.0, 2.0)), 1)])
 def test_saved_files_are_compared_with_exit_code(tmp_path: Path, value: float, code: int) -> None:
     for name, array in (("old", np.array([1.0])), ("new", np.array([value]))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"run": digests(a=array)}), encoding="utf-8")
+        (tmp_path / f"{name}.json").write_text(json.dumps({"run": compute_digests(a=array)}), encoding="utf-8")
     command = [sys.executable, str(TOOLS / "compare_runs.py"), str(tmp_path / "old.json"), str(tmp_path / "new.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
@@ -124,7 +129,7 @@ def test_saved_files_are_compared_with_exit_code(tmp_path: Path, value: float, c
 
 
 def test_renamed_attribute_is_read_by_old_and_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = tool("runs_for_comparison")
+    runs = load_tool("runs_for_comparison")
     monkeypatch.setitem(runs.ATTRIBUTES, "truth", ("ideal",))
     assert runs.get(SimpleNamespace(truth=1), "truth") == runs.get(SimpleNamespace(ideal=1), "truth") == 1
     with pytest.raises(AttributeError, match="add it to ATTRIBUTES"):
@@ -135,8 +140,8 @@ def test_renamed_attribute_is_read_by_old_and_new_name(monkeypatch: pytest.Monke
 
 def test_every_part_of_a_run_is_compared(tmp_path: Path) -> None:
     """A short run: readings with true values, errors and times, links and the current."""
-    runs = tool("runs_for_comparison")
-    text = tool("comparison_worlds").list_worlds()["current/gauss_markov"]
+    runs = load_tool("runs_for_comparison")
+    text = load_tool("comparison_worlds").list_worlds()["current/gauss_markov"]
     found = runs.written(text, "physical", 0.5, None, tmp_path)
     reading = {name.partition("/")[2] for name in found if name.startswith("robot::base::dvl/")}
     assert {"time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"} <= reading
@@ -145,8 +150,8 @@ def test_every_part_of_a_run_is_compared(tmp_path: Path) -> None:
 
 
 def test_runs_cover_every_sensor() -> None:
-    runs = tool("runs_for_comparison").list_runs()
-    for kind in tool("runs_for_comparison").ns.sensors.SENSORS:
+    runs = load_tool("runs_for_comparison").list_runs()
+    for kind in load_tool("runs_for_comparison").ns.sensors.SENSORS:
         for name in (f"example/{kind.type}/physical", f"batch/{kind.type}", f"apply/{kind.type}"):
             assert name in runs
         assert f"sensor/{kind.type}/classic" in runs
@@ -154,7 +159,7 @@ def test_runs_cover_every_sensor() -> None:
 
 
 def test_differences_of_descriptions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    descriptions = tool("compare_descriptions")
+    descriptions = load_tool("compare_descriptions")
     old = {"a.sdf: check": "sound\nexit code 0\n", "b.sdf: check": "sound\nexit code 0\n"}
     assert descriptions.compare(old, dict(old)) == {}
     assert descriptions.report(old, dict(old))
@@ -169,7 +174,7 @@ def test_differences_of_descriptions_are_printed(capsys: pytest.CaptureFixture[s
 
 
 def test_commands_are_compared_with_their_exit_code(tmp_path: Path) -> None:
-    descriptions = tool("descriptions_for_comparison")
+    descriptions = load_tool("descriptions_for_comparison")
     (tmp_path / "bad.sdf").write_text("<sdf version='1.9'><world/></sdf>", encoding="utf-8")
     (path,) = descriptions.list_files([str(tmp_path), str(tmp_path)])
     assert descriptions.run_command(("check",), path).endswith("exit code 2\n")
@@ -178,7 +183,7 @@ def test_commands_are_compared_with_their_exit_code(tmp_path: Path) -> None:
 
 
 def test_hash_of_a_state_covers_data_files(tmp_path: Path) -> None:
-    hash_files = tool("comparison").hash_files
+    hash_files = load_tool("comparison").hash_files
     (tmp_path / "a.py").write_text("x = 1\n", encoding="utf-8")
     first = hash_files(tmp_path)
     (tmp_path / "table.toml").write_text("x = 1\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The functions of `math` that kernels call: the compiler's and the interpreter's agree to the last bit."""
+"""The `math` functions that kernels call have the same bits compiled and interpreted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POSITIVE = frozenset(("log", "log10", "log1p", "log2", "sqrt"))
 
 
 def find_calls_in_kernels() -> list[str]:
-    """Return the functions of `math` that kernels of the bitwise layers call, and pow where they raise to a power."""
+    """Return the functions of `math` that kernels of the bitwise layers call, and pow if they use powers."""
     found = set()
     files = [path for folder in BITWISE for path in (SOURCE / folder).rglob("*.py")]
     for path in [*files, *SOURCE.glob("*.py")]:
@@ -46,7 +46,7 @@ def find_calls_in_kernels() -> list[str]:
 
 
 def arguments(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return arguments (n, 1 or 2) that the function has values for: even ones, and of all sizes from 1e-12 to 1e6."""
+    """Return valid arguments (n, 1 or 2) of the function: evenly spaced ones and magnitudes from 1e-12 to 1e6."""
     rng, columns = np.random.default_rng(11), 2 if name in PAIRS else 1
     sizes = 10.0 ** rng.uniform(-12.0, 0.0 if name in WITHIN_ONE else 6.0, (COUNT // 2, columns))
     even = rng.uniform(-1.0, 1.0, (COUNT // 2, columns)) * (1.0 if name in WITHIN_ONE else 10.0)
@@ -63,7 +63,7 @@ def arguments(name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def count_differences(name: str) -> int:
-    """Return at how many of the arguments the compiled function has another value than the interpreter's."""
+    """Return the number of arguments at which the compiled function differs from the interpreter's."""
     function: Any = pow if name == "pow" else getattr(math, name)
     pair = name in PAIRS
 
@@ -104,8 +104,8 @@ def test_imported_kernel_is_the_dispatcher() -> None:
     assert imported is vars(kernels)["apply_noise"]
 
 
-def twice(x: float) -> float:
-    """Return two of it."""
+def double(x: float) -> float:
+    """Return twice the argument."""
     return 2.0 * x
 
 
@@ -131,13 +131,13 @@ def test_inlined_kernels_are_inserted_into_their_callers() -> None:
 
 @pytest.mark.compiled
 def test_dispatchers_replace_kernels_in_the_package_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose name begins alike is another's, and None stands for a module that may not be imported."""
-    ours, other, kernel = ModuleType("navsense.part"), ModuleType("navsense_plus"), Kernel(twice)
+    """A module with the same prefix belongs to another package. None in `sys.modules` blocks an import."""
+    ours, other, kernel = ModuleType("navsense.part"), ModuleType("navsense_plus"), Kernel(double)
     for module in (ours, other):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-        monkeypatch.setattr(module, "twice", kernel, raising=False)
+        monkeypatch.setattr(module, "double", kernel, raising=False)
     for name in ("navsense.gone", "navsense_gone"):
         monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type]
     assert kernel(1.5) == 3.0
-    assert vars(ours)["twice"] is kernel.compile()
-    assert vars(other)["twice"] is kernel
+    assert vars(ours)["double"] is kernel.compile()
+    assert vars(other)["double"] is kernel

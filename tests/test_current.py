@@ -1,4 +1,4 @@
-"""A current in complete runs: in memory, in recordings, live, in several runs at once."""
+"""Currents in runs: in memory, in recordings, live, and in several runs at once."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ DEEP = CurrentTopic(position=(1.0, 2.0, -5.0), layers=LayersTopic("/layers", (0.
 DURATION, SEED = 12.5, 7
 
 
-def world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
+def make_world(current: VectorField | None, topic: CurrentTopic = SHOWN) -> World:
     model = Model("auv", (Link("auv::base"),), "auv::base")
     return World("sea", (model,), environment=Environment(current=current), current_topic=topic)
 
 
 def test_repr_of_a_current_is_one_line(tmp_path: Path) -> None:
-    """Of a run, of one that is loaded, and of what is in it: not the numbers."""
-    run = ns.simulate(world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
+    """This holds for a run, a loaded run and its current: none prints its numbers."""
+    run = ns.simulate(make_world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
     loaded = ns.open(tmp_path / "run.npz")
     assert repr(loaded) == "<Dataset sea: no sensor>"
@@ -56,14 +56,14 @@ def test_repr_of_a_current_is_one_line(tmp_path: Path) -> None:
 
 
 def test_world_without_current_element_records_no_current() -> None:
-    run = ns.simulate(world(None), 1.0)
+    run = ns.simulate(make_world(None), 1.0)
     assert run.current is None
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 def test_recorded_current_is_the_field_at_its_position_and_rate() -> None:
     topic = CurrentTopic("/flow", 4.0, (1.0, 2.0, -5.0))
-    run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
+    run = ns.simulate(make_world(FieldSum((LAYERS, CHANCE)), topic), DURATION, seed=SEED)
     assert run.current is not None
     assert (run.current.topic, run.current.position) == ("/flow", (1.0, 2.0, -5.0))
     assert np.array_equal(run.current.time, np.arange(50) / 4.0)
@@ -71,12 +71,12 @@ def test_recorded_current_is_the_field_at_its_position_and_rate() -> None:
     expected = LAYERS.at(place, run.current.time) + realise(CHANCE, SEED, 0).at(place, run.current.time)
     assert np.array_equal(run.current.velocity, expected)
     assert not run.current.velocity.flags.writeable
-    assert ns.simulate(world(LAYERS, replace(topic, rate=0.0)), 1.0).current is None
+    assert ns.simulate(make_world(LAYERS, replace(topic, rate=0.0)), 1.0).current is None
 
 
 @pytest.mark.requirement("CUR-1")
 def test_runs_differ_and_run_0_is_the_single_run() -> None:
-    sea = world(FieldSum((LAYERS, CHANCE)))
+    sea = make_world(FieldSum((LAYERS, CHANCE)))
     single, many = ns.simulate(sea, DURATION, seed=SEED), ns.simulate(sea, DURATION, seed=SEED, runs=3)
     other = ns.simulate(sea, DURATION, seed=SEED, runs=[2])
     assert single.current is not None
@@ -86,14 +86,14 @@ def test_runs_differ_and_run_0_is_the_single_run() -> None:
     assert np.array_equal(many.current.velocity[0], single.current.velocity)
     assert np.array_equal(many.current.velocity[2], other.current.velocity[0])
     assert not np.array_equal(many.current.velocity[1], many.current.velocity[2])
-    alike = ns.simulate(world(LAYERS), 2.0, runs=2).current
+    alike = ns.simulate(make_world(LAYERS), 2.0, runs=2).current
     assert alike is not None
     assert np.array_equal(alike.velocity[0], alike.velocity[1])
 
 
 @pytest.mark.requirement("CUR-1")
 def test_current_is_recorded_in_the_uuv_simulator_message_and_replayed(tmp_path: Path) -> None:
-    sea, path = world(FieldSum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
+    sea, path = make_world(FieldSum((LAYERS, CHANCE))), tmp_path / "dive.mcap"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
     ns.record(sea, path, DURATION, seed=SEED, epoch=100)
@@ -111,7 +111,7 @@ def test_current_is_recorded_in_the_uuv_simulator_message_and_replayed(tmp_path:
     linear = [[message.twist.linear.x, message.twist.linear.y, message.twist.linear.z] for message in found]
     assert np.array_equal(linear, run.current.velocity)
     replayed = read_current(path, topic=TOPIC)
-    again = ns.simulate(world(replayed), 12.0).current
+    again = ns.simulate(make_world(replayed), 12.0).current
     assert again is not None
     assert again.velocity == pytest.approx(run.current.velocity[:240], abs=1e-12)
 
@@ -119,7 +119,7 @@ def test_current_is_recorded_in_the_uuv_simulator_message_and_replayed(tmp_path:
 @pytest.mark.requirement("CUR-1", "CUR-2", "REC-1:bag")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
 def test_layers_are_recorded_as_dave_publishes_them(tmp_path: Path, suffix: str) -> None:
-    sea, path = world(FieldSum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
+    sea, path = make_world(FieldSum((LAYERS, CHANCE)), DEEP), tmp_path / f"dive{suffix}"
     run = ns.simulate(sea, DURATION, seed=SEED)
     assert run.current is not None
     assert run.current.layers is not None
@@ -144,7 +144,7 @@ def test_layers_are_recorded_as_dave_publishes_them(tmp_path: Path, suffix: str)
 def test_recorded_current_is_read_back(tmp_path: Path, suffix: str, runs: int | None) -> None:
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
-    run = ns.simulate(world(FieldSum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
+    run = ns.simulate(make_world(FieldSum((LAYERS, CHANCE)), DEEP), DURATION, seed=SEED, runs=runs, epoch=5)
     path = tmp_path / f"dive{suffix}"
     run.save(path)
     again = ns.open(path)
@@ -164,7 +164,7 @@ def test_recorded_current_is_read_back(tmp_path: Path, suffix: str, runs: int | 
 @pytest.mark.requirement("CUR-1")
 def test_live_run_draws_the_current_of_the_same_run() -> None:
     """The current depends on the seed and the run number."""
-    sea = world(CHANCE)
+    sea = make_world(CHANCE)
     run = ns.simulate(sea, DURATION, seed=SEED, runs=[4]).current
     assert run is not None
     with ns.live(sea, seed=SEED, run=4) as sim:
@@ -176,22 +176,22 @@ def test_live_run_draws_the_current_of_the_same_run() -> None:
 def test_query_outside_the_current_is_an_error() -> None:
     ends = CurrentReplay(np.array([0.0, 1.0]), np.zeros((2, 3)))
     with pytest.raises(FieldError) as caught:
-        ns.simulate(world(ends), 5.0)
+        ns.simulate(make_world(ends), 5.0)
     assert f"current recorded on {TOPIC} at t = 1.05 s: instant (s): 1.05; must be from 0 to 1" in str(caught.value)
     deep = replace(LAYERS, outside="error")
     with pytest.raises(FieldError, match=r"at t = 0 s: depth \(m\): 20.0; must be from 0 to 10"):
-        ns.simulate(world(deep, CurrentTopic(position=(0.0, 0.0, -20.0))), 1.0)
+        ns.simulate(make_world(deep, CurrentTopic(position=(0.0, 0.0, -20.0))), 1.0)
 
 
 def test_duplicate_name_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be unique"):
-        ns.simulate(world(FieldSum((CHANCE, CHANCE))), 1.0)
+        ns.simulate(make_world(FieldSum((CHANCE, CHANCE))), 1.0)
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"), [({"topic": "/"}, "topic of the current: /"), ({"rate": 1e9}, f"rate of {TOPIC}: 1")]
 )
-def test_invalid_topics(arguments: dict[str, object], problem: str) -> None:
+def test_invalid_topics_are_errors(arguments: dict[str, object], problem: str) -> None:
     with pytest.raises(SimulationError, match=problem):
         CurrentTopic(**arguments)  # type: ignore[arg-type]
 
@@ -207,8 +207,8 @@ def test_rotated_world_has_the_rotated_current() -> None:
 
 
 def test_shared_random_current_has_no_velocity_outside_a_run() -> None:
-    """The ideal values of a sensor are those of all runs."""
-    run = ns.simulate(world(CHANCE), 1.0, seed=SEED, runs=2)
+    """Ideal values are shared by all runs."""
+    run = ns.simulate(make_world(CHANCE), 1.0, seed=SEED, runs=2)
     shared = run.session.world.environment.current
     assert shared is not None
     with pytest.raises(FieldError, match="has a velocity in a run only"):

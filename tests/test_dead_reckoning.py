@@ -1,14 +1,16 @@
-"""The dead reckoning of the survey says how far off it may be, and is off by that.
+"""The dead reckoning example reports a covariance P that is consistent with its errors e.
 
-Of an honest estimate e' P^-1 e is chi-squared. Runs are vehicles drawn one by one, so that the ends of their ways are
-independent and the sum over them is chi-squared too, of as many times the degrees of freedom: the test takes no other
-instant, since errors along a way hang together. Bounds leave one honest estimate in a million outside.
+For a consistent estimate, e' P^-1 e is chi-squared. Runs are independent vehicles, so the sum over their final errors
+is
+chi-squared too, with the sum of the degrees of freedom. Errors at other times are correlated and are not tested. The
+bounds reject a consistent estimate once in a million.
 
-Few vehicles leave wide bounds: the mean of six poses may be from 1.4 to 15.6 where 6 is honest. Single causes show
-sooner. An error that all vehicles have alike adds its own e' P^-1 e to the mean, and is seen without chance where the
-instruments are right. What one source of variance v does is seen where it is alone, beside what the estimate expects of
-it: weights that are right are the best ones, so P changes with v by what v brings in, d P / d ln v. Then e' P^-1 e is a
-sum of chi-squared of one degree of freedom each, weighted by the eigenvalues of P^-1 d P / d ln v.
+Few vehicles give wide bounds: with six poses the mean may be from 1.4 to 15.6 around 6. Tests of single causes are
+sharper. A common-mode error of all vehicles adds its own e' P^-1 e to the mean, and shows without randomness if the
+instruments are ideal. A single source of variance v is compared with its share of P: with optimal weights, P changes
+with
+v by d P / d ln v, the contribution of v. Then e' P^-1 e is a sum of chi-squared variables with one degree of freedom
+each, weighted by the eigenvalues of P^-1 d P / d ln v.
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ pytestmark = pytest.mark.compiled
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 DURATION = 290.0
-"""s: a leg, the turn, and a part of the leg back."""
+"""Duration in s: a leg, the turn, and a part of the next leg."""
 
-ONCE = 1e-6
-"""How often an honest estimate fails."""
+FALSE_ALARM_RATE = 1e-6
+"""Rate at which a consistent estimate fails."""
 
-ALIKE = math.sqrt(2.0 * 6.0 / 1000.0)
-"""Deviation of the mean of e' P^-1 e over a thousand poses: less than this nobody finds in a thousand vehicles."""
+COMMON_MODE_LIMIT = math.sqrt(2.0 * 6.0 / 1000.0)
+"""Deviation of the mean of e' P^-1 e over 1000 poses: a smaller error is undetectable with 1000 vehicles."""
 
 
 TRIADS = tuple(f"{triad}_{axis}" for triad in ("angular_velocity", "linear_acceleration") for axis in "xyz")
@@ -51,7 +53,7 @@ TRIADS = tuple(f"{triad}_{axis}" for triad in ("angular_velocity", "linear_accel
 
 @pytest.fixture
 def reckoning(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The example, with a node every two seconds, which looks at what it knows every 35 nodes and at the end."""
+    """Return the example with a node every two seconds and an estimate every 35 nodes and at the end."""
     pytest.importorskip("gtsam")
     monkeypatch.syspath_prepend(EXAMPLES)
     module = importlib.import_module("dead_reckoning")
@@ -60,33 +62,33 @@ def reckoning(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def ends(
-    reckoning: Any, world: Any, run: Any, runs: int, forget: Callable[[Any], None] | None = None
+def compute_final_errors(
+    reckoning: Any, world: Any, run: Any, runs: int, remove_prior: Callable[[Any], None] | None = None
 ) -> dict[int, list[float]]:
-    """Return e' P^-1 e at the ends of the vehicles of a run, by degrees of freedom: place and whole pose.
+    """Return e' P^-1 e at the end of each run by degrees of freedom: 2 for position, 6 for pose.
 
-    What `forget` takes from an estimator it does not know of.
+    `remove_prior` changes an estimator before it runs.
     """
     found = []
     for number in range(runs):
         estimator = reckoning.Estimator(world, run, number, 0)
-        if forget is not None:
-            forget(estimator)
+        if remove_prior is not None:
+            remove_prior(estimator)
         found.append(estimator.track())
-    return {2: [float(track.normalised[-1]) for track in found], 6: [float(track.whole[-1]) for track in found]}
+    return {2: [float(track.position_nees[-1]) for track in found], 6: [float(track.pose_nees[-1]) for track in found]}
 
 
-def make_neutral(letter: str, part: slice) -> Callable[[Any], None]:
-    """Return what takes a part of that which lasts for nought."""
+def make_prior_remover(letter: str, part: slice) -> Callable[[Any], None]:
+    """Return a function that sets a part of an estimator's constant errors to zero."""
 
-    def forget(estimator: Any) -> None:
-        estimator._lasting[letter][part] = 0.0
+    def remove_prior(estimator: Any) -> None:
+        estimator._constant_stddevs[letter][part] = 0.0
 
-    return forget
+    return remove_prior
 
 
-def make_worse(reckoning: Any, world: Any) -> Any:
-    """Return the world with ten times the scale factors, thirty times the DVL's offset, a compass four times slower."""
+def make_inaccurate_world(reckoning: Any, world: Any) -> Any:
+    """Return the world with larger scale factors (10 times) and DVL offset (30 times), and a slower compass."""
     variants = []
     for sensor in world.sensors:
         spec = sensor.spec
@@ -118,91 +120,104 @@ def remove_errors(reckoning: Any, world: Any) -> Any:
     return replace(world, sensors=tuple(variants), clocks=clocks)
 
 
-def make_flickering(reckoning: Any, world: Any, force: list[Noise]) -> Any:
-    """Return the world with another noise of the accelerometers, one for each axis."""
+def replace_accelerometer_noise(reckoning: Any, world: Any, force: list[Noise]) -> Any:
+    """Return the world with these accelerometer noises, one per axis."""
     noises = dict(zip(TRIADS[3:], force, strict=True))
     sensors = (replace(s, spec=replace(s.spec, **noises)) if s.name == reckoning.IMU else s for s in world.sensors)
     return replace(world, sensors=tuple(sensors))
 
 
-def between(weights: FloatArray, runs: int) -> tuple[float, float]:
-    """Return between what a sum of weighted chi-squared over runs lies but for at most once in a million times.
+def compute_chi_squared_bounds(weights: FloatArray, runs: int) -> tuple[float, float]:
+    """Return bounds of a sum of weighted chi-squared variables over runs, with `FALSE_ALARM_RATE`.
 
     Chernoff's bound: P(Q > q) is at most exp(-s q) E exp(s Q) for any s, E exp(s Q) = prod (1 - 2 s w)^(-runs / 2).
     """
-    rare, steps = math.log(2.0 / ONCE), np.linspace(0.001, 0.999, 999)[:, None] / (2.0 * weights.max())
+    rare, steps = math.log(2.0 / FALSE_ALARM_RATE), np.linspace(0.001, 0.999, 999)[:, None] / (2.0 * weights.max())
     above = (rare - 0.5 * runs * np.log1p(-2.0 * steps * weights).sum(axis=1)) / steps[:, 0]
     steps = 100.0 * steps
     below = (0.5 * runs * np.log1p(2.0 * steps * weights).sum(axis=1) - rare) / steps[:, 0]
     return float(below.max()), float(above.min())
 
 
-class Expected:
-    """Draws that are all as expected, nought."""
+class ZeroDraws:
+    """Random draws that are all zero."""
 
     def normal(self, size: int) -> Any:
-        """Return so many."""
+        """Return `size` zeros."""
         return np.zeros(size)
 
 
 @pytest.mark.requirement("DOO-1")
 def test_dead_reckoning_error_is_within_its_estimate(reckoning: Any) -> None:
-    runs, world = 6, reckoning.vehicles(ns.load(reckoning.SURVEY))
+    runs, world = 6, reckoning.make_random_vehicles(ns.load(reckoning.SURVEY))
     run = ns.simulate(world, DURATION, seed=0, runs=runs)
-    for freedom, squares in ends(reckoning, world, run, runs).items():
-        low, high = reckoning.bounds(freedom * runs)
+    for dof, squares in compute_final_errors(reckoning, world, run, runs).items():
+        low, high = reckoning.bounds(dof * runs)
         assert low < sum(squares) < high, squares
-        outside = sum(square > chi2.ppf(0.95, freedom) for square in squares)
-        assert outside <= binom.ppf(1.0 - ONCE, runs, 0.05), squares
+        outside = sum(square > chi2.ppf(0.95, dof) for square in squares)
+        assert outside <= binom.ppf(1.0 - FALSE_ALARM_RATE, runs, 0.05), squares
 
 
 @pytest.mark.requirement("DOO-1")
 def test_common_mode_error_of_vehicles_is_small(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is drawn: no false alarms. Gravity of the world's middle would be found in a thousand vehicles."""
-    world, begin = reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
+    """Nothing is random. Gravity at the world origin alone would be detected with 1000 vehicles."""
+    world, begin = reckoning.make_random_vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
     run = ns.simulate(remove_errors(reckoning, world), DURATION, runs=1)
-    monkeypatch.setattr(reckoning.Estimator, "_begin", lambda self, _draws: begin(self, Expected()))
-    found = ends(reckoning, world, run, 1)
-    assert found[6][0] < ALIKE
-    parameters = reckoning.parameters
+    monkeypatch.setattr(reckoning.Estimator, "_begin", lambda self, _draws: begin(self, ZeroDraws()))
+    found = compute_final_errors(reckoning, world, run, 1)
+    assert found[6][0] < COMMON_MODE_LIMIT
+    parameters = reckoning.make_imu_parameters
     monkeypatch.setattr(
-        reckoning, "parameters", lambda environment, sheet, place: parameters(environment, sheet, 0.0 * place)
+        reckoning,
+        "make_imu_parameters",
+        lambda environment, noises, place: parameters(environment, noises, 0.0 * place),
     )
-    assert ends(reckoning, world, run, 1)[6][0] > ALIKE
+    assert compute_final_errors(reckoning, world, run, 1)[6][0] > COMMON_MODE_LIMIT
 
 
 @pytest.mark.requirement("DOO-1")
 def test_flicker_has_the_expected_deviation(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reckoning, "NODES", 70)  # they start right, and need fewer estimates on the way
-    runs, world, begin = 10, reckoning.vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
+    monkeypatch.setattr(reckoning, "NODES", 70)  # the initial state is exact: fewer estimates are needed
+    runs, world, begin = 10, reckoning.make_random_vehicles(ns.load(reckoning.SURVEY)), reckoning.Estimator._begin
     force = next(s.spec for s in world.sensors if s.name == reckoning.IMU).noise()["linear_acceleration"]
-    alone = [Noise(bias_instability=axis.bias_instability) for axis in force]
-    run = ns.simulate(make_flickering(reckoning, remove_errors(reckoning, world), alone), DURATION, seed=0, runs=runs)
-    monkeypatch.setattr(reckoning.Estimator, "_begin", lambda self, _draws: begin(self, Expected()))
-    squares, covariances = ends(reckoning, world, run, runs)[6], []
+    flicker_only = [Noise(bias_instability=axis.bias_instability) for axis in force]
+    run = ns.simulate(
+        replace_accelerometer_noise(reckoning, remove_errors(reckoning, world), flicker_only),
+        DURATION,
+        seed=0,
+        runs=runs,
+    )
+    monkeypatch.setattr(reckoning.Estimator, "_begin", lambda self, _draws: begin(self, ZeroDraws()))
+    squares, covariances = compute_final_errors(reckoning, world, run, runs)[6], []
     for variance in (0.9, 1.1):
         scaled = [replace(axis, bias_instability=math.sqrt(variance) * axis.bias_instability) for axis in force]
-        estimator = reckoning.Estimator(make_flickering(reckoning, world, scaled), run, 0, 0)
+        estimator = reckoning.Estimator(replace_accelerometer_noise(reckoning, world, scaled), run, 0, 0)
         estimator.track()
         last = reckoning.gtsam.symbol("x", estimator._nodes.size - 1)
         covariances.append(estimator._isam.marginalCovariance(last))
     less, more = covariances
-    low, high = between(np.linalg.eigvals(np.linalg.solve(0.5 * (less + more), (more - less) / 0.2)).real, runs)
+    low, high = compute_chi_squared_bounds(
+        np.linalg.eigvals(np.linalg.solve(0.5 * (less + more), (more - less) / 0.2)).real, runs
+    )
     assert low < sum(squares) < high, squares
 
 
 @pytest.mark.requirement("DOO-1")
 def test_constant_errors_need_a_prior(reckoning: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of worse instruments it says so; without a variable for what makes them worse it is far too sure of itself."""
-    runs, world = 2, make_worse(reckoning, reckoning.vehicles(ns.load(reckoning.SURVEY)))
+    """The estimate is consistent for inaccurate instruments, and overconfident without variables for their errors."""
+    runs, world = 2, make_inaccurate_world(reckoning, reckoning.make_random_vehicles(ns.load(reckoning.SURVEY)))
     run = ns.simulate(world, DURATION, seed=0, runs=runs)
-    for freedom, squares in ends(reckoning, world, run, runs).items():
-        low, high = reckoning.bounds(freedom * runs)
+    for dof, squares in compute_final_errors(reckoning, world, run, runs).items():
+        low, high = reckoning.bounds(dof * runs)
         assert low < sum(squares) < high, squares
-    for forget in make_neutral("s", slice(3, 6)), make_neutral("c", slice(4, 7)):
-        squares = ends(reckoning, world, run, runs, forget)[2]
+    for remove_prior in make_prior_remover("s", slice(3, 6)), make_prior_remover("c", slice(4, 7)):
+        squares = compute_final_errors(reckoning, world, run, runs, remove_prior)[2]
         assert sum(squares) > reckoning.bounds(2 * runs)[1], squares
-    felt = reckoning.Estimator._felt
-    monkeypatch.setattr(reckoning.Estimator, "_felt", lambda self, time, rate: felt(self, time, 0.0 * rate))
-    squares = ends(reckoning, world, run, runs)[6]
+    compute_compass_rates = reckoning.Estimator._interpolate_field
+    monkeypatch.setattr(
+        reckoning.Estimator,
+        "_interpolate_field",
+        lambda self, time, rate: compute_compass_rates(self, time, 0.0 * rate),
+    )
+    squares = compute_final_errors(reckoning, world, run, runs)[6]
     assert sum(squares) > reckoning.bounds(6 * runs)[1], "the compass at its own instants"

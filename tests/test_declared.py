@@ -1,4 +1,4 @@
-"""Declared against measured: densities written into SDF come back by an Allan tool that nobody here wrote."""
+"""Noise densities from SDF equal the Allan deviations that allantools estimates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DRIVES = {"angular_velocity": 1e-4, "linear_acceleration": 1.5e-3, "field": 4e-9
 """Driving density of the drift, unit per root second."""
 
 
-def noise(name: str, rate: float) -> str:
+def make_noise(name: str, rate: float) -> str:
     return (
         f'<noise type="gaussian"><stddev>{DENSITIES[name] * math.sqrt(rate)!r}</stddev>'
         f"<dynamic_bias_stddev>{DRIVES[name]}</dynamic_bias_stddev>"
@@ -44,8 +44,8 @@ def noise(name: str, rate: float) -> str:
     )
 
 
-def declared_variance(name: str, span: float) -> float:
-    """White noise plus Gauss-Markov drift, averaged over `span` (IEEE 952-1997, annex C)."""
+def compute_declared_variance(name: str, span: float) -> float:
+    """Allan variance of white noise plus Gauss-Markov drift at `span` (IEEE 952-1997, annex C)."""
     q = DRIVES[name]
     bracket = 3.0 - 4.0 * math.exp(-span / TAU) + math.exp(-2.0 * span / TAU)
     return DENSITIES[name] ** 2 / span + (q * TAU) ** 2 / span * (1.0 - TAU / (2.0 * span) * bracket)
@@ -56,7 +56,7 @@ def declared_variance(name: str, span: float) -> float:
 def test_estimated_densities_of_both_sensors_match_the_declaration(rate: float, tmp_path: Path) -> None:
     path = tmp_path / "table.sdf"
     blocks = {"gyro": "angular_velocity", "force": "linear_acceleration", "field": "field"}
-    path.write_text(WORLD.format(rate=rate, **{key: noise(name, rate) for key, name in blocks.items()}))
+    path.write_text(WORLD.format(rate=rate, **{key: make_noise(name, rate) for key, name in blocks.items()}))
     run = ns.simulate(ns.load(path), 900.0, seed=3, runs=RUNS, truth_rate=0.01)
     spans = [0.4, 2.0, 10.0, 40.0]
     for sensor, name, axis in (("imu", "angular_velocity", 0), ("imu", "linear_acceleration", 2), ("mag", "field", 1)):
@@ -67,7 +67,7 @@ def test_estimated_densities_of_both_sensors_match_the_declaration(rate: float, 
             variances.append(deviation**2)
         mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(RUNS)
         for i, span in enumerate(spans):
-            assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"
+            assert abs(mean[i] - compute_declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"
 
 
 HEIGHTS = """<sdf version="1.9"><world name="field">
@@ -97,9 +97,9 @@ DRIVES |= {"vertical_position": 0.05, "vertical_velocity": 0.02, "pressure": 0.8
 
 @pytest.mark.requirement("NOI-3", "ALT-3", "PRS-1", "NAV-1")
 def test_estimated_densities_of_height_pressure_and_position_match(tmp_path: Path) -> None:
-    """Latitudes as metres, by pymap3d's radius of the meridian: a metre is a metre at 60 degrees too."""
+    """Latitudes are converted to metres by pymap3d's meridian radius of curvature, at 60 degrees."""
     path = tmp_path / "field.sdf"
-    path.write_text(HEIGHTS.format(**{name: noise(name, 10.0) for name in ARRAYS}))
+    path.write_text(HEIGHTS.format(**{name: make_noise(name, 10.0) for name in ARRAYS}))
     run = ns.simulate(ns.load(path), 900.0, seed=3, runs=RUNS, truth_rate=0.01)
     metres = {"latitude": pymap3d.rcurve.meridian(60.0)}
     spans = [0.4, 2.0, 10.0, 40.0]
@@ -109,4 +109,4 @@ def test_estimated_densities_of_height_pressure_and_position_match(tmp_path: Pat
         variances = [allantools.oadev(row, rate=10.0, data_type="freq", taus=spans)[1] ** 2 for row in values]
         mean, spread = np.mean(variances, axis=0), np.std(variances, axis=0, ddof=1) / math.sqrt(RUNS)
         for i, span in enumerate(spans):
-            assert abs(mean[i] - declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"
+            assert abs(mean[i] - compute_declared_variance(name, span)) < STUDENT * spread[i], f"{name}, {span} s"

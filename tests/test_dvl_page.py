@@ -1,4 +1,4 @@
-"""The page on Doppler velocity logs agrees with the program: its fast figures, its examples, its pictures."""
+"""The page on Doppler velocity logs agrees with the program: its fast values, its examples, its pictures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WORLD = '<sdf version="1.9"><world name="sea"><include><uri>auv.urdf</uri></incl
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[tuple[Any, Any]]:
-    """Return the program that writes the page, and the one that draws."""
+def page_tools() -> Iterator[tuple[Any, Any]]:
+    """Return the modules that write the page and draw its charts."""
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         yield importlib.import_module("dvl_gaps"), importlib.import_module("svg_charts")
@@ -40,30 +40,32 @@ def tools() -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.compiled
-def test_generated_figures_are_up_to_date(tools: tuple[Any, Any]) -> None:
-    assert tools[0].outdated(CHEAP) == []
+def test_generated_figures_are_up_to_date(page_tools: tuple[Any, Any]) -> None:
+    assert page_tools[0].find_outdated(CHEAP) == []
 
 
 @pytest.mark.compiled
-def test_outdated_list_is_reported(tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_list_is_reported(
+    page_tools: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = tmp_path / "dvl.md"
     assert PAGE.count("| 30° | 20.000 |") == 1
     page.write_text(PAGE.replace("| 30° | 20.000 |", "| 30° | 20.001 |"), encoding="utf-8")
-    monkeypatch.setattr(tools[0], "PAGE", page)
-    assert tools[0].outdated(["angles", "course"]) == ["angles"]
+    monkeypatch.setattr(page_tools[0], "PAGE", page)
+    assert page_tools[0].find_outdated(["angles", "course"]) == ["angles"]
 
 
 @pytest.mark.compiled
-def test_course_is_correct_in_every_frame(tools: tuple[Any, Any]) -> None:
-    rows = [line.split(" | ") for line in tools[0].course().text.splitlines()[2:]]
+def test_course_is_correct_in_every_frame(page_tools: tuple[Any, Any]) -> None:
+    rows = [line.split(" | ") for line in page_tools[0].course().text.splitlines()[2:]]
     assert len(rows) == 4
     assert {row[-1] for row in rows} == {"030° |"}
     assert [row[-2] for row in rows] == ["090°", "090°", "030°", "060°"]
 
 
-def test_every_part_is_listed_once(tools: tuple[Any, Any]) -> None:
-    found = [name for _, name, _ in tools[0].MARKED.findall(PAGE)]
-    assert sorted(found) == sorted(tools[0].PARTS)
+def test_every_part_is_listed_once(page_tools: tuple[Any, Any]) -> None:
+    found = [name for _, name, _ in page_tools[0].MARKED.findall(PAGE)]
+    assert sorted(found) == sorted(page_tools[0].PARTS)
     assert not [name for name in found if f"<!-- made: {name} -->\n<!-- end -->" in PAGE]
 
 
@@ -111,8 +113,8 @@ def test_example_robot_can_be_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.35, 0.1), (-20.0, 20.0), (0.0, 230.0), (3.0, 3.01)])
-def test_axis_ticks_are_round_and_within_limits(tools: tuple[Any, Any], low: float, high: float) -> None:
-    found = tools[1].ticks(low, high)
+def test_axis_ticks_are_round_and_within_limits(page_tools: tuple[Any, Any], low: float, high: float) -> None:
+    found = page_tools[1].compute_ticks(low, high)
     step = found[1] - found[0]
     assert 4 <= len(found) <= 10
     assert low - 1e-9 <= found[0] < low + step
@@ -121,12 +123,12 @@ def test_axis_ticks_are_round_and_within_limits(tools: tuple[Any, Any], low: flo
     assert min(abs(digits - mantissa) for mantissa in (1.0, 2.0, 5.0)) < 1e-6
 
 
-def test_line_follows_its_values_and_breaks_at_gaps(tools: tuple[Any, Any]) -> None:
-    charts = tools[1]
+def test_line_follows_its_values_and_breaks_at_gaps(page_tools: tuple[Any, Any]) -> None:
+    charts = page_tools[1]
     left, above, right, below = charts.MARGIN
     line = charts.Line("a < b", [0.0, 1.0, 2.0, 3.0], [0.0, math.nan, 10.0, 5.0], "red")
     panel = charts.Panel("t", "x", "y", (0.0, 4.0), (0.0, 10.0), [line])
-    drawn = ET.fromstring(charts.chart([panel], 1, left + right + 400.0, above + below + 100.0))  # noqa: S314 - our own
+    drawn = ET.fromstring(charts.draw_chart([panel], 1, left + right + 400.0, above + below + 100.0))  # noqa: S314 - our own
     (path,) = (
         element.get("d")
         for element in drawn.iter()
@@ -136,22 +138,27 @@ def test_line_follows_its_values_and_breaks_at_gaps(tools: tuple[Any, Any]) -> N
     assert "a < b" in [element.text for element in drawn.iter()]
 
 
-def test_step_line_holds_each_value_until_the_next(tools: tuple[Any, Any]) -> None:
-    assert tools[1].steps([0.0, 1.0, 3.0], [5.0, 6.0, 7.0]) == ([0.0, 1.0, 1.0, 3.0, 3.0], [5.0, 5.0, 6.0, 6.0, 7.0])
+def test_step_line_holds_each_value_until_the_next(page_tools: tuple[Any, Any]) -> None:
+    assert page_tools[1].make_steps([0.0, 1.0, 3.0], [5.0, 6.0, 7.0]) == (
+        [0.0, 1.0, 1.0, 3.0, 3.0],
+        [5.0, 5.0, 6.0, 6.0, 7.0],
+    )
 
 
 @pytest.mark.requirement("DVU-2")
-def test_range_topics_of_the_uuv_simulator_are_nearest_rays(tools: tuple[Any, Any]) -> None:
-    """30 m above a flat bottom: the nearest ray of 0.06 rad is 0.03 rad closer to the vertical than the axis."""
+def test_range_topics_of_the_uuv_simulator_are_nearest_rays(page_tools: tuple[Any, Any]) -> None:
+    """The nearest ray of a 0.06 rad beam is 0.03 rad closer to the vertical than its axis."""
     worlds = importlib.import_module("dvl_worlds")
     single_ray = "<samples>1</samples> <min_angle>0</min_angle> <max_angle>0</max_angle>"
     fan = "<samples>3</samples> <min_angle>-0.03</min_angle> <max_angle>0.03</max_angle>"
-    beams = worlds.uuv(worlds.PLUS)
+    beams = worlds.make_uuv_plugin(worlds.PLUS)
     horizontal = f"<horizontal> {single_ray} </horizontal>"
     assert horizontal in beams
     beams = beams.replace(horizontal, f"<horizontal> {fan} </horizontal> <vertical> {fan} </vertical>")
-    world = worlds.load(worlds.block("bed", 0.0, -30.0, (400.0, 400.0, 20.0)), "", beams)
-    run = ns.simulate(world, 3.0, seed=1, motion={"auv": worlds.straight((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 3.0)})
+    world = worlds.load(worlds.make_block("bed", 0.0, -30.0, (400.0, 400.0, 20.0)), "", beams)
+    run = ns.simulate(
+        world, 3.0, seed=1, motion={"auv": worlds.make_straight_motion((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 3.0)}
+    )
     tilt = math.pi / 2.0 - 1.0472  # of the links in the file
     along, nearest = 30.0 / math.cos(tilt), 30.0 / math.cos(tilt - 0.03)
     emitted = run["uuv"].emitted

@@ -1,4 +1,4 @@
-"""The examples run, each to its own assertion."""
+"""Every example runs and its assertions hold."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NEEDS = dict.fromkeys(("mag_factor", "attitude_graph", "dead_reckoning", "survey
 """Extras that an example requires in addition to the core."""
 
 
-def blocks(path: str) -> list[str]:
-    """Return the Python of a page."""
+def read_code_blocks(path: str) -> list[str]:
+    """Return the Python code of a page."""
     return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -40,7 +40,7 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
 
 
 def test_first_lines_of_the_readme_run(tmp_path: Path) -> None:
-    first, second, _ = blocks("README.md")
+    first, second, _ = read_code_blocks("README.md")
     script = tmp_path / "readme.py"
     script.write_text((first + second).replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -65,7 +65,7 @@ def test_commands_of_the_readme_run_in_order(tmp_path: Path) -> None:
 @pytest.mark.requirement("LIV-1", "IMU-2")
 def test_page_on_driven_motion_runs(tmp_path: Path) -> None:
     script = tmp_path / "page.py"
-    (block,) = blocks("docs/driven.md")
+    (block,) = read_code_blocks("docs/driven.md")
     script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -74,17 +74,17 @@ def test_page_on_driven_motion_runs(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("DVU-2", "CUR-2")
 def test_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
-    """A boulder under the vehicle that the altimeter meets, and the current of the recording, read by rosbags."""
-    boulder = blocks("docs/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
+    """The altimeter measures a boulder under the vehicle; rosbags reads the current of the recording."""
+    boulder = read_code_blocks("docs/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
     run = 'run = ns.simulate(world, 8.0, seed=1)\nns.record(world, "run.mcap", 2.0, seed=1)\n'
     statement = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
-    reading = next(block for block in blocks("docs/recordings.md") if "rosbags" in block)
+    reading = next(block for block in read_code_blocks("docs/recordings.md") if "rosbags" in block)
     script = tmp_path / "page.py"
     script.write_text(boulder + run + statement + reading, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
     (nearest, east), *rows = [[float(word) for word in line.split()] for line in ended.stdout.splitlines()]
-    assert 7.4 < nearest < 7.7  # the beam begins at -28.46 m, the boulder's top is at -36 m, the bed at -41
+    assert 7.4 < nearest < 7.7  # the beam starts at -28.46 m, the top of the boulder is at -36 m, the bed at -41 m
     assert rows[1] == [1.0, east]
 
 
@@ -99,7 +99,7 @@ measured, nRb, graph = readings[0], gtsam.Rot3.Quaternion(*attitudes[0].tolist()
 latitude, longitude, altitude, declination, inclination = 0.8, 0.1, 500.0, 0.05, 1.1
 reading = np.array([1e-5, 2e-5, 3e-5])
 """
-"""What the page on magnetometers takes for given."""
+"""Variables that the page on magnetometers uses without definition."""
 
 EPILOGUE = """
 assert np.abs(error).max() < 1e-9, error
@@ -121,14 +121,14 @@ def test_page_on_magnetometers_runs(tmp_path: Path) -> None:
         bags: Any = importlib.import_module("bags")
     finally:
         sys.path.remove(str(ROOT / "tests" / "calibration"))
-    scene = bags.Scene(tmp_path / "bag", attitude="nav_msgs/msg/Odometry", attitude_topic="/odom")
+    scene = bags.BagContent(tmp_path / "bag", attitude="nav_msgs/msg/Odometry", attitude_topic="/odom")
     shutil.copy(next(bags.record(scene).glob("*.mcap")), tmp_path / "drive.mcap")
     script = tmp_path / "page.py"
-    short = [block for block in blocks("README.md") if "ns.calibration" in block]
+    short = [block for block in read_code_blocks("README.md") if "ns.calibration" in block]
     known = 'known_attitude(field, samples.rotation_ws, unit="nT")'
     free = [block.replace(known, 'ellipsoid(field, unit="nT")') for block in short]
     assert free != short, "the other method that the line names has the same lines behind it"
-    lines = [*blocks("docs/magnetometer.md"), *free, "assert result.direction is None", *short, EPILOGUE]
+    lines = [*read_code_blocks("docs/magnetometer.md"), *free, "assert result.direction is None", *short, EPILOGUE]
     script.write_text(PROLOGUE + "\n".join(lines), encoding="utf-8")
     ended = subprocess.run(
         [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False

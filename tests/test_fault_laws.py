@@ -1,4 +1,4 @@
-"""The laws with scheduled faults: every kind of fault over every registered sensor."""
+"""The laws with scheduled faults: every kind of fault on every registered sensor."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ NAME, OTHER = "robot::arm::one", "robot::arm::other"
 ROWS = 160
 
 EDGES = (0.1025, 0.4775)
-"""From when to when (s) they act, between two samples of the laws."""
+"""Start and end (s) of the faults, between two samples of the laws."""
 
 KINDS = {kind.__name__: kind for kind in SENSORS}
 
 
 def make_fault(kind: str, spec: Sensor, array: str = "") -> ScheduledFault:
-    """A fault of a kind on the first array of a sensor; spikes come faster than a sensor with pings tells anything."""
+    """Return a fault of a kind on the first array of a sensor. Spikes repeat faster than any sensor publishes."""
     adds: dict[str, Any] = {"array": array or spec.outputs[0].name, "value": (0.25,)} if kind in ADDITIVE_KINDS else {}
     fault = ScheduledFault(kind, *EDGES, **adds, period=0.0173 if kind == "spike" else 0.0)
     check_fault(spec, {output.name: output.shape for output in spec.outputs}, fault)
@@ -48,7 +48,7 @@ def make_fault(kind: str, spec: Sensor, array: str = "") -> ScheduledFault:
 
 
 def make_faults(kind: str, spec: Sensor) -> tuple[ScheduledFault, ...]:
-    """Faults of one kind, one of each that the sensor can have, or those of all that it hears along its beams."""
+    """Return one fault of a kind, one fault of every supported kind, or beam faults of every beam array."""
     kinds = [kind for kind in FAULT_BITS if kind != "lost_lock" or isinstance(spec, UsesBottomEchoes)]
     beams = [make_fault(kind, spec, array) for array in list_source_arrays(spec) for kind in ADDITIVE_KINDS]
     if kind == "heard":
@@ -66,15 +66,15 @@ CASES = [
 
 
 def make_world(spec: Sensor, faults: tuple[ScheduledFault, ...]) -> World:
-    """The sensor next to another one, with faults on the first."""
+    """Return a world with the sensor and a second one, with faults on the first."""
     world = example_world(("one", spec), ("other", Magnetometer.example_spec()))
     faulty, sound = world.sensors
     return replace(world, sensors=(replace(faulty, faults=Faults(scheduled=faults)), sound))
 
 
 @cache
-def ideals(name: str) -> Mapping[str, Any]:
-    """What a sensor would read without errors, which faults leave alone and the law of a cut holds elsewhere."""
+def list_ideal_arrays(name: str) -> Mapping[str, Any]:
+    """Return the arrays without errors, which faults do not change."""
     world = make_world(KINDS[name].example_spec(), ())
     sensor, motion = world.sensors[0], world.models[0].motion
     assert motion is not None
@@ -82,9 +82,9 @@ def ideals(name: str) -> Mapping[str, Any]:
 
 
 def measure_in_blocks(world: World, cuts: tuple[int, ...]) -> tuple[dict[str, Any], Any]:
-    """All that the first sensor shows, measured in pieces, and its state at the end."""
+    """Return all arrays of the first sensor, measured in blocks, and its final state."""
     sensor, parts = world.sensors[0], []
-    station, ideal = SensorRun(sensor, world.clocks[0], 3, 0), ideals(type(sensor.spec).__name__)
+    station, ideal = SensorRun(sensor, world.clocks[0], 3, 0), list_ideal_arrays(type(sensor.spec).__name__)
     for first, stop in zip((0, *cuts), (*cuts, ROWS), strict=True):
         ticks = Ticks(np.arange(first, stop), RATE)
         got = station.measure(ticks, {name: values[first:stop] for name, values in ideal.items()})
@@ -112,7 +112,7 @@ def test_faults_do_not_depend_on_block_size(name: str, kind: str) -> None:
 @pytest.mark.requirement("NOI-6", "BAT-1", "LIV-1")
 @pytest.mark.parametrize("name", KINDS)
 def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
-    """All kinds at once; the other sensor is bitwise equal to one next to a sensor without faults."""
+    """All kinds act at once. The readings of the other sensor are bitwise equal to those without faults."""
     spec, duration = KINDS[name].example_spec(), ROWS / RATE
     world = make_world(spec, make_faults("all", spec))
     single = simulate(world, duration, seed=3)
@@ -131,7 +131,7 @@ def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kind in CASES if kind in FAULT_BITS])
 def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
-    """Compared to the same sensor without faults: only rows within the fault change, as its kind defines."""
+    """Compared to the same sensor without faults, only rows within the fault change, as its kind defines."""
     spec = KINDS[name].example_spec()
     sound, _ = measure_in_blocks(make_world(spec, ()), ())
     faulty, _ = measure_in_blocks(make_world(spec, make_faults(kind, spec)), ())
@@ -141,7 +141,7 @@ def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
     assert set(bits.tolist()) == {0, bit}
     if kind != "spike":
         assert np.array_equal(bits == bit, inside)
-    if kind != "lost_lock":  # a lock is found again later, and noise of lost beams is noise of others
+    if kind != "lost_lock":  # the lock returns later, and the noise of lost beams is drawn for other samples
         for array in set(sound) - {"emitted", "valid"}:
             assert is_identical(faulty[array][~inside], sound[array][~inside]), array
     last = np.flatnonzero(here & (time < EDGES[0]))
@@ -158,7 +158,7 @@ def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
     else:
         rows = bits == bit
         off = np.where(np.reshape(rows, (-1, *[1] * (faulty[first].ndim - 1))), sound[first] + 0.25, sound[first])
-        if first in list_source_arrays(spec):  # limits come after it: some are lost by it, some found
+        if first in list_source_arrays(spec):  # limits act after the fault: some echoes are lost, some found
             both = np.isfinite(faulty[first]) & np.isfinite(off)
             assert both[rows].any()
             assert is_identical(faulty[first][both], off[both])
@@ -192,16 +192,16 @@ FOLLOWING = {
     },
     ("Adcp", "bottom_beam_velocity"): {"velocity", "bottom_velocity"},
 }
-"""Arrays that a sensor computes from another one, and that change with it."""
+"""Arrays that a sensor computes from a faulty array."""
 
 LASTING = {"long_term_velocity", "long_term_covariance"}
-"""Arrays that also hold what came before."""
+"""Arrays that depend on earlier samples."""
 
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "array", "kind"), OTHERS)
 def test_fault_changes_only_its_declared_array(name: str, array: str, kind: str) -> None:
-    """Not only of the first one: it is off by the value on the faulty rows, and the others are as they were."""
+    """Each faulty array, not only the first, has the bias on the faulty rows; other rows are unchanged."""
     spec = KINDS[name].example_spec()
     sound, _ = measure_in_blocks(make_world(spec, ()), ())
     faulty, _ = measure_in_blocks(make_world(spec, (make_fault(kind, spec, array),)), ())
@@ -215,9 +215,13 @@ def test_fault_changes_only_its_declared_array(name: str, array: str, kind: str)
         elif other not in LASTING:
             assert is_identical(faulty[other][~rows], sound[other][~rows]), other
     assert is_identical(faulty[array][~rows], sound[array][~rows])
-    if name == "Adcp" and array in list_source_arrays(spec):  # a mean of pings, of which limits leave out others
+    if name == "Adcp" and array in list_source_arrays(
+        spec
+    ):  # a mean of pings, from which limits exclude different pings
         both = np.isfinite(faulty[array][rows]) & np.isfinite(sound[array][rows])
-        if array.startswith("bottom"):  # 0.25 m more takes a ping over the minimum range: its mean has another ping
+        if array.startswith(
+            "bottom"
+        ):  # a bias of 0.25 m moves a ping above the minimum range, and the mean has one more ping
             both &= faulty["bottom_percent_good"][rows] == sound["bottom_percent_good"][rows]
         assert both.any()
         off = (faulty[array] - sound[array])[rows][both]

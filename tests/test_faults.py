@@ -80,23 +80,23 @@ end = 4
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Callable[..., Any]:
-    """Return what loads the world with the elements of `<navsense:faults>` of the world, the clock and the sensor."""
+def load_world(tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that loads the world with `<navsense:faults>` of the world, the clock and the sensor."""
 
-    def loaded(**elements: str) -> Any:
+    def load(**elements: str) -> Any:
         inside = {"world": "", "clock": "", "sensor": ""}
         inside |= {of: f"<navsense:faults>{text}</navsense:faults>" for of, text in elements.items()}
         (tmp_path / "w.sdf").write_text(WORLD.format(**inside))
         return ns.load(tmp_path / "w.sdf")
 
-    return loaded
+    return load
 
 
 @pytest.mark.requirement("NOI-6")
-def test_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
-    """Compared to the same run without faults: only the faulty rows and arrays change."""
-    plain = ns.simulate(world(), 6.0, seed=1)
-    run = ns.simulate(world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
+def test_fault_acts_as_scheduled(load_world: Callable[..., Any]) -> None:
+    """Compared to the same run without faults, only the faulty rows and arrays change."""
+    plain = ns.simulate(load_world(), 6.0, seed=1)
+    run = ns.simulate(load_world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
     field, told, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)
     off = field - plain[MAG]["field"]
     dropped, stuck = (k >= 5) & (k < 8), (k >= 35) & (k < 40)
@@ -121,8 +121,8 @@ def test_fault_acts_as_scheduled(world: Callable[..., Any]) -> None:
 
 
 @pytest.mark.requirement("NOI-6")
-def test_scheduled_faults_are_equal_in_batch_and_live_runs(world: Callable[..., Any]) -> None:
-    struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+def test_scheduled_faults_are_equal_in_batch_and_live_runs(load_world: Callable[..., Any]) -> None:
+    struck = load_world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     run, many = ns.simulate(struck, 6.0, seed=1), ns.simulate(struck, 6.0, seed=1, runs=2)
     rows: list[Any] = []
     with ns.live(struck, seed=1) as sim:
@@ -145,7 +145,7 @@ def test_scheduled_faults_are_equal_in_batch_and_live_runs(world: Callable[..., 
     ],
 )
 def test_fault_offsets_arrays_of_two_axes(value: tuple[float, ...], added: Any) -> None:
-    """By one number, by one along the last axis, or by one each."""
+    """The offset is one number, one per element of the last axis, or one per element."""
     fault = ScheduledFault("bias", 0.1, 0.3, "velocity", value)
     check_fault(None, {"velocity": (2, 3)}, fault)
     rows = np.arange(5)
@@ -157,10 +157,10 @@ def test_fault_offsets_arrays_of_two_axes(value: tuple[float, ...], added: Any) 
 
 
 @pytest.mark.requirement("NOI-6")
-def test_fault_file_equals_faults_declared_in_the_world(world: Callable[..., Any], tmp_path: Path) -> None:
-    declared = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+def test_fault_file_equals_faults_declared_in_the_world(load_world: Callable[..., Any], tmp_path: Path) -> None:
+    declared = load_world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     (tmp_path / "faults.toml").write_text(TOML)
-    from_file = with_faults(world(), tmp_path / "faults.toml")
+    from_file = with_faults(load_world(), tmp_path / "faults.toml")
     assert list_faults(from_file) == list_faults(declared)
     first, second = ns.simulate(declared, 6.0, seed=1)[MAG], ns.simulate(from_file, 6.0, seed=1)[MAG]
     assert np.array_equal(first["field"], second["field"], equal_nan=True)
@@ -168,12 +168,12 @@ def test_fault_file_equals_faults_declared_in_the_world(world: Callable[..., Any
 
 
 @pytest.mark.requirement("NOI-6")
-def test_fault_file_accepts_an_unambiguous_name_ending(world: Callable[..., Any], tmp_path: Path) -> None:
+def test_fault_file_accepts_an_unambiguous_name_ending(load_world: Callable[..., Any], tmp_path: Path) -> None:
     ends = TOML.replace('"m::l::mag"', '"mag"').replace('"m::l::c"', '"l::c"')
     (tmp_path / "faults.toml").write_text(ends)
     (tmp_path / "full.toml").write_text(TOML)
-    assert list_faults(with_faults(world(), tmp_path / "faults.toml")) == list_faults(
-        with_faults(world(), tmp_path / "full.toml")
+    assert list_faults(with_faults(load_world(), tmp_path / "faults.toml")) == list_faults(
+        with_faults(load_world(), tmp_path / "full.toml")
     )
     (tmp_path / "w.sdf").write_text(TWO)
     two = ns.load(tmp_path / "w.sdf")
@@ -191,8 +191,8 @@ def test_fault_file_accepts_an_unambiguous_name_ending(world: Callable[..., Any]
 
 
 @pytest.mark.requirement("NOI-6")
-def test_faults_after_the_end_of_a_run_are_listed(world: Callable[..., Any]) -> None:
-    struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+def test_faults_after_the_end_of_a_run_are_listed(load_world: Callable[..., Any]) -> None:
+    struck = load_world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     late = "does not act in a run from 0 to 3 s"
     assert list(describe_inactive_faults(struck, 3.0)) == [
         f"m::l::c: step from 3 s {late}",
@@ -203,19 +203,19 @@ def test_faults_after_the_end_of_a_run_are_listed(world: Callable[..., Any]) -> 
 
 
 @pytest.mark.requirement("NOI-6")
-def test_faults_before_a_run_are_listed_and_long_lists_shortened(world: Callable[..., Any]) -> None:
+def test_faults_before_a_run_are_listed_and_long_lists_shortened(load_world: Callable[..., Any]) -> None:
     fault = '<fault kind="bias" start="-5" end="0" array="field">1e-6 0 0</fault>'
-    (early,) = describe_inactive_faults(world(sensor=fault), 1.0)
+    (early,) = describe_inactive_faults(load_world(sensor=fault), 1.0)
     assert early == "m::l::mag: bias from -5 s does not act in a run from 0 to 1 s"
     many = "".join(f'<fault kind="dropout" start="{start}" end="{start + 1}"/>' for start in range(2, 14))
-    lines = list(describe_inactive_faults(world(sensor=many), 1.0))
+    lines = list(describe_inactive_faults(load_world(sensor=many), 1.0))
     assert len(lines) == 6
     assert lines[-1] == "7 more scheduled faults outside the run"
 
 
 @pytest.mark.requirement("NOI-6", "REC-1")
-def test_recordings_contain_the_faults(world: Callable[..., Any], tmp_path: Path) -> None:
-    struck = world(world=ANOMALY, clock=STEP, sensor=SENSOR)
+def test_recordings_contain_the_faults(load_world: Callable[..., Any], tmp_path: Path) -> None:
+    struck = load_world(world=ANOMALY, clock=STEP, sensor=SENSOR)
     run = ns.simulate(struck, 6.0, seed=1, epoch=10)
     for name in ("run.npz", "run.mcap", "run.bag"):
         run.save(tmp_path / name)
@@ -288,9 +288,9 @@ def test_recordings_contain_the_faults(world: Callable[..., Any], tmp_path: Path
         ("world", '<fault kind="magnetic_anomaly" start="2" end="2">1 0 0</fault>', "must end after its start"),
     ],
 )
-def test_invalid_worlds(world: Callable[..., Any], of: str, text: str, problem: str) -> None:
+def test_invalid_worlds(load_world: Callable[..., Any], of: str, text: str, problem: str) -> None:
     with pytest.raises(NavsenseError) as caught:
-        world(**{of: text})
+        load_world(**{of: text})
     assert problem in str(caught.value)
     assert "w.sdf:" in str(caught.value)
 
@@ -325,11 +325,11 @@ def test_invalid_worlds(world: Callable[..., Any], of: str, text: str, problem: 
         ),
     ],
 )
-def test_invalid_fault_files(world: Callable[..., Any], tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_fault_files(load_world: Callable[..., Any], tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "faults.toml").write_text(text)
     with pytest.raises((SimulationError, UnknownNameError)) as caught:
-        with_faults(world(), tmp_path / "faults.toml")
+        with_faults(load_world(), tmp_path / "faults.toml")
     assert problem in str(caught.value)
     assert "faults.toml" in str(caught.value)
     with pytest.raises(SimulationError, match="does not exist; must be a file of TOML; check the path"):
-        with_faults(world(), tmp_path / "none.toml")
+        with_faults(load_world(), tmp_path / "none.toml")

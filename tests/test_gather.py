@@ -1,4 +1,4 @@
-"""Windows that are handed on a few at a time: which, when, and what is left when something goes wrong."""
+"""Time slices are buffered and yielded together; an error loses none of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from navsense.simulation.session import Session, prepare
 from navsense.testing import example_world
 
 
-class Wall:
-    """A wall clock that goes on by `step` at each look."""
+class WallClock:
+    """A wall clock that advances by `step` at each call."""
 
     def __init__(self, step: float) -> None:
         self.time, self.step = 100.0, step
@@ -27,44 +27,47 @@ class Wall:
         return self.time
 
 
-def watch_slices(slabs: list[TimeSlice], computed: list[int], end: BaseException | None = None) -> Iterator[TimeSlice]:
-    """Yield slabs, noting how many were made; then raise `end`."""
-    for slab in slabs:
+def watch_slices(slices: list[TimeSlice], computed: list[int], end: BaseException | None = None) -> Iterator[TimeSlice]:
+    """Yield time slices and store how many were computed; then raise `end`."""
+    for time_slice in slices:
         computed.append(len(computed))
-        yield slab
+        yield time_slice
     if end is not None:
         raise end
 
 
 @pytest.fixture(scope="module")
-def slabs() -> list[TimeSlice]:
-    """Return ten windows of 100 samples each."""
+def slices() -> list[TimeSlice]:
+    """Return ten time slices of 100 samples each."""
     return list(prepare(example_world(("imu", Imu())), 10.0, seed=1).compute_slices(1.0))
 
 
-def test_slices_are_buffered_up_to_the_sample_limit(slabs: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
-    each = sum(reading.time.size for reading in slabs[0].readings.values())
+def test_slices_are_buffered_up_to_the_sample_limit(slices: list[TimeSlice], monkeypatch: pytest.MonkeyPatch) -> None:
+    each = sum(reading.time.size for reading in slices[0].readings.values())
     monkeypatch.setattr(buffering, "MAX_BUFFERED_SAMPLES", 4 * each)
     computed: list[int] = []
-    counts = [(slab, len(computed)) for slab in buffer_slices(watch_slices(slabs, computed), Wall(0.0).now)]
-    assert [slab for slab, _ in counts] == slabs
+    counts = [
+        (time_slice, len(computed)) for time_slice in buffer_slices(watch_slices(slices, computed), WallClock(0.0).now)
+    ]
+    assert [time_slice for time_slice, _ in counts] == slices
     assert [count for _, count in counts] == [4] * 4 + [8] * 4 + [10] * 2
 
 
-def test_slow_slices_are_yielded_immediately(slabs: list[TimeSlice]) -> None:
+def test_slow_slices_are_yielded_immediately(slices: list[TimeSlice]) -> None:
     computed: list[int] = []
     counts = [
-        len(computed) for _ in buffer_slices(watch_slices(slabs, computed), Wall(buffering.MAX_BUFFERED_SECONDS).now)
+        len(computed)
+        for _ in buffer_slices(watch_slices(slices, computed), WallClock(buffering.MAX_BUFFERED_SECONDS).now)
     ]
     assert counts == list(range(1, 11))
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), RuntimeError("gone")])
-def test_waiting_slices_are_yielded_before_an_error(slabs: list[TimeSlice], end: BaseException) -> None:
+def test_waiting_slices_are_yielded_before_an_error(slices: list[TimeSlice], end: BaseException) -> None:
     found: list[TimeSlice] = []
     with pytest.raises(type(end)):
-        found.extend(buffer_slices(watch_slices(slabs[:3], [], end), Wall(0.0).now))
-    assert found == slabs[:3]
+        found.extend(buffer_slices(watch_slices(slices[:3], [], end), WallClock(0.0).now))
+    assert found == slices[:3]
 
 
 def test_interrupt_keeps_waiting_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Gazebo's integration figures, on own worlds and on Gazebo's (provenance: tests/oracles/gazebo/README.md)."""
+"""Expected values of Gazebo's integration tests, with our worlds and with Gazebo's (tests/oracles/gazebo/README.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMED = {
     "NWU": (0.0, 0.0, 0.707, 0.707),
     "CUSTOM": (0.0, 0.707, 0.707, 0.0),
 }
-"""gz-sim, imu_named_frame.sdf: orientation x y z w of each sensor, to 1e-2."""
+"""Orientation x y z w of each sensor in imu_named_frame.sdf of gz-sim, to 1e-2."""
 
 
 @pytest.mark.requirement("MAG-1", "MAG-3", "MAG-4")
@@ -88,7 +88,7 @@ ALTIMETER = "altimeter_model::link::altimeter_sensor"
 
 @dataclass(frozen=True)
 class Falling:
-    """A link that is let go at `height` (m) and comes to rest at `ground`: what the physics of those worlds does."""
+    """A link that falls from `height` (m) to rest at `ground`, as in the physics of those worlds."""
 
     pose: Pose
     ground: float
@@ -105,24 +105,24 @@ class Falling:
         return replace(block, position_w=position, velocity_w=velocity)
 
 
-def falling(world: World, name: str, ground: float) -> dict[str, Falling]:
-    """Return the fall of a model from where the file puts it."""
+def make_fall(world: World, name: str, ground: float) -> dict[str, Falling]:
+    """Return the fall of a model from its pose in the file."""
     model = world.model(name)
     return {name: Falling(model.pose @ model.link(model.canonical_link).pose, ground)}
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2", "ALT-6")
 def test_altimeter_world_has_gazebo_values(example_data: Path) -> None:
-    """Let go at 3.05 m; at rest at 0.05: below -3.0 + 1e-2 of where it was, and still."""
+    """It falls from 3.05 m to rest at 0.05 m: more than 3.0 - 1e-2 m lower, and at rest."""
     world = ns.load(example_data / "gz-sim" / "altimeter.sdf", fidelity="classic")
-    sim = ns.live(world, motion=falling(world, "altimeter_model", 0.05))
+    sim = ns.live(world, motion=make_fall(world, "altimeter_model", 0.05))
     found = []
     for step in sim:
         found += [step.readings[ALTIMETER]] if ALTIMETER in step.readings else []
         if step.time >= 0.1:
             break
     assert sum(reading.time.size for reading in found) == 4  # floor(30 T + 1)
-    run = ns.simulate(world, 2.0, motion=falling(world, "altimeter_model", 0.05))[ALTIMETER]
+    run = ns.simulate(world, 2.0, motion=make_fall(world, "altimeter_model", 0.05))[ALTIMETER]
     assert np.allclose(run["vertical_reference"], 3.05, rtol=0.0, atol=1e-12)
     assert run["vertical_position"][0] == run["vertical_velocity"][0] == 0.0
     fall = run.time < math.sqrt(2.0 * 3.0 / 9.8)
@@ -144,7 +144,7 @@ def test_altimeter_world_with_pose_has_gazebo_values(example_data: Path) -> None
 
 @pytest.mark.requirement("ALT-1", "ALT-2")
 def test_altimeter_matches_gazebo_classic() -> None:
-    """At z = 10: reference 10, height 0, velocity 0; ten steps of 1 ms later it falls with g dt 10, exactly."""
+    """At z = 10: reference 10, height 0, velocity 0. After ten steps of 1 ms its velocity is exactly g dt 10."""
     motion = Falling(Pose((0.0, 0.0, 10.0)), 0.0)
     ticks = Ticks(np.arange(11, dtype=np.int64), 1000.0)
     found = Altimeter(classic=True).ideal(motion, Environment(), ticks)
@@ -155,7 +155,7 @@ def test_altimeter_matches_gazebo_classic() -> None:
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize(("z", "expected"), [(100.0, 100129.46), (80.390198, 100362.99)])
 def test_reset_world_has_gazebo_air_pressures(example_data: Path, z: float, expected: float) -> None:
-    """Equal as single-precision numbers printed to a hundredth."""
+    """The values are equal as single-precision numbers with two decimals."""
     world = ns.load(example_data / "gz-sim" / "reset_sensors.sdf")
     (sensor,) = world.sensors
     run = ns.simulate(world, 0.1, motion={"box": Stationary(Pose((0.0, 0.0, z)))})
@@ -164,9 +164,9 @@ def test_reset_world_has_gazebo_air_pressures(example_data: Path, z: float, expe
 
 @pytest.mark.requirement("PRS-1")
 def test_air_pressure_world_uses_the_elevation_of_its_file(example_data: Path) -> None:
-    """reference_altitude 123, link at 3.05: the standard atmosphere at 126.05 m.
+    """With reference_altitude 123 and a link at 3.05 m, the pressure is that of the standard atmosphere at 126.05 m.
 
-    Gazebo says 101325 Pa: it reads neither the file's altitude nor, the model being static, its height.
+    Gazebo reports 101325 Pa: it ignores the altitude of the file and the height of the static model.
     """
     world = ns.load(example_data / "gz-sim" / "air_pressure.sdf")
     found = ns.simulate(world, 0.1)["air_pressure_model::link::air_pressure_sensor"]["pressure"]
@@ -177,12 +177,12 @@ def test_air_pressure_world_uses_the_elevation_of_its_file(example_data: Path) -
 
 @pytest.mark.requirement("NAV-1")
 def test_navsat_world_has_gazebo_values(example_data: Path) -> None:
-    """At -22.9, -43.2, at rest and then falling: altitude and upward velocity below zero, the place as it was."""
+    """At -22.9, -43.2, a falling vehicle has a negative altitude and up velocity, and a constant position."""
     world = ns.load(example_data / "gz-sim" / "navsat.sdf")
     name = "navsat_model::link::navsat_sensor"
     (sensor,) = world.sensors
     assert (sensor.name, sensor.frame, sensor.rate) == (name, name, 30.0)
-    run = ns.simulate(world, 1.0, motion=falling(world, "navsat_model", -100.0))[name]
+    run = ns.simulate(world, 1.0, motion=make_fall(world, "navsat_model", -100.0))[name]
     assert np.allclose(np.degrees(run["latitude"]), -22.9, rtol=0.0, atol=1e-12)
     assert np.allclose(np.degrees(run["longitude"]), -43.2, rtol=0.0, atol=1e-12)
     assert np.allclose(run["velocity"][:, :2], 0.0, rtol=0.0, atol=1e-13)

@@ -1,4 +1,4 @@
-"""The ellipsoid and the world on it against pymap3d, published constants and themselves."""
+"""The ellipsoid and the world frame equal pymap3d, published constants and inverse transformations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ altitudes = st.floats(-11e3, 1e5)
 HERE = Origin(math.radians(47.3), math.radians(8.5), 430.0, math.radians(35.0))
 
 
-def points(*rows: tuple[float, float, float]) -> AnyArray:
+def make_points(*rows: tuple[float, float, float]) -> AnyArray:
     return np.array(rows)
 
 
@@ -56,7 +56,7 @@ def test_ecef_positions_equal_pymap3d(latitude: float, longitude: float, altitud
 
 
 def iterate_geodetic(p: float, z: float) -> tuple[float, float]:
-    """Return latitude (as tangent's parts go) and altitude by fixed-point steps in fifty digits: the plain way back."""
+    """Return latitude (as sine and cosine terms) and altitude by fixed-point iteration with fifty digits."""
     with localcontext() as context:
         context.prec = 50
         a, f = Decimal(6378137), 1 / Decimal("298.257223563")
@@ -77,7 +77,7 @@ def iterate_geodetic(p: float, z: float) -> tuple[float, float]:
 @pytest.mark.requirement("NAV-1")
 @given(latitudes, longitudes, st.floats(-5e6, 1e7))
 def test_inverse_transformation_is_accurate_to_nanometres(latitude: float, longitude: float, altitude: float) -> None:
-    """To 4 units in the last place of the distance from the centre, 4 nm at the ground; the angle to 1e-15 rad."""
+    """The tolerance is 4 ulp of the distance from the centre, 4 nm at the ground, and 1e-15 rad."""
     x, _, z = geodetic_to_ecef(latitude, 0.0, altitude)
     got = ecef_to_geodetic(x, 0.0, z)
     wanted = iterate_geodetic(x, z)
@@ -101,7 +101,7 @@ def test_longitudes_wrap(longitude: float) -> None:
 def test_poles_are_valid_positions(sign: float) -> None:
     assert ecef_to_geodetic(0.0, 0.0, sign * (SEMI_MINOR + 100.0)) == pytest.approx((sign * HALF, 0.0, 100.0), abs=2e-9)
     here = Origin(sign * HALF, 0.7, 50.0)
-    assert here.to_geodetic(points((0.0, 0.0, 5.0)))[0, [0, 2]] == pytest.approx([sign * HALF, 55.0], abs=2e-9)
+    assert here.to_geodetic(make_points((0.0, 0.0, 5.0)))[0, [0, 2]] == pytest.approx([sign * HALF, 55.0], abs=2e-9)
 
 
 @pytest.mark.requirement("NAV-1")
@@ -109,37 +109,37 @@ def test_poles_are_valid_positions(sign: float) -> None:
 def test_east_north_up_displacements_equal_pymap3d(
     latitude: float, longitude: float, elevation: float, step: tuple[float, float, float]
 ) -> None:
-    """It is asked for the way back to the world, which is exact; its own latitudes are good to some 100 nm."""
+    """pymap3d's transformation to the world is exact. Its latitudes are accurate to about 100 nm."""
     import pymap3d
 
     here = Origin(latitude, longitude, elevation)
-    got = [float(part) for part in here.to_geodetic(points(step))[0]]
+    got = [float(part) for part in here.to_geodetic(make_points(step))[0]]
     theirs = pymap3d.geodetic2enu(*got, latitude, longitude, elevation, deg=False)
     assert [float(part) for part in theirs] == pytest.approx(step, abs=2e-8, rel=0.0)
-    assert here.to_world(here.to_geodetic(points(step)))[0] == pytest.approx(np.array(step), abs=2e-8, rel=0.0)
+    assert here.to_world(here.to_geodetic(make_points(step)))[0] == pytest.approx(np.array(step), abs=2e-8, rel=0.0)
 
 
 @pytest.mark.requirement("NAV-1")
 def test_heading_rotates_the_world() -> None:
-    """With the x axis a quarter turn from east towards north, x is north and y west."""
+    """With a heading of a quarter turn from east to north, x is north and y west."""
     here = Origin(0.6, 0.1, 0.0, HALF)
-    assert here.to_enu(points((1.0, 0.0, 0.0), (0.0, 1.0, 2.0))) == pytest.approx(
-        points((0.0, 1.0, 0.0), (-1.0, 0.0, 2.0)), abs=1e-15
+    assert here.to_enu(make_points((1.0, 0.0, 0.0), (0.0, 1.0, 2.0))) == pytest.approx(
+        make_points((0.0, 1.0, 0.0), (-1.0, 0.0, 2.0)), abs=1e-15
     )
-    north, west = here.to_geodetic(points((1000.0, 0.0, 0.0), (0.0, 1000.0, 0.0)))
+    north, west = here.to_geodetic(make_points((1000.0, 0.0, 0.0), (0.0, 1000.0, 0.0)))
     assert north[0] > 0.6
     assert north[1] == pytest.approx(0.1, abs=1e-15)
     assert west[1] < 0.1
-    assert np.abs(here.to_world(points(tuple(west)))[0] - (0.0, 1000.0, 0.0)).max() < 1e-8
+    assert np.abs(here.to_world(make_points(tuple(west)))[0] - (0.0, 1000.0, 0.0)).max() < 1e-8
 
 
 @given(st.tuples(*[st.floats(-5e4, 5e4)] * 3), st.tuples(*[st.floats(-30.0, 30.0)] * 3))
 def test_rotated_vectors_equal_pymap3d(step: tuple[float, float, float], vector: tuple[float, float, float]) -> None:
     import pymap3d
 
-    places = HERE.to_geodetic(points(step))
-    got = HERE.to_enu_at(places, points(vector))[0]
-    enu = HERE.to_enu(points(vector))[0]
+    places = HERE.to_geodetic(make_points(step))
+    got = HERE.to_enu_at(places, make_points(vector))[0]
+    enu = HERE.to_enu(make_points(vector))[0]
     earth = pymap3d.enu2uvw(*enu, math.degrees(HERE.latitude), math.degrees(HERE.longitude))
     lat, lon = math.degrees(places[0, 0]), math.degrees(places[0, 1])
     theirs = [float(part) for part in pymap3d.uvw2enu(*earth, lat, lon)]
@@ -147,8 +147,8 @@ def test_rotated_vectors_equal_pymap3d(step: tuple[float, float, float], vector:
 
 
 def test_vector_at_the_origin_is_equal_in_world_and_local_frame() -> None:
-    vector = points((3.0, -4.0, 5.0))
-    place = points((HERE.latitude, HERE.longitude, HERE.elevation))
+    vector = make_points((3.0, -4.0, 5.0))
+    place = make_points((HERE.latitude, HERE.longitude, HERE.elevation))
     assert HERE.to_enu_at(place, vector) == pytest.approx(HERE.to_enu(vector), abs=1e-14)
 
 
@@ -157,11 +157,11 @@ def test_rotating_the_world_keeps_the_position(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
     point = (1200.0, -500.0, 30.0)
     turned = HERE.rotate(turn)
-    assert turned.to_geodetic(points(pose.rotate(turn, point))) == pytest.approx(
-        HERE.to_geodetic(points(point)), abs=1e-8, rel=1e-15
+    assert turned.to_geodetic(make_points(pose.rotate(turn, point))) == pytest.approx(
+        HERE.to_geodetic(make_points(point)), abs=1e-8, rel=1e-15
     )
-    before = HERE.to_enu(points(point))
-    assert turned.to_enu(points(pose.rotate(turn, point))) == pytest.approx(before, abs=1e-11)
+    before = HERE.to_enu(make_points(point))
+    assert turned.to_enu(make_points(pose.rotate(turn, point))) == pytest.approx(before, abs=1e-11)
 
 
 def test_world_rotates_about_the_vertical_only() -> None:
@@ -170,7 +170,7 @@ def test_world_rotates_about_the_vertical_only() -> None:
 
 
 def test_earth_rotates_about_its_axis() -> None:
-    """Its rate along east, north, up is omega (0, cos latitude, sin latitude), here turned by the heading."""
+    """The rate along east, north, up is omega (0, cos latitude, sin latitude), rotated by the heading."""
     s, c = EARTH_RATE * math.sin(HERE.latitude), EARTH_RATE * math.cos(HERE.latitude)
     wanted = (c * math.sin(HERE.heading), c * math.cos(HERE.heading), s)
     assert compute_earth_rate_w(HERE) == pytest.approx(wanted, rel=1e-14, abs=0.0)
@@ -196,7 +196,7 @@ def test_invalid_position_is_an_error(changes: dict[str, float], message: str) -
 @pytest.mark.parametrize("position", [(0.0, 0.0, -6.0e6), (math.nan, 0.0, 0.0), (0.0, math.inf, 0.0)])
 def test_centre_of_the_earth_is_an_error(position: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match=r"position of row 1 \(m\).*at least 1000 km from the earth's centre"):
-        HERE.to_geodetic(points((0.0, 0.0, 0.0), position))
+        HERE.to_geodetic(make_points((0.0, 0.0, 0.0), position))
 
 
 def test_conversions_do_not_depend_on_block_size() -> None:
@@ -209,12 +209,12 @@ def test_conversions_do_not_depend_on_block_size() -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     position = np.random.default_rng(2).uniform(-1e5, 1e5, (30, 3))
     places, back, vectors = np.empty((3, 30, 3))
-    assert interpreted(geodesy._write_geodetic)(HERE.ecef_transform, position, places) == -1
+    assert interpret(geodesy._write_geodetic)(HERE.ecef_transform, position, places) == -1
     assert np.array_equal(HERE.to_geodetic(position), places)
-    interpreted(geodesy._write_positions)(HERE.ecef_transform, places, back)
+    interpret(geodesy._write_positions)(HERE.ecef_transform, places, back)
     assert np.array_equal(HERE.to_world(places), back)
-    interpreted(geodesy._write_enu_at)(HERE.ecef_transform, places, position, vectors)
+    interpret(geodesy._write_enu_at)(HERE.ecef_transform, places, position, vectors)
     assert np.array_equal(HERE.to_enu_at(places, position), vectors)

@@ -20,10 +20,10 @@ ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", GLOSSARY.read_text(encoding="ut
 """Term and meaning of each row."""
 
 LONGEST_MEANING = 20
-"""Words of a meaning, at most."""
+"""Maximum number of words in a meaning."""
 
 
-def spec_classes() -> list[type]:
+def list_spec_classes() -> list[type]:
     """Return the specs of all sensors and the public dataclasses of the environment."""
     found: list[type] = list(SENSORS)
     for module in pkgutil.walk_packages(navsense.environment.__path__, "navsense.environment."):
@@ -36,8 +36,8 @@ def spec_classes() -> list[type]:
     return found
 
 
-def documented(name: str, text: str) -> bool:
-    """Return whether a docstring contains a parameter, in full or as the first of a group `x_y, _z`."""
+def is_documented(name: str, text: str) -> bool:
+    """True if a docstring contains a parameter, in full or as the first of a group `x_y, _z`."""
     group = re.sub(r"_[xyz]$", "", name)
     return re.search(rf"\b{name}\b|\b{group}_x`?, `?_y`?, `?_z\b", text) is not None
 
@@ -52,15 +52,15 @@ def test_meanings_are_short() -> None:
     assert [term for term, meaning in ROWS if len(meaning.split()) > LONGEST_MEANING] == []
 
 
-@pytest.mark.parametrize("spec", spec_classes(), ids=lambda spec: str(spec.__qualname__))
+@pytest.mark.parametrize("spec", list_spec_classes(), ids=lambda spec: str(spec.__qualname__))
 def test_every_parameter_is_documented(spec: type) -> None:
     text = f"{spec.__doc__} {sys.modules[spec.__module__].__doc__}"
     names = [field.name for field in dataclasses.fields(spec) if field.init and not field.name.startswith("_")]
-    assert [name for name in names if not documented(name, text)] == []
+    assert [name for name in names if not is_documented(name, text)] == []
 
 
 def test_undocumented_parameter_is_found() -> None:
-    assert documented("rate", "rate: samples per second")
-    assert documented("field_y", "`field_x`, `_y`, `_z`: the noise of each axis")
-    assert not documented("rate", "update_rate: samples per second")
-    assert not documented("field_y", "field_x: the noise of one axis")
+    assert is_documented("rate", "rate: samples per second")
+    assert is_documented("field_y", "`field_x`, `_y`, `_z`: the noise of each axis")
+    assert not is_documented("rate", "update_rate: samples per second")
+    assert not is_documented("field_y", "field_x: the noise of one axis")

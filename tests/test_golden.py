@@ -1,4 +1,4 @@
-"""Readings of one seed against the numbers of an earlier version; `python tools/golden.py` writes them."""
+"""The readings of one seed equal the golden readings; `python tools/golden.py` writes them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from navsense.sensors.base import Sensor
 TOOL = Path(__file__).resolve().parent.parent / "tools" / "golden.py"
 
 SHARE = 1e-12
-"""Of the largest number of an array: one machine gives the same bits, another one other last digits of sines and roots.
+"""Tolerance as a share of the largest number of an array: other machines round sines and roots differently.
 
-A difference of two large numbers is as far off as they are, so the share is of the array and not of each number.
+A difference of two large numbers has their absolute error, so the share is of the array and not of each number.
 """
 
 SOURCE = {"truth.error_velocity": "truth.beam_velocity"}
@@ -26,7 +26,7 @@ SOURCE = {"truth.error_velocity": "truth.beam_velocity"}
 
 
 @cache
-def tool() -> ModuleType:
+def load_tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("golden_tool", TOOL)
     assert spec is not None
     assert spec.loader is not None
@@ -38,15 +38,15 @@ def tool() -> ModuleType:
 SILENT = {
     ("adcp", "physical"): {"reading.error_velocity"},
 }
-"""Arrays without a number: no ensemble of the witness has four beams in one cell."""
+"""Arrays without a number: no ensemble of the example has four beams in one cell."""
 
 
 @pytest.mark.requirement("NOI-2", "NOI-3", "NOI-4", "NOI-5")
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
 def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fidelity: str) -> None:
-    """Every array of a run of the witness. After an intended change, run the tool again."""
-    golden, found = tool().read_golden(kind)[fidelity], tool().simulate_witness(kind, fidelity)
+    """Every array of a run of the example spec is compared. After an intended change, run the tool again."""
+    golden, found = load_tool().read_golden(kind)[fidelity], load_tool().simulate_witness(kind, fidelity)
     assert golden.keys() == found.keys()
     for name, expected in golden.items():
         for part in ("finite", "rows", "columns"):
@@ -61,7 +61,7 @@ def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fide
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
 def test_golden_readings_have_numbers_of_every_array(kind: type[Sensor], fidelity: str) -> None:
-    golden = tool().read_golden(kind)[fidelity]
+    golden = load_tool().read_golden(kind)[fidelity]
     assert {name for name, rows in golden.items() if not rows["finite"][0]} == SILENT.get((kind.type, fidelity), set())
     assert {f"reading.{output.name}" for output in kind.example_spec().outputs} <= golden.keys()
-    assert len(np.unique(golden["error.clock"]["values"])) == tool().MAX_SAMPLES
+    assert len(np.unique(golden["error.clock"]["values"])) == load_tool().MAX_SAMPLES

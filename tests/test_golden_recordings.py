@@ -1,7 +1,7 @@
-"""Recordings that earlier versions wrote. Every version reads them: the files are never written again.
+"""Recordings of earlier versions are read by this version. The files are never written again.
 
 `tools/golden_recordings.py` wrote them. If a test here fails after a change, the change breaks the recordings of users:
-mend the reader or the table of types (`navsense.recordings.type_tags`), and leave the files as they are.
+correct the reader or the table of types (`navsense.recordings.type_tags`), and keep the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDERS = sorted(path for path in (ROOT / "golden" / "recordings").iterdir() if 
 
 
 @cache
-def tool() -> ModuleType:
+def load_tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("golden_recordings", ROOT.parent / "tools" / "golden_recordings.py")
     assert spec is not None
     assert spec.loader is not None
@@ -44,7 +44,7 @@ def read_json(folder: Path, name: str) -> Any:
     return json.loads((folder / name).read_text())
 
 
-def declared_sensors(folder: Path) -> Any:
+def read_declared_sensors(folder: Path) -> Any:
     return read_json(folder, "declared.json")["sensors"]
 
 
@@ -52,18 +52,18 @@ CASES = [(folder, name) for folder in FOLDERS for name in read_json(folder, "dig
 IDS = [f"{folder.name}-{name}" for folder, name in CASES]
 
 
-def includes(found: Any, expected: Any, path: str = "") -> None:
-    """Assert that JSON holds all that is expected; a later version may add keys."""
+def assert_includes(found: Any, expected: Any, path: str = "") -> None:
+    """Assert that JSON contains all that is expected; a later version may add keys."""
     if isinstance(expected, dict):
         assert isinstance(found, dict), path
         for key, value in expected.items():
             assert key in found, f"{path}.{key}"
-            includes(found[key], value, f"{path}.{key}")
+            assert_includes(found[key], value, f"{path}.{key}")
     elif isinstance(expected, list):
         assert isinstance(found, list), path
         assert len(found) == len(expected), path
         for i, (item, wanted) in enumerate(zip(found, expected, strict=True)):
-            includes(item, wanted, f"{path}.{i}")
+            assert_includes(item, wanted, f"{path}.{i}")
     else:
         assert (type(found), found) == (type(expected), expected), path
 
@@ -85,7 +85,7 @@ def read_world(path: Path) -> StoredWorld:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
 def test_every_array_is_read_with_the_same_bits(folder: Path, name: str) -> None:
-    assert tool().digests_of(folder / name) == read_json(folder, "digests.json")[name]
+    assert load_tool().digests_of(folder / name) == read_json(folder, "digests.json")[name]
 
 
 @pytest.mark.requirement("FIL-1")
@@ -96,13 +96,13 @@ def test_every_specification_equals_the_declaration(folder: Path, name: str) -> 
     assert read_summary(folder / name).notes == ()
     declared = read_json(folder, "declared.json")
     del declared["format"]
-    includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), declared)
+    assert_includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), declared)
 
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
 def test_values_of_the_declared_world(folder: Path, name: str) -> None:
-    """Some of them, as they stand in `world.sdf`."""
+    """A sample of the values in `world.sdf`."""
     found = read_world(folder / name)
     assert found.topics is not None
     sensors = {sensor.name.rpartition("::")[2]: sensor for sensor in found.world.sensors}
@@ -141,10 +141,12 @@ def test_gazebo_messages_are_listed(folder: Path) -> None:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
 def test_changed_default_does_not_change_a_recording(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files hold every field, so no default of a class acts when they are read."""
+    """Files contain every field, so defaults of the classes have no effect."""
     for kind in (Noise, Imu, Magnetometer, Altimeter, Dvl, Adcp, Latency, Clock, Faults):
         defaults = kind.__init__.__defaults__
         assert defaults is not None
         monkeypatch.setattr(kind.__init__, "__defaults__", tuple(object() for _ in defaults))
     found = read_world(folder / name)
-    includes(json.loads(json.dumps(world_to_json(found.world, found.topics))), {"sensors": declared_sensors(folder)})
+    assert_includes(
+        json.loads(json.dumps(world_to_json(found.world, found.topics))), {"sensors": read_declared_sensors(folder)}
+    )

@@ -1,6 +1,6 @@
-"""The shape of the code: sizes, annotations, docstrings, layers, and what bitwise reproducible code may call.
+"""Rules for the source: sizes, annotations, docstrings, layers, and functions that bitwise reproducible code may call.
 
-An exemption is a line in a table below, by name, with its reason; one that is no longer needed fails.
+An exemption is a line in a table below, by name, with its reason. An exemption that is not needed fails the test.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FILE_LINES = 1000
 BODY_LINES = 60
 
 LONG_FILES: dict[str, str] = {}
-"""Files over the limit: module -> why it reads better in one piece."""
+"""Files over the limit: module -> reason."""
 
 LONG_BODIES: dict[str, str] = {}
-"""Functions over the limit, tables and kernels that are one formula: module.qualified_name -> why."""
+"""Functions over the limit, such as tables and kernels of one formula: module.qualified_name -> reason."""
 
 KERNEL_ARGUMENTS = 12
-"""Arguments of a kernel, at most: more are grouped in a `NamedTuple` of arrays."""
+"""Maximum number of kernel arguments. More are grouped in a `NamedTuple` of arrays."""
 
 KERNEL_DECORATORS = ("kernel", "inlined_kernel")
 """Names of the decorators of kernels."""
@@ -44,7 +44,7 @@ LONG_KERNELS: dict[str, str] = {
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",
     "sensors.doppler.ping._apply_track_errors": "called by one kernel, once for each track",
 }
-"""Kernels over the limit: module.name -> why."""
+"""Kernels over the limit: module.name -> reason."""
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("core",),
@@ -64,16 +64,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sdf",),
     ("runner",),
     ("analysis", "calibration", "description", "factors", "picture", "report", "testing"),
-    ("",),  # the package itself: the public doors
+    ("",),  # the package itself: the public modules
     ("__main__", "cli"),
 )
-"""Files and folders from the definitions upwards; each imports from its own line and the lines above it only."""
+"""Files and folders from the lowest layer up. Each imports only from its own line and the lines above."""
 
 PRIVATE: dict[tuple[str, str], str] = {}
-"""Private files and folders that others import: (module, what) -> why."""
+"""Private files and folders that others import: (module, import) -> reason."""
 
 BITWISE = ("noise", "sensors", "clock", "environment")
-"""Rows must not depend on other rows here: NumPy's vector loops differ from its scalar ones."""
+"""Layers in which a row must not depend on other rows: NumPy's vector loops differ from its scalar loops."""
 
 PRODUCTS = frozenset("cross dot einsum inner kron linalg matmul outer tensordot vdot convolve correlate".split())
 TRANSCENDENTAL = frozenset(
@@ -84,10 +84,10 @@ TRANSCENDENTAL = frozenset(
     """.split()
 )
 UNLIKE_COMPILED = frozenset(("hypot", "gamma", "lgamma"))
-"""Functions of `math` whose last bit differs between Numba and the interpreter, 3 to 700 times in a thousand."""
+"""Functions of `math` whose last bit differs between Numba and the interpreter in 0.3 to 70 % of calls."""
 
 MATRIX_PRODUCTS: dict[str, str] = {}
-"""Files of the bitwise layers where `@` is no matrix product: module -> what it is."""
+"""Files of the bitwise layers where `@` is not a matrix product: module -> meaning."""
 
 OPENING = frozenset(
     """
@@ -142,7 +142,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("simulation.run_arrays", "Path('/proc/meminfo').open"): "a file of the system",
     ("recordings.rosbag.limits", "zstd.open"): "a file that rosbags has opened; `check_bag` comes before",
 }
-"""Calls outside `inputs` that open a file to read it: (module, call) -> why."""
+"""Calls outside `inputs` that open a file for reading: (module, call) -> reason."""
 
 ROSBAGS_FOLDER = "recordings.rosbag."
 """The modules that may import rosbags."""
@@ -156,7 +156,7 @@ REGISTRY = r"pypi\.org|pythonhosted|index-url|find-links|/simple\b|artifactory"
 
 
 class Module(NamedTuple):
-    """One source file: dotted name below the package ("" for the package), its text and tree."""
+    """One source file: dotted name below the package ("" for the package), text and tree."""
 
     name: str
     path: Path
@@ -166,7 +166,7 @@ class Module(NamedTuple):
 
 
 @cache
-def modules() -> tuple[Module, ...]:
+def list_modules() -> tuple[Module, ...]:
     found = []
     for path in sorted((SOURCE / PACKAGE).rglob("*.py")):
         parts = list(path.relative_to(SOURCE / PACKAGE).with_suffix("").parts)
@@ -177,8 +177,8 @@ def modules() -> tuple[Module, ...]:
     return tuple(found)
 
 
-def functions(module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Yield the qualified name and node of every function, methods and inner functions among them."""
+def list_functions(module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Yield the qualified name and node of every function, including methods and inner functions."""
 
     def visit(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
         for child in ast.iter_child_nodes(node):
@@ -194,14 +194,14 @@ def functions(module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Async
 
 
 def count_body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the lines of a function's body, its docstring left out."""
+    """Return the number of lines of a function's body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     return (body[-1].end_lineno or body[-1].lineno) - body[0].lineno + 1 if body else 0
 
 
-def imports(module: Module) -> Iterator[tuple[str, int]]:
-    """Yield (dotted name below the package, line) of all that a file imports of it, inside functions too."""
-    names = {other.name for other in modules()}
+def list_imports(module: Module) -> Iterator[tuple[str, int]]:
+    """Yield (dotted name below the package, line) of all imports from the package, including those in functions."""
+    names = {other.name for other in list_modules()}
     here = module.name.split(".") if module.name else []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
@@ -221,14 +221,14 @@ def imports(module: Module) -> Iterator[tuple[str, int]]:
                 yield (inner if inner in names else origin), node.lineno
 
 
-def layer(name: str) -> int | None:
-    """Return the place of a module's file or folder in `LAYERS`."""
+def find_layer(name: str) -> int | None:
+    """Return the index of a module's file or folder in `LAYERS`."""
     head = name.partition(".")[0]
     return next((rank for rank, heads in enumerate(LAYERS) if head in heads), None)
 
 
 def find_private_imports(module: str, package: bool, named: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
-    """Yield (private package or file, line) of the imports of a module that are private to a folder it is not in."""
+    """Yield (private package or file, line) of imports that are private to a folder outside the module's own."""
     folder = module if package else module.rpartition(".")[0]
     for name, line in named:
         parts = name.split(".")
@@ -239,7 +239,7 @@ def find_private_imports(module: str, package: bool, named: Iterable[tuple[str, 
 
 
 def find_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Return the cycles that a walk in depth meets, each from its first member on."""
+    """Return the cycles of a depth-first search, each from its first member on."""
     found: list[list[str]] = []
     done: set[str] = set()
 
@@ -258,8 +258,8 @@ def find_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Yield the statements that run when a file is imported; what only type checkers see left out."""
+def list_import_time_statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements that run on import, without those for type checkers."""
     queue: list[ast.stmt] = list(tree.body)
     while queue:
         statement = queue.pop()
@@ -273,7 +273,7 @@ def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def find_unrepeatable_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield (line, what) for products and transcendental functions of arrays."""
+    """Yield (line, call) for products and transcendental functions of arrays."""
     aliases = {"numpy"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -300,8 +300,8 @@ def find_unrepeatable_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield inner.lineno, f"{ast.unparse(inner)} in a kernel"
 
 
-def project_files() -> list[Path]:
-    """Return the files that git tracks: a checkout also contains logs with paths of the machine."""
+def list_project_files() -> list[Path]:
+    """Return the files that git tracks. A checkout also contains logs with paths of the machine."""
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
         pytest.skip("needs the repository, to tell its files from others")
@@ -310,8 +310,8 @@ def project_files() -> list[Path]:
     return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
 
 
-def text_of(path: Path) -> str:
-    """Return a file's text, empty where it is none."""
+def read_text(path: Path) -> str:
+    """Return a file's text, empty if it is not a text file."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -319,10 +319,10 @@ def text_of(path: Path) -> str:
 
 
 def find_default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield (line, call) for comparisons of numbers that leave a tolerance to NumPy's or pytest's default.
+    """Yield (line, call) for comparisons of numbers with a default tolerance of NumPy or pytest.
 
-    `np.allclose` passes zero for 1e-9 because of its default `atol`, and 1.000009 for 1 because of its default `rtol`.
-    `pytest.approx` passes zero for 1e-13 because of its default `abs`; with `abs` alone it has no relative tolerance.
+    `np.allclose` accepts zero for 1e-9 because of its default `atol`, and 1.000009 for 1 because of its default `rtol`.
+    `pytest.approx` accepts zero for 1e-13 because of its default `abs`; with `abs` alone it has no relative tolerance.
     `math.isclose` has no absolute tolerance by default.
     """
     both = (("rtol", 3), ("atol", 4))
@@ -336,45 +336,45 @@ def find_default_tolerances(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, ast.unparse(node)
 
 
-def report(problems: list[str]) -> str:
+def format_problems(problems: list[str]) -> str:
     return "\n" + "\n".join(problems)
 
 
 def test_source_files_are_found() -> None:
-    assert {"", "core.errors", "core.pose"} <= {module.name for module in modules()}
+    assert {"", "core.errors", "core.pose"} <= {module.name for module in list_modules()}
 
 
 def test_no_file_is_too_long() -> None:
-    long = {module.name: module.text.count("\n") for module in modules() if module.text.count("\n") > FILE_LINES}
+    long = {module.name: module.text.count("\n") for module in list_modules() if module.text.count("\n") > FILE_LINES}
     problems = [f"{name}: {count} lines" for name, count in long.items() if name not in LONG_FILES]
     problems += [f"{name}: exempt without need" for name in LONG_FILES if name not in long]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_no_body_is_too_long() -> None:
-    lengths = {name: count_body_lines(node) for module in modules() for name, node in functions(module)}
+    lengths = {name: count_body_lines(node) for module in list_modules() for name, node in list_functions(module)}
     long = {name for name, count in lengths.items() if count > BODY_LINES}
     problems = [f"{name}: {lengths[name]} lines" for name in sorted(long - set(LONG_BODIES))]
     problems += [f"{name}: exempt without need" for name in sorted(set(LONG_BODIES) - long)]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_annotations_are_complete() -> None:
     problems = []
-    for module in modules():
-        for name, node in functions(module):
+    for module in list_modules():
+        for name, node in list_functions(module):
             arguments = node.args
             named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             rest = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
             bare = [a.arg for a in [*named, *rest] if a.annotation is None and a.arg not in ("self", "cls")]
             if bare or node.returns is None:
                 problems.append(f"{name} line {node.lineno}: {', '.join(bare) or 'the return value'}")
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_every_public_name_has_a_docstring() -> None:
     problems = []
-    for module in modules():
+    for module in list_modules():
         if module.text.strip() and ast.get_docstring(module.tree) is None:
             problems.append(f"{module.path.name} of {module.name or PACKAGE}")
         queue: list[tuple[str, ast.stmt]] = [(module.name, statement) for statement in module.tree.body]
@@ -388,31 +388,33 @@ def test_every_public_name_has_a_docstring() -> None:
                 problems.append(f"{prefix}.{node.name} line {node.lineno}")
             if isinstance(node, ast.ClassDef):
                 queue.extend((f"{prefix}.{node.name}", inner) for inner in node.body)
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_imports_respect_the_layers() -> None:
     problems = []
-    for module in modules():
-        level = layer(module.name)
+    for module in list_modules():
+        level = find_layer(module.name)
         if level is None:
             problems.append(f"{module.name} has no place in LAYERS")
             continue
-        for name, line in imports(module):
-            other = layer(name)
+        for name, line in list_imports(module):
+            other = find_layer(name)
             if other is None or other > level:
                 problems.append(f"{module.name or PACKAGE} line {line} imports {name or PACKAGE} from above")
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_private_modules_are_imported_only_in_their_folder() -> None:
     found = {
-        (m.name, name): line for m in modules() for name, line in find_private_imports(m.name, m.package, imports(m))
+        (m.name, name): line
+        for m in list_modules()
+        for name, line in find_private_imports(m.name, m.package, list_imports(m))
     }
     problems = [f"{module} line {line} imports {name}" for (module, name), line in found.items()]
     problems = [text for text, key in zip(problems, found, strict=True) if key not in PRIVATE]
     problems += [f"{module}: exempt without need" for module, name in PRIVATE if (module, name) not in found]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_imports_of_private_modules_are_found() -> None:
@@ -423,8 +425,8 @@ def test_imports_of_private_modules_are_found() -> None:
 
 
 def test_imports_have_no_cycle() -> None:
-    graph = {module.name: {name for name, _ in imports(module)} for module in modules()}
-    assert not find_cycles(graph), report([" -> ".join(cycle) for cycle in find_cycles(graph)])
+    graph = {module.name: {name for name, _ in list_imports(module)} for module in list_modules()}
+    assert not find_cycles(graph), format_problems([" -> ".join(cycle) for cycle in find_cycles(graph)])
 
 
 def test_cycles_are_found() -> None:
@@ -434,14 +436,14 @@ def test_cycles_are_found() -> None:
 
 def test_bitwise_layers_call_no_unrepeatable_function() -> None:
     problems = []
-    for module in modules():
+    for module in list_modules():
         if module.name.split(".")[0] not in BITWISE:
             continue
         for line, call in find_unrepeatable_calls(module.tree):
             if call == "@" and module.name in MATRIX_PRODUCTS:
                 continue
             problems.append(f"{module.name} line {line}: {call}; write a scalar loop with math.*")
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 @pytest.mark.parametrize(
@@ -469,24 +471,24 @@ def test_exact_calls_are_allowed() -> None:
 
 
 def is_attribute_probe(name: str, call: ast.Call) -> bool:
-    """Return whether a call to the builtin `name` tries for an attribute that need not be there."""
+    """True if a call of the builtin `name` tests for an optional attribute."""
     return name == "hasattr" or (name == "getattr" and len(call.args) > 2)
 
 
 def test_optional_attributes_are_declared_by_types() -> None:
-    """What a sensor or a module may leave out is a protocol or a table, not an attribute that is tried for."""
-    calls = [(m.name, node) for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
+    """Optional abilities of a sensor or a module are a protocol or a table, not an attribute that code probes."""
+    calls = [(m.name, node) for m in list_modules() for node in ast.walk(m.tree) if isinstance(node, ast.Call)]
     tried = [
         (name, node)
         for name, node in calls
         if isinstance(node.func, ast.Name) and is_attribute_probe(node.func.id, node)
     ]
     problems = [f"{name}:{node.lineno} {ast.unparse(node)}" for name, node in tried]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def find_opening_calls(module: Module) -> Iterator[tuple[str, int]]:
-    """Yield the calls of a file that open a file to read it, and their lines."""
+    """Yield the calls that open a file for reading, and their lines."""
     readers = {
         alias.asname or alias.name
         for node in ast.walk(module.tree)
@@ -504,7 +506,7 @@ def find_opening_calls(module: Module) -> Iterator[tuple[str, int]]:
             "recordings.open_writer",
             "inputs.read_bytes",
         ):
-            continue  # writes a file, or is the function for the user's files
+            continue  # writes a file, or is the function for user files
         if name in OPENING or name in readers or is_method:
             mode = next((arg for arg in node.args[:1] if is_method), None)
             modes = [node.value for node in ast.walk(mode) if isinstance(node, ast.Constant)] if mode else []
@@ -514,12 +516,12 @@ def find_opening_calls(module: Module) -> Iterator[tuple[str, int]]:
 
 def test_user_files_are_opened_in_one_module() -> None:
     """A user's file can be an endless pipe or have unlimited nesting: `inputs` has the limits."""
-    found = [(module.name, *call) for module in modules() for call in find_opening_calls(module)]
+    found = [(module.name, *call) for module in list_modules() for call in find_opening_calls(module)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if (name, call) not in OPENERS]
     problems += [
         f"{key} is no longer needed" for key in OPENERS if key not in {(name, call) for name, call, _ in found}
     ]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 @pytest.mark.parametrize(
@@ -533,11 +535,11 @@ def test_calls_that_open_files_are_found(text: str) -> None:
 
 
 REPLACING = frozenset("os.replace os.rename os.renames shutil.move secrets.token_hex uuid.uuid4".split())
-"""Functions that rename files, or make names for temporary files."""
+"""Functions that rename files or create names of temporary files."""
 
 
 def find_replacing_calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield the calls of a file that rename files or make temporary files, and their lines."""
+    """Yield the calls that rename files or create temporary files, and their lines."""
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name, attribute = ast.unparse(node.func), node.func.attr if isinstance(node.func, ast.Attribute) else ""
         is_path = attribute in ("replace", "rename") and len(node.args) == 1 and not node.keywords
@@ -548,8 +550,8 @@ def find_replacing_calls(tree: ast.Module) -> Iterator[tuple[str, int]]:
 def test_kernels_take_few_arguments() -> None:
     counts = {
         name: len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
-        for module in modules()
-        for name, node in functions(module)
+        for module in list_modules()
+        for name, node in list_functions(module)
         if any(ast.unparse(decorator) in KERNEL_DECORATORS for decorator in node.decorator_list)
     }
     assert len(counts) > 100
@@ -558,9 +560,9 @@ def test_kernels_take_few_arguments() -> None:
 
 def test_files_are_replaced_in_one_module() -> None:
     """`atomic` locks the files that it replaces, and `navsense recover` finds its temporary files."""
-    found = [(module.name, *call) for module in modules() for call in find_replacing_calls(module.tree)]
+    found = [(module.name, *call) for module in list_modules() for call in find_replacing_calls(module.tree)]
     problems = [f"{name}:{line} {call}" for name, call, line in found if name != "core.atomic"]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
     assert found
 
 
@@ -576,8 +578,8 @@ def test_heavy_libraries_are_imported_lazily() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     heavy = tuple(settings["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"])
     problems = []
-    for module in modules():
-        for statement in top_level(module.tree):
+    for module in list_modules():
+        for statement in list_import_time_statements(module.tree):
             names = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else []
             if isinstance(statement, ast.ImportFrom) and not statement.level:
                 names = [statement.module or ""]
@@ -586,28 +588,28 @@ def test_heavy_libraries_are_imported_lazily() -> None:
                 for name in names
                 if any(name == banned or name.startswith(f"{banned}.") for banned in heavy)
             ]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_rosbags_is_imported_in_one_folder() -> None:
-    """One reader and one writer of bags serve the whole package."""
+    """The package has one reader and one writer of bags."""
     problems = []
-    for module in modules():
+    for module in list_modules():
         for node in ast.walk(module.tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             if any(name.split(".")[0] == "rosbags" for name in names) and not module.name.startswith(ROSBAGS_FOLDER):
                 problems.append(f"{module.name} imports rosbags")
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_comparisons_name_their_tolerances() -> None:
     problems = []
-    for path in project_files():
+    for path in list_project_files():
         if path.suffix == ".py":
-            found = find_default_tolerances(ast.parse(text_of(path)))
+            found = find_default_tolerances(ast.parse(read_text(path)))
             problems += [f"{path.relative_to(ROOT)}:{line} {call[:80]}" for line, call in found]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 @pytest.mark.parametrize(
@@ -634,33 +636,33 @@ def test_default_tolerances_are_found(call: str, *, passes: bool) -> None:
 
 def test_no_file_names_its_development_environment() -> None:
     problems = []
-    for path in project_files():
+    for path in list_project_files():
         if path == Path(__file__).resolve():
             continue
-        for number, line in enumerate(text_of(path).splitlines(), 1):
+        for number, line in enumerate(read_text(path).splitlines(), 1):
             problems += [
                 f"{path.relative_to(ROOT)}:{number} {meaning}: {line.strip()[:80]}"
                 for meaning, pattern in FOREIGN_WORDS.items()
                 if re.search(pattern, line)
             ]
-    assert not problems, report(problems)
+    assert not problems, format_problems(problems)
 
 
 def test_log_in_the_checkout_is_not_checked() -> None:
     stray = ROOT / f"stray-{secrets.token_hex(6)}.md"
     try:
         stray.write_text("see /tmp/here\n", encoding="utf-8")
-        assert stray not in project_files()
+        assert stray not in list_project_files()
     finally:
         stray.unlink()
 
 
 def test_no_registry_is_named() -> None:
     problems = []
-    for path in project_files():
+    for path in list_project_files():
         if path.suffix == ".md" or path.name in ("constraints.txt", "pyproject.toml", "Makefile", "run"):
-            problems += [str(path.relative_to(ROOT))] if re.search(REGISTRY, text_of(path)) else []
-    assert not problems, report(problems)
+            problems += [str(path.relative_to(ROOT))] if re.search(REGISTRY, read_text(path)) else []
+    assert not problems, format_problems(problems)
 
 
 def test_constraints_contain_only_versions() -> None:
@@ -672,7 +674,7 @@ def test_constraints_contain_only_versions() -> None:
 
 
 UNIT_SIZES = frozenset((9.80665, 1852.0, 0.3048, 1.8288))
-"""Sizes of units in SI that only `core.units` defines: standard gravity, nautical mile, foot, fathom."""
+"""Sizes of units in SI that `core.units` alone defines: standard gravity, nautical mile, foot, fathom."""
 
 
 def test_one_module_defines_the_sizes_of_units() -> None:

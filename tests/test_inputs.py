@@ -1,4 +1,4 @@
-"""Files that a user names: what is no regular file, or too large, is refused without waiting and without memory."""
+"""Input files that are too large or not regular files are rejected without waiting and without memory."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_pipe_is_rejected_as_bag(door: Callable[[Any], object], suffix: str, tmp
 @pytest.mark.parametrize("door", [*BAGS, recover])
 @pytest.mark.parametrize("suffix", ["", ".bag", ".db3", ".mcap"])
 def test_proc_file_is_rejected_as_recording(door: Callable[[Any], object], suffix: str, tmp_path: Path) -> None:
-    """It appears as a regular file without content, and reading /proc/kmsg waits for the next kernel message."""
+    """/proc files appear as empty regular files, and reading /proc/kmsg waits for the next kernel message."""
     file = tmp_path / f"link{suffix}"
     file.symlink_to("/proc/version")
     assert not inputs.is_special(Path(__file__).stat())
@@ -232,7 +232,7 @@ def test_error_message_prints_any_value() -> None:
 
 
 def test_file_replaced_by_a_pipe_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the check and the opening another program may replace a file."""
+    """Another program may replace a file after the check and before the open."""
     monkeypatch.setattr(inputs, "check_regular_file", lambda *_: None)
     os.mkfifo(tmp_path / "pipe")
     kind = inputs.FileKind("file", FieldError, "text")

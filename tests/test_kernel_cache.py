@@ -1,4 +1,4 @@
-"""Kernels run with any state of their cache, and navsense runs or reports an error in any environment."""
+"""Kernels run with any state of their cache. In any environment, navsense runs or reports an error."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Made = Callable[[], Any]
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """Return a function that creates the dispatcher of a kernel as a new process, with its cache in `tmp_path`."""
+def make_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Return a function that creates the dispatcher of a kernel as a new process does, with its cache in `tmp_path`."""
     place = tmp_path / "tiny.py"
     place.write_text(TINY, encoding="utf-8")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # bytecode would create `__pycache__`, a cache folder
@@ -54,15 +54,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     return make
 
 
-def warnings_of(log: pytest.LogCaptureFixture) -> list[str]:
+def take_warnings(log: pytest.LogCaptureFixture) -> list[str]:
     """Return the warnings since the last call."""
     found = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
     log.clear()
     return found
 
 
-def flip(content: bytes) -> bytes:
-    """Return a content with one bit of its middle changed."""
+def flip_bit(content: bytes) -> bytes:
+    """Return the content with one bit in the middle changed."""
     middle = len(content) // 2
     return content[:middle] + bytes((content[middle] ^ 1,)) + content[middle + 1 :]
 
@@ -71,7 +71,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
     "truncated": lambda content: content[: len(content) // 2],
     "garbage": lambda content: bytes(range(256)) * 2,
-    "one bit": flip,
+    "one bit": flip_bit,
     "zeros": lambda content: bytes(len(content)),
     "another version": lambda content: pickle.dumps("0.1") + b"unknown",
 }
@@ -81,80 +81,80 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_damaged_cache_file_logs_one_warning_and_is_replaced(
-    cache: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str
+    make_cache: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, suffix: str
 ) -> None:
-    assert cache()(1.5) == 3.0
+    assert make_cache()(1.5) == 3.0
     (file,) = (tmp_path / "cache").rglob(f"*.{suffix}")
     file.write_bytes(DAMAGE[kind](file.read_bytes()))
-    assert not warnings_of(caplog)
-    kernel = cache()
+    assert not take_warnings(caplog)
+    kernel = make_cache()
     assert (kernel(1.5), kernel(np.float32(1.5))) == (3.0, 3.0)
-    (text,) = warnings_of(caplog)
+    (text,) = take_warnings(caplog)
     assert str(file) in text
     assert "is damaged" in text
     assert "NUMBA_CACHE_DIR" in text
-    again = cache()
+    again = make_cache()
     assert again(1.5) == 3.0
     assert sum(again.stats.cache_hits.values()) == 1
-    assert not warnings_of(caplog)
+    assert not take_warnings(caplog)
 
 
 @pytest.mark.compiled
-def test_missing_data_file_is_written_again(cache: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    cache()(1.5)
+def test_missing_data_file_is_written_again(make_cache: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make_cache()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
     file.unlink()
-    assert cache()(1.5) == 3.0
+    assert make_cache()(1.5) == 3.0
     assert file.is_file()
-    assert not warnings_of(caplog)
+    assert not take_warnings(caplog)
 
 
 @pytest.mark.compiled
-def test_machine_code_for_other_argument_types_is_not_run(cache: Made, tmp_path: Path) -> None:
+def test_machine_code_for_other_argument_types_is_not_run(make_cache: Made, tmp_path: Path) -> None:
     """Two processes that compile at the same time can leave the index of one and the data of the other."""
-    cache()(1.5)
+    make_cache()(1.5)
     (file,) = (tmp_path / "cache").rglob("*.nbc")
     of_double = file.read_bytes()
     for path in (tmp_path / "cache").rglob("*.nb?"):
         path.unlink()
-    cache()(2)
+    make_cache()(2)
     file.write_bytes(of_double)
-    assert cache()(2) == 4.0
+    assert make_cache()(2) == 4.0
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("folder", ["/dev/null/cache", "a file"])
 def test_without_a_writable_folder_kernels_are_compiled_in_memory(
-    cache: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, folder: str
+    make_cache: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, folder: str
 ) -> None:
     (tmp_path / "a file").touch()
     (tmp_path / "__pycache__").touch()
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / folder))
     for name in ("HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, "/dev/null")
-    kernel = cache()
+    kernel = make_cache()
     assert (kernel(1.5), kernel(2)) == (3.0, 4.0)
-    (text,) = warnings_of(caplog)
+    (text,) = take_warnings(caplog)
     assert text.startswith("the cache of compiled kernels cannot be used: no cache folder is writable; ")
     assert "set NUMBA_CACHE_DIR" in text
 
 
 @pytest.mark.compiled
 def test_full_disk_logs_one_warning(
-    cache: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    make_cache: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kernel, limits = cache(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    kernel, limits = make_cache(), resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
         assert (kernel(1.5), kernel(2)) == (3.0, 4.0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    (text,) = warnings_of(caplog)
+    (text,) = take_warnings(caplog)
     assert os.strerror(errno.EFBIG) in text
     assert not list((tmp_path / "cache").rglob("*.nb*"))
 
 
-def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the command in another environment."""
     command = [sys.executable, "-m", "navsense", *map(str, arguments)]
     path = os.pathsep.join(filter(None, sys.path))
@@ -175,10 +175,10 @@ def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str
     ],
 )
 def test_invalid_numba_variable_is_one_error_with_its_name(name: str, value: str, tmp_path: Path) -> None:
-    """A recording that exists stays as it was."""
+    """An existing recording is unchanged."""
     older = tmp_path / "older.mcap"
     older.write_bytes(b"an older recording")
-    done = run("run", QUADROTOR, "--duration", "0.01", "-o", older, **{name: value})
+    done = run_command("run", QUADROTOR, "--duration", "0.01", "-o", older, **{name: value})
     assert older.read_bytes() == b"an older recording"
     assert [path.name for path in tmp_path.iterdir()] == ["older.mcap"]
     assert done.returncode == 2
@@ -196,7 +196,7 @@ def test_processor_name_known_to_llvm_is_allowed() -> None:
 
 @pytest.fixture
 def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make each start of a thread fail, as at the limit of processes."""
+    """Make each start of a thread fail, as at the process limit."""
 
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -248,7 +248,7 @@ def test_port_without_threads_is_an_error(without_threads: None) -> None:
 
 @pytest.mark.compiled
 def test_report_with_a_non_utf8_name_is_written(tmp_path: Path) -> None:
-    """An ASCII locale decodes all other names in this way."""
+    """An ASCII locale decodes all non-ASCII names this way."""
     path, page = tmp_path / os.fsdecode(b"\xff.mcap"), tmp_path / "page.html"
     navsense.record(navsense.load(QUADROTOR), path, 0.1)
     write(path, page)

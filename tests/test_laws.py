@@ -1,4 +1,4 @@
-"""The laws over every registered sensor and noise; and a check that the checkers can fail."""
+"""The laws hold for every registered sensor and noise, and the checks detect violations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_imu_without_orientation_satisfies_the_laws() -> None:
 
 
 NOISE_LAWS = (check_noise_cut, check_noise_ideal, check_noise_parameters) if INTERPRETED else (check_noise,)
-"""The declared deviation over thousands of instruments does not depend on compilation."""
+"""The deviation over thousands of instruments does not depend on compilation."""
 
 
 @pytest.mark.requirement("NOI-3")
@@ -80,16 +80,16 @@ def test_sensor_with_the_current_of_another_run_violates_the_batch_law(
 
 
 @dataclass(frozen=True)
-class Broken(Magnetometer):
-    """A magnetometer with one law broken at a time."""
+class BrokenMagnetometer(Magnetometer):
+    """A magnetometer that violates one law."""
 
     fault: str = ""
 
-    def without_errors(self) -> Broken:
-        return Broken(fault=self.fault)
+    def without_errors(self) -> BrokenMagnetometer:
+        return BrokenMagnetometer(fault=self.fault)
 
     @classmethod
-    def example_spec(cls) -> Broken:
+    def example_spec(cls) -> BrokenMagnetometer:
         good = Magnetometer.example_spec()
         return cls(good.x, good.y, good.z)
 
@@ -119,9 +119,9 @@ class Broken(Magnetometer):
     ["cut", "ideal", "equivariance", *(pytest.param(f, marks=pytest.mark.compiled) for f in ("batch", "independence"))],
 )
 def test_violated_law_is_detected(fault: str) -> None:
-    broken = replace(Broken.example_spec(), fault=fault)
+    broken = replace(BrokenMagnetometer.example_spec(), fault=fault)
     law = {law.__name__: law for law in SENSOR_LAWS}[f"check_{fault}"]
-    law(Broken.example_spec())
+    law(BrokenMagnetometer.example_spec())
     with pytest.raises(LawBrokenError, match=f"law of {fault}"):
         law(broken)
 
@@ -129,16 +129,16 @@ def test_violated_law_is_detected(fault: str) -> None:
 @pytest.mark.compiled
 def test_dead_parameter_is_detected() -> None:
     @dataclass(frozen=True)
-    class Dead(Magnetometer):
+    class DeadParameterSensor(Magnetometer):
         gain: float = 2.0
 
         @classmethod
-        def example_spec(cls) -> Dead:
+        def example_spec(cls) -> DeadParameterSensor:
             good = Magnetometer.example_spec()
             return cls(good.x, good.y, good.z)
 
     with pytest.raises(LawBrokenError, match="gain has no effect"):
-        check_sensor(Dead)
+        check_sensor(DeadParameterSensor)
 
 
 @pytest.mark.compiled

@@ -69,7 +69,7 @@ def tool() -> Iterator[Any]:
         sys.path.remove(str(ROOT / "tools"))
 
 
-def names_in(tool: Any, section: str) -> dict[str, int]:
+def find_names(tool: Any, section: str) -> dict[str, int]:
     return {finding.name: finding.uses for finding in tool.find_names(SOURCES) if finding.section == section}
 
 
@@ -83,7 +83,7 @@ def test_classes_with_the_same_name_are_found(tool: Any) -> None:
 
 
 def test_bare_participles_and_prepositions_are_found_with_their_uses(tool: Any) -> None:
-    assert names_in(tool, tool.BARE) == {"turned": 3, "_popped": 1, "of": 1, "unheard": 0, "stated": 0}
+    assert find_names(tool, tool.BARE) == {"turned": 3, "_popped": 1, "of": 1, "unheard": 0, "stated": 0}
 
 
 def test_definitions_are_classified_by_kind(tool: Any) -> None:
@@ -98,12 +98,12 @@ def test_definitions_are_classified_by_kind(tool: Any) -> None:
 
 
 def test_vague_words_are_found_in_modules_classes_and_public_functions(tool: Any) -> None:
-    assert set(names_in(tool, tool.VAGUE_NAME)) == {"told", "_Walked", "of", "at_start"}
+    assert set(find_names(tool, tool.VAGUE_NAME)) == {"told", "_Walked", "of", "at_start"}
 
 
 def test_most_used_names_come_first(tool: Any) -> None:
     for section in tool.SECTIONS:
-        uses = list(names_in(tool, section).values())
+        uses = list(find_names(tool, section).values())
         assert uses == sorted(uses, reverse=True)
 
 
@@ -131,6 +131,6 @@ def test_every_exception_is_needed(tool: Any) -> None:
 
 
 def test_package_has_no_finding(tool: Any) -> None:
-    """Class names are unique; no name is a bare participle or preposition, or has a vague word."""
+    """Class names are unique. No name is a bare participle or preposition or contains a vague word."""
     found = tool.find_names(tool.read_sources(tool.PACKAGE))
     assert [f"{finding.section}: {finding.name} in {finding.definitions[0].path}" for finding in found] == []

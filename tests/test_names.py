@@ -1,4 +1,4 @@
-"""Full names and their endings."""
+"""Names match in full or by their ending."""
 
 from __future__ import annotations
 

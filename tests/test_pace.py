@@ -1,4 +1,4 @@
-"""The real-time limit of a run: when its time slices are passed on, and that its results do not change."""
+"""The real-time pace of a run: when time slices are yielded, and that results do not change."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_time_slices_are_yielded_when_due() -> None:
     clock = FakeClock()
     limiter = RealTimeLimiter(2.0, clock.now, clock.sleep)
     assert limiter.time_slice_length == 2.0 * real_time.WALL_STEP
-    clock.time += 7.0  # The first time slice takes long, as compilation does. The pace starts when it is computed.
+    clock.time += 7.0  # The first time slice takes long, as with compilation. The pace starts when it is computed.
     passed_on = []
     for end, work in ((0.1, 0.0), (0.2, 0.01), (0.3, 0.2), (0.4, 0.0), (0.5, 0.0), (1.5, 0.0)):
         clock.time += work
         limiter.wait(end)
         passed_on.append(clock.time - 107.0)
-    # Due every 50 ms. The third is computed 150 ms late, and the next ones follow without a wait.
+    # One is due every 50 ms. The third is 150 ms late, and the next ones follow without a wait.
     assert passed_on == pytest.approx([0.0, 0.05, 0.25, 0.25, 0.25, 0.7], abs=1e-12)
     assert clock.slept == pytest.approx([0.04, 0.45], abs=1e-12)
     assert limiter.max_delay == pytest.approx(0.15, abs=1e-12)
@@ -66,7 +66,7 @@ def test_speed_does_not_change_the_recording(tmp_path: Path, monkeypatch: pytest
     unlimited = ns.record(world, tmp_path / "unlimited.npz", 1.0, seed=3)
     limited = ns.record(world, tmp_path / "limited.npz", 1.0, seed=3, speed=2.0)
     assert limited.samples == unlimited.samples
-    # 1 s is ten time slices of 0.1 s. The first sets the pace, and the others wait 0.05 s each.
+    # One second is ten time slices of 0.1 s. The first sets the pace, and the others wait 0.05 s each.
     assert clock.slept == pytest.approx([0.05] * 9, abs=1e-9)
     expected, actual = (ns.open(tmp_path / f"{name}.npz")["robot::arm::imu"] for name in ("unlimited", "limited"))
     for name, array in expected.arrays.items():

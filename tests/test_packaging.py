@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 APT_LINE = "apt-get install python3-venv"
 
 
-def settings() -> dict[str, Any]:
+def read_pyproject() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def installed() -> metadata.Distribution:
+def read_metadata() -> metadata.Distribution:
     try:
         return metadata.distribution("navsense")
     except metadata.PackageNotFoundError:
@@ -39,7 +39,7 @@ def base_name(requirement: str) -> str:
 
 def test_version_is_the_same_everywhere() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", navsense.__version__)
-    assert installed().version == navsense.__version__
+    assert read_metadata().version == navsense.__version__
 
 
 def test_changelog_contains_the_version_or_unreleased_changes() -> None:
@@ -53,30 +53,30 @@ def test_py_typed_file_is_installed() -> None:
 
 
 def test_command_is_installed() -> None:
-    (entry,) = installed().entry_points.select(group="console_scripts", name="navsense")
+    (entry,) = read_metadata().entry_points.select(group="console_scripts", name="navsense")
     assert entry.value == "navsense.cli:main"
     assert callable(entry.load())
 
 
 def test_package_metadata_equals_pyproject() -> None:
-    project = settings()["project"]
-    head = installed().metadata
+    project = read_pyproject()["project"]
+    head = read_metadata().metadata
     assert head["Requires-Python"] == project["requires-python"]
     assert head["License-Expression"] == "Apache-2.0"
     wanted = {base_name(requirement) for requirement in project["dependencies"]}
-    metadata = {base_name(line) for line in installed().requires or () if "extra ==" not in line}
+    metadata = {base_name(line) for line in read_metadata().requires or () if "extra ==" not in line}
     assert metadata == wanted
 
 
 def test_core_dependencies_are_in_no_extra() -> None:
-    project = settings()["project"]
+    project = read_pyproject()["project"]
     core = {base_name(requirement) for requirement in project["dependencies"]}
     extras = {base_name(line) for lines in project["optional-dependencies"].values() for line in lines}
     assert not core & extras
 
 
-def imported() -> set[str]:
-    """Return the packages that the sources import."""
+def list_imported_packages() -> set[str]:
+    """Return the packages that the source imports."""
     found = set()
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -88,9 +88,9 @@ def imported() -> set[str]:
 
 
 def test_extras_install_all_imports() -> None:
-    extras = settings()["project"]["optional-dependencies"]
+    extras = read_pyproject()["project"]["optional-dependencies"]
     named = {base_name(line) for name, lines in extras.items() if name not in ("lint", "test") for line in lines}
-    assert named <= imported()
+    assert named <= list_imported_packages()
 
 
 def test_every_requirement_has_a_lowest_version() -> None:
@@ -105,7 +105,7 @@ def test_every_requirement_has_a_lowest_version() -> None:
 
 def test_every_core_dependency_is_pinned_for_tests() -> None:
     pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()}
-    project = settings()["project"]
+    project = read_pyproject()["project"]
     named = (
         project["dependencies"] + project["optional-dependencies"]["test"] + project["optional-dependencies"]["lint"]
     )
@@ -113,27 +113,31 @@ def test_every_core_dependency_is_pinned_for_tests() -> None:
 
 
 def test_import_loads_no_heavy_module() -> None:
-    heavy = settings()["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"]
+    heavy = read_pyproject()["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-module-level-imports"]
     script = f"import sys, navsense; print(*[name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=with_source())
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=make_environment()
+    )
     assert done.stdout.split() == []
 
 
 def test_import_of_the_sdf_reader_calls_no_kernel() -> None:
     """The first kernel imports Numba, which takes as long as reading a small world."""
     script = "import sys, navsense.sdf; print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=with_source())
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=make_environment()
+    )
     assert done.stdout.split() == ["False"]
 
 
-def with_source() -> dict[str, str]:
-    """Return the surroundings of a child that finds the package as this process does."""
+def make_environment() -> dict[str, str]:
+    """Return the environment of a child process that finds the same package as this process."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 @pytest.fixture
-def unable(tmp_path: Path) -> Path:
-    """Return a copy of what `make` needs, with a folder `bin` for stand-ins of python3."""
+def bare_folder(tmp_path: Path) -> Path:
+    """Return a copy of the files that `make` needs, with a folder `bin` for fake python3 programs."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "bin").mkdir()
@@ -141,8 +145,8 @@ def unable(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make_with(folder: Path, python3: str, target: str) -> subprocess.CompletedProcess[str]:
-    """Run make with a stand-in for python3, in a home that holds nothing."""
+def run_make(folder: Path, python3: str, target: str) -> subprocess.CompletedProcess[str]:
+    """Run make with a fake python3 and an empty home folder."""
     make = shutil.which("make")
     if make is None:
         pytest.skip("needs make")
@@ -170,9 +174,9 @@ case "$*" in *version_info*) exit 1 ;; esac
 
 @pytest.mark.parametrize("target", ["demo", "test", "lint"])
 @pytest.mark.parametrize("python3", [WITHOUT_ENSUREPIP, VENV_FAILS, TOO_OLD], ids=["no-ensurepip", "venv-fails", "old"])
-def test_make_names_missing_packages(unable: Path, python3: str, target: str) -> None:
-    done = make_with(unable, python3, target)
+def test_make_names_missing_packages(bare_folder: Path, python3: str, target: str) -> None:
+    done = run_make(bare_folder, python3, target)
     assert done.returncode == 2
     reported = [line for line in done.stderr.splitlines() if APT_LINE in line]
     assert len(reported) == 1
-    assert not (unable / ".venv").exists()
+    assert not (bare_folder / ".venv").exists()

@@ -26,19 +26,19 @@ def load_tool() -> ModuleType:
 tool = load_tool()
 
 
-def known_rows() -> dict[str, str]:
-    _, sections = tool.table()
+def read_rows() -> dict[str, str]:
+    _, sections = tool.read_table()
     return {row.id: row.text for section in sections.values() for row in section}
 
 
 def test_every_row_named_by_a_test_is_in_the_table() -> None:
-    known = known_rows()
-    unknown = [f"{claim.test} names {claim.row}" for claim in tool.all_claims() if claim.base not in known]
+    known = read_rows()
+    unknown = [f"{claim.test} names {claim.row}" for claim in tool.find_all_claims() if claim.base not in known]
     assert not unknown, "rows that docs/requirements.toml does not hold:\n" + "\n".join(unknown)
 
 
 def test_every_requirement_marker_is_found(collected_rows: frozenset[str]) -> None:
-    assert collected_rows <= {claim.row for claim in tool.all_claims()}
+    assert collected_rows <= {claim.row for claim in tool.find_all_claims()}
 
 
 def test_page_is_up_to_date() -> None:
@@ -46,7 +46,7 @@ def test_page_is_up_to_date() -> None:
 
 
 def test_rows_have_text_and_source() -> None:
-    sources, sections = tool.table()
+    sources, sections = tool.read_table()
     rows = [row for section in sections.values() for row in section]
     assert len({row.id for row in rows}) == len(rows)
     for row in rows:
@@ -55,8 +55,8 @@ def test_rows_have_text_and_source() -> None:
 
 
 def test_row_without_a_test_is_open() -> None:
-    _, sections = tool.table()
-    proved = {claim.base for claim in tool.all_claims()}
+    _, sections = tool.read_table()
+    proved = {claim.base for claim in tool.find_all_claims()}
     unproved = [row.id for section in sections.values() for row in section if not row.open and row.id not in proved]
     assert not unproved, "rows that no test names and that are not open: " + ", ".join(unproved)
 
@@ -65,7 +65,7 @@ def test_table_contains_the_rows_of_the_requirement_list(shared_data: Path) -> N
     shared = (shared_data.parent / "REQUIREMENTS.md").read_text(encoding="utf-8")
     cells = (line.split("|")[1] for line in shared.splitlines() if line.startswith("| ") and "-" in line.split("|")[1])
     ids = {cell.replace("**+**", "").strip() for cell in cells}
-    assert ids == set(known_rows())
+    assert ids == set(read_rows())
 
 
 def test_markers_are_read_at_every_level() -> None:
@@ -79,7 +79,7 @@ class TestThing:
 @pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.requirement("D-1"))])
 def test_outer(x): ...
 """
-    found = {(claim.row, claim.base, claim.test) for claim in tool.claims_of(ast.parse(text), "t.py")}
+    found = {(claim.row, claim.base, claim.test) for claim in tool.find_claims(ast.parse(text), "t.py")}
     assert found == {
         ("A-1", "A-1", "t.py"),
         ("B-1", "B-1", "t.py::TestThing"),
@@ -92,4 +92,4 @@ def test_outer(x): ...
 def test_unreadable_mark_is_an_error() -> None:
     tree = ast.parse("@pytest.mark.requirement(ROW)\ndef test_it(): ...\n")
     with pytest.raises(tool.UnreadableMarkError, match="plain strings"):
-        list(tool.claims_of(tree, "t.py"))
+        list(tool.find_claims(tree, "t.py"))

@@ -1,4 +1,4 @@
-"""Runs: in memory, in batches, saved and streamed."""
+"""Runs: in memory, with several runs, saved and streamed."""
 
 from __future__ import annotations
 
@@ -143,18 +143,18 @@ def test_memory_estimate_equals_memory_use(latency: Latency | None) -> None:
     )
 
 
-def moving_for(end: float) -> World:
+def make_moving_world(end: float) -> World:
     motion = waypoints((0.0, end), [Pose(), Pose((1.0, 0.0, 0.0), from_rpy(0.0, 0.0, 1.0))])
     model = replace(world().models[0], motion=motion)
     return replace(world(), models=(model,))
 
 
 def test_default_duration_is_that_of_the_motion() -> None:
-    assert simulate(moving_for(1.5))[IMU].time.size == 300
+    assert simulate(make_moving_world(1.5))[IMU].time.size == 300
 
 
 def test_shortest_motion_of_all_models_limits_the_run() -> None:
-    """A model without a sensor has its truth in the run too."""
+    """A model without a sensor also has truth and limits the run."""
     boat = Model(
         "boat", (Link("boat::hull"),), "boat::hull", motion=waypoints((0.0, 1.0), [Pose(), Pose((1.0, 0.0, 0.0))])
     )
@@ -187,7 +187,7 @@ def test_motion_argument_moves_transforms_and_truth(tmp_path: Path) -> None:
 
 def test_run_past_the_end_of_its_motion_is_an_error_at_the_start() -> None:
     with pytest.raises(MotionError, match=r"'robot': 2.0; must be at most 1.5 s"):
-        simulate(moving_for(1.5), 2.0)
+        simulate(make_moving_world(1.5), 2.0)
 
 
 def test_motion_log_moves_the_model(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_invalid_arguments_are_errors(arguments: dict[str, object], message: str
 
 @pytest.mark.parametrize("argument", ["dive.sdf", Path("dive.sdf")])
 def test_path_is_not_a_world(argument: Any, tmp_path: Path) -> None:
-    """Frequent first calls: each error names the missing call."""
+    """These are frequent first calls. Each error names the missing call."""
     message = r"world: .*dive.sdf.*; must be a World, as ns.load returns it; load the file first: ns.load\(.dive.sdf.\)"
     for call in (
         lambda: ns.simulate(argument, 1.0),
@@ -317,12 +317,12 @@ def test_fidelity_of_a_run_overrides_that_of_the_sensor() -> None:
 
 @pytest.mark.compiled
 def test_interrupt_keeps_recorded_data(tmp_path: Path) -> None:
-    def stop(done: float, total: float) -> None:
+    def interrupt(done: float, total: float) -> None:
         if done > total / 2.0:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=stop)
+        record(world(), tmp_path / "half.npz", 100.0, seed=4, progress=interrupt)
     loaded = ns.open(tmp_path / "half.npz")
     assert 50.0 <= loaded[IMU].time[-1] < 75.0
     complete = simulate(world(), 100.0, seed=4)

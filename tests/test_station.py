@@ -1,4 +1,4 @@
-"""Latency and faults of mounted sensors: in memory, stepped live, in files, from SDF."""
+"""Latency and faults of mounted sensors: in memory, in live runs, in files, from SDF."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_faults_change_nothing_else() -> None:
 
 @pytest.mark.requirement("NOI-6")
 def test_stuck_averaged_imu_repeats_its_first_value() -> None:
-    """Its row 0 stands for no interval and is never sent."""
+    """Row 0 has no interval and is never published."""
     world = example_world(("imu", replace(Imu.example_spec(), averaged=True)))
     stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
     sensors = tuple(replace(sensor, faults=stuck) for sensor in world.sensors)
@@ -109,7 +109,7 @@ def test_recordings_keep_arrival_and_validity(tmp_path: Path) -> None:
     assert streamed.read_bytes() == (tmp_path / "run.mcap").read_bytes()
 
 
-def sdf(inside: str) -> str:
+def make_sdf(inside: str) -> str:
     return f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
 <model name="m"><link name="l"><sensor name="s" type="magnetometer"><update_rate>10</update_rate>
 {inside}
@@ -120,7 +120,7 @@ def sdf(inside: str) -> str:
 def test_latency_and_faults_are_read_from_sdf(tmp_path: Path) -> None:
     path = tmp_path / "w.sdf"
     path.write_text(
-        sdf(
+        make_sdf(
             "<navsense:latency><fixed>0.1</fixed><mean>0.2</mean></navsense:latency>"
             "<navsense:faults><dropout_rate>0.5</dropout_rate>"
             "<dropout_duration>3</dropout_duration></navsense:faults>"
@@ -142,7 +142,7 @@ def test_latency_and_faults_are_read_from_sdf(tmp_path: Path) -> None:
 )
 def test_invalid_value_error_has_its_line(tmp_path: Path, inside: str, message: str) -> None:
     path = tmp_path / "w.sdf"
-    path.write_text(sdf(inside))
+    path.write_text(make_sdf(inside))
     with pytest.raises(SdfError, match=message):
         ns.load(path)
 
@@ -152,11 +152,11 @@ def test_missing_signal_is_an_error_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "w.sdf"
     warm = "<navsense:noise><temperature_coefficient>1e-8</temperature_coefficient></navsense:noise>"
     block = f"<magnetometer><x><noise type='gaussian'>{warm}</noise></x></magnetometer>"
-    path.write_text(sdf(block))
+    path.write_text(make_sdf(block))
     with pytest.raises(SimulationError, match=r"w.sdf:\d+: signal of sensor m::l::s: temperature.*navsense:signal"):
         ns.load(path)
     signal = '<navsense:signal name="temperature">300</navsense:signal>'
-    path.write_text(sdf(block).replace('<world name="w">', f'<world name="w">{signal}'))
+    path.write_text(make_sdf(block).replace('<world name="w">', f'<world name="w">{signal}'))
     (sensor,) = ns.load(path).sensors
     assert list_signals(sensor.spec) == ("temperature",)
 
@@ -177,7 +177,7 @@ def test_description_names_the_origin_and_earth_rotation() -> None:
 @pytest.mark.requirement("PRS-1", "NAV-1")
 @pytest.mark.parametrize("how", ["batch", "live"])
 def test_leaving_the_range_of_a_field_names_sensor_and_time(how: str) -> None:
-    """It climbs 1000 m/s from 75 km, and the atmosphere ends at 80 km: the first sample beyond is at 5.01 s."""
+    """The vehicle climbs at 1000 m/s from 75 km. The atmosphere ends at 80 km: the first sample beyond is at 5.01 s."""
     world = example_world(("baro", AirPressure()))
     line = waypoints((0.0, 10.0, 20.0), [Pose((0.0, 0.0, z)) for z in (75e3, 80e3, 85e3)])
     time = np.arange(2001) / 100.0
@@ -206,16 +206,16 @@ def test_world_without_coordinates_names_its_navsat() -> None:
 
 @pytest.mark.requirement("CLK-9", "LIV-1")
 def test_step_keeps_samples_in_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A queue of any length is joined at what has arrived: none of it before the latency has passed."""
+    """Samples are joined on arrival only: none before the latency has passed."""
     world = make_world(Latency(fixed=5.0), Faults())
     sim = ns.live(world, seed=3)
     rows: list[int] = []
 
-    def noted(parts: list[Reading]) -> Reading:
+    def record_arrivals(parts: list[Reading]) -> Reading:
         rows.append(sum(part.time.size for part in parts))
         return join_readings(parts)
 
-    monkeypatch.setattr(live_run, "join_readings", noted)
+    monkeypatch.setattr(live_run, "join_readings", record_arrivals)
     for _ in range(int(6.0 / world.max_step_size)):
         sim.step()
     assert sim.sensor(NAME).reading is not None

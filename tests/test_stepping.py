@@ -1,4 +1,4 @@
-"""Live runs: what a step releases, and a caller in the loop."""
+"""Live runs: the samples that a step releases, and a caller in the loop."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_any_step_size_releases_the_samples_of_the_batch_run(step: float) -> Non
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_look_ahead_does_not_change_readings(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sample at a time is how a driven robot is stepped."""
+    """A driven robot is stepped one sample at a time."""
     batch = ns.simulate(world(0.007, imu=500.0), 1.0, seed=6)[IMU]
     monkeypatch.setattr(live_run, "PREFETCH", ahead)
     parts = [step.readings[IMU] for step, _ in zip(ns.live(world(0.007, imu=500.0), seed=6), range(144), strict=False)]
@@ -93,8 +93,8 @@ def test_step_past_the_end_of_the_motion_is_an_error_and_changes_nothing() -> No
 
 
 def test_custom_motion_is_not_queried_for_future_times() -> None:
-    class Present:
-        """Knows only instants up to now."""
+    class PresentMotion:
+        """A motion that knows only times up to now."""
 
         end = math.inf
         now = 0.0
@@ -103,7 +103,7 @@ def test_custom_motion_is_not_queried_for_future_times() -> None:
             assert time.max() <= self.now
             return Stationary(Pose()).at(time)
 
-    present = Present()
+    present = PresentMotion()
     sim = ns.live(world(0.1, imu=100.0, mag=1.0), motion={"robot": present})
     for n in range(30):
         present.now = n / 10.0
@@ -130,7 +130,7 @@ def test_sensors_of_one_rate_are_measured_at_the_same_ticks() -> None:
         assert released[IMU].time is released[MAG].time
         assert released[IMU].time.tolist() == [n / 100.0]
         times.append(released[IMU].time)
-    assert [time.tolist() for time in times] == [[n / 100.0] for n in range(5)]  # nothing is written over
+    assert [time.tolist() for time in times] == [[n / 100.0] for n in range(5)]  # nothing is overwritten
 
 
 @pytest.mark.requirement("LIV-1")
@@ -145,7 +145,7 @@ def test_long_live_run_frees_past_instants() -> None:
 
 @pytest.mark.requirement("LIV-1")
 def test_live_reading_units_are_read_only() -> None:
-    """They are the same mapping for every reading, and go where a reading goes."""
+    """All readings share one mapping, also after a copy."""
     sim = ns.live(world(0.01), seed=1)
     reading = sim.step().readings[IMU]
     unit: Any = reading.unit
@@ -185,8 +185,8 @@ def test_live_sensor_accessors_of_the_documentation() -> None:
     assert list(sim) == []
 
 
-def circling(time: float) -> State:
-    """Two metres around the origin at 0.5 rad/s, facing along the path."""
+def make_circle_state(time: float) -> State:
+    """Return the state on a circle of radius 2 m around the origin at 0.5 rad/s, facing along the path."""
     angle = 0.5 * time
     pose = Pose((2.0 * math.cos(angle), 2.0 * math.sin(angle), 1.0), from_rpy(0.0, 0.0, angle + math.pi / 2))
     return State(pose, (-math.sin(angle), math.cos(angle), 0.0))
@@ -195,13 +195,13 @@ def circling(time: float) -> State:
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.parametrize("step", [0.01, 0.001])
 def test_closed_loop_caller_drives_the_robot(step: float) -> None:
-    """A circle given state by state: v^2 / r = 0.5 towards the centre, to the stated order of the step."""
+    """On a circle given state by state, the acceleration is v^2 / r = 0.5, to the documented order of the step."""
     base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose(), rate=100.0)
     driven = replace(base, sensors=(sensor,), max_step_size=step)
-    sim = ns.live(driven, driven={"robot": circling(0.0)})
+    sim = ns.live(driven, driven={"robot": make_circle_state(0.0)})
     for n in range(int(1.0 / step) + 1):
-        reading = sim.step({"robot": circling(n * step)}).readings.get(IMU)
+        reading = sim.step({"robot": make_circle_state(n * step)}).readings.get(IMU)
         if reading is not None and n:
             force, rate = reading["linear_acceleration"][-1], reading["angular_velocity"][-1]
             assert np.allclose(force, [0.0, 0.5, 9.8], atol=0.5 * 0.5 * step + 1e-12, rtol=0.0)
@@ -213,7 +213,7 @@ def test_closed_loop_caller_drives_the_robot(step: float) -> None:
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize("rate", [100.0, 400.0])
 def test_driven_run_equals_the_batch_run(rate: float) -> None:
-    """Sensors with offsets on a tumbling robot with complete states at each step, from the first sample on."""
+    """The sensors are off-centre on a tumbling robot with complete states at each step."""
     base = replace(example_world(("imu", Imu())), max_step_size=0.01)
     base = replace(base, sensors=(replace(base.sensors[0], rate=rate),))
     motion = base.models[0].motion
@@ -239,7 +239,7 @@ def test_driven_run_equals_the_batch_run(rate: float) -> None:
 @pytest.mark.parametrize("step", [1e-3, 1e-4])
 @pytest.mark.parametrize("complete", [True, False])
 def test_lever_arm_measures_the_angular_acceleration(step: float, complete: bool) -> None:
-    """0.3 m off the axis at 5 rad/s^2: 1.5 m/s^2 along the tangent, 0.3 omega^2 inwards."""
+    """At 0.3 m from the axis and 5 rad/s^2, the acceleration is 1.5 m/s^2 tangential and 0.3 omega^2 inwards."""
     base = example_world(("imu", Imu()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.3, 0.0, 0.0)), rate=1.0 / step)
 
@@ -265,7 +265,7 @@ def test_lever_arm_measures_the_angular_acceleration(step: float, complete: bool
 
 @pytest.mark.requirement("LIV-1", "ALT-2")
 def test_first_driven_step_has_the_angular_velocity() -> None:
-    """An altimeter 0.5 m ahead of the axis of a robot that rises at 2 m/s and pitches down at 1 rad/s."""
+    """The altimeter is 0.5 m ahead of the axis of a robot that rises at 2 m/s and pitches down at 1 rad/s."""
     base = example_world(("alt", Altimeter()))
     sensor = replace(base.sensors[0], link="robot::base", pose=Pose((0.5, 0.0, 0.0)))
     start = State(velocity=(0.0, 0.0, 2.0), angular_velocity=(0.0, 1.0, 0.0))
@@ -327,14 +327,14 @@ def test_every_driven_model_needs_a_state_at_each_step() -> None:
     for attempt in attempts:
         with pytest.raises(SimulationError, match=forgotten):
             attempt()
-    sim.step({"robot": circling(0.0)})
+    sim.step({"robot": make_circle_state(0.0)})
     with pytest.raises(MotionError, match=r"velocity of robot: .*; must be 3 finite numbers"):
         sim.step({"robot": State(Pose(), (math.nan, 0.0, 0.0))})
     with pytest.raises(
         SimulationError, match=r"states of a step: \['boat'\]; must be those of the driven models: robot"
     ):
-        sim.step({"boat": circling(0.001)})
-    assert sim.step({"robot": circling(0.001)}).time == 0.001  # none of these steps was taken
+        sim.step({"boat": make_circle_state(0.001)})
+    assert sim.step({"robot": make_circle_state(0.001)}).time == 0.001  # none of these steps was taken
 
 
 @pytest.mark.parametrize("value", [[0.0, 0.0, 0.0], (), None, 5.0, "robot"])
@@ -390,7 +390,7 @@ def test_stationary_world_steps_without_end() -> None:
 
 @pytest.mark.requirement("DVU-4")
 def test_sensor_is_switched_off_and_on_during_a_run() -> None:
-    """What it reads when it is on again is what it would have read: switching draws nothing."""
+    """Switching consumes no random numbers: later readings equal those without switching."""
     batch, sim, parts = ns.simulate(world(), 0.1, seed=3)[MAG], ns.live(world(), seed=3), []
     for step in sim:
         if step.time >= 0.1:
@@ -404,7 +404,7 @@ def test_sensor_is_switched_off_and_on_during_a_run() -> None:
 
 @pytest.mark.requirement("DVU-4")
 def test_sensor_emits_nothing_until_switched_on() -> None:
-    """In a batch it stays off."""
+    """In a batch run the sensor stays off."""
     base = world()
     off = replace(base, sensors=tuple(replace(sensor, is_on=False) for sensor in base.sensors))
     assert not ns.simulate(off, 0.1, seed=3)[MAG].emitted.any()

@@ -75,7 +75,7 @@ PAIRS = (
 
 @pytest.mark.requirement("NOI-2")
 def test_two_draws_per_tick_are_consecutive_in_their_stream() -> None:
-    """Tick i of a process has its draws 2 i and 2 i + 1, after those at the start."""
+    """Tick i of a process uses draws 2 i and 2 i + 1, after the initial draws."""
     draws = Draws(PAIRS, 9, (0, "s"))
     rows = draws.take(500)
     for first, process in ((0, PAIRS[0]), (5, PAIRS[3])):
@@ -100,7 +100,7 @@ def test_two_draws_per_tick_do_not_depend_on_block_size(ahead: int, sizes: list[
 @pytest.mark.compiled
 @pytest.mark.parametrize("count", [1, 2, 3, 200])
 def test_row_kernel_equals_numpys_generator(count: int) -> None:
-    """Compiled and interpreted runs fill rows of one, two and three draws a tick alike, and leave the same states."""
+    """Compiled and interpreted runs fill rows of one to three draws per tick equally and have the same final states."""
     depth = np.array([2, 1, 3, 2], dtype=np.int64)
     first = np.array([0, 2, 3, 6], dtype=np.int64)
     uniform = np.array([0, 1, 0, 1], dtype=np.int64)
@@ -119,7 +119,7 @@ def test_keys_are_length_prefixed_and_typed() -> None:
 
 
 def test_keys_never_change() -> None:
-    """A recording made from a seed can be made again by a later version: these words are fixed."""
+    """Later versions reproduce the recording of a seed, so these words are fixed."""
     assert make_spawn_key((0, "robot::base::imu", "angular_velocity.x", "white")) == (
         432293824,
         3115335934,

@@ -1,7 +1,7 @@
-"""The survey of the examples: what its one command records, held against its own file, the bed's picture and oracles.
+"""The survey example: its recording equals its world file, its height image and independent oracles.
 
-What a reader of the file knows is read here by other programs: the world by ElementTree, the picture by zlib, the
-recording by mcap and rosbags; tide, pressure and speed of sound are those of pyTMD and TEOS-10 (`tests/oracles`).
+The tests read the inputs with other programs: the world with ElementTree, the image with zlib, the recording with mcap
+and rosbags. Tide, pressure and speed of sound are those of pyTMD and TEOS-10 (`tests/oracles`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ DURATION, SPEED, EPOCH = 1560.0, 1.5, 1809430560
 NODES, SPACING, BED = 257, 2.0, -57.0
 
 SPEEDS = {"M2": 28.9841042, "S2": 30.0}
-"""Degrees an hour, of NOAA's list of constituents."""
+"""Speeds in degrees per hour from NOAA's list of constituents."""
 
 LEAST_LIKELY = 4.9
-"""Standard deviations that a Gaussian error exceeds once in a million."""
+"""Standard deviations that a normal error exceeds with probability 1e-6."""
 
 TOPIC = "/world/north_sea/model/auv/link/{}/sensor/{}"
 ALTIMETER = TOPIC.format("altimeter_link", "altimeter/range")
@@ -50,8 +50,8 @@ IMU = TOPIC.format("imu_link", "imu/imu")
 CURRENT = "/hydrodynamics/current_velocity"
 
 
-def table(file_name: str, **only: str) -> dict[str, AnyArray]:
-    """Return the columns of numbers of an oracle's table, of the rows whose texts are these."""
+def read_oracle(file_name: str, **only: str) -> dict[str, AnyArray]:
+    """Return the columns of numbers of an oracle table, from the rows with these texts."""
     with (ORACLES / file_name).open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if all(row[key] == text for key, text in only.items())]
     numeric = [key for key in rows[0] if re.fullmatch(r"[-+0-9.e]+", rows[0][key])]
@@ -82,13 +82,13 @@ def world() -> ET.Element:
 
 
 @dataclass(frozen=True)
-class Bed:
-    """The picture's heights (m), the southernmost row first; a cell is two triangles about its rising diagonal."""
+class BedImage:
+    """Heights (m) of the image, southernmost row first. Each cell is two triangles with a rising diagonal."""
 
     heights: FloatArray
 
     @classmethod
-    def of(cls, world: ET.Element) -> Bed:
+    def read(cls, world: ET.Element) -> BedImage:
         data = PICTURE.read_bytes()
         size = int.from_bytes(data[33:37], "big")
         assert data[37:41] == b"IDAT"
@@ -111,12 +111,12 @@ class Bed:
 
 
 @pytest.fixture(scope="module")
-def bed(world: ET.Element) -> Bed:
-    return Bed.of(world)
+def bed(world: ET.Element) -> BedImage:
+    return BedImage.read(world)
 
 
 def rotate_by_quaternions(q: FloatArray, v: FloatArray) -> FloatArray:
-    """Return vectors turned by quaternions w x y z, by the textbook's matrix."""
+    """Return vectors rotated by quaternions w x y z."""
     w, x, y, z = np.moveaxis(q, -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -127,14 +127,14 @@ def rotate_by_quaternions(q: FloatArray, v: FloatArray) -> FloatArray:
     return out
 
 
-def at_rows(truth: Any, time: FloatArray) -> slice:
-    """Return the rows of truth, 10 a second, at the instants of a slower or equally fast sensor."""
+def select_rows(truth: Any, time: FloatArray) -> slice:
+    """Return the rows of truth (10 Hz) at the times of a sensor."""
     step = round(10.0 * float(time[1] - time[0]))
     assert truth.time[::step] == pytest.approx(time, abs=1e-9)
     return slice(None, None, step)
 
 
-# the bed and the way
+# the bed and the track
 
 
 def test_bottom_and_path_equal_the_output_of_the_script(tmp_path: Path) -> None:
@@ -152,15 +152,15 @@ def test_bottom_and_path_equal_the_output_of_the_script(tmp_path: Path) -> None:
     assert f"<pos>0 0 {low:.3f}</pos>" in text
 
 
-def test_bottom_is_rough_and_30_to_60_metres_deep(bed: Bed) -> None:
+def test_bottom_is_rough_and_30_to_60_metres_deep(bed: BedImage) -> None:
     assert -60.0 < bed.heights.min() < bed.heights.max() < -30.0
     slopes = np.hypot(*np.gradient(bed.heights, SPACING))
     assert 0.03 < np.median(slopes) < 0.3
     assert slopes.max() < 1.0
 
 
-def test_vehicle_stays_clear_of_bottom_and_surface(run: ns.Run, bed: Bed) -> None:
-    """Nose, tail and a ring round the hull, ten times a second; the ground is that of the picture itself."""
+def test_vehicle_stays_clear_of_bottom_and_surface(run: ns.Run, bed: BedImage) -> None:
+    """Nose, tail and a ring around the hull are checked ten times a second against the height image."""
     truth = run.truth["auv::base_link"]
     clear = []
     for place in ((1.1, 0.0, -0.13), (-1.1, 0.0, -0.13), (0.0, 0.13, 0.0), (0.0, -0.13, 0.0), (0.0, 0.0, -0.13)):
@@ -190,11 +190,11 @@ def test_vehicle_follows_the_lines_at_constant_speed_heading_forward(run: ns.Run
 
 
 @pytest.mark.requirement("ALT-8")
-def test_ranges_equal_the_distance_to_the_bottom(run: ns.Run, bed: Bed) -> None:
-    """The nearest ray is no farther than the axis and no nearer than the nearest of a cone with many more rays."""
+def test_ranges_equal_the_distance_to_the_bottom(run: ns.Run, bed: BedImage) -> None:
+    """The nearest ray is between the axis and the nearest ray of a cone with many more rays."""
     reading, truth = run["auv::altimeter_link::altimeter"], run.truth["auv::altimeter_link"]
     rows = slice(0, None, 40)
-    at = at_rows(truth, reading.time)
+    at = select_rows(truth, reading.time)
     place, attitude = truth.position[at][rows], truth.orientation[at][rows]
     cone = [(0.0, 0.0)] + [(math.radians(0.5 * k), 2.0 * math.pi * n / 48) for k in range(1, 11) for n in range(48)]
     found = []
@@ -217,14 +217,14 @@ def test_ranges_equal_the_distance_to_the_bottom(run: ns.Run, bed: Bed) -> None:
 
 @pytest.mark.requirement("ALT-8")
 def test_ranges_have_the_declared_noise(run: ns.Run) -> None:
-    """Told by 1500 m/s; then white noise of 3 cm, and rounding to 1 cm. Chen and Millero and TEOS-10 differ by 3e-5.
+    """The sensor assumes 1500 m/s, with 3 cm noise and a step of 1 cm. Chen-Millero is within 3e-5 of TEOS-10.
 
-    A variance of n samples has the deviation sqrt(2 / n) of it.
+    The variance of n samples has a relative deviation of sqrt(2 / n).
     """
     reading = run["auv::altimeter_link::altimeter"]
     assert reading.valid.all()
     true, height = reading.ideal["range"], -run.truth["auv::altimeter_link"].position[::2, 2]
-    water = table("unesco/teos10_survey.csv")
+    water = read_oracle("unesco/teos10_survey.csv")
     depths = height + np.linspace(0.0, 1.0, 200)[:, None] * true
     slowness = np.interp(depths, water["depth_m"], 1.0 / water["sound_speed_m_s"]).mean(axis=0)
     assert np.median(1500.0 * slowness) > 1.01
@@ -239,10 +239,10 @@ def test_ranges_have_the_declared_noise(run: ns.Run) -> None:
 def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
     """EOS-80 and TEOS-10 differ by some 0.02 kg/m^3, 2e-5 of the pressure: 8 Pa at 40 m."""
     reading, truth = run["auv::base_link::depth"], run.truth["auv::base_link"]
-    at = at_rows(truth, reading.time)
+    at = select_rows(truth, reading.time)
     hole = np.broadcast_to((-0.4, 0.0, 0.13), truth.position[at].shape)
     depth = -(truth.position[at] + rotate_by_quaternions(truth.orientation[at], hole))[:, 2]
-    water = table("unesco/teos10_survey.csv")
+    water = read_oracle("unesco/teos10_survey.csv")
     expected = 101325.0 + np.interp(depth, water["depth_m"], water["pressure_Pa"])
     assert reading.ideal["pressure"] == pytest.approx(expected, abs=10.0)
     assert reading.ideal["depth"] == pytest.approx(depth, abs=1e-9)
@@ -250,7 +250,7 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
     variance = 60.0**2 + 10.0**2 / 12.0
     assert errors.var() == pytest.approx(variance, rel=LEAST_LIKELY * math.sqrt(2.0 / errors.size), abs=0.0)
     assert abs(errors.mean()) < LEAST_LIKELY * 500.0
-    # UNESCO's formula is for water of 0 degrees and salinity 35, which this one is up to 1.2e-3 lighter than.
+    # UNESCO's formula is for water of 0 degrees and salinity 35, which is up to 1.2e-3 denser than this water.
     off = reading["depth"] - depth - errors / 10080.0
     assert off == pytest.approx(0.0, abs=1.3e-3 * 40.0)
     assert np.ptp(depth) > 10.0
@@ -258,8 +258,8 @@ def test_pressure_is_the_weight_of_the_water_above(run: ns.Run) -> None:
 
 @pytest.mark.requirement("MAG-1")
 def test_magnetometer_reads_the_field_at_its_position(run: ns.Run) -> None:
-    """The field of pygeomag at the world's origin: over 200 m of the survey it changes by some nanotesla."""
-    row = {key: column[-1] for key, column in table("noaa/pygeomag.csv", year="2027.34").items()}
+    """The reference is pygeomag at the world origin. Over 200 m the field changes by some nanotesla."""
+    row = {key: column[-1] for key, column in read_oracle("noaa/pygeomag.csv", year="2027.34").items()}
     assert (row["latitude_deg"], row["longitude_deg"]) == (56.719, 3.516)
     reading, truth = run["auv::compass_link::compass"], run.truth["auv::compass_link"]
     measured = rotate_by_quaternions(truth.orientation, reading.ideal["field"][::2])
@@ -270,8 +270,8 @@ def test_magnetometer_reads_the_field_at_its_position(run: ns.Run) -> None:
 # water
 
 
-def ellipses(world: ET.Element, height: FloatArray, time: FloatArray) -> FloatArray:
-    """Return the current that the file describes, at heights and instants, with the arguments of pyTMD."""
+def compute_tidal_current(world: ET.Element, height: FloatArray, time: FloatArray) -> FloatArray:
+    """Return the current that the file describes at these heights and times, with pyTMD's arguments."""
     element = world.find(f"{OWN}current")
     assert element is not None
     start = (element.get("start") or "").removesuffix("Z") + ":00"
@@ -280,7 +280,7 @@ def ellipses(world: ET.Element, height: FloatArray, time: FloatArray) -> FloatAr
     flow = np.zeros((time.size, 2)) + [float(part) for part in (tide.get("mean") or "").split()[:2]]
     for one in tide.findall("ellipse"):
         major, minor, towards, lag = (float(one.get(k) or "") for k in ("major", "minor", "direction_deg", "phase_deg"))
-        argument = table("tides/arguments.csv", start=start, name=one.get("name") or "")
+        argument = read_oracle("tides/arguments.csv", start=start, name=one.get("name") or "")
         angle = np.radians(argument["pytmd_degrees"] - lag + SPEEDS[one.get("name") or ""] * time / 3600.0)
         ahead = np.array([math.sin(math.radians(towards)), math.cos(math.radians(towards))])
         left = np.array([-ahead[1], ahead[0]])
@@ -301,14 +301,14 @@ def test_current_is_the_sheared_tide_of_the_date(run: ns.Run, world: ET.Element)
     assert current.position == (0.0, 0.0, -30.0)
     assert current.time == pytest.approx(np.arange(1560.0), abs=1e-9)
     got = np.asarray(current.velocity).reshape(-1, 3)
-    assert got[:, :2] == pytest.approx(ellipses(world, np.full(1560, -30.0), current.time), abs=1e-8)
+    assert got[:, :2] == pytest.approx(compute_tidal_current(world, np.full(1560, -30.0), current.time), abs=1e-8)
     assert (got[:, 2] == 0.0).all()
     field = ns.load(SURVEY).environment.current
     assert field is not None
     draw = np.random.default_rng(4)
     place = np.stack([draw.uniform(-256.0, 256.0, 500) for _ in range(2)] + [draw.uniform(-60.0, 0.0, 500)], axis=1)
     time = draw.uniform(0.0, 43200.0, 500)
-    assert field.at(place, time)[:, :2] == pytest.approx(ellipses(world, place[:, 2], time), abs=1e-8)
+    assert field.at(place, time)[:, :2] == pytest.approx(compute_tidal_current(world, place[:, 2], time), abs=1e-8)
 
 
 @pytest.mark.requirement("CUR-2")
@@ -347,7 +347,7 @@ TYPES = {
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_one_command_records_every_topic(recording: Path, run: ns.Run) -> None:
-    """What mcap and its ROS 2 decoder read of the last twenty seconds is what the same run has in memory."""
+    """The last twenty seconds, read by mcap's ROS 2 decoder, equal the same run in memory."""
     with recording.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()])
         summary = reader.get_summary()
@@ -375,7 +375,7 @@ def test_one_command_records_every_topic(recording: Path, run: ns.Run) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "CLK-1")
 def test_bag_has_stamps_of_two_clocks_and_is_read_by_rosbags(recording: Path, run: ns.Run) -> None:
-    """The computer's clock is off by up to milliseconds, the inertial one by microseconds; a current has none."""
+    """The computer clock has errors up to milliseconds, the inertial clock microseconds; the current has no clock."""
     off: dict[str, list[float]] = {}
     with AnyReader([recording]) as reader:
         wanted = [
@@ -396,7 +396,7 @@ def test_bag_has_stamps_of_two_clocks_and_is_read_by_rosbags(recording: Path, ru
 
 @pytest.mark.requirement("GAP-8")
 def test_adcp_measures_the_current_below_the_vehicle(run: ns.Run) -> None:
-    """Over the ground, down to where side lobes spoil it; its noise is that of four pings for either."""
+    """The velocity is over ground, above the side-lobe limit. Both velocities have the noise of four pings."""
     profile, flow = run["auv::adcp_link::adcp"], ns.load(SURVEY).environment.current
     assert flow is not None
     rows = np.nonzero(profile.emitted)[0]
@@ -414,6 +414,6 @@ def test_adcp_measures_the_current_below_the_vehicle(run: ns.Run) -> None:
     assert np.abs(true - water)[known].max() < 0.02
     single, over = 0.015 / math.sqrt(4.0), 0.005 / math.sqrt(4.0)
     across = math.sqrt(2.0) * np.hypot(single, over)
-    # A tenth beside chance: what lasts, and the wrong speed of sound, turn with the legs.
+    # The tolerance adds a tenth: constant errors and the wrong sound speed change direction with the legs.
     noise = np.nanstd((measured - true)[:, 1:7, :2], axis=0)
     assert noise == pytest.approx(across, rel=LEAST_LIKELY / math.sqrt(2.0 * rows.size) + 0.1, abs=0.0)

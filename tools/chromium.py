@@ -1,11 +1,11 @@
-"""A headless Chromium spoken to through a pipe by its DevTools protocol: for pages that are tested and pictured.
+"""A headless Chromium, controlled through a pipe by its DevTools protocol, to test and picture pages.
 
     with Browser(find()) as browser:
         page = browser.open(Path("report.html"), width=1600, height=1500)
         page.value("document.title"); page.trouble; page.requests; page.picture()
 
-Messages are JSON, each ended by a zero byte: to the browser on its descriptor 3, from it on 4
-(`--remote-debugging-pipe`). No name resolves (`--host-resolver-rules`), so that whatever a page asked for would fail.
+Messages are JSON with a final zero byte: to the browser on its descriptor 3, from it on 4 (`--remote-debugging-pipe`).
+No name resolves (`--host-resolver-rules`), so all network requests of a page fail.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Self
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-"""What the program is called."""
+"""Names of the program."""
 
 PATIENCE = 60.0
-"""Seconds that an answer is waited for."""
+"""Timeout (s) of an answer."""
 
 OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
@@ -36,15 +36,15 @@ OPTIONS = (
 
 
 def find() -> str | None:
-    """Return the program, None where there is none."""
+    """Return the path of the program, None if there is none."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 class Browser:
-    """One running browser."""
+    """A running browser."""
 
     def __init__(self, program: str) -> None:
-        """Start it, with a profile of its own that goes when it is closed."""
+        """Start it with a temporary profile."""
         self._home = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         theirs_in, self._to = os.pipe()
         self._from, theirs_out = os.pipe()
@@ -75,7 +75,7 @@ class Browser:
         self._home.cleanup()
 
     def _next(self, until: float) -> dict[str, Any]:
-        """Return the next message. Raise TimeoutError where none comes, OSError where the browser is gone."""
+        """Return the next message. Raise TimeoutError if there is none, OSError if the browser has ended."""
         while b"\0" not in self._rest:
             ready, _, _ = select.select([self._from], [], [], max(0.0, until - time.monotonic()))
             if not ready:
@@ -89,7 +89,7 @@ class Browser:
         return found
 
     def call(self, method: str, session: str = "", **given: Any) -> dict[str, Any]:
-        """Return the answer to a command; events that come before it are kept. Raise RuntimeError for an error."""
+        """Return the answer to a command; store earlier events. Raise RuntimeError for an error."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": given, **({"sessionId": session} if session else {})}
         os.write(self._to, json.dumps(message).encode() + b"\0")
@@ -111,7 +111,7 @@ class Browser:
             self.events.append(self._next(until))
 
     def open(self, file: Path, width: int, height: int, *, dark: bool = False) -> Page:
-        """Return a page of this size (pixels) when it is loaded."""
+        """Return a loaded page of this size (pixels)."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Log", "Network"):
@@ -134,7 +134,7 @@ class Browser:
 
 @dataclass
 class Page:
-    """A page that is loaded."""
+    """A loaded page."""
 
     browser: Browser
     session: str
@@ -146,7 +146,7 @@ class Page:
         return [event for event in self.browser.events if event.get("sessionId") == self.session]
 
     def value(self, expression: str) -> Any:
-        """Return what an expression is in the page."""
+        """Return the value of an expression in the page."""
         found = self.browser.call("Runtime.evaluate", self.session, expression=expression, returnByValue=True)
         if "exceptionDetails" in found:
             raise RuntimeError(str(found["exceptionDetails"]))
@@ -154,19 +154,19 @@ class Page:
 
     @property
     def trouble(self) -> list[str]:
-        """Return what was written to the console or the log, and what was thrown."""
+        """The console and log messages and the exceptions."""
         kinds = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Network.loadingFailed")
         return [json.dumps(event["params"]) for event in self._events() if event["method"] in kinds]
 
     @property
     def requests(self) -> list[str]:
-        """Return the addresses that were asked for, data within the page left out."""
+        """The requested addresses, without data in the page."""
         sent = [event for event in self._events() if event["method"] == "Network.requestWillBeSent"]
         urls = [str(event["params"]["request"]["url"]) for event in sent]
         return [url for url in urls if not url.startswith("data:")]
 
     def picture(self, scale: float = 1.0) -> bytes:
-        """Return what is seen as PNG, `scale` times as large."""
+        """Return the visible page as PNG, magnified by `scale`."""
         width, height = self.value("[innerWidth, innerHeight]")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
         found = self.browser.call("Page.captureScreenshot", self.session, format="png", clip=clip)

@@ -1,6 +1,6 @@
-"""Write constraints.txt: the versions, in the environment that runs this, of what navsense and its tests need.
+"""Write constraints.txt: the versions of navsense's and its tests' dependencies in this environment.
 
-Usage: python tools/constraints.py    (in an environment in which the whole suite has just passed)
+Usage: python tools/constraints.py    (in an environment in which the complete suite has passed)
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ HEAD = (
 )
 
 
-def normal(name: str) -> str:
-    """Return a distribution's name as indexes compare it."""
+def normalise_name(name: str) -> str:
+    """Return the normalised name of a distribution."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def needed(roots: list[str]) -> dict[str, str]:
-    """Return name and version of each requirement in `roots` and of all that these need, here."""
+def list_requirements(roots: list[str]) -> dict[str, str]:
+    """Return name and version of each requirement in `roots` and of all their requirements, as installed here."""
     found: dict[str, str] = {}
     queue = [Requirement(root) for root in roots]
     while queue:
@@ -32,7 +32,7 @@ def needed(roots: list[str]) -> dict[str, str]:
         extras = ["", *requirement.extras]
         if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
             continue
-        name = normal(requirement.name)
+        name = normalise_name(requirement.name)
         if name in found:
             continue
         distribution = metadata.distribution(requirement.name)
@@ -50,7 +50,7 @@ def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     roots = project["dependencies"] + extras["test"] + extras["lint"]
-    lines = [f"{name}=={version}\n" for name, version in sorted(needed(roots).items())]
+    lines = [f"{name}=={version}\n" for name, version in sorted(list_requirements(roots).items())]
     (ROOT / "constraints.txt").write_text(HEAD + "".join(lines))
 
 

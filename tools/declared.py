@@ -1,4 +1,4 @@
-"""Write docs/declared-against-measured.md: every figure of sensors, of what mounts them, and clocks, read back.
+"""Write docs/declared-against-measured.md: the estimate of every parameter of sensors, their mounting and clocks.
 
 The specs are the example spec of each sensor type and those of `faults_latency` and `clocks` in `tests/verification`.
 
@@ -29,7 +29,7 @@ SEED = 20250101
 RATES = (10.0, 100.0)
 
 EXACT = 1e-9
-"""Relative error below which a figure is read back without chance."""
+"""Relative error below which an estimate is shown as exact."""
 
 HEAD = """\
 # Declared against measured
@@ -58,8 +58,8 @@ them a figure fails, by chance one in 1.7 million. Of the {count} figures here t
 Key = tuple[str, str, str, str]
 
 
-def grouped(rows: Sequence[Row]) -> dict[Key, list[Row]]:
-    """Return the rows by output, figure, unit and declared value, the axes of one output together."""
+def group_rows(rows: Sequence[Row]) -> dict[Key, list[Row]]:
+    """Return the rows by output, parameter, unit and declared value, with the axes of one output together."""
     found: dict[Key, list[Row]] = {}
     for row in rows:
         key = (row.channel.partition(".")[0], row.estimate.parameter, row.unit, f"{row.estimate.declared:.6g}")
@@ -67,8 +67,8 @@ def grouped(rows: Sequence[Row]) -> dict[Key, list[Row]]:
     return found
 
 
-def cell(rows: Sequence[Row]) -> str:
-    """Return what some axes gave at one rate."""
+def format_cell(rows: Sequence[Row]) -> str:
+    """Return the estimates of the axes at one rate."""
     if not rows:
         return "—"
     error = max(row.estimate.error for row in rows)
@@ -80,15 +80,15 @@ def cell(rows: Sequence[Row]) -> str:
     return text if all(row.holds for row in rows) else f"**{text}**"
 
 
-def axes(rows: Sequence[Row]) -> str:
-    """Return the name of an output with the axes that the rows are of."""
+def format_axes(rows: Sequence[Row]) -> str:
+    """Return the name of an output with the axes of the rows."""
     output = rows[0].channel.partition(".")[0]
     parts = dict.fromkeys(row.channel.partition(".")[2] for row in rows)
     return f"{output} {' '.join(parts)}".strip()
 
 
-def section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of one kind of sensor."""
+def format_section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of one sensor type."""
     rates = " | ".join(f"at {rate:g} Hz" for rate in RATES)
     yield from (
         "",
@@ -97,13 +97,13 @@ def section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
         f"| channel | figure | unit | declared | {rates} |",
         "|---" * (4 + len(RATES)) + "|",
     )
-    for (_, parameter, unit, declared), found in grouped(rows).items():
-        cells = " | ".join(cell([row for row in found if row.rate == rate]) for rate in RATES)
-        yield f"| {axes(found)} | {parameter} | {unit} | {declared} | {cells} |"
+    for (_, parameter, unit, declared), found in group_rows(rows).items():
+        cells = " | ".join(format_cell([row for row in found if row.rate == rate]) for rate in RATES)
+        yield f"| {format_axes(found)} | {parameter} | {unit} | {declared} | {cells} |"
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Return the whole page."""
+    """Return the page."""
     head = HEAD.format(
         rates=" and ".join(f"{rate:g} Hz" for rate in RATES),
         seed=SEED,
@@ -114,35 +114,35 @@ def page(rows: Sequence[Row]) -> str:
     )
     lines = [head.rstrip("\n")]
     for kind in dict.fromkeys(row.sensor for row in rows):
-        lines += section(kind, [row for row in rows if row.sensor == kind])
+        lines += format_section(kind, [row for row in rows if row.sensor == kind])
     return "\n".join(lines) + "\n"
 
 
-def everything() -> list[Row]:
+def compute_rows() -> list[Row]:
     """Return all rows of the page."""
     rows = [row for kind in SENSORS for row in table(kind.example_spec(), RATES, SEED)]
-    rows += faults_latency.table(faults_latency.WITNESS, RATES, SEED)
-    return rows + clocks.table(clocks.WITNESS, RATES, SEED)
+    rows += faults_latency.table(faults_latency.EXAMPLE, RATES, SEED)
+    return rows + clocks.table(clocks.EXAMPLE, RATES, SEED)
 
 
 def main() -> int:
-    """Write the page, or say whether it is up to date; say which rows are wrong."""
+    """Write or check the page; print the wrong rows."""
     parser = argparse.ArgumentParser(description="Write docs/declared-against-measured.md from simulations.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     check = parser.parse_args().check
-    rows = everything()
+    rows = compute_rows()
     wrong = [row for row in rows if not row.holds]
     for row in wrong:
-        found = row.estimate
+        estimate = row.estimate
         print(
-            f"{row.sensor} {row.channel} at {row.rate:g} Hz: {found.parameter} declared {found.declared:.6g}, "
-            f"measured {found.measured:.6g} +- {found.error:.2g} ({found.deviation:+.1f} standard errors)",
+            f"{row.sensor} {row.channel} at {row.rate:g} Hz: {estimate.parameter} declared {estimate.declared:.6g}, "
+            f"measured {estimate.measured:.6g} +- {estimate.error:.2g} ({estimate.deviation:+.1f} standard errors)",
             file=sys.stderr,
         )
-    wanted = page(rows)
+    text = page(rows)
     if not check:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
+        PAGE.write_text(text, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
         print("docs/declared-against-measured.md is out of date: run `python tools/declared.py`", file=sys.stderr)
         return 1
     return 1 if wrong else 0

@@ -1,9 +1,9 @@
-"""Write the figures of docs/dvl.md, and its pictures in docs/pictures: the two classic plug-ins beside the physics.
+"""Write the generated parts of docs/dvl.md and its pictures: the two classic plug-ins compared to the physical model.
 
-Every part of the page between `<!-- made: NAME -->` and `<!-- end -->` is what a function here gives, from worlds of
-`dvl_worlds` that run in both fidelities, seed as stated on the page. The rest of the page is written by hand.
+Functions here generate each part of the page between `<!-- made: NAME -->` and `<!-- end -->`, from worlds of
+`dvl_worlds` that run in both fidelities with the seed on the page. The remaining page is written manually.
 
-Usage: python tools/dvl_gaps.py [--check]      --check writes nothing; exit code 1 where something is out of date
+Usage: python tools/dvl_gaps.py [--check]      --check writes nothing; exit code 1 if a part is out of date
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import dvl_worlds as worlds
 import numpy as np
-from svg_charts import Line, Panel, chart, steps
+from svg_charts import Line, Panel, draw_chart, make_steps
 
 import navsense as ns
 from navsense.core.readings import Reading
@@ -42,61 +42,61 @@ UUV_COLOUR, DS_COLOUR, OWN_COLOUR, TRUE_COLOUR, SHADE = "#c98a1b", "#b5367a", "#
 
 
 class Part(NamedTuple):
-    """A part of the page: its text, and the pictures in it by name."""
+    """A part of the page: its text, and its pictures by name."""
 
     text: str
     pictures: Mapping[str, str] = {}
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def told(number: float, digits: int = 3, unit: str = "") -> str:
-    """Return a number as the page has it, a dash where there is none."""
+def format_number(number: float, digits: int = 3, unit: str = "") -> str:
+    """Return a number in the format of the page, a dash if it is invalid."""
     if math.isnan(number):
         return "—"
     text = f"{number:.{digits}f}"
     return (text.removeprefix("-") if not float(text) else text) + unit
 
 
-def percent(number: float) -> str:
+def format_percent(number: float) -> str:
     """Return a ratio to 1 as a difference in percent."""
     text = f"{100.0 * (number - 1.0):+.2f} %"
     return "0.00 %" if text[1:] == "0.00 %" else text
 
 
-def shown(name: str, words: str) -> str:
-    """Return how the page shows a picture."""
+def format_picture(name: str, words: str) -> str:
+    """Return the reference of the page to a picture."""
     return f"![{words}](pictures/{name}.svg)"
 
 
-def of(run: Run, name: str) -> Reading:
-    """Return the reading of the vehicle's sensor of a name."""
+def get_reading(run: Run, name: str) -> Reading:
+    """Return the reading of the vehicle's sensor with this name."""
     found: Reading = run[f"auv::base::{name}"]
     return found
 
 
-def spread(values: AnyArray) -> float:
-    """Return the deviation of what is known of some numbers."""
+def compute_stddev(values: AnyArray) -> float:
+    """Return the standard deviation of the valid values."""
     return float(np.nanstd(values))
 
 
 # GAP-1, GAP-5: over a hole, with a current
 
 SPEED, DEPTH, BED = 1.5, 10.0, 50.0
-"""m/s, and m below the surface, of the vehicle and of the bed."""
+"""Speed (m/s), and depths (m) of the vehicle and of the bed."""
 
 HOLE, WAY, FULL_TIME = (100.0, 250.0), 300.0, 200.0
-"""m along the way where the hole is, where the way ends, and s."""
+"""Position of the hole and of the end along the track (m), and duration (s)."""
 
 HOLED = "\n".join(
     [
-        worlds.block("west", HOLE[0] - 100.0, -BED, (200.0, 400.0, 250.0)),
-        worlds.block("east", HOLE[1] + 100.0, -BED, (200.0, 400.0, 250.0)),
-        worlds.block("floor", 0.5 * (HOLE[0] + HOLE[1]), -290.0, (200.0, 400.0, 10.0)),
+        worlds.make_block("west", HOLE[0] - 100.0, -BED, (200.0, 400.0, 250.0)),
+        worlds.make_block("east", HOLE[1] + 100.0, -BED, (200.0, 400.0, 250.0)),
+        worlds.make_block("floor", 0.5 * (HOLE[0] + HOLE[1]), -290.0, (200.0, 400.0, 10.0)),
         '    <navsense:water surface="0"/>',
         '    <navsense:current topic="/hydrodynamics/current_velocity" rate="0">',
         '      <stratified> <layer depth="0">0.4 0 0</layer> <layer depth="80">0 0 0</layer> </stratified>',
@@ -106,21 +106,21 @@ HOLED = "\n".join(
 
 
 @cache
-def holed(fidelity: str) -> Run:
+def simulate_hole(fidelity: str) -> Run:
     """Return the run over the hole."""
-    sensors = worlds.woods_hole(azimuths=worlds.PLUS)
-    world = worlds.load(HOLED, sensors, worlds.uuv(worlds.PLUS), fidelity)
-    motion = worlds.straight((0.0, 0.0, -DEPTH), (SPEED, 0.0, 0.0), FULL_TIME)
+    sensors = worlds.make_woods_hole_sensor(azimuths=worlds.PLUS)
+    world = worlds.load(HOLED, sensors, worlds.make_uuv_plugin(worlds.PLUS), fidelity)
+    motion = worlds.make_straight_motion((0.0, 0.0, -DEPTH), (SPEED, 0.0, 0.0), FULL_TIME)
     return ns.simulate(world, FULL_TIME, seed=SEED, motion={"auv": motion})
 
 
-def instruments() -> list[tuple[str, Reading, str]]:
-    """Return the three that went over the hole."""
-    classic, physical = holed("classic"), holed("physical")
+def list_instruments() -> list[tuple[str, Reading, str]]:
+    """Return the three instruments that pass over the hole."""
+    classic, physical = simulate_hole("classic"), simulate_hole("physical")
     return [
-        ("UUV Simulator, classic", of(classic, "uuv"), UUV_COLOUR),
-        ("WHOI, classic", of(classic, "dvl"), DS_COLOUR),
-        ("WHOI, physical", of(physical, "dvl"), OWN_COLOUR),
+        ("UUV Simulator, classic", get_reading(classic, "uuv"), UUV_COLOUR),
+        ("WHOI, classic", get_reading(classic, "dvl"), DS_COLOUR),
+        ("WHOI, physical", get_reading(physical, "dvl"), OWN_COLOUR),
     ]
 
 
@@ -128,19 +128,19 @@ MODES = {0: "none", 1: "bottom", 2: "water"}
 
 
 def modes_row(name: str, reading: Reading, where: tuple[float, float]) -> list[str]:
-    """Return what one instrument said along a part of the way."""
+    """Return the values of one instrument along a part of the track."""
     along = SPEED * reading.time
     here = (along > where[0]) & (along < where[1]) & np.isfinite(reading["velocity_mode"])
     velocity = reading["velocity"][here] - (SPEED, 0.0, 0.0)
     stated = np.sqrt(reading["velocity_covariance"][here][:, 0, 0])
     modes = np.unique(reading["velocity_mode"][here]).astype(int).tolist()
-    figures = (np.nanmean(velocity[:, 0]), spread(velocity[:, 0]), float(np.nanmean(stated)))
-    return [name, ", ".join(MODES[mode] for mode in modes), *(told(1e3 * float(one), 1) for one in figures)]
+    figures = (np.nanmean(velocity[:, 0]), compute_stddev(velocity[:, 0]), float(np.nanmean(stated)))
+    return [name, ", ".join(MODES[mode] for mode in modes), *(format_number(1e3 * float(one), 1) for one in figures)]
 
 
 def modes() -> Part:
-    """Return bottom and water tracking over a hole: the velocity and the altitude along the way."""
-    found = instruments()
+    """Return bottom and water tracking over a hole: velocity and altitude along the track."""
+    found = list_instruments()
     parts = (("over the bed", (0.0, 75.0)), ("over the hole", (120.0, 230.0)))
     rows = [[words, *modes_row(name, reading, where)] for words, where in parts for name, reading, _ in found]
     head = ["where", "instrument", "tracks", "mean error, mm/s", "standard deviation, mm/s", "reported, mm/s"]
@@ -156,60 +156,60 @@ def modes() -> Part:
         Panel("Error of the forward velocity", up="m/s", y=(-0.35, 0.1), lines=drawn, **axes),
         Panel("Altitude", up="m", y=(20.0, 100.0), lines=[*high, *true], **axes),
     ]
-    picture = shown("dvl-modes", "velocity and altitude of three instruments along a track over a hole")
-    return Part(f"{picture}\n\n{table(head, rows)}", {"dvl-modes": chart(panels, 1, 760.0, 300.0)})
+    picture = format_picture("dvl-modes", "velocity and altitude of three instruments along a track over a hole")
+    return Part(f"{picture}\n\n{format_table(head, rows)}", {"dvl-modes": draw_chart(panels, 1, 760.0, 300.0)})
 
 
 AT = (50.0, 88.0, 110.0, 170.0)
-"""m along the way: all beams on the bed, one over the hole, one left, none left."""
+"""Positions (m) along the track: all beams on the bed, one over the hole, one left, none left."""
 
 
 def ranges() -> Part:
-    """Return altitudes where some beams meet nothing."""
-    found = instruments()
+    """Return altitudes with some beams without an echo."""
+    found = list_instruments()
     rows = []
     for place in AT:
         row = round(place / SPEED * worlds.RATE)
         good = f"{float(found[1][1]['beam_valid'][row].sum()):.0f}"
-        rows.append([f"{place:g} m", good, *(told(reading["altitude"][row], 1) for _, reading, _ in found)])
-    return Part(table(["position", "beams with a bottom echo", *(name for name, *_ in found)], rows))
+        rows.append([f"{place:g} m", good, *(format_number(reading["altitude"][row], 1) for _, reading, _ in found)])
+    return Part(format_table(["position", "beams with a bottom echo", *(name for name, *_ in found)], rows))
 
 
-# GAP-4: one ping's beams
+# GAP-4: beams of one ping
 
 
 def beams() -> Part:
-    """Return what is told of each beam in the first ping of which one beam has no bottom."""
-    found = instruments()
+    """Return the beam values of the first ping with one beam without a bottom."""
+    found = list_instruments()
     here = int(np.flatnonzero(found[2][1]["num_good_beams"] == 3.0)[0])
     rows = []
     for name, reading, _ in found:
         figures = [reading[key][here] for key in ("beam_range", "beam_velocity", "beam_deviation", "beam_valid")]
         for k, (distance, velocity, deviation, valid) in enumerate(zip(*figures, strict=True)):
-            numbers = (told(distance, 2), told(velocity), told(1e3 * deviation, 1))
+            numbers = (format_number(distance, 2), format_number(velocity), format_number(1e3 * deviation, 1))
             rows.append([name, ("fore", "aft", "port", "starboard")[k], *numbers, "yes" if valid else "no"])
     head = ["instrument", "beam", "range, m", "velocity, m/s", "standard deviation, mm/s", "valid"]
-    return Part(table(head, rows))
+    return Part(format_table(head, rows))
 
 
 # GAP-2: the deviation
 
 SPEEDS = (0.25, 1.0, 2.0, 3.0, 4.0, 5.0)
-FLAT = f'{worlds.plane()}\n    <navsense:water surface="1000"/>'
+FLAT = f'{worlds.make_plane()}\n    <navsense:water surface="1000"/>'
 
 
 def speed() -> Part:
-    """Return the deviation of the horizontal velocity against speed."""
+    """Return the deviation of the horizontal velocity by speed."""
     found: dict[str, list[float]] = {"uuv": [], "dvl": [], "own": []}
     for fidelity, names in (("classic", ("uuv", "dvl")), ("physical", ("own",))):
-        sensors = f"{worlds.woods_hole()}\n{worlds.OWN}"
-        world = worlds.load(FLAT, sensors, worlds.uuv(), fidelity)
+        sensors = f"{worlds.make_woods_hole_sensor()}\n{worlds.OWN}"
+        world = worlds.load(FLAT, sensors, worlds.make_uuv_plugin(), fidelity)
         for going in SPEEDS:
-            motion = worlds.straight((0.0, 0.0, 20.0), (going, 0.0, 0.0), 310.0)
+            motion = worlds.make_straight_motion((0.0, 0.0, 20.0), (going, 0.0, 0.0), 310.0)
             run = ns.simulate(world, 300.0, seed=SEED, motion={"auv": motion})
             for name in names:
-                error = of(run, name)["velocity"][:, :2] - (going, 0.0)
-                found[name].append(1e3 * spread(error))
+                error = get_reading(run, name)["velocity"][:, :2] - (going, 0.0)
+                found[name].append(1e3 * compute_stddev(error))
     wanted = [1e3 * math.sqrt(2.0) * (0.003 + 0.001 * going) for going in SPEEDS]
     lines = [
         Line("UUV Simulator, classic", SPEEDS, found["uuv"], UUV_COLOUR, dots=3.5),
@@ -220,16 +220,16 @@ def speed() -> Part:
     panel = Panel(
         "Standard deviation of the horizontal velocity", "speed, m/s", "mm/s", (0.0, 5.25), (0.0, 14.0), lines
     )
-    picture = shown("dvl-speed", "standard deviation of the horizontal velocity by speed")
-    return Part(picture, {"dvl-speed": chart([panel], 1, 760.0, 320.0)})
+    picture = format_picture("dvl-speed", "standard deviation of the horizontal velocity by speed")
+    return Part(picture, {"dvl-speed": draw_chart([panel], 1, 760.0, 320.0)})
 
 
 PINGS = 20_000
 LEVEL = DopplerTrack(Noise(stddev=0.005))
 
 
-def still(sheet: Dvl, rate: float = 7.0, distance: float | None = None, count: int = PINGS) -> Reading:
-    """Return pings of an instrument that stands still, at a rate (Hz), its beams all of one range (m)."""
+def measure_at_rest(sheet: Dvl, rate: float = 7.0, distance: float | None = None, count: int = PINGS) -> Reading:
+    """Return pings of an instrument at rest, at a rate (Hz), with one range (m) for all beams."""
     time, beam = np.arange(count) / rate, None
     if distance is not None:
         beam = np.full((count, len(sheet.beams.beams)), distance)
@@ -237,23 +237,37 @@ def still(sheet: Dvl, rate: float = 7.0, distance: float | None = None, count: i
 
 
 def growth() -> Part:
-    """Return how the deviation of one beam, and the covariance of the velocity, grow with range, rate and angle."""
+    """Return the growth of beam deviation and velocity covariance with range, rate and angle."""
     rows = []
     strong = Dvl(bottom=LEVEL, strength=EchoStrength(85.0, 0.15), propagation=False)
     for distance in (10.0, 40.0, 60.0, 75.0):
-        reading = still(strong, distance=distance)
+        reading = measure_at_rest(strong, distance=distance)
         heard = f"{100.0 * float(np.mean(reading['beam_valid'])):.1f} %"
-        rows.append([f"range {distance:g} m", told(1e3 * spread(reading["beam_velocity"]), 2), f"{heard} locked"])
+        rows.append(
+            [
+                f"range {distance:g} m",
+                format_number(1e3 * compute_stddev(reading["beam_velocity"]), 2),
+                f"{heard} locked",
+            ]
+        )
     for rate in (3.5, 7.0, 14.0):
-        reading = still(Dvl(bottom=DopplerTrack(Noise(stddev=0.005), reference_rate=7.0), propagation=False), rate)
-        rows.append([f"rate {rate:g} Hz", told(1e3 * spread(reading["beam_velocity"]), 2), "5 mm/s declared at 7 Hz"])
+        reading = measure_at_rest(
+            Dvl(bottom=DopplerTrack(Noise(stddev=0.005), reference_rate=7.0), propagation=False), rate
+        )
+        rows.append(
+            [
+                f"rate {rate:g} Hz",
+                format_number(1e3 * compute_stddev(reading["beam_velocity"]), 2),
+                "5 mm/s declared at 7 Hz",
+            ]
+        )
     for angle in (20.0, 25.0, 30.0):
         sheet = Dvl(beams=make_janus_beams(math.radians(angle), CROSSES), bottom=LEVEL, propagation=False)
-        reading = still(sheet)
-        x, z = (1e3 * spread(reading["velocity"][:, axis]) for axis in (0, 2))
-        beam = told(1e3 * spread(reading["beam_velocity"]), 2)
+        reading = measure_at_rest(sheet)
+        x, z = (1e3 * compute_stddev(reading["velocity"][:, axis]) for axis in (0, 2))
+        beam = format_number(1e3 * compute_stddev(reading["beam_velocity"]), 2)
         rows.append([f"beam angle {angle:g}°", beam, f"velocity: {x:.2f} across, {z:.2f} along the axis"])
-    return Part(table(["parameter", "standard deviation of a beam, mm/s", "remark"], rows))
+    return Part(format_table(["parameter", "standard deviation of a beam, mm/s", "remark"], rows))
 
 
 CROSSES = [math.radians(azimuth) for azimuth in X_AZIMUTHS_DEG]
@@ -263,7 +277,7 @@ CROSSES = [math.radians(azimuth) for azimuth in X_AZIMUTHS_DEG]
 
 
 def long_term() -> Part:
-    """Return single pings and the long-term velocity of a vehicle that slows down and speeds up."""
+    """Return single pings and the long-term velocity of a vehicle that decelerates and accelerates."""
     rate, sheet = (
         7.0,
         Dvl(
@@ -288,69 +302,75 @@ def long_term() -> Part:
     panel = Panel("Error of the forward velocity", "time, s", "mm/s", (0.0, 60.0), (-90.0, 90.0), lines)
     late = slice(round(30.0 * rate), None)
     rows = [
-        [name, *(told(1e3 * one, 1) for one in (math.sqrt(float(np.mean(error[late, 0] ** 2))), float(said[-1])))]
+        [
+            name,
+            *(format_number(1e3 * one, 1) for one in (math.sqrt(float(np.mean(error[late, 0] ** 2))), float(said[-1]))),
+        ]
         for name, error, said in zip(("single pings", "long term"), (single, smooth), stated, strict=True)
     ]
-    figures = table(["after the first 30 s", "root mean square error, mm/s", "reported, mm/s"], rows)
-    picture = shown("dvl-long-term", "error of single pings and of the long-term velocity in the first minute")
-    return Part(f"{picture}\n\n{figures}", {"dvl-long-term": chart([panel], 1, 760.0, 320.0)})
+    figures = format_table(["after the first 30 s", "root mean square error, mm/s", "reported, mm/s"], rows)
+    picture = format_picture("dvl-long-term", "error of single pings and of the long-term velocity in the first minute")
+    return Part(f"{picture}\n\n{figures}", {"dvl-long-term": draw_chart([panel], 1, 760.0, 320.0)})
 
 
 # GAP-5, GAP-6: altitude
 
 HEIGHT, MOST = 20.0, 20.0
-"""m above the origin, and degrees of pitch both ways."""
+"""Height above the origin (m), and largest pitch (degrees)."""
 
 
 @cache
-def pitched(slope: float, roll: float, fidelity: str) -> Run:
-    """Return a run above a bed that rises by `slope`, at a roll (degrees), while the nose goes down."""
-    around = "\n".join([worlds.plane(slope), '    <navsense:water surface="1000"/>'])
-    world = worlds.load(around, worlds.woods_hole(), worlds.uuv(), fidelity)
-    motion = worlds.pitching(HEIGHT, math.radians(MOST), 400.0, math.radians(roll))
+def simulate_pitching(slope: float, roll: float, fidelity: str) -> Run:
+    """Return a run above a bed with a slope, at a roll (degrees), with a decreasing pitch."""
+    around = "\n".join([worlds.make_plane(slope), '    <navsense:water surface="1000"/>'])
+    world = worlds.load(around, worlds.make_woods_hole_sensor(), worlds.make_uuv_plugin(), fidelity)
+    motion = worlds.make_pitching_motion(HEIGHT, math.radians(MOST), 400.0, math.radians(roll))
     return ns.simulate(world, 400.0, seed=SEED, motion={"auv": motion})
 
 
-def pitch_of(time: AnyArray) -> AnyArray:
-    """Return the pitch (degrees) at instants (s)."""
+def compute_pitch(time: AnyArray) -> AnyArray:
+    """Return the pitch (degrees) at these times (s)."""
     end = math.tan(0.5 * math.radians(MOST))
     return np.degrees(2.0 * np.arctan(end * (2.0 * time / 400.0 - 1.0)))
 
 
 def altitude() -> Part:
-    """Return the error of the altitude against pitch, over level ground and a slope."""
+    """Return the altitude error by pitch, over level ground and a slope."""
     panels = []
     for slope, roll, words in ((0.0, 0.0, "Level bed"), (0.3, 10.0, "Bed that rises by 0.3 ahead, rolled by 10°")):
-        classic, physical = (pitched(slope, roll, name) for name in ("classic", "physical"))
+        classic, physical = (simulate_pitching(slope, roll, name) for name in ("classic", "physical"))
         given = [
-            ("UUV, classic", of(classic, "uuv"), UUV_COLOUR),
-            ("WHOI, classic", of(classic, "dvl"), DS_COLOUR),
-            ("both, physical", of(physical, "uuv"), OWN_COLOUR),
-            ("", of(physical, "dvl"), OWN_COLOUR),
+            ("UUV, classic", get_reading(classic, "uuv"), UUV_COLOUR),
+            ("WHOI, classic", get_reading(classic, "dvl"), DS_COLOUR),
+            ("both, physical", get_reading(physical, "uuv"), OWN_COLOUR),
+            ("", get_reading(physical, "dvl"), OWN_COLOUR),
         ]
         lines = [
-            Line(name, pitch_of(r.time[::14]), (r["altitude"][::14] / HEIGHT - 1.0) * 100.0, colour, 2.0)
+            Line(name, compute_pitch(r.time[::14]), (r["altitude"][::14] / HEIGHT - 1.0) * 100.0, colour, 2.0)
             for name, r, colour in given
         ]
         axes: dict[str, Any] = {"across": "pitch, degrees (nose down positive)", "up": "error of the altitude, %"}
         panels.append(Panel(words, x=(-MOST, MOST), y=(-10.0, 50.0), lines=lines, **axes))
-    picture = shown("dvl-altitude", "error of the altitude by pitch, over level ground and over a slope")
-    return Part(picture, {"dvl-altitude": chart(panels, 2, 430.0, 340.0)})
+    picture = format_picture("dvl-altitude", "error of the altitude by pitch, over level ground and over a slope")
+    return Part(picture, {"dvl-altitude": draw_chart(panels, 2, 430.0, 340.0)})
 
 
 def angles() -> Part:
-    """Return altitudes of instruments of other beam angles over level ground 20 m below."""
+    """Return altitudes of instruments with other beam angles, 20 m above level ground."""
     rows = []
     for angle in (20.0, 22.5, 25.0, 30.0):
-        found = [ones(worlds.woods_hole(angle=angle, deviation=0.0), fidelity) for fidelity in ("classic", "physical")]
-        rows.append([f"{angle:g}°", *(told(float(one["altitude"][1])) for one in found)])
-    return Part(table(["beam angle", "WHOI, classic, m", "WHOI, physical (4° beams), m"], rows))
+        found = [
+            simulate_pings(worlds.make_woods_hole_sensor(angle=angle, deviation=0.0), fidelity)
+            for fidelity in ("classic", "physical")
+        ]
+        rows.append([f"{angle:g}°", *(format_number(float(one["altitude"][1])) for one in found)])
+    return Part(format_table(["beam angle", "WHOI, classic, m", "WHOI, physical (4° beams), m"], rows))
 
 
-def ones(sensor: str, fidelity: str = "physical", around: str = FLAT) -> Reading:
-    """Return a few pings of one sensor that goes at 1 m/s, 20 m above level ground."""
+def simulate_pings(sensor: str, fidelity: str = "physical", around: str = FLAT) -> Reading:
+    """Return a few pings of one sensor at 1 m/s, 20 m above level ground."""
     world = worlds.load(around, sensor, fidelity=fidelity)
-    motion = worlds.straight((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.0), 10.0)
+    motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.0), 10.0)
     run = ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion})
     (name,) = (one.name for one in world.sensors)
     return run[name]
@@ -360,7 +380,7 @@ WIDE = '<sensor name="own" type="dvl"><update_rate>7</update_rate><dvl>{beams}</
 
 
 def width() -> Part:
-    """Return what the width of beams does, by either way to make one echo of a cone."""
+    """Return the effect of beam width, for both ways to compute one echo of a cone."""
     rows = []
     cases = (
         ("one ray", ""),
@@ -371,11 +391,21 @@ def width() -> Part:
     )
     for words, given in cases:
         beam = f'<beams angle_deg="30" {given}><azimuths_deg>-135 135 45 -45</azimuths_deg></beams>'
-        reading = ones(WIDE.format(beams=beam))
+        reading = simulate_pings(WIDE.format(beams=beam))
         slant = float(reading["beam_range"][1, 0])
         told_of = (float(reading["altitude"][1]), float(reading["velocity"][1, 0]))
-        rows.append([words, told(slant), told(told_of[0]), percent(told_of[0] / HEIGHT), percent(told_of[1])])
-    return Part(table(["beams", "range, m", "altitude, m", "error of the altitude", "error of the velocity"], rows))
+        rows.append(
+            [
+                words,
+                format_number(slant),
+                format_number(told_of[0]),
+                format_percent(told_of[0] / HEIGHT),
+                format_percent(told_of[1]),
+            ]
+        )
+    return Part(
+        format_table(["beams", "range, m", "altitude, m", "error of the altitude", "error of the velocity"], rows)
+    )
 
 
 # GAP-7: course
@@ -386,36 +416,38 @@ FRAMES = {
     "east, north, up": (0.0, -math.radians(60.0)),
     "north, east, down": (math.pi, math.radians(30.0)),
 }
-"""Roll and yaw (rad) in the vehicle of links that stand so while its nose is at 30 degrees from north."""
+"""Roll and yaw (rad) of links on a vehicle with a heading of 30 degrees from north."""
 
 
 def course() -> Part:
-    """Return the course of a vehicle that goes ahead at 030, in four output frames."""
+    """Return the course of a vehicle that moves ahead at 030, in four frames."""
     links = [
         f'<link name="frame{i}"><pose>0 0 0 {roll:.9g} 0 {yaw:.9g}</pose></link>'
         for i, (roll, yaw) in enumerate(FRAMES.values())
     ]
-    sensors = "\n".join(worlds.woods_hole(f"dvl{i}", f"frame{i}", deviation=0.0) for i in range(len(FRAMES)))
+    sensors = "\n".join(
+        worlds.make_woods_hole_sensor(f"dvl{i}", f"frame{i}", deviation=0.0) for i in range(len(FRAMES))
+    )
     ahead = (math.sin(math.radians(30.0)), math.cos(math.radians(30.0)), 0.0)
-    motion = worlds.straight((0.0, 0.0, HEIGHT), ahead, 10.0, yaw=math.radians(60.0))
+    motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), ahead, 10.0, yaw=math.radians(60.0))
     runs = []
     for fidelity in ("classic", "physical"):
         world = worlds.load(FLAT, sensors, "\n".join(links), fidelity)
         runs.append(ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion}))
     rows = []
     for i, words in enumerate(FRAMES):
-        first, second = (of(run, f"dvl{i}") for run in runs)
-        velocity = ", ".join(told(float(one), 2) for one in second["velocity"][3])
+        first, second = (get_reading(run, f"dvl{i}") for run in runs)
+        velocity = ", ".join(format_number(float(one), 2) for one in second["velocity"][3])
         angles_told = [f"{math.degrees(float(one['course'][3])):03.0f}°" for one in (first, second)]
         rows.append([words, velocity, *angles_told])
-    return Part(table(["axes of `frameName`", "velocity, m/s", "course, classic", "course, physical"], rows))
+    return Part(format_table(["axes of `frameName`", "velocity, m/s", "course, classic", "course, physical"], rows))
 
 
 # GAP-9
 
 
-def cloud(*, lost: bool) -> Reading:
-    """Return many pings of an instrument that stands still, of four beams or of three."""
+def simulate_cloud(*, lost: bool) -> Reading:
+    """Return many pings of an instrument at rest, with four or three beams."""
     distance = np.full((PINGS, 4), 20.0)
     if lost:
         distance[:, 0] = math.nan
@@ -423,8 +455,8 @@ def cloud(*, lost: bool) -> Reading:
     return sheet.apply(np.arange(PINGS) / 7.0, np.zeros((PINGS, 3)), beam_range=distance, seed=SEED)
 
 
-def ellipse(square: AnyArray, size: float) -> tuple[list[float], list[float]]:
-    """Return the outline of a covariance (2, 2) at so many deviations."""
+def compute_ellipse(square: AnyArray, size: float) -> tuple[list[float], list[float]]:
+    """Return the outline of a covariance (2, 2) at this many deviations."""
     length, axes = np.linalg.eigh(square)
     angle = np.linspace(0.0, 2.0 * math.pi, 73)
     x, y = axes @ (size * np.sqrt(length)[:, None] * np.stack([np.cos(angle), np.sin(angle)]))
@@ -432,67 +464,71 @@ def ellipse(square: AnyArray, size: float) -> tuple[list[float], list[float]]:
 
 
 PLANE = np.ix_([0, 2], [0, 2])
-"""Forward and up."""
+"""Indices of forward and up."""
 
 
 def covariance() -> Part:
-    """Return clouds of single pings, and the covariances that are stated of them."""
+    """Return clouds of single pings, and their reported covariances."""
     panels, rows = [], []
     plain = 2.5e-5 * np.eye(3)
     for lost, words in ((False, "Four beams"), (True, "Three beams")):
-        reading = cloud(lost=lost)
+        reading = simulate_cloud(lost=lost)
         errors, stated = reading["velocity"], reading["velocity_covariance"][0]
         lines = [
             Line("pings", 1e3 * errors[:1200, 0], 1e3 * errors[:1200, 2], "#9db7cc", dots=1.3),
-            Line("2 σ, reported", *ellipse(1e6 * stated[PLANE], 2.0), OWN_COLOUR, 2.2),
-            Line("2 σ, of σ² I", *ellipse(1e6 * plain[PLANE], 2.0), DS_COLOUR, 1.8, "5 4"),
+            Line("2 σ, reported", *compute_ellipse(1e6 * stated[PLANE], 2.0), OWN_COLOUR, 2.2),
+            Line("2 σ, of σ² I", *compute_ellipse(1e6 * plain[PLANE], 2.0), DS_COLOUR, 1.8, "5 4"),
         ]
         axes: dict[str, Any] = {"across": "error forward, mm/s", "up": "error upwards, mm/s"}
         panels.append(Panel(words, x=(-32.0, 32.0), y=(-22.0, 22.0), lines=lines, **axes))
         measured = np.cov(errors.T)
         figures = ((0, 0), (1, 1), (2, 2), (0, 2))
         for name, square in (("reported", stated), ("measured", measured)):
-            rows.append([words.lower(), name, *(told(float(square[at]) / 2.5e-5, 3) for at in figures)])
+            rows.append([words.lower(), name, *(format_number(float(square[at]) / 2.5e-5, 3) for at in figures)])
     head = ["beams", "in units of (5 mm/s)²", "forward", "left", "up", "forward and up"]
-    picture = shown("dvl-covariance", "errors of single pings with the reported ellipses, of four beams and of three")
-    return Part(f"{picture}\n\n{table(head, rows)}", {"dvl-covariance": chart(panels, 2, 430.0, 340.0)})
+    picture = format_picture(
+        "dvl-covariance", "errors of single pings with the reported ellipses, of four beams and of three"
+    )
+    return Part(f"{picture}\n\n{format_table(head, rows)}", {"dvl-covariance": draw_chart(panels, 2, 430.0, 340.0)})
 
 
 def screening() -> Part:
-    """Return what a limit of the error velocity takes out, where one echo in a hundred is a wrong one."""
+    """Return the effect of an error velocity limit if one echo in a hundred is wrong."""
     wrong = DopplerTrack(Noise(stddev=0.005, outlier_probability=0.01, outlier_stddev=0.5))
     rows = []
     for words, limit in (("none", math.inf), ("0.05 m/s", 0.05)):
         sheet = Dvl(bottom=wrong, error_velocity_limit=limit, propagation=False)
-        error = still(sheet)["velocity"][:, 0]
+        error = measure_at_rest(sheet)["velocity"][:, 0]
         share = 100.0 * float(np.mean(np.isnan(error)))
         size = 1e3 * math.sqrt(float(np.nanmean(error**2)))
-        rows.append([words, f"{share:.1f} %", told(size, 1), told(1e3 * float(np.nanmax(np.abs(error))), 0)])
+        rows.append(
+            [words, f"{share:.1f} %", format_number(size, 1), format_number(1e3 * float(np.nanmax(np.abs(error))), 0)]
+        )
     head = ["limit", "pings rejected", "root mean square error forward, mm/s", "largest error, mm/s"]
-    return Part(table(head, rows))
+    return Part(format_table(head, rows))
 
 
-FRESH = f'{worlds.plane()}\n    <navsense:water surface="1000"><sound_speed>1455</sound_speed></navsense:water>'
+FRESH = f'{worlds.make_plane()}\n    <navsense:water surface="1000"><sound_speed>1455</sound_speed></navsense:water>'
 
 
 def systematic() -> Part:
-    """Return what a wrong speed of sound and a mounting do to a velocity."""
+    """Return the effect of a wrong speed of sound and of a misalignment on a velocity."""
     cases = (
         ("none", ""),
         ("assumed speed of sound 1500, true 1455, pistons", '<sound speed="1500"/>'),
         ("the same, phased array", '<sound speed="1500"/><transducer>phased_array</transducer>'),
         ("yaw error 1°", "<misalignment_deg>0 0 1</misalignment_deg>"),
     )
-    motion = worlds.straight((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.2), 10.0)
+    motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.2), 10.0)
     rows = []
     for words, given in cases:
         world = worlds.load(FRESH, WIDE.format(beams=given))
-        reading = of(ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion}), "own")
+        reading = get_reading(ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion}), "own")
         at = int(np.flatnonzero(np.isfinite(reading["altitude"]))[3])
         high = reading["altitude"][at] / reading.ideal["altitude"][at]
-        numbers = [told(float(one), 4) for one in reading["velocity"][at]]
-        rows.append([words, *numbers, percent(float(high))])
-    return Part(table(["error", "forward", "left", "up", "error of the altitude"], rows))
+        numbers = [format_number(float(one), 4) for one in reading["velocity"][at]]
+        rows.append([words, *numbers, format_percent(float(high))])
+    return Part(format_table(["error", "forward", "left", "up", "error of the altitude"], rows))
 
 
 QUICK = """\
@@ -502,10 +538,10 @@ QUICK = """\
 
 
 def ping_rate() -> Part:
-    """Return the rate and the age of pings of a vehicle that rises."""
+    """Return rate and age of the pings of an ascending vehicle."""
     world = worlds.load(FLAT, QUICK)
-    motion = worlds.straight((0.0, 0.0, 2.0), (0.0, 0.0, 0.5), 300.0)
-    reading = of(ns.simulate(world, 296.0, seed=SEED, motion={"auv": motion}), "own")
+    motion = worlds.make_straight_motion((0.0, 0.0, 2.0), (0.0, 0.0, 0.5), 300.0)
+    reading = get_reading(ns.simulate(world, 296.0, seed=SEED, motion={"auv": motion}), "own")
     good = np.flatnonzero(np.isfinite(reading["altitude"]))
     time, high = reading.time[good], reading["altitude"][good]
     rate, age = 1.0 / np.diff(time), 1e3 * (time - reading["time_of_validity"][good])
@@ -513,7 +549,7 @@ def ping_rate() -> Part:
     most = np.minimum(40.0, 1.0 / (2.0 * wanted / math.cos(math.radians(30.0)) / 1500.0 + 0.01))
     change = np.flatnonzero(np.abs(np.diff(rate, prepend=-1.0)) > 1e-6)
     change = np.append(change, rate.size - 1)
-    across, up = steps(high[1:][change].tolist(), rate[change].tolist())
+    across, up = make_steps(high[1:][change].tolist(), rate[change].tolist())
     lines = [
         Line("pings, of ticks at 40 Hz", across, up, OWN_COLOUR, 2.0),
         Line("1 / (2 r / c + 10 ms)", wanted, most, TRUE_COLOUR, 1.1, "5 4"),
@@ -527,8 +563,8 @@ def ping_rate() -> Part:
         Panel("Pings per second", "altitude, m", "Hz", (0.0, 150.0), (0.0, 42.0), lines),
         Panel("Age of a ping", "altitude, m", "ms", (0.0, 150.0), (-10.0, 150.0), ages),
     ]
-    picture = shown("dvl-ping-rate", "pings per second and their age by altitude")
-    return Part(picture, {"dvl-ping-rate": chart(panels, 1, 760.0, 300.0)})
+    picture = format_picture("dvl-ping-rate", "pings per second and their age by altitude")
+    return Part(picture, {"dvl-ping-rate": draw_chart(panels, 1, 760.0, 300.0)})
 
 
 # the dialects
@@ -542,8 +578,8 @@ def xml(*texts: str) -> Part:
 HIDDEN = ("/ideal", "/bias", "/truth", "/tf", "/clock")
 
 
-def recorded(world: World, motion: Trajectory) -> Iterator[tuple[str, str]]:
-    """Yield topic and message of what sensors say in a recording."""
+def read_messages(world: World, motion: Trajectory) -> Iterator[tuple[str, str]]:
+    """Yield topic and message of the sensors in a recording."""
     from mcap.reader import make_reader
 
     with tempfile.TemporaryDirectory() as folder:
@@ -559,20 +595,22 @@ def recorded(world: World, motion: Trajectory) -> Iterator[tuple[str, str]]:
 
 
 def topics() -> Part:
-    """Return the topics of a recording with all four, and their messages."""
-    sensors = f"{worlds.OWN}\n{worlds.GAZEBO}\n{worlds.woods_hole()}"
-    world = worlds.load(FLAT, sensors, worlds.uuv())
-    motion = worlds.straight((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.0), 10.0)
-    found = sorted(recorded(world, motion))
-    return Part(table(["topic", "message"], [[f"`{topic}`", f"`{name}`"] for topic, name in found]))
+    """Return the topics of a recording with all four instruments, and their messages."""
+    sensors = f"{worlds.OWN}\n{worlds.GAZEBO}\n{worlds.make_woods_hole_sensor()}"
+    world = worlds.load(FLAT, sensors, worlds.make_uuv_plugin())
+    motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.0), 10.0)
+    found = sorted(read_messages(world, motion))
+    return Part(format_table(["topic", "message"], [[f"`{topic}`", f"`{name}`"] for topic, name in found]))
 
 
 PARTS: Mapping[str, Callable[[], Part]] = {
     "own": lambda: xml(worlds.OWN),
     "gazebo": lambda: xml(worlds.GAZEBO),
-    "woods hole": lambda: xml(worlds.woods_hole()),
+    "woods hole": lambda: xml(worlds.make_woods_hole_sensor()),
     "uuv": lambda: xml(
-        worlds.beam(0, X_AZIMUTHS_DEG[0]), "<!-- and three more -->", worlds.uuv().rpartition("</link>\n")[2]
+        worlds.make_beam(0, X_AZIMUTHS_DEG[0]),
+        "<!-- and three more -->",
+        worlds.make_uuv_plugin().rpartition("</link>\n")[2],
     ),
     "topics": topics,
     "modes": modes,
@@ -590,26 +628,26 @@ PARTS: Mapping[str, Callable[[], Part]] = {
     "systematic": systematic,
     "ping rate": ping_rate,
 }
-"""What is made of the page, by the names of its markers."""
+"""Generators of the parts of the page, by the names of their markers."""
 
 MARKED = re.compile(r"(<!-- made: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def filled(page: str, parts: Mapping[str, Part]) -> str:
-    """Return the page with these parts as they are made; the others as they were."""
+def replace_parts(page: str, parts: Mapping[str, Part]) -> str:
+    """Return the page with these parts replaced."""
 
-    def made(found: re.Match[str]) -> str:
+    def make_part(found: re.Match[str]) -> str:
         begin, name, end = found.groups()
         return f"{begin}{parts[name].text}\n{end}" if name in parts else found.group(0)
 
-    return MARKED.sub(made, page)
+    return MARKED.sub(make_part, page)
 
 
-def outdated(names: Sequence[str]) -> list[str]:
-    """Return which of these parts, and of their pictures, are not as they are made now."""
+def find_outdated(names: Sequence[str]) -> list[str]:
+    """Return the names of the parts and pictures that differ from the page."""
     parts = {name: PARTS[name]() for name in names}
     page = PAGE.read_text(encoding="utf-8")
-    wrong = [name for name in names if filled(page, {name: parts[name]}) != page]
+    wrong = [name for name in names if replace_parts(page, {name: parts[name]}) != page]
     pictures = {file: text for part in parts.values() for file, text in part.pictures.items()}
     for name, text in pictures.items():
         path = PICTURES / f"{name}.svg"
@@ -618,14 +656,14 @@ def outdated(names: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """Write the parts of the page and the pictures, or say which are out of date."""
+    """Write or check the parts of the page and the pictures."""
     parser = argparse.ArgumentParser(description="Write the figures of docs/dvl.md and its pictures from simulations.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where something is out of date")
     parser.add_argument("--only", action="append", choices=tuple(PARTS), help="this part alone; may be repeated")
     given = parser.parse_args()
     names = given.only or list(PARTS)
     if given.check:
-        wrong = outdated(names)
+        wrong = find_outdated(names)
         for name in wrong:
             print(f"docs/dvl.md: {name} is out of date: run `python tools/dvl_gaps.py`", file=sys.stderr)
         return 1 if wrong else 0
@@ -634,7 +672,7 @@ def main() -> int:
     for part in parts.values():
         for name, text in part.pictures.items():
             (PICTURES / f"{name}.svg").write_text(text, encoding="utf-8")
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
+    PAGE.write_text(replace_parts(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
     return 0
 
 

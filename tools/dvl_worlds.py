@@ -1,4 +1,4 @@
-"""The small worlds that docs/dvl.md is made of: a sea with a bed, one vehicle, and a DVL in each of the dialects."""
+"""The worlds of docs/dvl.md: a sea with a bed, one vehicle, and a DVL in each of the dialects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from navsense.motion.trajectory import Trajectory
 from navsense.world import World
 
 RATE = 7.0
-"""Hz of the two plug-ins' examples."""
+"""Rate (Hz) of the examples of the two plug-ins."""
 
 SEA = """\
 <sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
@@ -111,66 +111,66 @@ UUV = """\
 </plugin>"""
 
 DEVIATION = 0.005
-"""m/s of one beam in one ping."""
+"""Deviation (m/s) of one beam in one ping."""
 
 PLUS, CROSS = (0.0, 180.0, 90.0, -90.0), (-135.0, 135.0, 45.0, -45.0)
-"""Azimuths (degrees) of four beams: fore, aft, port, starboard, or between these."""
+"""Azimuths (degrees) of four beams: fore, aft, port, starboard, or between them."""
 
 
-def plane(slope: float = 0.0) -> str:
-    """Return a bed through the world's origin that rises by `slope` towards x."""
+def make_plane(slope: float = 0.0) -> str:
+    """Return a bed through the world origin with a slope towards x."""
     return BODY.format(name="bed", pose=f"0 0 0 0 {-math.atan(slope):.9g} 0", shape="<plane/>")
 
 
-def block(name: str, east: float, top: float, size: tuple[float, float, float]) -> str:
-    """Return a box with its middle at `east` (m) and its top at a height (m)."""
+def make_block(name: str, east: float, top: float, size: tuple[float, float, float]) -> str:
+    """Return a box with its centre at `east` (m) and its top at a height (m)."""
     shape = f"<box><size>{size[0]:g} {size[1]:g} {size[2]:g}</size></box>"
     return BODY.format(name=name, pose=f"{east:g} 0 {top - 0.5 * size[2]:g} 0 0 0", shape=shape)
 
 
-def woods_hole(
+def make_woods_hole_sensor(
     name: str = "dvl",
     frame: str = "base",
     angle: float = 30.0,
     azimuths: Sequence[float] = CROSS,
     deviation: float = DEVIATION,
 ) -> str:
-    """Return Woods Hole's sensor: its beams (degrees), and the deviation (m/s) of one."""
+    """Return the Woods Hole sensor with beams (degrees) and the deviation (m/s) of a beam."""
     given = {"name": name, "frame": frame, "angle": f"{angle:g}", "deviation": f"{deviation:g}"}
     ranges = "ranges" if name == "dvl" else f"{name}_ranges"
     return WOODS_HOLE.format(**given, ranges=ranges, azimuths=[f"{a:g}" for a in azimuths])
 
 
-def beam(i: int, azimuth: float) -> str:
-    """Return the link of a beam of the UUV Simulator's at 30 degrees, and at an azimuth (degrees)."""
+def make_beam(i: int, azimuth: float) -> str:
+    """Return the link of a UUV Simulator beam at 30 degrees with an azimuth (degrees)."""
     return BEAM.format(i=i, pitch=math.radians(60.0), yaw=math.radians(azimuth))
 
 
-def uuv(azimuths: Sequence[float] = CROSS, deviation: float = DEVIATION) -> str:
+def make_uuv_plugin(azimuths: Sequence[float] = CROSS, deviation: float = DEVIATION) -> str:
     """Return the UUV Simulator's plug-in and its four beams at 30 degrees."""
     return "\n".join(
-        [*(beam(i, azimuth) for i, azimuth in enumerate(azimuths)), UUV.format(deviation=f"{deviation:g}")]
+        [*(make_beam(i, azimuth) for i, azimuth in enumerate(azimuths)), UUV.format(deviation=f"{deviation:g}")]
     )
 
 
 def load(around: str, sensors: str, more: str = "", fidelity: str = "physical") -> World:
-    """Return a world of beds and water, with one vehicle that has sensors on its base, and more beside that."""
+    """Return a world with surfaces and water, a vehicle with sensors on its base, and further elements."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sea.sdf"
         path.write_text(SEA.format(around=around, sensors=sensors, more=more), encoding="utf-8")
         return ns.load(path, fidelity=fidelity)
 
 
-def straight(
+def make_straight_motion(
     start: tuple[float, float, float], velocity: tuple[float, float, float], duration: float, yaw: float = 0.0
 ) -> Trajectory:
-    """Return a motion at one velocity (m/s) from a place (m), level, its nose at `yaw` (rad) from east to north."""
+    """Return a level motion with a constant velocity (m/s) from a position (m), with a yaw (rad)."""
     there = [*start, math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)]
     return Trajectory(np.array([0.0, duration]), np.array([[[*velocity, 0.0, 0.0, 0.0, 0.0], there]]))
 
 
-def pitching(height: float, most: float, duration: float, roll: float = 0.0) -> Trajectory:
-    """Return a motion that stays `height` (m) above the origin, rolled, and pitches from -`most` to `most` (rad)."""
+def make_pitching_motion(height: float, most: float, duration: float, roll: float = 0.0) -> Trajectory:
+    """Return a motion `height` (m) above the origin with a roll, and a pitch from -`most` to `most` (rad)."""
     end, c, s = math.tan(0.5 * most), math.cos(0.5 * roll), math.sin(0.5 * roll)
     turn = 2.0 * end / duration
     rows = [[0.0, 0.0, 0.0, 0.0, 0.0, c * turn, -s * turn], [0.0, 0.0, height, c, s, -c * end, s * end]]

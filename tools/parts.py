@@ -1,6 +1,6 @@
-"""Write docs/parts.md: every part of the catalogue, each figure as printed and in SI, with its source.
+"""Write docs/parts.md: every part of the catalogue, each value as printed and in SI, with its source.
 
-Usage: python tools/parts.py [--check]      --check writes nothing; exit code 1 where the page is out of date
+Usage: python tools/parts.py [--check]      --check writes nothing; exit code 1 if the page is out of date
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ said in `navsense.sensors.catalogue`.
 """
 
 
-def number(x: float) -> str:
-    """Return a number in as few characters as hold it to five digits."""
+def format_number(x: float) -> str:
+    """Return a number in the shortest form with five digits."""
     return f"{x:.5g}"
 
 
-def numbers(values: tuple[float, ...]) -> str:
-    """Return the numbers of the axes, one alone where they are alike."""
-    return ", ".join(number(x) for x in (values[:1] if len(set(values)) == 1 else values))
+def format_numbers(values: tuple[float, ...]) -> str:
+    """Return the numbers of the axes, or one number if they are equal."""
+    return ", ".join(format_number(x) for x in (values[:1] if len(set(values)) == 1 else values))
 
 
-def row(name: str, figure: DatasheetEntry, key: str) -> str:
-    """Return one line of a part's table."""
+def format_row(name: str, figure: DatasheetEntry, key: str) -> str:
+    """Return one row of the table of a part."""
     remarks = ", ".join(filter(None, (figure.meaning, figure.condition)))
-    printed = f"{numbers(figure.printed)} {figure.printed_unit}"
+    printed = f"{format_numbers(figure.printed)} {figure.printed_unit}"
     unit = "" if figure.unit == "1" else f" {figure.unit}"
-    return f"| {name} | {printed} | {numbers(figure.values)}{unit} | {remarks} | {key} |"
+    return f"| {name} | {printed} | {format_numbers(figure.values)}{unit} | {remarks} | {key} |"
 
 
-def section(part: Part) -> Iterator[str]:
+def format_section(part: Part) -> Iterator[str]:
     """Yield the lines of one part."""
     yield f"\n## {part.name}\n"
     made = f", {part.transducer.replace('_', ' ')}" if part.transducer else ""
@@ -54,7 +54,7 @@ def section(part: Part) -> Iterator[str]:
     for channel, figures in part.entries.items():
         yield f"| {channel} | printed | SI | | source |"
         yield "|---|---|---|---|---|"
-        yield from (row(name, figure, keys[figure.source]) for name, figure in figures.items())
+        yield from (format_row(name, figure, keys[figure.source]) for name, figure in figures.items())
         yield ""
     for key, source in part.sources.items():
         quoted = " *Quoted.*" if source.reading == "quoted" else ""
@@ -62,19 +62,19 @@ def section(part: Part) -> Iterator[str]:
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the page."""
     parts = [catalogue.load_part(name) for name in catalogue.list_parts()]
     lines = [HEAD, "| name | part | sensor | grade | figures |", "|---|---|---|---|---|"]
     for part in parts:
         count = sum(len(figures) for figures in part.entries.values())
         lines.append(f"| {part.name} | {part.part} | {part.sensor} | {part.grade} | {count} |")
     for part in parts:
-        lines.extend(section(part))
+        lines.extend(format_section(part))
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    """Write the page, or say whether it is up to date."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description="Write docs/parts.md from the catalogue of parts.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     wanted = page()

@@ -1,13 +1,13 @@
-"""Hold PD0 that is written here against two readers that nobody here wrote: mhkit's DOLfYN and adcpreader.
+"""Compare PD0 from navsense with two other readers: mhkit's DOLfYN and adcpreader.
 
-They do not share an environment with navsense: they get one of their own, which this makes the first time (some 700 MB)
-and keeps under `.cache`. Where it cannot be made, that is said and nothing is compared. Both read a log in earth
-coordinates with profile and bottom track, and one in beam coordinates, which mhkit turns to earth by the attitude in
-the leader: velocities, ranges, times, attitude, depth and temperature must be those that went in. What the readers are
-known to do otherwise is left out: mhkit drops the last ensemble, adcpreader knows 16 bits of a range, divides the depth
-twice, and makes a time of the clock that is off by parts of a second.
+The readers have a separate environment, which the script creates on its first run (about 700 MB) under `.cache`. If
+this
+fails, the script says so and compares nothing. Both read a log in earth coordinates with profile and bottom track, and
+one in beam coordinates, which mhkit transforms to earth by the attitude in the leader. Velocities, ranges, times,
+attitude, depth and temperature must equal the written values. Known differences are excluded: mhkit drops the last
+ensemble; adcpreader reads 16 bits of a range, divides the depth twice, and its time is off by fractions of a second.
 
-Usage: python tools/read_pd0_elsewhere.py        exit code 1 where a reader disagrees
+Usage: python tools/read_pd0_elsewhere.py        exit code 1 if a reader disagrees
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ANGLE = 20
 
 
 class AbsentError(Exception):
-    """The readers cannot be had."""
+    """The readers are not available."""
 
 
-def python() -> Path:
-    """Return the interpreter of the readers' environment, which is made where it is not there."""
+def find_python() -> Path:
+    """Return the interpreter of the readers' environment; create the environment if needed."""
     found, mark = PLACE / "bin" / "python", PLACE / "readers.txt"
     wanted = "\n".join(READERS)
     if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
@@ -52,8 +52,8 @@ def python() -> Path:
     return found
 
 
-def by_mhkit(path: str) -> dict[str, Any]:
-    """Return what mhkit reads; in beam coordinates turned to earth. Runs in the other environment."""
+def read_with_mhkit(path: str) -> dict[str, Any]:
+    """Return the content as read by mhkit, in earth coordinates. Runs in the other environment."""
     dolfyn = importlib.import_module("mhkit.dolfyn")
     data = dolfyn.read(path)
     if data.attrs["coord_sys"] == "beam":
@@ -71,8 +71,8 @@ def seconds(century: int, year: int, month: int, day: int, hour: int, minute: in
     return date.timestamp() + 0.01 * part
 
 
-def by_adcpreader(path: str) -> dict[str, Any]:
-    """Return what adcpreader reads. Runs in the other environment."""
+def read_with_adcpreader(path: str) -> dict[str, Any]:
+    """Return the content as read by adcpreader. Runs in the other environment."""
     ensembles = list(importlib.import_module("adcpreader.rdi_reader").PD0().ensemble_generator([path]))
     leaders = [ensemble["variable_leader"] for ensemble in ensembles]
     bottoms = [ensemble["bottom_track"] for ensemble in ensembles]
@@ -87,8 +87,8 @@ def by_adcpreader(path: str) -> dict[str, Any]:
     return found
 
 
-def written(folder: Path) -> dict[str, Any]:
-    """Write the logs; return what is in them as the readers call it."""
+def write_logs(folder: Path) -> dict[str, Any]:
+    """Write the logs; return their content with the names of the readers."""
     import numpy as np
 
     from navsense.devices import pd0, rdi_frames
@@ -161,14 +161,14 @@ def written(folder: Path) -> dict[str, Any]:
 
 
 STEPS = {"heading": 0.01, "pitch": 0.01, "roll": 0.01, "number": 0.0, "time": 0.01, "depth": 0.1, "temperature": 0.01}
-"""Smallest step of a figure in PD0, in its own unit."""
+"""Resolution of a value in PD0, in its unit."""
 
 SINGLE = 1e-6
-"""Share by which a reader of single precision is off."""
+"""Relative error of a reader in single precision."""
 
 
-def disagreements(name: str, found: Mapping[str, Any], truth: Mapping[str, Any], *, turned: bool) -> Iterator[str]:
-    """Yield what a reader has otherwise; `turned` velocities are off by the steps of beams and attitude too."""
+def find_disagreements(name: str, found: Mapping[str, Any], truth: Mapping[str, Any], *, turned: bool) -> Iterator[str]:
+    """Yield the differences of a reader. `turned` velocities also have the rounding of beams and attitude."""
     import numpy as np
 
     count = len(found["number"])
@@ -188,12 +188,12 @@ def disagreements(name: str, found: Mapping[str, Any], truth: Mapping[str, Any],
 
 
 def compare() -> list[str]:
-    """Write, have read, and return what is otherwise than it was."""
+    """Write logs, read them, and return the differences."""
     found: list[str] = []
-    inside = python()
+    inside = find_python()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        truth = written(folder)
+        truth = write_logs(folder)
         for reader, log, least in (
             ("mhkit", "earth", COUNT - 1),
             ("mhkit", "beam", COUNT - 1),
@@ -208,7 +208,7 @@ def compare() -> list[str]:
             read = json.loads(out.read_text(encoding="utf-8"))
             if len(read["number"]) != least:
                 found.append(f"{reader}: {len(read['number'])} ensembles, not {least}")
-            wrong = list(disagreements(f"{reader}, {log}", read, truth, turned=log == "beam"))
+            wrong = list(find_disagreements(f"{reader}, {log}", read, truth, turned=log == "beam"))
             print(
                 f"{reader}, {log} coordinates: {len(read['number'])} ensembles, {'otherwise' if wrong else 'the same'}"
             )
@@ -217,10 +217,10 @@ def compare() -> list[str]:
 
 
 def main() -> None:
-    """Compare, or read for the comparison in the readers' own environment."""
+    """Compare, or read as a child process in the environment of the readers."""
     if sys.argv[1:2] == ["--inside"]:
         reader, path, out = sys.argv[2:]
-        read = {"mhkit": by_mhkit, "adcpreader": by_adcpreader}[reader](path)
+        read = {"mhkit": read_with_mhkit, "adcpreader": read_with_adcpreader}[reader](path)
         Path(out).write_text(json.dumps(read), encoding="utf-8")
         return
     try:

@@ -19,14 +19,14 @@ WORLD = ROOT / "examples" / "auv_survey.sdf"
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
 
 WIDTH, HEIGHT, SCALE = 1600, 1660, 0.8
-"""Pixels of the window, and how large it is pictured."""
+"""Size of the window (pixels), and scale of the picture."""
 
 LARGEST = 400_000
-"""Bytes that the picture has at most."""
+"""Maximum size of the picture (bytes)."""
 
 
 def main() -> None:
-    """Record the survey if no recording is given, write its report, and picture it."""
+    """Record the survey if no recording is given, write its report, and save a picture of it."""
     program = find()
     if program is None:
         sys.exit("needs Chromium: apt-get install chromium")

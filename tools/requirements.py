@@ -30,7 +30,7 @@ statement of a row that bundles several. An open row names the statement that no
 
 @dataclass(frozen=True)
 class Row:
-    """One requirement: its id, where it comes from, a line in our own words, and the statement that no test holds."""
+    """One requirement: id, source, a line of text, and the reason if no test proves it."""
 
     id: str
     source: str
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """One row named by one test: `row` may carry a part after a colon; `test` is `path::name`, or a path alone."""
+    """One row named by one test. `row` may have a part after a colon; `test` is `path::name` or a path."""
 
     row: str
     test: str
@@ -48,7 +48,7 @@ class Claim:
 
     @property
     def base(self) -> str:
-        """Return the row's id without its part."""
+        """The id of the row without its part."""
         return self.row.partition(":")[0]
 
 
@@ -56,7 +56,7 @@ class UnreadableMarkError(Exception):
     """A marker whose rows are not plain strings."""
 
 
-def table(path: Path = TABLE) -> tuple[dict[str, str], dict[str, list[Row]]]:
+def read_table(path: Path = TABLE) -> tuple[dict[str, str], dict[str, list[Row]]]:
     """Return the sources by key, and the rows by section title, in the order of the file."""
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     sources: dict[str, str] = data.pop("sources")
@@ -69,7 +69,7 @@ def table(path: Path = TABLE) -> tuple[dict[str, str], dict[str, list[Row]]]:
     return sources, sections
 
 
-def named_rows(node: ast.AST, file: str) -> Iterator[tuple[str, int]]:
+def find_named_rows(node: ast.AST, file: str) -> Iterator[tuple[str, int]]:
     """Yield (row, line) for every `....mark.requirement(...)` within a node."""
     for call in ast.walk(node):
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
@@ -83,37 +83,37 @@ def named_rows(node: ast.AST, file: str) -> Iterator[tuple[str, int]]:
             yield argument.value, call.lineno
 
 
-def claims_of(tree: ast.Module, file: str) -> Iterator[Claim]:
-    """Yield what a test file claims, each with the test, the class or the file that claims it."""
+def find_claims(tree: ast.Module, file: str) -> Iterator[Claim]:
+    """Yield the claims of a test file, each with its test, class or file."""
 
     def visit(body: list[ast.stmt], prefix: str) -> Iterator[Claim]:
         for statement in body:
             if isinstance(statement, ast.ClassDef):
                 inner = f"{prefix}::{statement.name}"
                 for decorator in statement.decorator_list:
-                    yield from (Claim(row, inner, line) for row, line in named_rows(decorator, file))
+                    yield from (Claim(row, inner, line) for row, line in find_named_rows(decorator, file))
                 yield from visit(statement.body, inner)
             elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 for decorator in statement.decorator_list:
-                    found = named_rows(decorator, file)
+                    found = find_named_rows(decorator, file)
                     yield from (Claim(row, f"{prefix}::{statement.name}", line) for row, line in found)
             else:
-                yield from (Claim(row, prefix, line) for row, line in named_rows(statement, file))
+                yield from (Claim(row, prefix, line) for row, line in find_named_rows(statement, file))
 
     return visit(tree.body, file)
 
 
-def all_claims(tests: Path = ROOT / "tests") -> list[Claim]:
-    """Return what all test files claim, sorted by file."""
+def find_all_claims(tests: Path = ROOT / "tests") -> list[Claim]:
+    """Return the claims of all test files, sorted by file."""
     claims: list[Claim] = []
     for path in sorted(tests.rglob("*.py")):
         file = path.relative_to(tests.parent).as_posix()
-        claims.extend(claims_of(ast.parse(path.read_text(encoding="utf-8"), filename=file), file))
+        claims.extend(find_claims(ast.parse(path.read_text(encoding="utf-8"), filename=file), file))
     return claims
 
 
-def tests_cell(claims: list[Claim]) -> str:
-    """Return the tests of one row as a table cell: each once, with the parts that it names."""
+def format_tests(claims: list[Claim]) -> str:
+    """Return the tests of one row as a table cell: each once, with its parts."""
     parts: dict[str, list[str]] = {}
     for claim in claims:
         here = parts.setdefault(claim.test, [])
@@ -126,10 +126,10 @@ def tests_cell(claims: list[Claim]) -> str:
 
 
 def page() -> str:
-    """Return the whole page."""
-    sources, sections = table()
+    """Return the page."""
+    sources, sections = read_table()
     by_row: dict[str, list[Claim]] = {}
-    for claim in all_claims():
+    for claim in find_all_claims():
         by_row.setdefault(claim.base, []).append(claim)
     rows = [row for section in sections.values() for row in section]
     lines = [HEAD, f"Rows: {len(rows)}; open: {sum(bool(row.open) for row in rows)}.", "", "Sources:", ""]
@@ -137,13 +137,13 @@ def page() -> str:
     for title, section in sections.items():
         lines += ["", f"## {title}", "", "| row | requirement | source | open | tests |", "|---|---|---|---|---|"]
         for row in section:
-            cell = tests_cell(by_row.get(row.id, [])) or "none"
+            cell = format_tests(by_row.get(row.id, [])) or "none"
             lines.append(f"| {row.id} | {row.text} | {row.source.replace(' ', ', ')} | {row.open} | {cell} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    """Write the page, or say whether it is up to date."""
+    """Write or check the page."""
     parser = argparse.ArgumentParser(description="Write docs/requirements.md from its table and the tests.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     wanted = page()

@@ -1,6 +1,6 @@
-"""Charts as SVG: panels with axes, lines, points and shades, the same bytes wherever they are drawn.
+"""Charts as SVG: panels with axes, lines, points and shades. The bytes are the same on every machine.
 
-Coordinates are rounded to a tenth of a pixel. Numbers that are NaN leave a gap.
+Coordinates are rounded to a tenth of a pixel. NaN values are gaps.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from navsense.core.typing import FloatArray
 Numbers = Sequence[float] | FloatArray
 
 MARGIN = (64.0, 58.0, 18.0, 46.0)
-"""Pixels left, above, right and below a panel's frame."""
+"""Margins (pixels) left, above, right and below the frame of a panel."""
 
 FRAME, GRID, TEXT = "#888888", "#e4e4e4", "#222222"
 
 FONT = 'font-family="Helvetica, Arial, sans-serif"'
 
 ABOUT = 6
-"""Ticks of an axis, or a few more or fewer."""
+"""Approximate number of ticks of an axis."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Numbers of a colour, joined by a line, or as points where `dots` is their radius (px)."""
+    """A line through values, or points with the radius `dots` (px)."""
 
     label: str
     x: Numbers
@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes from and to limits, what is drawn there, and shades from and to an x, of a colour, with words in it."""
+    """Axes with limits, their content, and shades from and to an x with a colour and a label."""
 
     title: str
     across: str
@@ -51,12 +51,12 @@ class Panel:
     shades: Sequence[tuple[float, float, str, str]] = ()
 
 
-def short(number: float) -> str:
-    """Return a coordinate, a tenth of a pixel at the finest."""
+def px(number: float) -> str:
+    """Return a coordinate, rounded to a tenth of a pixel."""
     return f"{number:.1f}".removesuffix(".0")
 
 
-def ticks(low: float, high: float) -> list[float]:
+def compute_ticks(low: float, high: float) -> list[float]:
     """Return round numbers between limits."""
     rough = (high - low) / ABOUT
     scale = 10.0 ** math.floor(math.log10(rough))
@@ -67,7 +67,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where a panel stands on the sheet: its left and upper edge, width and height (px)."""
+    """The frame of a panel on the chart: left and upper edge, width and height (px)."""
 
     panel: Panel
     left: float
@@ -76,7 +76,7 @@ class Frame:
     height: float
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Return where a point of the panel is on the sheet."""
+        """Return the position of a point of the panel on the chart."""
         (x0, x1), (y0, y1) = self.panel.x, self.panel.y
         return self.left + self.width * (x - x0) / (x1 - x0), self.top + self.height * (y1 - y) / (y1 - y0)
 
@@ -95,35 +95,35 @@ class Frame:
     def _box(self) -> str:
         """Return the attributes of the frame."""
         edges = zip(("x", "y", "width", "height"), (self.left, self.top, self.width, self.height), strict=True)
-        return " ".join(f'{name}="{short(edge)}"' for name, edge in edges)
+        return " ".join(f'{name}="{px(edge)}"' for name, edge in edges)
 
     def _shades(self) -> Iterator[str]:
-        """Yield the shades behind all else."""
+        """Yield the shades in the background."""
         for first, last, colour, words in self.panel.shades:
             (a, _), (b, _) = self.at(first, 0.0), self.at(last, 0.0)
-            size = f'x="{short(a)}" y="{short(self.top)}" width="{short(b - a)}" height="{short(self.height)}"'
+            size = f'x="{px(a)}" y="{px(self.top)}" width="{px(b - a)}" height="{px(self.height)}"'
             yield f'<rect {size} fill="{colour}"/>'
-            yield text(0.5 * (a + b), self.top + self.height - 8.0, words, anchor="middle", size=11)
+            yield format_text(0.5 * (a + b), self.top + self.height - 8.0, words, anchor="middle", size=11)
 
     def _axes(self) -> Iterator[str]:
         """Yield the grid with its numbers, and the titles."""
         bottom, right = self.top + self.height, self.left + self.width
-        for number in ticks(*self.panel.x):
+        for number in compute_ticks(*self.panel.x):
             x, _ = self.at(number, self.panel.y[0])
-            yield f'<path d="M{short(x)} {short(self.top)}V{short(bottom)}" stroke="{GRID}"/>'
-            yield text(x, bottom + 16.0, f"{number:g}", anchor="middle")
-        for number in ticks(*self.panel.y):
+            yield f'<path d="M{px(x)} {px(self.top)}V{px(bottom)}" stroke="{GRID}"/>'
+            yield format_text(x, bottom + 16.0, f"{number:g}", anchor="middle")
+        for number in compute_ticks(*self.panel.y):
             _, y = self.at(self.panel.x[0], number)
-            yield f'<path d="M{short(self.left)} {short(y)}H{short(right)}" stroke="{GRID}"/>'
-            yield text(self.left - 6.0, y + 4.0, f"{number:g}", anchor="end")
-        yield text(self.left, self.top - 30.0, self.panel.title, size=14, weight="bold")
-        yield text(self.left + 0.5 * self.width, bottom + 36.0, self.panel.across, anchor="middle")
+            yield f'<path d="M{px(self.left)} {px(y)}H{px(right)}" stroke="{GRID}"/>'
+            yield format_text(self.left - 6.0, y + 4.0, f"{number:g}", anchor="end")
+        yield format_text(self.left, self.top - 30.0, self.panel.title, size=14, weight="bold")
+        yield format_text(self.left + 0.5 * self.width, bottom + 36.0, self.panel.across, anchor="middle")
         x, y = self.left - 46.0, self.top + 0.5 * self.height
-        turn = f' transform="rotate(-90 {short(x)} {short(y)})"'
-        yield text(x, y, self.panel.up, anchor="middle", more=turn)
+        turn = f' transform="rotate(-90 {px(x)} {px(y)})"'
+        yield format_text(x, y, self.panel.up, anchor="middle", more=turn)
 
     def _runs(self, line: Line) -> Iterator[str]:
-        """Yield a line, in parts where it has gaps."""
+        """Yield a line in parts, split at gaps."""
         parts: list[str] = []
         joined = False
         for x, y in zip(line.x, line.y, strict=True):
@@ -131,15 +131,15 @@ class Frame:
                 joined = False
                 continue
             a, b = self.at(x, y)
-            parts.append(f"{'L' if joined else 'M'}{short(a)} {short(b)}")
+            parts.append(f"{'L' if joined else 'M'}{px(a)} {px(b)}")
             joined = True
         dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
         yield f'<path d="{"".join(parts)}" stroke="{line.colour}" stroke-width="{line.width:g}"{dash}/>'
 
     def _dots(self, line: Line) -> Iterator[str]:
-        """Yield points as one path of lines without length, whose ends are round."""
+        """Yield points as one path of lines without length, with round ends."""
         placed = [self.at(x, y) for x, y in zip(line.x, line.y, strict=True) if not math.isnan(x + y)]
-        path = "".join(f"M{short(a)} {short(b)}h0" for a, b in placed)
+        path = "".join(f"M{px(a)} {px(b)}h0" for a, b in placed)
         wide = f'stroke-width="{2.0 * line.dots:g}" stroke-linecap="round"'
         yield f'<path d="{path}" stroke="{line.colour}" {wide}/>'
 
@@ -151,29 +151,29 @@ class Frame:
                 continue
             dash = f' stroke-dasharray="{line.dash}"' if line.dash else ""
             wide = max(line.width, 2.0) if not line.dots else 2.0 * max(line.dots, 2.0)
-            path = f"M{short(x)} {short(y - 4.0)}h18" if not line.dots else f"M{short(x + 9.0)} {short(y - 4.0)}h0"
+            path = f"M{px(x)} {px(y - 4.0)}h18" if not line.dots else f"M{px(x + 9.0)} {px(y - 4.0)}h0"
             ends = ' stroke-linecap="round"' if line.dots else ""
             yield f'<path d="{path}" stroke="{line.colour}" stroke-width="{wide:g}"{dash}{ends}/>'
-            yield text(x + 23.0, y, line.label)
+            yield format_text(x + 23.0, y, line.label)
             x += 40.0 + 6.3 * len(line.label)
 
 
-def text(
+def format_text(
     x: float, y: float, words: str, *, anchor: str = "start", size: int = 12, weight: str = "", more: str = ""
 ) -> str:
-    """Return words at a place (px)."""
+    """Return a text at a position (px)."""
     heavy = f' font-weight="{weight}"' if weight else ""
     shown = words.replace("&", "&amp;").replace("<", "&lt;")
-    place = f'x="{short(x)}" y="{short(y)}" text-anchor="{anchor}" font-size="{size}"'
+    place = f'x="{px(x)}" y="{px(y)}" text-anchor="{anchor}" font-size="{size}"'
     return f'<text {place}{heavy} fill="{TEXT}" stroke="none"{more}>{shown}</text>'
 
 
-def chart(panels: Sequence[Panel], columns: int, width: float, height: float) -> str:
-    """Return a sheet of panels, each of this size (px), in so many columns."""
+def draw_chart(panels: Sequence[Panel], columns: int, width: float, height: float) -> str:
+    """Return a chart of panels of this size (px) in columns."""
     left, above, right, below = MARGIN
     rows = math.ceil(len(panels) / columns)
-    size = f'width="{short(columns * width)}" height="{short(rows * height)}"'
-    view = f'viewBox="0 0 {short(columns * width)} {short(rows * height)}"'
+    size = f'width="{px(columns * width)}" height="{px(rows * height)}"'
+    view = f'viewBox="0 0 {px(columns * width)} {px(rows * height)}"'
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} {FONT}>',
         '<rect width="100%" height="100%" fill="white"/>',
@@ -185,8 +185,8 @@ def chart(panels: Sequence[Panel], columns: int, width: float, height: float) ->
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def steps(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return a line that keeps each number till the next, as steps."""
+def make_steps(x: Sequence[float], y: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return a step line that holds each value until the next."""
     across, up = [x[0]], [y[0]]
     for (_, later), (before, after) in zip(pairwise(x), pairwise(y), strict=True):
         across += [later, later]

@@ -1,4 +1,4 @@
-"""Allan deviations against published figures, another program, and the definition written out."""
+"""Allan deviations equal published values, another program, and the definition."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ KINDS = {
     "overlapping_hadamard": (allan.ohdev, "ohdev"),
     "total": (allan.totdev, "totdev"),
 }
-"""Each statistic, and its name in allantools."""
+"""Statistic -> name in allantools."""
 
 
-def thousand() -> FloatArray:
+def read_thousand_values() -> FloatArray:
     number, values = 1234567890, []
     for _ in range(1000):
         values.append(number / 2147483647)
@@ -41,25 +41,25 @@ def thousand() -> FloatArray:
     return np.array(values)
 
 
-def published(name: str) -> Iterator[tuple[str, list[float]]]:
+def read_published_deviations(name: str) -> Iterator[tuple[str, list[float]]]:
     with (ORACLE / name).open(encoding="utf-8") as file:
         for row in csv.reader(file):
             yield row[0], [float(cell) for cell in row[1:]]
 
 
-def averages(values: FloatArray, factor: int) -> FloatArray:
+def compute_averages(values: FloatArray, factor: int) -> FloatArray:
     return values[: values.size // factor * factor].reshape(-1, factor).mean(axis=1)
 
 
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize(
-    ("file", "values", "factors"), [("nine.csv", NINE, [1, 2]), ("thousand.csv", thousand(), [1, 10, 100])]
+    ("file", "values", "factors"), [("nine.csv", NINE, [1, 2]), ("thousand.csv", read_thousand_values(), [1, 10, 100])]
 )
-def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: list[int]) -> None:
+def test_deviations_equal_published_nist_values(file: str, values: FloatArray, factors: list[int]) -> None:
     held = 0
-    for name, expected in published(file):
+    for name, expected in read_published_deviations(file):
         if name == "stddev":
-            measured = [float(averages(values, factor).std(ddof=1)) for factor in factors]
+            measured = [float(compute_averages(values, factor).std(ddof=1)) for factor in factors]
         else:
             measured = list(KINDS[name][0](values, 1.0, factors).deviation)
         # 70.80608 is printed for a value of 70.806073: one unit of the last digit, 1.4e-7.
@@ -69,7 +69,7 @@ def test_the_published_figures_of_nist(file: str, values: FloatArray, factors: l
 
 
 def test_thousand_values_equal_those_of_nist() -> None:
-    values = thousand()
+    values = read_thousand_values()
     numbers = np.rint(values * 2147483647).astype(np.int64)
     assert list(numbers[1:4]) == [395529916, 1209410747, 633705974]
     slope, intercept = np.polyfit(np.arange(1, 1001), values, 1)
@@ -91,13 +91,13 @@ def test_deviations_equal_allantools(name: str, count: int, rate: float) -> None
         taus, deviation, _, terms = getattr(allantools, other)(values, rate=rate, data_type=data_type, taus=curve.tau)
         same = np.isin(curve.factor, np.rint(taus * rate).astype(np.int64))
         assert same.sum() == taus.size >= 10
-        # Random walk and offset leave three digits less of the phase than it has.
+        # Random walk and offset cost three digits of the phase.
         assert curve.deviation[same] == pytest.approx(deviation, rel=1e-10, abs=0.0)
         assert list(curve.counts[same]) == list(terms)
 
 
 @pytest.mark.requirement("CLK-8")
-def test_phase_and_frequency_are_one() -> None:
+def test_phase_and_frequency_give_the_same_deviation() -> None:
     values = np.random.default_rng(2).standard_normal(500)
     phase = np.concatenate(([0.0], np.cumsum(values))) / 20.0
     for name, (kind, _) in KINDS.items():
@@ -107,7 +107,7 @@ def test_phase_and_frequency_are_one() -> None:
 
 
 def test_slope_of_the_phase_cancels() -> None:
-    """A clock that is off by 1e9 s and by 50 ppm has the deviation of its noise."""
+    """A phase offset of 1e9 s and a frequency offset of 50 ppm do not change the deviation."""
     noise = np.random.default_rng(3).standard_normal(3000) * 1e-6
     clean = allan.mdev(noise, 10.0, [1, 10, 100], phase=True)
     offset = allan.mdev(noise + 5e-6 * np.arange(3000), 10.0, [1, 10, 100], phase=True)
@@ -196,8 +196,8 @@ def test_invalid_rate_is_an_error(rate: float) -> None:
         allan.oadev([1.0] * 9, rate)
 
 
-def coloured(exponent: int, count: int, random: np.random.Generator) -> FloatArray:
-    """Noise of the spectrum |2 sin(pi f)|^exponent: Kasdin's fractional filter, by FFT."""
+def make_coloured_noise(exponent: int, count: int, random: np.random.Generator) -> FloatArray:
+    """Return noise with the spectrum |2 sin(pi f)|^exponent: Kasdin's fractional filter, by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((-0.5 * exponent + k - 1.0) / k)))
     made = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
@@ -206,11 +206,11 @@ def coloured(exponent: int, count: int, random: np.random.Generator) -> FloatArr
 
 @pytest.mark.parametrize("exponent", [2, 1, 0, -1, -2])
 def test_power_law_is_estimated_from_data(exponent: int) -> None:
-    """At m = 1, where 4096 values tell one power law from the next: delta has the deviation 1 / sqrt(4096) = 0.016.
+    """At m = 1, 4096 values separate the power laws: delta has the deviation 1 / sqrt(4096) = 0.016.
 
-    The next law is 0.25 of delta away, sixteen deviations.
+    The next law differs by 0.25 in delta, sixteen deviations.
     """
-    values = coloured(exponent, 4096, np.random.default_rng(8))
+    values = make_coloured_noise(exponent, 4096, np.random.default_rng(8))
     curve = allan.oadev(values, 1.0, [1])
     assert curve.exponent[0] == exponent
     reference, _, _, _ = allantools.autocorr_noise_id(values, 1, data_type="freq")
@@ -222,21 +222,21 @@ def test_power_law_is_estimated_from_data(exponent: int) -> None:
 def test_exponents_equal_allantools(factor: int, order: int) -> None:
     random = np.random.default_rng(9)
     for exponent in (2, 1, 0, -1, -2):
-        values = coloured(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
+        values = make_coloured_noise(exponent, 1000, random) + 0.3 * random.standard_normal(1000)
         expected, _, _, _ = allantools.autocorr_noise_id(values, factor, data_type="freq", dmax=order)
         phase = np.concatenate(([0.0], np.cumsum(values)))
         assert allan.identify_exponent(phase, factor, order) == max(2 - 2 * order, min(2, expected))
 
 
 def test_few_averages_use_the_exponent_of_the_next_smaller_factor() -> None:
-    values = coloured(-2, 2000, np.random.default_rng(10))
+    values = make_coloured_noise(-2, 2000, np.random.default_rng(10))
     curve = allan.oadev(values, 1.0, [900, 1, 300])
     assert list(curve.exponent) == [-2, -2, -2]
     assert list(allan.oadev(np.ones(20), 1.0).exponent) == [0] * allan.oadev(np.ones(20), 1.0).factor.size
 
 
 @pytest.mark.requirement("NOI-6")
-def test_the_interval_is_that_of_chi_squared() -> None:
+def test_interval_equals_chi_squared_quantiles() -> None:
     from scipy.stats import chi2
 
     values = np.random.default_rng(11).standard_normal(1000)
@@ -258,9 +258,9 @@ def test_the_interval_is_that_of_chi_squared() -> None:
     ("term", "low"), [(theory.White(1.0), 0.0), (theory.Flicker(1.0), 0.481), (theory.RandomWalk(1.0), 0.750)]
 )
 def test_total_variance_is_low_as_published(term: theory.NoiseTerm, low: float) -> None:
-    """Its mean over the Allan variance is 1 - low tau / T (NIST SP 1065, table 7), from the covariance of the phase.
+    """The mean over the Allan variance is 1 - low tau / T (NIST SP 1065, table 7), from the covariance of the phase.
 
-    Of T samples that is a sum over T - 1 middles as if they were T.
+    For T samples, the estimate sums T - 1 terms and divides by T.
     """
     count, last = 401, 400
     i = np.arange(count)
@@ -284,8 +284,8 @@ def test_total_variance_is_low_as_published(term: theory.NoiseTerm, low: float) 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("name", KINDS)
-def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
-    """Of 2000 records of white noise 90 percent hold the true deviation: binomial, false alarms 1e-6 a span."""
+def test_intervals_have_the_stated_coverage(name: str) -> None:
+    """The interval contains the true deviation in 90 percent of 2000 records: binomial, false alarms 1e-6 a span."""
     records, count, rate = 2000, 200, 4.0
     values = np.random.default_rng(12).standard_normal((count, records))
     curve = KINDS[name][0](values, rate, [2, 16], exponent=0)
@@ -296,23 +296,23 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
         truth = truth * np.sqrt((curve.factor**2 + 1.0) / (6.0 * curve.factor**2)) * curve.tau
     low, high = curve.interval(0.9)
     share = np.mean((low < truth[:, None]) & (truth[:, None] < high), axis=1)
-    # 4.89 deviations of a binomial share, and 0.015 for what chi-squared and a rounded formula are off by.
+    # 4.89 deviations of a binomial share, plus 0.015 for the errors of chi-squared and of a rounded formula.
     assert np.abs(share - 0.9).max() < 4.892 * math.sqrt(0.9 * 0.1 / records) + 0.015
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_sums_agree_to_the_last_bit(
-    interpreted: Callable[[Any], Callable[..., Any]],
+    interpret: Callable[[Any], Callable[..., Any]],
 ) -> None:
     phase = np.cumsum(np.random.default_rng(13).standard_normal(3000))
     for kernel in (allan._sum_second_differences, allan._sum_third_differences, allan._sum_modified_differences):
         for factor in (1, 7, 500):
-            assert kernel(phase, factor) == interpreted(kernel)(phase, factor)
+            assert kernel(phase, factor) == interpret(kernel)(phase, factor)
 
 
 @pytest.mark.compiled
 def test_long_record_keeps_precision() -> None:
-    """10^6 values 9.81 + 1e-6 w: the sums are those of exact fractions of the same doubles, to 1e-9."""
+    """For 10^6 values 9.81 + 1e-6 w, the sums equal exact fractions of the same doubles to 1e-9."""
     values = 9.81 + 1e-6 * np.random.default_rng(14).standard_normal(1_000_000)
     curve = allan.oadev(values, 1000.0, [1, 1000, 100_000])
     for place, factor in enumerate(curve.factor):

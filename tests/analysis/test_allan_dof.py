@@ -1,4 +1,4 @@
-"""Degrees of freedom against allantools, against sums over every lag, and against what estimates really scatter by."""
+"""Degrees of freedom equal allantools, sums over all lags, and the scatter of estimates."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TERMS = {
 }
 
 
-def cusps(k: FloatArray) -> FloatArray:
+def compute_cusps(k: FloatArray) -> FloatArray:
     return np.asarray(np.abs(k) ** 1.5 + np.abs(k - 500.0))
 
 
-def decay(k: FloatArray) -> FloatArray:
+def compute_decay(k: FloatArray) -> FloatArray:
     return np.exp(-np.abs(k - 3.0) / 40.0)
 
 
@@ -37,7 +37,7 @@ def test_sum_rule_has_few_nodes(low: int, high: int) -> None:
     kinks = [0, 3, 500]
     places, weights = allan_dof.make_lag_rule(kinks, low, high)
     every = np.arange(low, high + 1.0)
-    for smooth in (cusps, decay):
+    for smooth in (compute_cusps, compute_decay):
         assert float(np.sum(weights * smooth(places))) == pytest.approx(float(np.sum(smooth(every))), rel=1e-5, abs=0.0)
     assert float(np.sum(weights)) == pytest.approx(high - low + 1.0, rel=1e-12, abs=0.0)
     assert places.size < 400
@@ -47,9 +47,9 @@ def test_sum_rule_has_few_nodes(low: int, high: int) -> None:
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize(("overlaps", "modified"), [(True, False), (False, False), (True, True)])
 def test_degrees_of_freedom_equal_allantools(order: int, overlaps: bool, modified: bool) -> None:
-    """allantools cuts the sums of Greenhall and Riley at 100 terms and goes by rounded tables beyond: 2 percent.
+    """allantools truncates the sums of Greenhall and Riley at 100 terms and uses rounded tables beyond: 2 percent.
 
-    Its table has no exponent -4. At short spans it takes means over a sample for the phase: phase noise alone is held.
+    Its table has no exponent -4. At short spans it uses means for the phase, so only phase noise is compared.
     """
     held = 0
     for exponent in range(2, 1 - 2 * order, -1):
@@ -75,7 +75,7 @@ def test_degrees_of_freedom_equal_allantools(order: int, overlaps: bool, modifie
 def test_degrees_of_freedom_equal_the_sum_over_all_pairs(
     exponent: int, term: theory.NoiseTerm, overlaps: bool, modified: bool, order: int
 ) -> None:
-    """White and random-walk frequency at short spans, differences written out: to a part in 1000."""
+    """The reference writes out the differences of white and random-walk frequency at short spans; tolerance 0.1 %."""
     count = 120
     for factor in (1, 2, 3, 8):
         taps = np.zeros(order * factor + 1)
@@ -110,8 +110,10 @@ def test_total_dof_of_phase_noise_equals_overlapping_dof() -> None:
     assert allan_dof.compute_total_dof(1, 900, 1001) > 0.0
 
 
-def every_lag(covariance: Callable[[FloatArray], FloatArray], first: int, second: int, count: int, order: int) -> float:
-    """The covariance of two mean squares from the definition: a sum over all pairs of differences."""
+def sum_over_all_pairs(
+    covariance: Callable[[FloatArray], FloatArray], first: int, second: int, count: int, order: int
+) -> float:
+    """Return the covariance of two mean squares by definition: a sum over all pairs of differences."""
     mine, theirs = count - order * first, count - order * second
     taps = [(-1) ** a * math.comb(order, a) for a in range(order + 1)]
     lag, pairs = np.unique(np.subtract.outer(np.arange(theirs), np.arange(mine)), return_counts=True)
@@ -131,13 +133,13 @@ def test_covariances_equal_sums_over_all_pairs(name: str, order: int) -> None:
     sizes = np.sqrt(np.diag(found))
     for i, first in enumerate(factors):
         for j, second in enumerate(factors):
-            exact = every_lag(covariance, first, second, count, order)
-            # Lags beyond eight spans are left out: they matter to a drift that outlasts them.
+            exact = sum_over_all_pairs(covariance, first, second, count, order)
+            # Lags beyond eight spans are neglected: they matter to a longer drift.
             assert abs(found[i, j] - exact) < 0.02 * sizes[i] * sizes[j]
 
 
 def test_ramp_adds_to_the_covariance() -> None:
-    """z = mu + noise: the mean square scatters by 4 mu mu' cov(z, z') more."""
+    """With z = mu + noise, the covariance of mean squares grows by 4 mu mu' cov(z, z')."""
     covariance = partial(theory.phase_covariance, TERMS["white"], rate=2.0)
     count, factors, slope = 300, [2, 9], 0.3
     means = slope * (np.array(factors) / 2.0) ** 2
@@ -153,10 +155,10 @@ def test_ramp_adds_to_the_covariance() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 def test_scatter_of_estimates_equals_their_covariance() -> None:
-    """3000 records of white noise with a drift: every variance and covariance within 6 of its standard errors.
+    """Variances and covariances of 3000 records of white noise and drift are within 6 standard errors.
 
-    Sample (co)variances of n records have the error sqrt((c_ii c_jj + c_ij^2) / n) for normal estimates; the estimates
-    being near chi-squared of nu degrees, a variance's error is larger by sqrt(1 + 6 / nu). False alarms: 1e-6.
+    Sample (co)variances of n normal estimates have the error sqrt((c_ii c_jj + c_ij^2) / n). The estimates are near
+    chi-squared with nu degrees of freedom, so the error of a variance is larger by sqrt(1 + 6 / nu). Rate 1e-6.
     """
     records, count, rate, tau = 3000, 512, 4.0, 6.0
     random = np.random.default_rng(21)

@@ -1,4 +1,4 @@
-"""The fit recovers the parameters of simulated records, within the errors that it reports."""
+"""The fit recovers the parameters of simulated records within the errors that it reports."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ Z = 5.2
 """Two-sided normal quantile of a false-alarm rate of 2e-7: 1e-6 over five parameters."""
 
 
-def flicker(count: int, random: np.random.Generator) -> FloatArray:
-    """Flicker of unit instability: Kasdin's filter by FFT."""
+def make_flicker(count: int, random: np.random.Generator) -> FloatArray:
+    """Return flicker noise of unit instability: Kasdin's filter by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((k - 0.5) / k)))
     filtered = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
     return np.asarray(np.fft.irfft(filtered, 2 * count)[:count])
 
 
-def drift(density: float, tau: float, count: int, rate: float) -> FloatArray:
+def make_drift(density: float, tau: float, count: int, rate: float) -> FloatArray:
     return apply_noise(Noise(dynamic_bias_stddev=density, dynamic_bias_correlation_time=tau), rate, 5, np.zeros(count))[
         0
     ]
 
 
-def expected_errors(curve: allan.AllanCurve, parameters: dict[str, float], names: tuple[str, ...]) -> dict[str, float]:
-    """Standard errors of the squares, were the declared figures the truth: the fit's own, at these."""
-    ideal = replace(curve, deviation=np.sqrt(theory.allan_variance(terms_of(parameters), curve.factor, curve.rate)))
+def compute_expected_errors(
+    curve: allan.AllanCurve, parameters: dict[str, float], names: tuple[str, ...]
+) -> dict[str, float]:
+    """Return the standard errors of the squares if the declared values are the truth."""
+    ideal = replace(curve, deviation=np.sqrt(theory.allan_variance(list_terms(parameters), curve.factor, curve.rate)))
     found = fit.fit(ideal, names, sampled=True)
     for name, value in parameters.items():
         assert found[name].value == pytest.approx(value, rel=1e-3, abs=0.0)
     return {name: found[name].squared_error for name in parameters}
 
 
-def terms_of(parameters: dict[str, float]) -> list[theory.NoiseTerm]:
+def list_terms(parameters: dict[str, float]) -> list[theory.NoiseTerm]:
     tau = parameters.get("dynamic_bias_correlation_time", 1.0)
     return [
         fit.make_term(name, value, tau, sampled=True)
@@ -56,7 +58,7 @@ def terms_of(parameters: dict[str, float]) -> list[theory.NoiseTerm]:
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("names", [STANDARD, fit.PARAMETERS[:5], (*STANDARD[:2], "dynamic_bias_stddev"), ("ramp",)])
 def test_fit_of_the_exact_curve_returns_its_parameters(names: tuple[str, ...]) -> None:
-    """The declared variance itself, fitted: what is not declared comes out as nothing."""
+    """The fit of the declared variance itself estimates undeclared terms as zero."""
     declared = {"quantisation": 3e-3, "noise_density": 1e-2, "bias_instability": 2e-3, "random_walk": 1e-4}
     declared |= {"ramp": 2e-7, "dynamic_bias_stddev": 3e-3}
     tau = 40.0
@@ -78,18 +80,18 @@ def test_fit_of_the_exact_curve_returns_its_parameters(names: tuple[str, ...]) -
 @pytest.mark.requirement("NOI-6", "CLK-8")
 @pytest.mark.parametrize("rate", [0.5, 200.0])
 def test_declared_parameters_are_recovered(rate: float) -> None:
-    """White, flicker and random walk together, a quarter of a million values, each figure within Z errors.
+    """White noise, flicker and random walk in 250,000 values are each recovered within Z errors.
 
-    Kasdin's flicker has (2 / pi - 2 ln 2 / pi) B^2 dt above its floor at one sample, which is white: counted to N^2.
+    Kasdin's flicker exceeds its floor by (2 / pi - 2 ln 2 / pi) B^2 dt of white noise, which is added to N^2.
     """
     count, random = 1 << 18, np.random.default_rng(31)
     density, instability, walk = 1e-2, 4e-3 * math.sqrt(rate), 2e-4 * rate
-    values = density * math.sqrt(rate) * random.standard_normal(count) + instability * flicker(count, random)
+    values = density * math.sqrt(rate) * random.standard_normal(count) + instability * make_flicker(count, random)
     values += walk / math.sqrt(rate) * np.cumsum(random.standard_normal(count))
     curve = allan.oadev(values, rate)
     found = fit.fit(curve, sampled=True)
     declared = dict(zip(STANDARD, (density, instability, walk), strict=True))
-    errors = expected_errors(curve, declared, STANDARD)
+    errors = compute_expected_errors(curve, declared, STANDARD)
     excess = (2.0 - 2.0 * math.log(2.0)) / math.pi * instability**2 / rate
     assert abs(found["noise_density"].squared - density**2 - excess / 2.0) < Z * errors["noise_density"] + excess / 2.0
     for name in STANDARD[1:]:
@@ -101,15 +103,15 @@ def test_declared_parameters_are_recovered(rate: float) -> None:
 @pytest.mark.requirement("NOI-3", "NOI-6")
 @pytest.mark.parametrize(("rate", "tau"), [(10.0, 8.0), (100.0, 2.0)])
 def test_simulated_drift_is_recovered(rate: float, tau: float) -> None:
-    """navsense's own white noise and drift at two rates: density, driving density, correlation time."""
+    """The record is navsense's white noise and drift at two rates."""
     count, density, driving = 100_000, 1e-2, 3e-2
-    values = drift(driving, tau, count, rate)
+    values = make_drift(driving, tau, count, rate)
     values = values + density * math.sqrt(rate) * np.random.default_rng(33).standard_normal(count)
     curve = allan.oadev(values, rate, allan.log_spaced_factors(count // 8, 4))
     names = ("noise_density", "dynamic_bias_stddev")
     found = fit.fit(curve, names, sampled=True)
     declared = {"noise_density": density, "dynamic_bias_stddev": driving, "dynamic_bias_correlation_time": tau}
-    errors = expected_errors(curve, declared, names)
+    errors = compute_expected_errors(curve, declared, names)
     for name, value in declared.items():
         assert abs(found[name].squared - value**2) < Z * errors[name], name
         low, high = found[name].interval(8.0)
@@ -119,12 +121,12 @@ def test_simulated_drift_is_recovered(rate: float, tau: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 def test_point_samples_fitted_as_averages_have_the_theoretical_bias() -> None:
-    """Points of a random walk have K^2 dt / (6 m) more than means: white noise of the density K dt / sqrt(6).
+    """Samples of a random walk have K^2 dt / (6 m) more variance than means: white noise of density K dt / sqrt(6).
 
-    A drift is one at spans far below its correlation time; the error of what that leaves out is a percent.
+    A drift is a random walk at spans far below its correlation time; the neglected terms are about a percent.
     """
     rate, tau, driving, count = 10.0, 100.0, 3e-2, 200_000
-    values = drift(driving, tau, count, rate)
+    values = make_drift(driving, tau, count, rate)
     curve = allan.oadev(values, rate, [1, 2, 4, 8, 16, 32, 64])
     points = fit.fit(curve, ("noise_density", "random_walk"), sampled=True)
     means = fit.fit(curve, ("noise_density", "random_walk"))
@@ -137,10 +139,10 @@ def test_point_samples_fitted_as_averages_have_the_theoretical_bias() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 def test_scatter_of_parameters_equals_their_standard_errors() -> None:
-    """200 records: mean of each square, and its variance over the one reported, within 1e-6 of the false-alarm rate.
+    """Over 200 records, the mean of each square and its variance equal the reported ones; false-alarm rate 1e-6.
 
-    A sample variance of n near normal values has the relative error sqrt(2 / n), 0.1 here; 5.2 of it and a skewness
-    allowance of one more.
+    A sample variance of n nearly normal values has the relative error sqrt(2 / n), 0.1 here. The limit is 5.2 errors
+    plus one for skewness.
     """
     records, count, random = 200, 4096, np.random.default_rng(34)
     declared = {"noise_density": 1.0, "bias_instability": 0.35}
@@ -148,9 +150,9 @@ def test_scatter_of_parameters_equals_their_standard_errors() -> None:
     squares: list[list[float]] = []
     errors: dict[str, float] = {}
     for _ in range(records):
-        values = random.standard_normal(count) + 0.35 * flicker(count, random)
+        values = random.standard_normal(count) + 0.35 * make_flicker(count, random)
         curve = allan.oadev(values, 1.0, [1, 4, 16, 64, 256, 1024], exponent=0)
-        errors = errors or expected_errors(curve, declared, names)
+        errors = errors or compute_expected_errors(curve, declared, names)
         found = fit.fit(curve, names)
         squares.append([found[name].squared for name in names])
     mean, spread = np.mean(squares, axis=0), np.std(squares, axis=0, ddof=1)

@@ -1,4 +1,4 @@
-"""Hands the bags of `bags.py` to the tests."""
+"""Makes the module `bags.py` available to the tests."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def bags() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def bag(bags: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a bag with an IMU, a magnetometer turned on it, and their fixed transforms."""
-    return bags.record(bags.Scene(tmp_path_factory.mktemp("bag") / "drive"))
+    """Return a bag with an IMU, a magnetometer and their static transforms."""
+    return bags.record(bags.BagContent(tmp_path_factory.mktemp("bag") / "drive"))

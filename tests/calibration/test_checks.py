@@ -1,4 +1,4 @@
-"""What is refused before anything is calibrated."""
+"""Invalid input of a calibration is an error before any computation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from navsense.core.errors import CalibrationError
 from navsense.core.typing import Vectors
 
 
-def turning(count: int = 4000, noise: float = 0.0, seed: int = 1) -> Vectors:
-    """Return a field (count, 3) of 50 uT while a sensor is turned about two axes, in uT."""
+def make_rotating_field(count: int = 4000, noise: float = 0.0, seed: int = 1) -> Vectors:
+    """Return a field (count, 3) of 50 uT in a sensor that rotates about two axes, in uT."""
     t = np.linspace(0.0, 60.0, count)
     field = 50.0 * np.stack((np.cos(t) * np.cos(0.37 * t), np.sin(t) * np.cos(0.37 * t), np.sin(0.37 * t)), axis=-1)
     return np.asarray(field + noise * np.random.default_rng(seed).normal(size=field.shape))
 
 
-def refusal(field: Vectors) -> str:
+def read_error(field: Vectors) -> str:
     saturation = SaturationCheck()
     saturation.update(field)
     with pytest.raises(CalibrationError) as raised:
@@ -38,14 +38,14 @@ def refusal(field: Vectors) -> str:
     return str(raised.value)
 
 
-def let_through(field: Vectors) -> None:
+def assert_accepted(field: Vectors) -> None:
     saturation = SaturationCheck()
     saturation.update(field)
     saturation.check()
 
 
 @pytest.mark.requirement("FAC-7")
-def test_invalid_arrays() -> None:
+def test_invalid_arrays_are_errors() -> None:
     for shape in ((3,), (3, 4), (2, 3, 3)):
         with pytest.raises(CalibrationError, match="shape"):
             validate_field(np.zeros(shape))
@@ -54,13 +54,13 @@ def test_invalid_arrays() -> None:
             validate_field(values)
     assert validate_field([[1, 2, 3]]).dtype == np.float64
     assert validate_field(np.zeros((0, 3))).shape == (0, 3)
-    assert validate_field(np.asfortranarray(turning(9))).flags.c_contiguous
+    assert validate_field(np.asfortranarray(make_rotating_field(9))).flags.c_contiguous
 
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 def test_non_finite_row_is_named(wrong: float) -> None:
-    field = turning(50)
+    field = make_rotating_field(50)
     field[[7, 31], 1] = wrong
     with pytest.raises(CalibrationError, match="field of row 7") as raised:
         validate_field(field)
@@ -77,23 +77,23 @@ def test_overflowing_numbers_are_an_error() -> None:
 
 
 @pytest.mark.requirement("FAC-7")
-def test_invalid_attitudes() -> None:
+def test_invalid_attitudes_are_errors() -> None:
     with pytest.raises(CalibrationError, match="an attitude for each reading"):
         validate_rotation(np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), 4)
     for wrong in ([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [57.3, 0.0, 0.0, 0.0]):
         with pytest.raises(CalibrationError, match="row 1") as raised:
             validate_rotation([[1.0, 0.0, 0.0, 0.0], wrong], 2)
         assert "w x y z" in raised.value.remedy
-    validate_rotation([[1.0 - 1e-4, 0.0, 0.0, 0.0]], 1)  # four decimals, as many logs have
+    validate_rotation([[1.0 - 1e-4, 0.0, 0.0, 0.0]], 1)  # four decimals, as in many logs
 
 
 @pytest.mark.requirement("FAC-7")
-def test_readings_that_are_all_alike() -> None:
-    assert "all readings are equal" in refusal(np.tile([1.0, 2.0, 3.0], (50, 1)))
-    assert "all readings are equal" in refusal(np.zeros((50, 3)))
-    dead = turning()
+def test_constant_readings_are_an_error() -> None:
+    assert "all readings are equal" in read_error(np.tile([1.0, 2.0, 3.0], (50, 1)))
+    assert "all readings are equal" in read_error(np.zeros((50, 3)))
+    dead = make_rotating_field()
     dead[:, 1] = 0.125
-    assert refusal(dead).startswith("field along y: all readings are equal")
+    assert read_error(dead).startswith("field along y: all readings are equal")
 
 
 @pytest.mark.requirement("FAC-7")
@@ -101,15 +101,15 @@ def test_readings_that_are_all_alike() -> None:
 @pytest.mark.parametrize("step", [0.0, 0.15])
 @pytest.mark.parametrize(("axis", "side"), [(0, 1.0), (1, -1.0), (2, 1.0)])
 def test_saturated_readings_are_recognised(noise: float, step: float, axis: int, side: float) -> None:
-    field = turning(noise=noise)
+    field = make_rotating_field(noise=noise)
     if step:
         field = np.round(field / step) * step
     clipped = field.copy()
     clipped[:, axis] = side * np.minimum(side * clipped[:, axis], 42.0)
-    text = refusal(clipped)
+    text = read_error(clipped)
     count = int((side * field[:, axis] >= 42.0).sum())
     assert text.startswith(f"field along {'xyz'[axis]}: {count} readings are equal to {side * 42.0:.6g}")
-    let_through(field)
+    assert_accepted(field)
 
 
 @pytest.mark.requirement("FAC-7")
@@ -119,37 +119,37 @@ def test_saturated_readings_are_recognised(noise: float, step: float, axis: int,
 )
 def test_quantised_readings_are_not_reported_as_saturated(noise: float, step: float) -> None:
     for seed in range(20):
-        field = turning(noise=noise, seed=seed)
-        let_through(np.round(field / step) * step if step else field)
+        field = make_rotating_field(noise=noise, seed=seed)
+        assert_accepted(np.round(field / step) * step if step else field)
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("FAC-7")
 def test_sensor_at_rest_is_not_reported_as_saturated() -> None:
-    """Six positions, each held for a while, one of the axes at its extreme; noise below the step, here or there."""
+    """The sensor rests in six positions with one axis at its extreme, with noise around the size of the step."""
     corners = 50.0 * np.concatenate((np.eye(3), -np.eye(3)))
     held = np.repeat(corners, 500, axis=0) + 0.02
     for seed in range(20):
         noisy = held + 0.03 * np.random.default_rng(seed).normal(size=held.shape)
-        let_through(np.round(noisy / 0.1) * 0.1)
-    let_through(held)
+        assert_accepted(np.round(noisy / 0.1) * 0.1)
+    assert_accepted(held)
 
 
-def test_blocks_give_the_same_sums_compiled_and_interpreted(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    field = np.round(turning(600, 0.2), 1)
+def test_blocks_give_the_same_sums_compiled_and_interpreted(interpret: Callable[[Any], Callable[..., Any]]) -> None:
+    field = np.round(make_rotating_field(600, 0.2), 1)
     complete, parts, plain = SaturationCheck(), SaturationCheck(), SaturationCheck()
     complete.update(field)
     for part in np.split(field, [0, 1, 2, 300, 599]):
         parts.update(part)
     arrays = (plain._value, plain._count, plain._low, plain._high, plain._zeros)
-    interpreted(checks._update_extremes)(field, 0, *arrays)
+    interpret(checks._update_extremes)(field, 0, *arrays)
     for name in ("_value", "_count", "_low", "_high", "_zeros"):
         assert getattr(complete, name).tobytes() == getattr(parts, name).tobytes() == getattr(plain, name).tobytes()
     assert np.array_equal(complete.span, np.ptp(field, axis=0))
 
 
 def test_extreme_values_equal_those_by_sorting() -> None:
-    field = np.round(turning(500, 0.3), 0)
+    field = np.round(make_rotating_field(500, 0.3), 0)
     saturation = SaturationCheck()
     saturation.update(field)
     for side in range(6):
@@ -167,36 +167,36 @@ def test_extreme_values_equal_those_by_sorting() -> None:
     ("rows", "value"), [([7], -32768.0), ([7], 1e30), ([7], 1e100), ([9, 50, 51], -999.0), ([0], 400.0)]
 )
 def test_far_outlier_is_named_with_its_row(rows: list[int], value: float) -> None:
-    field = turning(noise=0.3)
+    field = make_rotating_field(noise=0.3)
     field[rows, 2] = value
-    text = refusal(field)
+    text = read_error(field)
     assert text.startswith(f"field of row {rows[0]} along z: {value:.6g}; must be near the other readings")
     assert f"leave out {'this reading' if len(rows) == 1 else '3 readings'}" in text
 
 
 def test_moderate_extremes_are_not_reported() -> None:
-    """A bump of as much as all others span, six positions without noise, and readings at rest but for a turn."""
-    field = turning()
+    """Records: one deviation as large as the range, six positions without noise, and a rest with one rotation."""
+    field = make_rotating_field()
     field[7, 2] = 150.0
-    let_through(field)
-    let_through(np.repeat(50.0 * np.concatenate((np.eye(3), -np.eye(3))), 5, axis=0))
-    let_through(np.concatenate((np.tile(turning()[:1], (5000, 1)), turning(300))))
+    assert_accepted(field)
+    assert_accepted(np.repeat(50.0 * np.concatenate((np.eye(3), -np.eye(3))), 5, axis=0))
+    assert_accepted(np.concatenate((np.tile(make_rotating_field()[:1], (5000, 1)), make_rotating_field(300))))
 
 
 @pytest.mark.requirement("FAC-7")
 def test_one_step_of_an_axis_at_rest_is_neither_an_outlier_nor_a_limit() -> None:
-    """The sensor hardly turns: y has one value but for 3 readings that are one step of 0.013 uT away."""
-    field = turning(1000)
+    """The sensor hardly rotates: y is constant except for 3 readings one step of 0.013 uT away."""
+    field = make_rotating_field(1000)
     field[:, 1] = -0.88
     field[[4, 5, 600], 1] = -0.893
-    let_through(field)
+    assert_accepted(field)
     field[4, 1] = -2.0
-    assert refusal(field).startswith("field of row 4 along y: -2; must be near the other readings")
+    assert read_error(field).startswith("field of row 4 along y: -2; must be near the other readings")
 
 
 @pytest.mark.requirement("FAC-7")
 def test_exactly_zero_readings_are_counted() -> None:
-    field = turning()
+    field = make_rotating_field()
     field[[30, 40, 3999]] = 0.0
     field[50, :2] = 0.0
     saturation = SaturationCheck()
@@ -223,7 +223,7 @@ def test_subsample_does_not_depend_on_block_size(count: int) -> None:
 
 
 def test_subsample_has_one_row_per_block_and_covers_every_period() -> None:
-    """Of 3125 rows a share of 1/p in each phase of a period p, within 5 deviations of a fair draw."""
+    """Each phase of a period p has a share of 1/p of the 3125 rows, within 5 deviations."""
     subsample = Subsample(1)
     subsample.update(np.zeros((100_000, 1)))
     assert (subsample.index >> 5).tolist() == list(range(3125))
@@ -233,13 +233,13 @@ def test_subsample_has_one_row_per_block_and_covers_every_period() -> None:
 
 
 def test_compiled_and_interpreted_subsamples_agree(
-    interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+    interpret: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.arange(20_000.0)[:, None]
     compiled, plain = Subsample(1), Subsample(1)
     for part in np.split(rows, [5, 9000]):
         compiled.update(part)
-    monkeypatch.setattr(checks, "_update_subsample", interpreted(checks._update_subsample))
+    monkeypatch.setattr(checks, "_update_subsample", interpret(checks._update_subsample))
     for part in np.split(rows, [5, 9000]):
         plain.update(part)
     assert plain.index.tobytes() == compiled.index.tobytes()
@@ -248,7 +248,7 @@ def test_compiled_and_interpreted_subsamples_agree(
 
 @pytest.mark.requirement("FAC-7")
 def test_masked_readings_and_non_boolean_options_are_an_error() -> None:
-    field = turning(50)
+    field = make_rotating_field(50)
     with pytest.raises(CalibrationError, match="masked in part") as raised:
         validate_field(np.ma.masked_array(field, mask=field > 49.0))
     assert "field[~field.mask.any(axis=1)]" in raised.value.remedy

@@ -1,4 +1,4 @@
-"""The parts of the calibration without attitude: distances, curvature, derivatives, and sums freed from noise."""
+"""Parts of the calibration without attitude: distances, curvature, derivatives, and sums corrected for noise."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ pytestmark = [pytest.mark.requirement("FAC-6")]
 AXES = np.array([0.7, 1.1, 1.6])
 
 
-def nine(axes: FloatArray) -> FloatArray:
+def make_axis_terms(axes: FloatArray) -> FloatArray:
     """Return a, 1/a and 1/a^2."""
     return np.concatenate([axes, 1.0 / axes, 1.0 / axes**2])
 
 
-def row_of(axes: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the row (11,) and the foot (7,) of one point, in the ellipsoid's axes."""
+def compute_row(axes: FloatArray, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the row (11,) and the foot point (7,) of one point, in the axes of the ellipsoid."""
     rows, foot = np.empty((1, ROW_SIZE)), np.empty(7)
-    _ellipsoid_fit._write_row(nine(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
+    _ellipsoid_fit._write_row(make_axis_terms(axes), float(point[0]), float(point[1]), float(point[2]), rows, 0, foot)
     return rows[0], foot
 
 
-def nearest(axes: FloatArray, point: FloatArray) -> float:
-    """Return the distance to an ellipsoid by a search over it: a fine grid, then finer ones about the best."""
+def find_distance(axes: FloatArray, point: FloatArray) -> float:
+    """Return the distance to an ellipsoid by search on a coarse grid, then on finer grids around the minimum."""
     around, up, step = 0.0, 0.0, np.pi
     for _ in range(14):
         a, u = np.meshgrid(around + np.linspace(-step, step, 61), up + np.linspace(-step, step, 61))
@@ -53,12 +53,12 @@ def nearest(axes: FloatArray, point: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("size", [0.3, 0.9, 1.0, 1.05, 4.0])
-def test_the_distance_is_that_of_the_nearest_point(size: float) -> None:
+def test_distance_is_that_of_the_nearest_point(size: float) -> None:
     random = np.random.default_rng(1)
     v = random.normal(size=(6, 3))
     for point in size * AXES * v / np.linalg.norm(v, axis=1)[:, None]:
-        row, foot = row_of(AXES, point)
-        assert abs(row[9]) == pytest.approx(nearest(AXES, point), abs=1e-9)
+        row, foot = compute_row(AXES, point)
+        assert abs(row[9]) == pytest.approx(find_distance(AXES, point), abs=1e-9)
         assert (row[9] > 0.0) == (size > 1.0) or abs(row[9]) < 1e-14
         assert AXES * foot[3:6] + row[9] * foot[:3] == pytest.approx(point, abs=1e-12)
 
@@ -66,7 +66,7 @@ def test_the_distance_is_that_of_the_nearest_point(size: float) -> None:
 @pytest.mark.parametrize(
     ("point", "distance"),
     [
-        ((0.0, 0.0, 0.0), -0.7),  # the centre: along the shortest axis
+        ((0.0, 0.0, 0.0), -0.7),  # the centre: the foot point is on the shortest axis
         ((2.0, 0.0, 0.0), 1.3),
         ((0.0, 0.0, -3.0), 1.4),
         ((0.0, 1.1, 0.0), 0.0),
@@ -74,47 +74,47 @@ def test_the_distance_is_that_of_the_nearest_point(size: float) -> None:
         ((1e6, 0.0, 0.0), 1e6 - 0.7),
     ],
 )
-def test_distances_on_the_axes(point: tuple[float, float, float], distance: float) -> None:
-    row, _ = row_of(AXES, np.array(point))
+def test_distances_on_the_axes_are_exact(point: tuple[float, float, float], distance: float) -> None:
+    row, _ = compute_row(AXES, np.array(point))
     assert np.isfinite(row).all()
     assert row[9] == pytest.approx(distance, rel=1e-12, abs=1e-15)
 
 
-def test_the_centre_of_a_sphere_has_some_foot() -> None:
-    row, _ = row_of(np.ones(3), np.zeros(3))
+def test_centre_of_a_sphere_has_a_foot_point() -> None:
+    row, _ = compute_row(np.ones(3), np.zeros(3))
     assert np.isfinite(row).all()
     assert row[9] == -1.0
 
 
-def test_the_curvature_is_that_of_the_axes_ends() -> None:
-    """At the end of axis z the principal curvatures are c / a^2 and c / b^2 (Gauss); of a sphere everywhere 1 / r."""
+def test_curvature_at_the_end_of_an_axis_is_exact() -> None:
+    """At the end of axis z the principal curvatures are c / a^2 and c / b^2 (Gauss); on a sphere they are 1 / r."""
     a, b, c = AXES
-    assert row_of(AXES, np.array([0.0, 0.0, 1.7]))[0][10] == pytest.approx(
+    assert compute_row(AXES, np.array([0.0, 0.0, 1.7]))[0][10] == pytest.approx(
         0.5 * (c / a**2 + c / b**2), rel=1e-12, abs=0.0
     )
-    assert row_of(AXES, np.array([0.8, 0.0, 0.0]))[0][10] == pytest.approx(
+    assert compute_row(AXES, np.array([0.8, 0.0, 0.0]))[0][10] == pytest.approx(
         0.5 * (a / b**2 + a / c**2), rel=1e-12, abs=0.0
     )
-    assert row_of(np.full(3, 4.0), np.array([3.0, 2.0, 1.0]))[0][10] == pytest.approx(0.25, rel=1e-12, abs=0.0)
+    assert compute_row(np.full(3, 4.0), np.array([3.0, 2.0, 1.0]))[0][10] == pytest.approx(0.25, rel=1e-12, abs=0.0)
 
 
-def test_noise_moves_the_distance_by_the_mean_curvature() -> None:
-    """The mean of d over a normal of deviation h about a point of the surface, by Gauss-Hermite quadrature."""
+def test_noise_biases_the_distance_by_the_mean_curvature() -> None:
+    """Gauss-Hermite quadrature gives the mean of d over normal noise of deviation h about a surface point."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)
     weights = weights / weights.sum()
     on, h = AXES * np.array([0.48, 0.6, 0.64]), 1e-3
     mean = sum(
-        weights[i] * weights[j] * weights[k] * row_of(AXES, on + h * nodes[[i, j, k]])[0][9]
+        weights[i] * weights[j] * weights[k] * compute_row(AXES, on + h * nodes[[i, j, k]])[0][9]
         for i, j, k in product(range(5), repeat=3)
     )
-    assert mean / h**2 == pytest.approx(row_of(AXES, on)[0][10], rel=1e-4, abs=0.0)
+    assert mean / h**2 == pytest.approx(compute_row(AXES, on)[0][10], rel=1e-4, abs=0.0)
 
 
-def test_the_derivatives_are_those_of_the_distance() -> None:
+def test_derivatives_equal_differences_of_the_distance() -> None:
     random = np.random.default_rng(2)
     for point in random.normal(size=(10, 3)) * AXES:
-        row, _ = row_of(AXES, point)
-        if 1.0 + row[9] * row[10] < 0.3:  # near the middle, where the foot jumps
+        row, _ = compute_row(AXES, point)
+        if 1.0 + row[9] * row[10] < 0.3:  # near the centre, where the foot point jumps
             continue
         for number in range(PARAMETERS):
             ends = []
@@ -122,42 +122,42 @@ def test_the_derivatives_are_those_of_the_distance() -> None:
                 theta = theta_from_matrix(np.zeros(3), np.diag(AXES))
                 theta[number] += step
                 axes, turn = np.linalg.eigh(theta_to_matrix(theta))
-                ends.append(row_of(axes, turn.T @ (point - theta[:3]))[0][9])
+                ends.append(compute_row(axes, turn.T @ (point - theta[:3]))[0][9])
             assert (ends[1] - ends[0]) / 2e-5 == pytest.approx(row[number], abs=1e-7)
 
 
-def test_noise_along_the_surface_moves_the_derivatives() -> None:
-    """The sum over two tangents of J_t J_t', J_t by differences along the surface."""
+def test_tangential_noise_changes_the_derivatives() -> None:
+    """The reference is the sum over two tangents of J_t J_t', with J_t by differences along the surface."""
     point = AXES * np.array([0.48, 0.6, 0.64])
-    _, foot = row_of(AXES, point)
+    _, foot = compute_row(AXES, point)
     across = np.linalg.svd(foot[None, :3])[2][1:]
     expected = np.zeros((PARAMETERS, PARAMETERS))
     for tangent in across:
-        ends = [row_of(AXES, point + step * tangent)[0][:PARAMETERS] for step in (-1e-6, 1e-6)]
+        ends = [compute_row(AXES, point + step * tangent)[0][:PARAMETERS] for step in (-1e-6, 1e-6)]
         change = (ends[1] - ends[0]) / 2e-6
         expected += np.outer(change, change)
     first, second = np.empty((1, PARAMETERS)), np.empty((1, PARAMETERS))
-    _ellipsoid_fit._write_tangents(nine(AXES), foot, first, second, 0)
+    _ellipsoid_fit._write_tangents(make_axis_terms(AXES), foot, first, second, 0)
     assert first.T @ first + second.T @ second == pytest.approx(expected, abs=1e-7)
 
 
-def test_the_feet_of_many() -> None:
+def test_foot_points_of_many_readings() -> None:
     random = np.random.default_rng(3)
     turn, centre = np.linalg.qr(random.normal(size=(3, 3)))[0], np.array([0.3, -0.1, 0.2])
     field, out = random.normal(size=(20, 3)), np.empty((20, 5))
     _ellipsoid_fit.write_foot_points(field, PrincipalAxes(centre, turn, AXES), out)
     for point, found in zip(field, out, strict=True):
-        row, foot = row_of(AXES, turn.T @ (point - centre))
+        row, foot = compute_row(AXES, turn.T @ (point - centre))
         assert found == pytest.approx([row[9], row[10], *foot[3:6]], abs=1e-12)
 
 
-def test_all_sums_of_rows() -> None:
-    """Against NumPy on rows taken one by one, over two calls that cut blocks of 8 and 64."""
+def test_sums_equal_numpy() -> None:
+    """The reference is NumPy, row by row. The sums take two calls with blocks of 8 and 64."""
     random = np.random.default_rng(3)
     turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
     centre, variance = np.array([0.3, -0.1, 0.2]), 1e-3
     field = (AXES * random.normal(size=(150, 3))) @ turn.T + centre
-    rows = np.array([row_of(AXES, turn.T @ (point - centre))[0] for point in field])
+    rows = np.array([compute_row(AXES, turn.T @ (point - centre))[0] for point in field])
     surface = PrincipalAxes(centre, turn, AXES)
     blocks, noise_gram, score_gram = upper = RowSums(
         np.zeros((4, ROW_SIZE, ROW_SIZE)), np.zeros((PARAMETERS, PARAMETERS)), np.zeros((PARAMETERS, PARAMETERS))
@@ -179,14 +179,14 @@ def test_all_sums_of_rows() -> None:
     changes = np.zeros((2, len(field), PARAMETERS))
     for k, point in enumerate(field):
         _ellipsoid_fit._write_tangents(
-            nine(AXES), row_of(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k
+            make_axis_terms(AXES), compute_row(AXES, turn.T @ (point - centre))[1], changes[0], changes[1], k
         )
     expected = changes[0].T @ changes[0] + changes[1].T @ changes[1]
     assert noise_gram == pytest.approx(np.triu(expected), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.compiled
-def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_sums_are_the_same(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     random = np.random.default_rng(4)
     field, turn = random.normal(size=(203, 3)), np.linalg.qr(random.normal(size=(3, 3)))[0]
     found: list[list[FloatArray]] = []
@@ -198,10 +198,10 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
             _power_sums.add_powers,
         ),
         (
-            interpreted(_ellipsoid_fit.add_all),
-            interpreted(_ellipsoid_fit.add_total),
-            interpreted(_ellipsoid_fit.write_foot_points),
-            interpreted(_power_sums.add_powers),
+            interpret(_ellipsoid_fit.add_all),
+            interpret(_ellipsoid_fit.add_total),
+            interpret(_ellipsoid_fit.write_foot_points),
+            interpret(_power_sums.add_powers),
         ),
     ):
         parts, blocks = np.zeros((4, ROW_SIZE)), np.zeros((4, ROW_SIZE, ROW_SIZE))
@@ -220,16 +220,16 @@ def test_compiled_and_interpreted_sums_are_the_same(interpreted: Callable[[Any],
     assert all(np.array_equal(one, other) for one, other in zip(*found, strict=True))
 
 
-def test_the_variance_solves_its_equation() -> None:
+def test_variance_solves_its_equation() -> None:
     total = np.zeros((ROW_SIZE, ROW_SIZE))
     total[9, 9], total[9, 10], total[10, 10] = 2.0, 3.0, 50.0
     s = estimate_variance(total, 100)
     assert total[9, 9] - 2.0 * s * total[9, 10] + s * s * total[10, 10] == pytest.approx(100.0 * s, rel=1e-12, abs=0.0)
-    total[10, 10] = 1e9  # no root: curvature that no noise explains
+    total[10, 10] = 1e9  # no root: no noise explains the curvature
     assert estimate_variance(total, 100) == pytest.approx(0.02, rel=1e-12, abs=0.0)
 
 
-def test_theta_and_its_matrix() -> None:
+def test_theta_round_trips_through_its_matrix() -> None:
     theta = np.arange(9.0)
     assert np.array_equal(theta_from_matrix(theta[:3], theta_to_matrix(theta)), theta)
     assert all(theta_to_matrix(theta)[row, column] == theta[3 + k] for k, (row, column) in enumerate(PAIRS))
@@ -238,30 +238,30 @@ def test_theta_and_its_matrix() -> None:
 # Sums of powers.
 
 
-def powers_of(field: FloatArray) -> FloatArray:
+def compute_power_sums(field: FloatArray) -> FloatArray:
     """Return the 35 sums by NumPy."""
     return np.array([np.prod(field ** np.array(powers), axis=1).sum() for powers in _power_sums.EXPONENTS])
 
 
-def test_the_sums_are_those_of_powers() -> None:
+def test_power_sums_equal_numpy() -> None:
     field = np.random.default_rng(1).normal(size=(100, 3)) + (3.0, 4.0, 5.0)
     sums = np.zeros(35)
     _power_sums.add_powers((field - [3.0, 4.0, 5.0]) / 2.0, sums)
-    assert sums == pytest.approx(powers_of((field - (3.0, 4.0, 5.0)) / 2.0), rel=1e-10, abs=1e-10)
-    expected = powers_of(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
+    assert sums == pytest.approx(compute_power_sums((field - (3.0, 4.0, 5.0)) / 2.0), rel=1e-10, abs=1e-10)
+    expected = compute_power_sums(((field - (3.0, 4.0, 5.0)) / 2.0 - (0.1, 0.2, 0.3)) / 1.5)
     assert _power_sums.shift_powers(sums, np.array([0.1, 0.2, 0.3]), 1.5) == pytest.approx(
         expected, rel=1e-10, abs=1e-10
     )
 
 
-def test_noise_is_taken_out_of_the_products_exactly() -> None:
-    """The mean over normal noise, exact by quadrature, put right by s: the products at the point itself."""
+def test_noise_correction_of_products_is_exact() -> None:
+    """The mean over normal noise, exact by quadrature, minus the correction equals the products at the point."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(4)
     weights = weights / weights.sum()
     point, stddev = np.array([0.4, -0.7, 1.1]), 0.6
     means = np.zeros(35)
     for i, j, k in product(range(4), repeat=3):
-        means += weights[i] * weights[j] * weights[k] * powers_of((point + stddev * nodes[[i, j, k]])[None, :])
+        means += weights[i] * weights[j] * weights[k] * compute_power_sums((point + stddev * nodes[[i, j, k]])[None, :])
     zero, one, two = _power_sums.compute_noise_polynomial(means)
     monomials = np.array([np.prod(point ** np.array(powers)) for powers in _power_sums.QUADRIC])
     found = zero + stddev**2 * one + stddev**4 * two
@@ -269,8 +269,8 @@ def test_noise_is_taken_out_of_the_products_exactly() -> None:
 
 
 @pytest.mark.compiled
-def test_the_first_ellipsoid_is_right_on_average_where_plain_least_squares_is_not() -> None:
-    """A million readings with a tenth of noise. The mean radius: ours within its own scatter over 12 records."""
+def test_initial_ellipsoid_is_unbiased_unlike_least_squares() -> None:
+    """With 10 percent noise and a million readings, the mean radius is within its scatter over 12 records."""
     random, ours, plain = np.random.default_rng(1), [], []
     matrix = np.diag([0.9, 1.0, 1.1])
     for _ in range(12):
@@ -284,12 +284,12 @@ def test_the_first_ellipsoid_is_right_on_average_where_plain_least_squares_is_no
         assert found is not None
         plain.append(np.diag(found.matrix))
     off = np.abs(np.mean(ours, axis=0) - np.diag(matrix)) / (np.std(ours, axis=0, ddof=1) / np.sqrt(12.0))
-    assert off.max() < 9.5  # Student's t of 11 degrees of freedom, 1e-6 for each of three
+    assert off.max() < 9.5  # Student's t with 11 degrees of freedom, 1e-6 for each of three
     assert np.abs(np.mean(plain, axis=0) - np.diag(matrix)).max() > 30.0 * np.std(ours, axis=0).max() / np.sqrt(12.0)
 
 
 def test_sums_of_another_surface_start_from_a_sphere() -> None:
-    """Readings on a hyperboloid, in a plane, and on a line."""
+    """The readings are on a hyperboloid, in a plane, and on a line."""
     random = np.random.default_rng(1)
     angle, up = random.uniform(0.0, 6.3, 500), random.uniform(-1.0, 1.0, 500)
     shapes = {
@@ -306,8 +306,8 @@ def test_sums_of_another_surface_start_from_a_sphere() -> None:
             assert np.linalg.eigvalsh(start.matrix)[0] > 0.0, name
 
 
-def test_the_oracle_of_the_nearest_point_is_one() -> None:
-    """The search itself, on a case with an answer of its own: the end of an ellipse, by one angle."""
+def test_reference_search_finds_a_known_distance() -> None:
+    """The search equals a one-dimensional solution at the end of an ellipse."""
     point = np.array([1.0, 0.0, 1.2])
     flat = minimize_scalar(lambda a: np.hypot(0.7 * np.cos(a) - 1.0, 1.6 * np.sin(a) - 1.2), bounds=(0.0, 1.57))
-    assert nearest(AXES, point) == pytest.approx(flat.fun, abs=1e-7)
+    assert find_distance(AXES, point) == pytest.approx(flat.fun, abs=1e-7)

@@ -1,4 +1,4 @@
-"""What a calibration without attitude must not be trusted with: soft iron left out, readings that are none, limits."""
+"""Reasons against a calibration without attitude: neglected soft iron, invalid readings, saturation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ IRON = np.array([[1.05, 0.03, -0.02], [0.03, 0.97, 0.04], [-0.02, 0.04, 1.0]])
 IRON /= np.cbrt(np.linalg.det(IRON))
 FIELD = np.array([0.0, 0.4, -0.9]) / np.hypot(0.4, 0.9)
 SCALE = 48.0
-"""Microtesla, as the noise of 0.1."""
+"""uT, as the noise of 0.1."""
 
 
-def seen(roll: FloatArray, pitch: FloatArray, yaw: FloatArray) -> Vectors:
-    """Return the field's directions (n, 3) in a sensor of these attitudes (rad), turned about z, then y, then x."""
+def rotate_field(roll: FloatArray, pitch: FloatArray, yaw: FloatArray) -> Vectors:
+    """Return the field directions (n, 3) in a sensor with these attitudes (rad): yaw, then pitch, then roll."""
     v = np.tile(FIELD, (len(yaw), 1))
     for (i, j), angle in (((0, 1), yaw), ((2, 0), pitch), ((1, 2), roll)):
         c, s = np.cos(angle), np.sin(angle)
@@ -36,34 +36,36 @@ def seen(roll: FloatArray, pitch: FloatArray, yaw: FloatArray) -> Vectors:
     return v
 
 
-def car(random: np.random.Generator, count: int = 3000) -> Vectors:
-    """Yaw all round, roll within 2 and pitch within 3 degrees."""
+def make_car_motion(random: np.random.Generator, count: int = 3000) -> Vectors:
+    """Return directions with full yaw, roll within 2 and pitch within 3 degrees."""
     t, phase = np.linspace(0.0, 16.0 * np.pi, count), random.uniform(0.0, 6.0, 3)
     roll, pitch = np.radians(2.0) * np.sin(2.7 * t + phase[0]), np.radians(3.0) * np.sin(1.9 * t + phase[1])
-    return seen(roll, pitch, t + phase[2])
+    return rotate_field(roll, pitch, t + phase[2])
 
 
-def dive(random: np.random.Generator, count: int = 3000) -> Vectors:
-    """Yaw all round, roll and pitch within 25 degrees."""
+def make_dive_motion(random: np.random.Generator, count: int = 3000) -> Vectors:
+    """Return directions with full yaw, roll and pitch within 25 degrees."""
     t, phase = np.linspace(0.0, 16.0 * np.pi, count), random.uniform(0.0, 6.0, 3)
     roll, pitch = np.radians(25.0) * np.sin(2.7 * t + phase[0]), np.radians(25.0) * np.sin(1.9 * t + phase[1])
-    return seen(roll, pitch, t + phase[2])
+    return rotate_field(roll, pitch, t + phase[2])
 
 
-def figure_eight(random: np.random.Generator, count: int = 3000) -> Vectors:
+def make_figure_eight_motion(random: np.random.Generator, count: int = 3000) -> Vectors:
     t, phase = np.linspace(0.0, 8.0 * np.pi, count), random.uniform(0.0, 6.0, 4)
     roll, pitch = np.radians(70.0) * np.sin(t + phase[0]), np.radians(50.0) * np.sin(2.0 * t + phase[1])
-    return seen(roll, pitch, np.radians(60.0) * np.sin(t / 3.0 + phase[2]) + t / 4.0)
+    return rotate_field(roll, pitch, np.radians(60.0) * np.sin(t / 3.0 + phase[2]) + t / 4.0)
 
 
-def six_faces(random: np.random.Generator, count: int = 3000) -> Vectors:
-    """A turn about the vertical on each of six faces."""
+def make_six_face_motion(random: np.random.Generator, count: int = 3000) -> Vectors:
+    """Return directions of a rotation about the vertical on each of six faces."""
     yaw = np.linspace(0.0, 2.0 * np.pi, count // 6) + random.uniform(0.0, 6.0)
     faces = [(0.0, 0.0), (np.pi, 0.0), (np.pi / 2, 0.0), (-np.pi / 2, 0.0), (0.0, np.pi / 2), (0.0, -np.pi / 2)]
-    return np.concatenate([seen(np.full(len(yaw), roll), np.full(len(yaw), pitch), yaw) for roll, pitch in faces])
+    return np.concatenate(
+        [rotate_field(np.full(len(yaw), roll), np.full(len(yaw), pitch), yaw) for roll, pitch in faces]
+    )
 
 
-def anywhere(random: np.random.Generator, count: int = 3000) -> Vectors:
+def make_random_directions(random: np.random.Generator, count: int = 3000) -> Vectors:
     v = random.normal(size=(count, 3))
     return v / np.linalg.norm(v, axis=1)[:, None]
 
@@ -71,52 +73,62 @@ def anywhere(random: np.random.Generator, count: int = 3000) -> Vectors:
 Motion = Callable[..., Vectors]
 
 
-def readings(v: Vectors, random: np.random.Generator, iron: FloatArray = IRON, stddev: float = 0.1) -> Vectors:
+def make_readings(v: Vectors, random: np.random.Generator, iron: FloatArray = IRON, stddev: float = 0.1) -> Vectors:
     return SCALE * v @ iron.T + BIAS + stddev * random.normal(size=v.shape)
 
 
-def longer(axis: int, ratio: float) -> FloatArray:
-    """Return soft iron of determinant 1 that makes one axis longer than the others."""
+def make_stretched_iron(axis: int, ratio: float) -> FloatArray:
+    """Return soft iron of determinant 1 with one stretched axis."""
     iron = np.ones(3)
     iron[axis] = ratio
     return np.diag(iron / np.cbrt(ratio))
 
 
-# What is sensible is given, and nothing said against it.
+# Plausible records.
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("motion", [dive, figure_eight, six_faces, anywhere])
+@pytest.mark.parametrize(
+    "motion", [make_dive_motion, make_figure_eight_motion, make_six_face_motion, make_random_directions]
+)
 @pytest.mark.parametrize("soft_iron", [True, False])
-def test_sensible_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
+def test_plausible_records_have_no_reason(motion: Motion, soft_iron: bool) -> None:
     for seed in range(10):
         random = np.random.default_rng(seed)
-        field = readings(motion(random, 12_000), random, IRON if soft_iron else np.eye(3))
+        field = make_readings(motion(random, 12_000), random, IRON if soft_iron else np.eye(3))
         found = ellipsoid(field, unit="uT", soft_iron=soft_iron)
         assert found.verdict.ok, (seed, found.verdict.reasons)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("lsb", [0.01, 0.1, 1.0])
-def test_a_quantised_record_has_no_reason(lsb: float) -> None:
+def test_quantised_record_has_no_reason(lsb: float) -> None:
     random = np.random.default_rng(1)
-    assert ellipsoid(np.round(readings(figure_eight(random), random) / lsb) * lsb, unit="uT").verdict.ok
+    assert ellipsoid(
+        np.round(make_readings(make_figure_eight_motion(random), random) / lsb) * lsb, unit="uT"
+    ).verdict.ok
 
 
-def test_noise_on_one_axis_above_all_has_no_reason() -> None:
+def test_larger_noise_of_one_axis_has_no_reason() -> None:
     random = np.random.default_rng(1)
-    field = readings(figure_eight(random), random, stddev=0.0) + random.normal(size=(3000, 3)) * (0.1, 0.1, 0.5)
+    field = make_readings(make_figure_eight_motion(random), random, stddev=0.0) + random.normal(size=(3000, 3)) * (
+        0.1,
+        0.1,
+        0.5,
+    )
     assert ellipsoid(field, unit="uT").verdict.ok
 
 
-# Soft iron that a sphere leaves out.
+# Soft iron that a sphere neglects.
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.005, 1.01, 1.02, 1.05, 1.1])
-def test_a_level_car_tells_no_sphere(ratio: float) -> None:
-    """Iron along z does not show in the residuals of a level turn, and moves bias and scale by 1.7 times itself."""
+def test_level_motion_does_not_determine_a_sphere(ratio: float) -> None:
+    """Soft iron along z does not show in the residuals of a level rotation, but biases the result by 1.7 times."""
     random = np.random.default_rng(1)
-    found = ellipsoid(readings(car(random), random, longer(2, ratio)), unit="uT", soft_iron=False)
+    found = ellipsoid(
+        make_readings(make_car_motion(random), random, make_stretched_iron(2, ratio)), unit="uT", soft_iron=False
+    )
     assert not found.verdict.ok
     assert any("soft iron of 2 %, which this motion does not exclude" in reason for reason in found.verdict.reasons)
     assert any("tilt the sensor by 30 degrees" in reason for reason in found.verdict.reasons)
@@ -124,30 +136,34 @@ def test_a_level_car_tells_no_sphere(ratio: float) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("ratio", [1.01, 1.02, 1.05])
-@pytest.mark.parametrize("motion", [dive, figure_eight])
-def test_iron_that_moves_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
-    """Whatever its own size: a sphere that is off by a hundredth of the field or more is never called ok."""
+@pytest.mark.parametrize("motion", [make_dive_motion, make_figure_eight_motion])
+def test_soft_iron_that_biases_a_sphere_is_a_reason(motion: Motion, ratio: float) -> None:
+    """For any soft iron, a sphere with an error of at least a hundredth of the field is never accepted."""
     for seed in range(5):
         random = np.random.default_rng(seed)
-        found = ellipsoid(readings(motion(random), random, longer(2, ratio)), unit="uT", soft_iron=False)
+        found = ellipsoid(
+            make_readings(motion(random), random, make_stretched_iron(2, ratio)), unit="uT", soft_iron=False
+        )
         off = np.hypot(found.scale / SCALE - 1.0, np.linalg.norm(found.bias - BIAS) / SCALE)
         assert not (off > 0.012 and found.verdict.ok)
 
 
-def test_iron_on_a_whole_sphere_moves_nothing() -> None:
-    """Half a percent of it, seen or not, where all directions came: the sphere is right, and said to be."""
+def test_soft_iron_does_not_bias_a_complete_sphere() -> None:
+    """With all directions, soft iron of half a percent does not bias the sphere, and the verdict is ok."""
     random = np.random.default_rng(1)
-    found = ellipsoid(readings(anywhere(random), random, longer(2, 1.005)), unit="uT", soft_iron=False)
+    found = ellipsoid(
+        make_readings(make_random_directions(random), random, make_stretched_iron(2, 1.005)), unit="uT", soft_iron=False
+    )
     assert found.verdict.ok
     assert abs(found.bias - BIAS).max() < 0.002 * SCALE
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("motion", [car, dive])
-def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Iron drawn as it is taken to be: the error less the likely one has the covariance that is stated for it.
+@pytest.mark.parametrize("motion", [make_car_motion, make_dive_motion])
+def test_error_of_neglected_soft_iron_matches_its_covariance(motion: Motion, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The soft iron is drawn from the assumed distribution: the error minus its estimate has the stated covariance.
 
-    Of half a percent, so that the square of what it does is nothing beside its scatter.
+    At half a percent, second-order effects are negligible.
     """
     monkeypatch.setattr(import_module("navsense.calibration.ellipsoid"), "TYPICAL_SOFT_IRON", 0.005)
     random, squares = np.random.default_rng(1), []
@@ -155,7 +171,7 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
     for _ in range(200):
         strain = theta_to_matrix(SYMMETRIC_TRACELESS @ (0.005 * random.normal(size=5)))
         stream = EllipsoidFitter(soft_iron=False)
-        stream.add(readings(v, random, np.eye(3) + strain, stddev=0.125))
+        stream.add(make_readings(v, random, np.eye(3) + strain, stddev=0.125))
         fit = stream.fit()
         found = estimate_neglected_soft_iron(fit)
         off = (fit.theta[:3] * stream.unit + stream.shift - BIAS) / SCALE
@@ -167,10 +183,10 @@ def test_the_error_by_iron_left_out_is_as_it_says(motion: Motion, monkeypatch: p
 
 
 @pytest.mark.compiled
-def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
-    for motion in (car, dive, figure_eight):
+def test_sphere_is_at_least_as_accurate_as_the_ellipsoid() -> None:
+    for motion in (make_car_motion, make_dive_motion, make_figure_eight_motion):
         random = np.random.default_rng(3)
-        field = readings(motion(random), random, np.eye(3))
+        field = make_readings(motion(random), random, np.eye(3))
         fits = []
         for soft_iron in (False, True):
             stream = EllipsoidFitter(soft_iron=soft_iron)
@@ -180,21 +196,21 @@ def test_a_sphere_is_no_worse_than_the_ellipsoid_of_its_readings() -> None:
 
 
 @pytest.mark.compiled
-def test_a_sphere_that_iron_moves_at_will_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undetermined_sphere_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     monkeypatch.setattr(import_module("navsense.calibration.ellipsoid"), "TYPICAL_SOFT_IRON", 0.2)
     with pytest.raises(CalibrationError, match="cannot be determined; tilt the sensor"):
-        ellipsoid(readings(car(random), random, np.eye(3)), unit="uT", soft_iron=False)
+        ellipsoid(make_readings(make_car_motion(random), random, np.eye(3)), unit="uT", soft_iron=False)
 
 
-# Readings that are none, and the sensor's limit.
+# Invalid and saturated readings.
 
 
 @pytest.mark.compiled
 def test_dropouts_are_named() -> None:
     for seed in range(4):
         random = np.random.default_rng(seed)
-        field = readings(figure_eight(random), random)
+        field = make_readings(make_figure_eight_motion(random), random)
         field[random.random(3000) < 0.01] = 0.0
         try:
             text = "; ".join(ellipsoid(field, unit="uT").verdict.reasons)
@@ -208,7 +224,7 @@ def test_dropouts_are_named() -> None:
 def test_outliers_are_a_reason(share: float, size: float) -> None:
     for seed in range(4):
         random = np.random.default_rng(seed)
-        field = readings(figure_eight(random), random)
+        field = make_readings(make_figure_eight_motion(random), random)
         bad = random.random(3000) < share
         field[bad] += size * random.normal(size=(int(bad.sum()), 3))
         try:
@@ -221,10 +237,10 @@ def test_outliers_are_a_reason(share: float, size: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("limit", [20.0, 35.0, 50.0])
 @pytest.mark.parametrize("after", ["mounting", "dither"])
-def test_saturation_that_shows_no_single_value_is_a_reason(after: str, limit: float) -> None:
+def test_saturation_without_a_single_limit_is_a_reason(after: str, limit: float) -> None:
     for seed in range(4):
         random = np.random.default_rng(seed)
-        field = np.minimum(readings(anywhere(random), random), (limit, np.inf, np.inf))
+        field = np.minimum(make_readings(make_random_directions(random), random), (limit, np.inf, np.inf))
         if after == "mounting":
             field = field @ np.linalg.qr(random.normal(size=(3, 3)))[0]
         else:
@@ -233,11 +249,11 @@ def test_saturation_that_shows_no_single_value_is_a_reason(after: str, limit: fl
         assert "at the sensor's limit" in "; ".join(found.verdict.reasons)
 
 
-# The search.
+# Search.
 
 
-def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
-    """Its ten numbers go along a line but for a factor, and the path starts along the step."""
+def test_step_is_a_straight_line_of_the_quadric() -> None:
+    """The ten coefficients follow a line up to a factor, and the path starts in the direction of the step."""
 
     def quadric(theta: FloatArray) -> FloatArray:
         inverse = np.linalg.inv(theta_to_matrix(theta))
@@ -266,39 +282,39 @@ def test_the_path_of_a_step_is_straight_for_the_quadric() -> None:
 
 
 @pytest.mark.compiled
-def test_a_belt_of_readings_is_searched_to_the_end() -> None:
-    """3 degrees of it, where the centre and the axes along it go together: found, though it is not known."""
+def test_search_converges_for_a_belt_of_readings() -> None:
+    """A belt of 3 degrees does not separate the centre from the axes along it, but the search converges."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)
-    stream.add(readings(car(random, 8192), random))
+    stream.add(make_readings(make_car_motion(random, 8192), random))
     fit = stream.fit()
     assert fit.converged
     assert fit.max_relative_stddev > 0.1
 
 
 @pytest.mark.compiled
-def test_many_readings_in_a_plane_are_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few of them tell that all of them would not do: the rows that are worked on are a few times their number."""
+def test_planar_motion_is_rejected_from_a_subsample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A subsample shows that the motion is planar: the number of processed rows is a small multiple."""
     random = np.random.default_rng(1)
     rows, add = [], _ellipsoid_fit.add_total
 
-    def counted(field: Vectors, *rest: FloatArray) -> None:
+    def count_rows(field: Vectors, *rest: FloatArray) -> None:
         rows.append(len(field))
         add(field, *rest)
 
-    monkeypatch.setattr(_ellipsoid_fit, "add_total", counted)
+    monkeypatch.setattr(_ellipsoid_fit, "add_total", count_rows)
     yaw = np.linspace(0.0, 1000.0, 300_000)
     with pytest.raises(CalibrationError, match="turned about that axis only"):
-        ellipsoid(readings(seen(0.0 * yaw, 0.0 * yaw, yaw), random), unit="uT")
+        ellipsoid(make_readings(rotate_field(0.0 * yaw, 0.0 * yaw, yaw), random), unit="uT")
     assert sum(rows) < 10 * 300_000
 
 
 @pytest.mark.compiled
 def test_warning_is_the_same_for_few_rows() -> None:
-    """The gap that is named from a part of the readings is that of all."""
+    """A subsample names the same missing directions as all readings."""
     random = np.random.default_rng(1)
     stream = EllipsoidFitter(soft_iron=True)
     yaw = np.linspace(0.0, 1000.0, 70_000)
-    stream.add(readings(seen(0.0 * yaw, 0.0 * yaw, yaw), random))
+    stream.add(make_readings(rotate_field(0.0 * yaw, 0.0 * yaw, yaw), random))
     gap = find_missing_motion(stream.fit(), compute_spread(stream.powers), 0.1)
     assert "turned about that axis only" in gap.motion

@@ -1,4 +1,4 @@
-"""Readings and attitudes out of files: bags of other programs, recordings of our own, CSV; what is wrong with them."""
+"""Readings and attitudes from files: bags of other programs, navsense recordings, CSV; and their errors."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from navsense.core.errors import CalibrationError, NavsenseError
 
 pytestmark = pytest.mark.requirement("FAC-6")
 
-BETWEEN = 0.5 * 0.37 * 0.63 * 0.01**2 * 2.3
-"""rad: the scene's attitude between samples 10 ms apart, at most 2.3 rad/s^2 times u (1 - u) h^2 / 2 off an even turn.
+INTERPOLATION_ERROR = 0.5 * 0.37 * 0.63 * 0.01**2 * 2.3
+"""Interpolation error (rad) of the attitude between samples 10 ms apart: at most 2.3 rad/s^2 u (1 - u) h^2 / 2.
 
-The angles' own acceleration is at most 0.44 rad/s^2, products of their rates 1.3 0.63 + 1.3 0.5 + 0.63 0.5.
+The acceleration of the angles is at most 0.44 rad/s^2; products of their rates add 1.3 0.63 + 1.3 0.5 + 0.63 0.5.
 """
 
 
-def apart(a: np.ndarray, b: np.ndarray) -> float:
+def compute_largest_angle(a: np.ndarray, b: np.ndarray) -> float:
     """Return the largest angle (rad) between attitudes (n, 4)."""
     off = Rotation.from_quat(a[:, [1, 2, 3, 0]]).inv() * Rotation.from_quat(b[:, [1, 2, 3, 0]])
     return float(off.magnitude().max())
 
 
-def truth(bags: ModuleType, scene: Any) -> np.ndarray:
-    return bags.wxyz(bags.body(bags.times(scene)) * bags.MOUNTED)
+def compute_true_attitudes(bags: ModuleType, content: Any) -> np.ndarray:
+    return bags.to_wxyz(bags.compute_attitudes(bags.make_times(content)) * bags.MOUNTING)
 
 
 @pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
 @pytest.mark.parametrize("attitude", ["sensor_msgs/msg/Imu", "nav_msgs/msg/Odometry", "geometry_msgs/msg/PoseStamped"])
-def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, attitude, count=200)
-    path = bags.record(scene)
-    # A pose does not name the frame that it is of.
-    mounting = tuple(bags.MOUNTED.as_euler("xyz")) if attitude.endswith("PoseStamped") else None
+def test_bags_of_other_programs_are_read(bags: ModuleType, kind: str, attitude: str, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, attitude, count=200)
+    path = bags.record(content)
+    # A pose message does not name its body frame.
+    mounting = tuple(bags.MOUNTING.as_euler("xyz")) if attitude.endswith("PoseStamped") else None
     samples = read(path, attitude="/attitude", mounting=mounting)
-    assert np.array_equal(samples.field, bags.readings(scene))
+    assert np.array_equal(samples.field, bags.make_readings(content))
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, compute_true_attitudes(bags, content)) < INTERPOLATION_ERROR
     assert (samples.unit, samples.notes) == ("T", (FUSED_NOTE,) if attitude.endswith("Imu") else ())
     assert math.isclose(samples.noise, 2e-7)
     assert "/imu/mag" in samples.source
@@ -58,41 +58,43 @@ def test_bags_of_other_programs(bags: ModuleType, kind: str, attitude: str, tmp_
         assert np.array_equal(alone.rotation_ws, samples.rotation_ws)
 
 
-def test_transforms_say_where_the_sensor_is(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "drive", moving=True, count=200)
-    bags.record(scene)
+def test_transforms_give_the_attitude(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "drive", moving=True, count=200)
+    bags.record(content)
     for name in ("/tf", "/tf:map"):
-        samples = read(scene.path, attitude=name)
+        samples = read(content.path, attitude=name)
         assert samples.rotation_ws is not None
-        assert apart(samples.rotation_ws, truth(bags, scene)) < BETWEEN
+        assert compute_largest_angle(samples.rotation_ws, compute_true_attitudes(bags, content)) < INTERPOLATION_ERROR
     with pytest.raises(CalibrationError, match="parent frame of 'mag_link': odom; must be one of base_link, map"):
-        read(scene.path, attitude="/tf:odom")
+        read(content.path, attitude="/tf:odom")
 
 
-def test_a_field_without_unit_in_a_vector(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "drive", magnetic="geometry_msgs/msg/Vector3Stamped", count=50, unit=1e4)
-    bags.record(scene)
-    samples = read(scene.path, unit="G")
-    assert np.array_equal(samples.field, bags.readings(scene))
+def test_vector_messages_need_a_unit(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "drive", magnetic="geometry_msgs/msg/Vector3Stamped", count=50, unit=1e4)
+    bags.record(content)
+    samples = read(content.path, unit="G")
+    assert np.array_equal(samples.field, bags.make_readings(content))
     assert (samples.unit, samples.noise) == ("G", 0.0)
-    assert read(scene.path, unit="none").unit is None
+    assert read(content.path, unit="none").unit is None
 
 
-def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "drive", count=200, gap=(0.5, 0.9))
-    bags.record(scene)
-    samples = read(scene.path, attitude="/attitude")
-    kept = (bags.times(scene) < 0.5) | (bags.times(scene) > 0.9)
+def test_readings_without_an_attitude_are_skipped_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "drive", count=200, gap=(0.5, 0.9))
+    bags.record(content)
+    samples = read(content.path, attitude="/attitude")
+    kept = (bags.make_times(content) < 0.5) | (bags.make_times(content) > 0.9)
     assert samples.notes[1:] == (
         f"{np.count_nonzero(~kept)} of 200 readings have no attitude near them and are left out",
     )
-    assert np.array_equal(samples.field, bags.readings(scene)[kept])
+    assert np.array_equal(samples.field, bags.make_readings(content)[kept])
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, compute_true_attitudes(bags, content)[kept]) < INTERPOLATION_ERROR
     assert np.array_equal(samples.row, np.flatnonzero(kept))
     assert samples.time is not None
-    assert np.abs(samples.time - bags.START - bags.times(scene)[kept]).max() < 2.0**-22  # a float's step, of 1.7e9 s
-    late = bags.Scene(tmp_path / "late", count=50, lie=1000.0)
+    assert (
+        np.abs(samples.time - bags.START - bags.make_times(content)[kept]).max() < 2.0**-22
+    )  # the resolution of a float at 1.7e9 s
+    late = bags.BagContent(tmp_path / "late", count=50, stamp_offset=1000.0)
     bags.record(late)
     with pytest.raises(
         CalibrationError, match=r"late: 50 of 50 readings have no attitude .*50 of them have no .*one clock"
@@ -100,21 +102,21 @@ def test_readings_without_an_attitude_are_left_out_and_counted(bags: ModuleType,
         read(late.path, attitude="/attitude")
 
 
-def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "slow", count=300, every=60)
-    bags.record(scene)
-    turns = bags.body(np.arange(0, 301, 60) / 100.0)
+def test_attitude_with_a_low_rate_is_named(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "slow", count=300, attitude_step=60)
+    bags.record(content)
+    turns = bags.compute_attitudes(np.arange(0, 301, 60) / 100.0)
     assert ((turns[:-1].inv() * turns[1:]).magnitude() > _attitude.MAX_ROTATION).all()
     with pytest.raises(CalibrationError, match=r"300 of them lie between two .* more than 28.6 deg apart; turn"):
-        read(scene.path, attitude="/attitude")
-    mostly = bags.Scene(tmp_path / "mostly", count=600, every=34)
+        read(content.path, attitude="/attitude")
+    mostly = bags.BagContent(tmp_path / "mostly", count=600, attitude_step=34)
     with pytest.raises(CalibrationError, match=r"4[0-9]{2} of 600 readings have no attitude .* lie between two"):
         read(bags.record(mostly), attitude="/attitude")
-    some = bags.Scene(tmp_path / "some", count=900, every=30)
+    some = bags.BagContent(tmp_path / "some", count=900, attitude_step=30)
     bags.record(some)
-    turns = bags.body(np.arange(0, 901, 30) / 100.0)
+    turns = bags.compute_attitudes(np.arange(0, 901, 30) / 100.0)
     far = (turns[:-1].inv() * turns[1:]).magnitude() > _attitude.MAX_ROTATION
-    left = int(np.count_nonzero(far[np.floor(bags.times(some) / 0.3).astype(int)]))
+    left = int(np.count_nonzero(far[np.floor(bags.make_times(some) / 0.3).astype(int)]))
     assert 0 < left < 450
     samples = read(some.path, attitude="/attitude")
     assert samples.field.shape[0] == 900 - left
@@ -122,22 +124,22 @@ def test_an_attitude_that_comes_too_rarely_is_named(bags: ModuleType, tmp_path: 
     assert samples.notes[1].endswith("are left out; turn slower, or record the attitude more often")
 
 
-def test_attitudes_of_zeros_are_left_out_and_counted(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "drive", count=200, asleep=20)
-    bags.record(scene)
-    samples = read(scene.path, attitude="/attitude")
-    kept = bags.times(scene) > 0.2
-    assert np.array_equal(samples.field, bags.readings(scene)[kept])
+def test_zero_quaternions_are_skipped_and_counted(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "drive", count=200, invalid_attitudes=20)
+    bags.record(content)
+    samples = read(content.path, attitude="/attitude")
+    kept = bags.make_times(content) > 0.2
+    assert np.array_equal(samples.field, bags.make_readings(content)[kept])
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, truth(bags, scene)[kept]) < BETWEEN
+    assert compute_largest_angle(samples.rotation_ws, compute_true_attitudes(bags, content)[kept]) < INTERPOLATION_ERROR
     assert samples.notes[1:] == (
         "20 of 201 attitudes of /attitude are zero or NaN and are left out",
         "20 of 200 readings have no attitude near them and are left out",
     )
 
 
-def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> None:
-    path = bags.record(bags.Scene(tmp_path / "drive", count=50, stuck=True, moving=True))
+def test_constant_stamps_are_named(bags: ModuleType, tmp_path: Path) -> None:
+    path = bags.record(bags.BagContent(tmp_path / "drive", count=50, constant_stamp=True, moving=True))
     for name in ("/attitude", "/tf"):
         with pytest.raises(CalibrationError, match=r"drive: stamps of the magnetometer: all 50 messages have .*none"):
             read(path, attitude=name)
@@ -185,40 +187,45 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
 def test_missing_topics_of_a_bag_are_named(
     bags: ModuleType, change: dict[str, Any], options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    path = bags.record(bags.Scene(tmp_path / "drive", count=3, **change))
+    path = bags.record(bags.BagContent(tmp_path / "drive", count=3, **change))
     with pytest.raises(CalibrationError, match=message) as raised:
         read(path, **options)
     assert str(path) in str(raised.value)
 
 
-def test_invalid_attitude(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = bags.Scene(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link", asleep=9)
+def test_invalid_attitude_is_an_error(bags: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bags.BagContent(tmp_path / "drive", count=3, fixed=False, mag_frame="imu_link", invalid_attitudes=9)
     with pytest.raises(CalibrationError, match=r"drive: orientation of row 0 of the topic /attitude: .*unit length"):
-        read(bags.record(scene), attitude="/attitude")
-    monkeypatch.setattr(bags.Recorder, "turn", lambda self, _: self.types["geometry_msgs/msg/Quaternion"](3, 0, 0, 0))
-    scene = bags.Scene(tmp_path / "long", count=3, fixed=False, mag_frame="imu_link")
+        read(bags.record(content), attitude="/attitude")
+    monkeypatch.setattr(
+        bags.Recorder, "make_quaternion", lambda self, _: self.types["geometry_msgs/msg/Quaternion"](3, 0, 0, 0)
+    )
+    content = bags.BagContent(tmp_path / "long", count=3, fixed=False, mag_frame="imu_link")
     with pytest.raises(CalibrationError, match=r"long: orientation of row 0 of the topic /attitude: .*unit length"):
-        read(bags.record(scene), attitude="/attitude")
+        read(bags.record(content), attitude="/attitude")
 
 
-def test_one_of_several_by_name_and_one_frame_for_both(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "drive", count=20, fixed=False, mag_frame="imu_link", topics=("/a", "/b"))
-    bags.record(scene)
-    samples = read(scene.path, sensor="b", attitude="attitude")
+def test_sensor_is_selected_by_name_and_frame(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "drive", count=20, fixed=False, mag_frame="imu_link", topics=("/a", "/b"))
+    bags.record(content)
+    samples = read(content.path, sensor="b", attitude="attitude")
     assert samples.rotation_ws is not None
-    assert apart(samples.rotation_ws, bags.wxyz(bags.body(bags.times(scene)))) < BETWEEN
+    assert (
+        compute_largest_angle(samples.rotation_ws, bags.to_wxyz(bags.compute_attitudes(bags.make_times(content))))
+        < INTERPOLATION_ERROR
+    )
     assert samples.notes == (FUSED_NOTE,), "one frame for both is no guess"
-    turned = read(scene.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTED.as_euler("xyz"))
+    turned = read(content.path, sensor="/b", attitude="/attitude", mounting=bags.MOUNTING.as_euler("xyz"))
     assert turned.rotation_ws is not None
-    assert apart(turned.rotation_ws, truth(bags, scene)) < BETWEEN
+    assert compute_largest_angle(turned.rotation_ws, compute_true_attitudes(bags, content)) < INTERPOLATION_ERROR
 
 
-def test_topic_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
-    bags.record(scene)
-    assert read(scene.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
+def test_topic_is_selected_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
+    bags.record(content)
+    assert read(content.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
     with pytest.raises(CalibrationError, match="--sensor: /mag2; must be one of"):
-        read(scene.path, sensor="/mag2")
+        read(content.path, sensor="/mag2")
 
 
 @pytest.mark.parametrize(
@@ -230,7 +237,7 @@ def test_topic_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
     ],
 )
 def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any], silent: str, tmp_path: Path) -> None:
-    path = bags.record(bags.Scene(tmp_path / "drive", count=20, fixed=False, **change))
+    path = bags.record(bags.BagContent(tmp_path / "drive", count=20, fixed=False, **change))
     notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
     assert notes == [f"mounting assumed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
     assert "aligned" in _attitude.ASSUMED_ALIGNED
@@ -239,7 +246,7 @@ def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])
-def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
+def test_missing_and_unsupported_files_are_errors(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     if name == "folder":
         path.mkdir()
@@ -252,9 +259,9 @@ def test_files_that_are_not_there_or_no_bags(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["mcap", "db3", "bag"])
-def test_a_bag_cut_anywhere_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
-    scene = bags.Scene(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
-    path = bags.record(scene)
+def test_truncated_bag_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) -> None:
+    content = bags.BagContent(tmp_path / f"drive{'.bag' if kind == 'bag' else ''}", kind, count=400)
+    path = bags.record(content)
     (complete,) = [path] if kind == "bag" else path.glob(f"*.{kind}")
     data = complete.read_bytes()
     for share in (0.01, 0.3, 0.6, 0.97):
@@ -268,7 +275,7 @@ def test_a_bag_cut_anywhere_is_an_error(bags: ModuleType, kind: str, tmp_path: P
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
-    """Return a run of a turned sensor on a tumbling body, and the folder where it is saved in three formats."""
+    """Return a run of a rotated sensor on a tumbling body, and the folder with its recordings in three formats."""
     folder = tmp_path_factory.mktemp("run")
     poses = "".join(
         f'<navsense:waypoint time="{2 * i}">0 0 1 {0.9 * i} {0.5 * math.sin(2.0 * i)} {0.4 * i}</navsense:waypoint>'
@@ -289,38 +296,40 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     return done, folder
 
 
-def reference(done: Any, samples: Samples) -> float:
-    """Return how far (rad) attitudes are from SciPy's between the truth's samples, through the mounting."""
+def compute_scipy_errors(done: Any, samples: Samples) -> float:
+    """Return the angles (rad) between the attitudes and SciPy's interpolation of the truth, through the mounting."""
     link, sensor = done.truth["rov::base"], done["rov::base::mag"]
     between = Slerp(link.time, Rotation.from_quat(np.array(link.orientation[:, [1, 2, 3, 0]])))
     known = sensor.time <= link.time[-1]
     turned = between(sensor.time[known]) * Rotation.from_euler("xyz", [0.2, -0.4, 0.6])
     assert samples.rotation_ws is not None
-    return apart(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
+    return compute_largest_angle(samples.rotation_ws, turned.as_quat()[:, [3, 0, 1, 2]])
 
 
-def wobble(field_w: np.ndarray) -> float:
-    """Return how far (rad) a field (n, 3) that should not move does, from its first row."""
+def compute_field_rotation(field_w: np.ndarray) -> float:
+    """Return the angles (rad) of a field (n, 3) to its first row. A constant field has 0."""
     return float(np.linalg.norm(field_w - field_w[0], axis=1).max() / np.linalg.norm(field_w[0]))
 
 
-def uneven(done: Any) -> float:
-    """Return the angle (rad) between an even turn over the 10 ms between samples and the motion's own, from above.
+def compute_interpolation_bound(done: Any) -> float:
+    """Return an upper bound (rad) of the interpolation error over the 10 ms between samples.
 
-    The first row is at a sample; the remainder of the series is of third order, less than a hundredth.
+    The first row is at a sample. The remainder of the series is of third order, less than a hundredth.
     """
     return 1.01 * 0.01**2 / 8.0 * float(np.linalg.norm(done.truth["rov::base"].angular_acceleration, axis=1).max())
 
 
 @pytest.mark.requirement("FAC-7")
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet", "run.mcap"])
-def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
+def test_navsense_recordings_are_read(run: tuple[Any, Path], name: str) -> None:
     done, folder = run
     samples = read(folder / name, attitude="truth")
     field = done["rov::base::mag"]["field"]
     assert np.array_equal(samples.field, field[: samples.field.shape[0]])
     assert samples.field.shape[0] >= field.shape[0] - 1
-    assert reference(done, samples) < 2e-8  # quaternions to 1e-16, and SciPy's angle of two nearly equal ones
+    assert (
+        compute_scipy_errors(done, samples) < 2e-8
+    )  # quaternions to 1e-16, and the rounding of SciPy's angle between nearly equal ones
     assert math.isclose(samples.noise, 3e-7)
     assert (samples.unit, samples.exact) == ("T", True)
     known = done["rov::base::mag"]
@@ -329,22 +338,22 @@ def test_recordings_of_our_own(run: tuple[Any, Path], name: str) -> None:
     assert np.abs(samples.time - times[samples.row]).max() < 1e-9
     short = read(folder / name, sensor="mag" if name != "run.mcap" else None, attitude="truth")
     assert np.array_equal(short.field, samples.field)
-    # The truth that the magnetometer itself was given: the field of the world in the sensor, without noise.
+    # The true field in the sensor frame, without noise.
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
-    assert wobble(world) < uneven(done)
+    assert compute_field_rotation(world) < compute_interpolation_bound(done)
 
 
-def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> None:
+def test_imu_of_a_recording_gives_the_attitude(run: tuple[Any, Path]) -> None:
     done, folder = run
     samples = read(folder / "run.npz", attitude="imu")
     assert samples.rotation_ws is not None
     world = Rotation.from_quat(samples.rotation_ws[:, [1, 2, 3, 0]]).apply(
         np.array(done["rov::base::mag"].ideal["field"][: samples.field.shape[0]])
     )
-    assert wobble(world) < uneven(done)
+    assert compute_field_rotation(world) < compute_interpolation_bound(done)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +378,7 @@ def test_unknown_sensor_lists_magnetometers_without_ideal_values_and_biases(run:
     assert f"{topic}/ideal (" in read(run[1] / "run.mcap", sensor=f"{topic}/ideal").source
 
 
-def test_one_run_of_several(run: tuple[Any, Path]) -> None:
+def test_run_is_selected_by_number(run: tuple[Any, Path]) -> None:
     path = run[1] / "runs.npz"
     first, last = read(path), read(path, run=2)
     assert not np.array_equal(first.field, last.field)
@@ -379,7 +388,7 @@ def test_one_run_of_several(run: tuple[Any, Path]) -> None:
         read(path, run=3)
     with pytest.raises(CalibrationError, match="run: 1; must be 0: it holds one run"):
         read(run[1] / "run.npz", run=1)
-    # Each run has the attitudes of its own IMU: turned by hand in the last one, they differ in that one alone.
+    # Each run has separate attitudes: rotating those of the last run changes this run only.
     with np.load(path) as arrays:
         kept = dict(arrays)
     orientation = kept["rov::base::imu/orientation"]
@@ -407,7 +416,7 @@ def test_ignored_options_are_errors(name: str, options: dict[str, Any], message:
         read(tmp_path / name, **options)
 
 
-def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_path: Path) -> None:
+def test_recording_without_mounting_is_an_error(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
         kept = dict(arrays)
     about = json.loads(str(kept["meta"]))
@@ -419,11 +428,11 @@ def test_a_recording_that_does_not_say_the_mounting(run: tuple[Any, Path], tmp_p
     with pytest.raises(CalibrationError, match="no mounting of the sensor in this recording: rov::base::mag; give"):
         read(tmp_path / "old.npz", attitude="truth")
     samples = read(tmp_path / "old.npz", attitude="truth", mounting=(0.2, -0.4, 0.6))
-    assert reference(run[0], samples) < 2e-8
+    assert compute_scipy_errors(run[0], samples) < 2e-8
     assert samples.noise == 0.0
 
 
-def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path: Path) -> None:
+def test_dropped_readings_are_skipped(run: tuple[Any, Path], tmp_path: Path) -> None:
     with np.load(run[1] / "run.npz") as arrays:
         kept = dict(arrays)
     kept["rov::base::mag/emitted"] = np.arange(kept["rov::base::mag/emitted"].size) % 10 > 0
@@ -448,7 +457,7 @@ def test_readings_that_were_dropped_are_left_out(run: tuple[Any, Path], tmp_path
         ("mz,my,mx", (2, 1, 0), "T"),
     ],
 )
-def test_headers_of_csv(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
+def test_csv_headers_are_recognised(header: str, columns: tuple[int, ...], unit: str, tmp_path: Path) -> None:
     sign = max(",;\t", key=header.count)
     values = np.random.default_rng(5).normal(0.0, 30.0, (40, header.count(sign) + 1))
     path = tmp_path / "log.csv"
@@ -459,7 +468,7 @@ def test_headers_of_csv(header: str, columns: tuple[int, ...], unit: str, tmp_pa
     assert read(path, unit="uT").unit == "uT"
 
 
-def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
+def test_csv_attitudes_and_gaps_are_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     values = rng.normal(0.0, 30.0, (40, 3))
     turns = Rotation.random(40, rng=rng).as_quat()
@@ -474,7 +483,7 @@ def test_attitudes_and_gaps_of_csv(tmp_path: Path) -> None:
         samples = read(path, attitude=attitude)
         assert np.array_equal(samples.field, values[keep])
         assert samples.rotation_ws is not None
-        assert apart(samples.rotation_ws, turns[keep]) < 1e-7
+        assert compute_largest_angle(samples.rotation_ws, turns[keep]) < 1e-7
         assert samples.row.tolist() == keep.tolist()
         assert samples.time is None
         assert samples.notes == (
@@ -572,12 +581,12 @@ ROWS = "1,2,3\n4,5,6\n"
         "mx;my;mz\n1;2;3\n+4.0;5e0;.6e1\n\n",
     ],
 )
-def test_tables_as_people_write_them(text: str, tmp_path: Path) -> None:
+def test_csv_variants_are_read(text: str, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(text)
     assert read(tmp_path / "log.csv").field.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-def test_columns_by_prefix(tmp_path: Path) -> None:
+def test_columns_are_selected_by_prefix(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("mag1_x,mag1_y,mag1_z,mag2_x,mag2_y,mag2_z,att_w,att_x,att_y,att_z\n1,2,3,4,5,6,0,1,0,0\n")
     samples = read(path, sensor="mag2", attitude="att")
@@ -589,7 +598,7 @@ def test_columns_by_prefix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
-def test_encodings_of_tables(codec: str, tmp_path: Path) -> None:
+def test_table_encodings_are_recognised(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(f"mx [µT],my [µT],mz [µT]\n{ROWS}".encode(codec))
     samples = read(path)
@@ -632,7 +641,7 @@ def test_invalid_table_rows_are_skipped_and_counted(tmp_path: Path) -> None:
         ("51.9uT", None, 51.9),
     ],
 )
-def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
+def test_strength_is_read_with_and_without_a_unit(text: str, unit: str | None, expected: float) -> None:
     assert parse_strength(text, unit) == expected
 
 
@@ -652,13 +661,13 @@ def test_strengths_with_and_without_a_unit(text: str, unit: str | None, expected
         ("nan", "T", "must be a number"),
     ],
 )
-def test_invalid_strengths(text: str, unit: str | None, message: str) -> None:
+def test_invalid_strengths_are_errors(text: str, unit: str | None, message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
         parse_strength(text, unit)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
+def test_interpolated_attitudes_equal_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     known = np.sort(rng.uniform(0.0, 10.0, 300))
     steps = Rotation.from_rotvec(rng.normal(0.0, 0.08, (300, 3)))
@@ -682,10 +691,10 @@ def test_attitudes_between_samples_are_those_of_scipy(seed: int) -> None:
     between = (time >= known[0]) & (time <= known[-1]) & (gap <= _attitude.MAX_GAP * np.median(np.diff(known)))
     assert np.array_equal(why == _attitude.FAST_ROTATION, between & ~expected)
     # arccos of a number near one keeps half of the digits in SciPy's reference.
-    assert apart(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
+    assert compute_largest_angle(found[inside], Slerp(known, rotations)(time[inside]).as_quat()[:, [3, 0, 1, 2]]) < 3e-8
 
 
-def test_attitudes_that_stand_still_or_come_twice() -> None:
+def test_constant_and_duplicate_attitudes_are_interpolated() -> None:
     still = np.tile([0.6, 0.0, 0.8, 0.0], (4, 1))
     found, why = _attitude.interpolate(np.array([0.0, 1.0, 1.0, 2.0]), still, np.array([0.0, 0.3, 1.0, 1.9, 2.0]))
     assert (why == _attitude.AVAILABLE).all()
@@ -698,18 +707,18 @@ def test_attitudes_that_stand_still_or_come_twice() -> None:
     assert (why == _attitude.NO_SAMPLE_NEAR).all()
 
 
-def test_compiled_and_interpreted_attitudes_are_the_same(interpreted: Any) -> None:
+def test_compiled_and_interpreted_attitudes_agree(interpret: Any) -> None:
     rng = np.random.default_rng(4)
     known, time = np.sort(rng.uniform(0.0, 1.0, 50)), rng.uniform(-0.1, 1.1, 200)
     turns = np.ascontiguousarray(Rotation.from_rotvec(rng.normal(0.0, 0.3, (50, 3))).as_quat())
     both = [(np.full((200, 4), math.nan), np.zeros(200, dtype=np.int64)) for _ in range(2)]
-    for run_kernel, out in zip((_attitude._slerp, interpreted(_attitude._slerp)), both, strict=True):
+    for run_kernel, out in zip((_attitude._slerp, interpret(_attitude._slerp)), both, strict=True):
         run_kernel(known, turns, time, 0.5, 0.5, *out)
     assert set(both[0][1].tolist()) == {_attitude.AVAILABLE, _attitude.NO_SAMPLE_NEAR, _attitude.FAST_ROTATION}
     for ours, other in zip(*both, strict=True):
         assert ours.tobytes() == other.tobytes()
 
 
-def test_a_copy_of_the_bag_reads_the_same(bag: Path, tmp_path: Path) -> None:
+def test_copied_bag_gives_the_same_samples(bag: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(bag, tmp_path / "renamed")
     assert np.array_equal(read(copy).field, read(bag).field)

@@ -1,4 +1,4 @@
-"""Pictures before and after: what they are drawn from, and that they are written."""
+"""Pictures of a calibration: the plotted values, and that files are written."""
 
 from __future__ import annotations
 
@@ -22,60 +22,60 @@ pytestmark = pytest.mark.requirement("FAC-7")
 
 
 @pytest.fixture(scope="module")
-def scene(bags: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[FloatArray, FloatArray]:
+def readings_and_attitudes(bags: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[FloatArray, FloatArray]:
     """Return readings (n, 3) T and attitudes (n, 4)."""
-    given = bags.Scene(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
-    return bags.readings(given), bags.wxyz(bags.body(bags.times(given)) * bags.MOUNTED)
+    given = bags.BagContent(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
+    return bags.make_readings(given), bags.to_wxyz(bags.compute_attitudes(bags.make_times(given)) * bags.MOUNTING)
 
 
-def by_hand(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
+def make_calibration(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:
     """Return a calibration with round numbers, in nT."""
     names, verdict = ("scale",), Verdict(0.0, 1.0)
     bias = np.array([100.0, -50.0, 20.0])
     return Calibration("hand", 50e3, direction, bias, soft_iron, np.eye(1), names, 1, 0.0, 4, "nT", None, verdict)
 
 
-def test_residuals_are_the_readings_less_the_model() -> None:
-    # A quarter turn about z: the world's x is seen along -y of the sensor.
+def test_residuals_are_readings_minus_model() -> None:
+    # A quarter turn about z: the world's x is along -y of the sensor.
     quarter = np.array([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])
-    found = by_hand(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
+    found = make_calibration(np.diag([1.25, 0.8, 1.0]), np.array([1.0, 0.0, 0.0]))
     reading = np.array([[100.0, -50.0 - 0.8 * 50e3, 20.0]])
     left = np.array([[3.0, -2.0, 1.0]])
     assert np.allclose(compute_residuals(reading + left, found, quarter), left, rtol=0.0, atol=1e-9)
 
 
 def test_residuals_without_attitude_are_distances_from_the_ellipsoid() -> None:
-    found = by_hand(np.diag([1.25, 0.8, 1.0]), None)
+    found = make_calibration(np.diag([1.25, 0.8, 1.0]), None)
     centre = np.array([100.0, -50.0, 20.0])
     ends = centre + np.diag([1.25 * 50e3, 0.8 * 50e3, 50e3]) + np.diag([7.0, 5.0, -3.0])
     assert np.allclose(compute_residuals(ends, found), [7.0, 5.0, -3.0], rtol=0.0, atol=1e-6)
-    # Off its axes: the foot of a normal, 11 nT above the surface, whose normal is S^-2 (x - centre).
+    # Off the axes: 11 nT above a foot point along the normal S^-2 (x - centre).
     foot = np.array([1.25, 0.8, 1.0]) * 50e3 * np.array([0.6, 0.48, 0.64])
     normal = foot / np.array([1.25, 0.8, 1.0]) ** 2
     above = centre + foot + 11.0 * normal / np.linalg.norm(normal)
     assert np.allclose(
         compute_residuals(above[None], found), 11.0, rtol=1e-3, atol=0.0
-    )  # first order: 11 nT over 50 uT, times curvature
+    )  # to first order: 11 nT over 50 uT, times curvature
 
 
-def test_residuals_have_the_deviation_that_was_found(scene: tuple[FloatArray, FloatArray]) -> None:
-    field, rotation = scene
+def test_residuals_have_the_estimated_deviation(readings_and_attitudes: tuple[FloatArray, FloatArray]) -> None:
+    field, rotation = readings_and_attitudes
     turned, free = known_attitude(field, rotation), ellipsoid(field)
     left = compute_residuals(field, turned, rotation)
     assert left.shape == field.shape
     assert math.isclose(float(left.std()), turned.residual_stddev, rel_tol=0.01)
     alone = compute_residuals(field, free)
     assert alone.shape == field.shape[:1]
-    # Deviations of 4000 numbers scatter by 1.1 percent; the same numbers are behind both, but for nine parameters.
+    # Deviations of 4000 numbers scatter by 1.1 percent. Both use the same numbers, except for nine parameters.
     assert math.isclose(float(alone.std()), free.residual_stddev, rel_tol=0.02)
 
 
 @pytest.mark.parametrize(("attitude", "suffix"), [(True, ".png"), (False, ".PNG"), (False, ".svg"), (True, ".pdf")])
 def test_pictures_are_written(
-    scene: tuple[FloatArray, FloatArray], attitude: bool, suffix: str, tmp_path: Path
+    readings_and_attitudes: tuple[FloatArray, FloatArray], attitude: bool, suffix: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    field, rotation = scene
+    field, rotation = readings_and_attitudes
     target = tmp_path / f"before-after{suffix}"
     if attitude:
         draw(target, field, known_attitude(field, rotation, strength=48e-6), rotation_ws=rotation, noise=2e-7)
@@ -87,13 +87,13 @@ def test_pictures_are_written(
 
 
 def test_figure_shows_the_expected_elements(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The numbers behind the lines: points, circle, length, bins."""
+    """The elements are points, circle, length and bins."""
     figure = pytest.importorskip("matplotlib.figure")
     kept = []
     monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
-    field, rotation = scene
+    field, rotation = readings_and_attitudes
     found = known_attitude(field, rotation, strength=48e-6)
     draw(tmp_path / "x.png", field, found, rotation_ws=rotation, noise=2e-7)
     flat, _, side, lengths, histogram = kept[0].axes
@@ -117,8 +117,8 @@ def test_figure_shows_the_expected_elements(
     assert histogram.get_xlabel() == "residual per axis (nT)"
 
 
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the list that pictures go to."""
+def capture_figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the list of the figures that are saved."""
     figure = pytest.importorskip("matplotlib.figure")
     kept: list[Any] = []
     monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
@@ -126,9 +126,9 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_nanotesla_are_drawn_as_microtesla(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, field = figures(monkeypatch), scene[0]
+    kept, field = capture_figures(monkeypatch), readings_and_attitudes[0]
     for factor, unit in ((1.0, "T"), (1e9, "nT")):
         draw(tmp_path / "x.png", factor * field, ellipsoid(factor * field, unit=unit))
     first, second = kept
@@ -141,9 +141,9 @@ def test_nanotesla_are_drawn_as_microtesla(
 
 
 def test_outliers_do_not_flatten_the_histogram(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, (field, rotation) = figures(monkeypatch), scene
+    kept, (field, rotation) = capture_figures(monkeypatch), readings_and_attitudes
     found, spoilt = known_attitude(field, rotation), field.copy()
     spoilt[::50] += 20e-6
     draw(tmp_path / "x.png", spoilt, found, rotation_ws=rotation)
@@ -154,33 +154,33 @@ def test_outliers_do_not_flatten_the_histogram(
     assert np.count_nonzero([patch.get_height() for patch in histogram.patches]) > 40
 
 
-def test_every_reason_stands_in_the_title(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_title_contains_every_reason(
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, field = figures(monkeypatch), scene[0]
+    kept, field = capture_figures(monkeypatch), readings_and_attitudes[0]
     verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals are correlated over 64 samples, x: look"))
     draw(tmp_path / "x.png", field, replace(ellipsoid(field), verdict=verdict))
     title = " ".join(kept[0]._suptitle.get_text().split())
     assert title.endswith("verdict poor: one of these; residuals are correlated over 64 samples, x")
 
 
-def test_counts_are_drawn_as_counts_whatever_they_are_made_to(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_counts_are_drawn_as_counts(
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, counts = figures(monkeypatch), 1e8 * scene[0]
+    kept, counts = capture_figures(monkeypatch), 1e8 * readings_and_attitudes[0]
     found = replace(ellipsoid(counts, unit=None), strength=48.0)
     draw(tmp_path / "x.png", counts, found)
     circle = kept[0].axes[0].lines[2]
     assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale, rtol=1e-12, atol=0.0)
 
 
-def test_refused_readings_are_drawn_with_the_reason(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_rejected_readings_are_drawn_with_the_reason(
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    field, _ = scene
+    field, _ = readings_and_attitudes
     draw_readings(tmp_path / "x.svg", field, "tilt it by $30 or more", unit="T")
     assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
-    kept = figures(monkeypatch)
+    kept = capture_figures(monkeypatch)
     draw_readings(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
     flat, _, side = kept[0].axes
     assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2], rtol=1e-12, atol=0.0)
@@ -204,9 +204,9 @@ def test_refused_readings_are_drawn_with_the_reason(
     ],
 )
 def test_figure_error_names_the_problem(
-    scene: tuple[FloatArray, FloatArray], change: Any, message: str, tmp_path: Path
+    readings_and_attitudes: tuple[FloatArray, FloatArray], change: Any, message: str, tmp_path: Path
 ) -> None:
-    field, rotation = scene
+    field, rotation = readings_and_attitudes
     found = known_attitude(field, rotation)
     rows, turns, noise = change(field, rotation)
     with pytest.raises(CalibrationError, match=message):
@@ -214,10 +214,10 @@ def test_figure_error_names_the_problem(
     assert not (tmp_path / "x.png").exists()
 
 
-def test_pictures_that_cannot_be_written(
-    scene: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_unwritable_pictures_are_errors(
+    readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    field, _ = scene
+    field, _ = readings_and_attitudes
     found = ellipsoid(field)
     with pytest.raises(CalibrationError, match=r"picture: .*\.gif; must end in \.png, \.svg, \.pdf"):
         draw(tmp_path / "x.gif", field, found)

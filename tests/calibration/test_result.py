@@ -1,4 +1,4 @@
-"""The result: applied, printed, kept in a file."""
+"""The result of a calibration: applied, printed, saved."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_calibration() -> Calibration:
 
 @pytest.mark.requirement("FAC-7")
 def test_apply_inverts_the_model() -> None:
-    """m = scale S u + bias by the definition, and back to strength u."""
+    """By definition, m = scale S u + bias. Applying the calibration gives strength u."""
     field_s = np.random.default_rng(1).normal(size=(20, 3))
     field_s /= np.linalg.norm(field_s, axis=1)[:, None]
     readings = np.array([48.0 * (IRON @ u) + [10.0, -20.0, 30.0] for u in field_s])
@@ -56,7 +56,7 @@ def test_apply_inverts_the_model() -> None:
 
 
 def test_printed_formula_equals_apply() -> None:
-    """The numbers are read from the text and the formula done by hand."""
+    """The test evaluates the formula with the printed numbers."""
     text = make_calibration().formula
     bias = [float(value) for value in re.search(r"bias = \((.*)\) uT", text).group(1).split(",")]
     rows = [[float(v) for v in row.split(",")] for row in re.findall(r"^\s+\[(.*)\]$", text, re.MULTILINE)]

@@ -1,4 +1,4 @@
-"""Units of the field, and one taken for another."""
+"""Units of the field, and detection of a wrong unit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from navsense.core.units import MAGNETIC_FIELD_UNITS
 
 
 def test_field_has_the_same_value_in_every_unit() -> None:
-    """Half a gauss: 50 microtesla by the definitions of the units."""
+    """Half a gauss is 50 uT by definition."""
     same = {"T": 5e-5, "mT": 0.05, "uT": 50.0, "nT": 50000.0, "G": 0.5, "mG": 500.0}
     assert set(same) == set(MAGNETIC_FIELD_UNITS)
     for unit, value in same.items():
@@ -27,7 +27,7 @@ def test_field_has_the_same_value_in_every_unit() -> None:
 @pytest.mark.parametrize("declared", sorted(MAGNETIC_FIELD_UNITS))
 @pytest.mark.parametrize("likely", sorted(MAGNETIC_FIELD_UNITS))
 def test_wrong_unit_is_named(declared: str, likely: str) -> None:
-    """Factors of 1e3, 1e4, 1e5, 1e7 and 1e9 among them."""
+    """The units differ by factors of 1e3, 1e4, 1e5, 1e7 and 1e9."""
     value = 4.8e-5 / MAGNETIC_FIELD_UNITS[likely]
     if declared == likely:
         check_scale(value, declared, None)
@@ -41,7 +41,7 @@ def test_wrong_unit_is_named(declared: str, likely: str) -> None:
 
 
 def test_every_earth_field_is_accepted_and_its_unit_inferred() -> None:
-    """22 and 67 microtesla are the least and the most of the World Magnetic Model on the surface."""
+    """The World Magnetic Model has 22 to 67 uT on the surface."""
     for tesla in (22e-6, 45e-6, 67e-6):
         for unit, factor in MAGNETIC_FIELD_UNITS.items():
             check_scale(tesla / factor, unit, None)

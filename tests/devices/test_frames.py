@@ -1,4 +1,4 @@
-"""RDI's axes: against its own figures and rotations of SciPy. Provenance: tests/oracles/rdi/README.md."""
+"""RDI's axes equal RDI's values and SciPy's rotations. Source: tests/oracles/rdi/README.md."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from navsense.devices import rdi_frames
 RDI = Path(__file__).resolve().parents[1] / "oracles" / "rdi" / "janus.csv"
 
 
-def axes(azimuths: FloatArray, *, up: bool, angle: float = 0.5) -> FloatArray:
-    """Return beams at azimuths (degrees), clockwise from forward seen from above: starboard, forward, mast."""
+def make_axes(azimuths: FloatArray, *, up: bool, angle: float = 0.5) -> FloatArray:
+    """Return beams at azimuths (degrees), clockwise from forward, in starboard, forward, mast axes."""
     a, s = np.radians(azimuths), math.sin(angle)
     return np.stack((s * np.sin(a), s * np.cos(a), np.full(a.shape, math.cos(angle) * (1.0 if up else -1.0))), axis=1)
 
@@ -64,7 +64,7 @@ def test_rotations_round_trip_to_angles(up: bool) -> None:
 @pytest.mark.parametrize("first", [0.0, 10.0, 44.0, 45.0, 80.0, -45.0, -30.0])
 def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
     azimuths = first + np.array((180.0, 0.0, 270.0, 90.0))
-    looks = axes(azimuths, up=up)
+    looks = make_axes(azimuths, up=up)
     found = rdi_frames.find_mounting(looks, "s")
     third = azimuths[found.order[2]]
     assert (third + 45.0 - 1e-9) % 360.0 <= 90.0 + 1e-9
@@ -76,7 +76,7 @@ def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
     assert own[3] == pytest.approx(0.0, abs=1e-12)
     assert found.rotation @ own[:3] == pytest.approx(-velocity, rel=1e-12, abs=0.0)
     assert np.linalg.det(found.rotation) == pytest.approx(1.0, rel=1e-12, abs=0.0)
-    # Beam 2 to starboard of beam 3 where they look down, to port where they look up.
+    # Beam 2 is to starboard of beam 3 if they point down, to port if they point up.
     side = (azimuths[found.order[1]] - third) % 360.0
     assert side == pytest.approx(270.0 if up else 90.0, rel=1e-12, abs=0.0)
 
@@ -84,10 +84,12 @@ def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
 @pytest.mark.parametrize(
     "looks",
     [
-        axes(np.array((0.0, 90.0, 180.0)), up=False),
-        axes(np.array((0.0, 80.0, 180.0, 270.0)), up=False),
-        axes(np.array((0.0, 90.0, 180.0, 270.0)), up=False) @ Rotation.from_rotvec((0.0, 1.2, 0.0)).as_matrix(),
-        np.concatenate((axes(np.array((0.0, 90.0, 180.0)), up=False), axes(np.array((270.0,)), up=False, angle=0.4))),
+        make_axes(np.array((0.0, 90.0, 180.0)), up=False),
+        make_axes(np.array((0.0, 80.0, 180.0, 270.0)), up=False),
+        make_axes(np.array((0.0, 90.0, 180.0, 270.0)), up=False) @ Rotation.from_rotvec((0.0, 1.2, 0.0)).as_matrix(),
+        np.concatenate(
+            (make_axes(np.array((0.0, 90.0, 180.0)), up=False), make_axes(np.array((270.0,)), up=False, angle=0.4))
+        ),
     ],
     ids=["three", "askew", "sideways", "two angles"],
 )

@@ -1,6 +1,6 @@
-"""PD0: a real ensemble byte for byte, fields laid by hand, limits and signs, and bytes that are no ensemble.
+"""PD0: a real ensemble bytewise, a manually encoded ensemble, limits and signs, and invalid bytes.
 
-Provenance: tests/oracles/ooi/README.md; the real ensemble is not in the repository.
+Source: tests/oracles/ooi/README.md. The real ensemble is not in the repository.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ OOI = Path(__file__).resolve().parents[1] / "oracles" / "ooi" / "velocities.csv"
 
 
 @pytest.fixture
-def real(shared_data: Path) -> bytes:
+def real_ensemble(shared_data: Path) -> bytes:
     return (shared_data / "adcp" / "ooi_moored_wh_ensemble300.pd0").read_bytes()
 
 
 def make_arrays(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]:
-    """Return arrays of every type, some leader fields given."""
+    """Return arrays of every type with some leader fields."""
     rng = np.random.default_rng(seed)
     shape = (count, cells, 4)
     return {
@@ -54,12 +54,12 @@ def make_arrays(count: int = 5, cells: int = 3, seed: int = 1) -> dict[str, Any]
 
 
 @pytest.mark.requirement("REC-1:devices")
-def test_real_ensemble_round_trips_bytewise(real: bytes) -> None:
-    found = pd0.decode(real)
+def test_real_ensemble_round_trips_bytewise(real_ensemble: bytes) -> None:
+    found = pd0.decode(real_ensemble)
     (part,) = found.blocks
     assert not found.skipped
-    assert pd0.encode(part.arrays, part.types) == real
-    assert pd0.encode(part.arrays) == real
+    assert pd0.encode(part.arrays, part.types) == real_ensemble
+    assert pd0.encode(part.arrays) == real_ensemble
     arrays = part.arrays
     names = ("ensemble_number", "cells", "pings", "lag_length", "sound_speed")
     assert [int(arrays[name][0]) for name in names] == [300, 85, 16, 55, 1525]
@@ -74,9 +74,9 @@ def test_real_ensemble_round_trips_bytewise(real: bytes) -> None:
 
 
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
-def test_real_ensemble_has_the_published_velocities(real: bytes) -> None:
-    """From the bytes to the earth's frame; four places are printed, and six of the error velocity, cut off."""
-    arrays = pd0.decode(real).blocks[0].arrays
+def test_real_ensemble_has_the_published_velocities(real_ensemble: bytes) -> None:
+    """Velocities in the earth frame equal the published four decimals (six for the error velocity, truncated)."""
+    arrays = pd0.decode(real_ensemble).blocks[0].arrays
     up = bool(arrays["system"][0] >> 7 & 1)
     own = rdi_frames.solve_rdi_velocity(arrays["velocity"][0, :10], math.radians(20.0))
     turn = rdi_frames.make_rotation(arrays["heading"], arrays["pitch"], arrays["roll"], looks_up=up)[0]
@@ -115,7 +115,7 @@ def encode_reference(arrays: dict[str, Any], row: int) -> bytes:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_fields_are_at_the_offsets_of_the_manual() -> None:
-    """Limits: ranges of 24 bits, velocities that do not fit or are unknown, numbers beyond 16 bits."""
+    """Ranges have 24 bits; velocities may be too large or unknown; counters exceed 16 bits."""
     degree = math.radians(1.0)
     velocity = np.array([[32.767, -32.767, 32.768, math.nan], [1.0004, -0.0006, -99.0, math.inf]])
     counts = [(32767, -32767, -32768, -32768), (1000, -1, -32768, -32768)]
@@ -195,7 +195,7 @@ def test_too_long_ensemble_is_an_error() -> None:
 
 
 def test_ensembles_without_a_variable_leader_round_trip() -> None:
-    """Other loggers may omit it: the bytes are kept, but there is no time."""
+    """Other loggers may omit it. The bytes are kept, but the time is unknown."""
     made = pd0.encode(make_arrays(4), ("0000", "0100", "0600"))
     (part,) = pd0.decode(made).blocks
     assert (len(part), "ensemble_number" in part.arrays) == (4, False)

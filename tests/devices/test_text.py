@@ -1,6 +1,6 @@
-"""PD6, Water Linked's JSON and NMEA: the examples of their makers, another reader, and lines that are damaged.
+"""PD6, Water Linked's JSON and NMEA: examples of the makers, another reader, and damaged lines.
 
-Provenance: tests/oracles/pathfinder, waterlinked and nmea, README.md of each.
+Sources: README.md in tests/oracles/pathfinder, waterlinked and nmea.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from navsense.devices import nmea, pd6, waterlinked
 ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 
 SINGLE = 2.0**-24
-"""Half a unit in the last place of single precision, relative to 1: Water Linked's example is in single precision."""
+"""Half a unit in the last place of single precision, as in Water Linked's example, relative to 1."""
 
 
-def ping(**changes: Any) -> dict[str, Any]:
-    """Return one ping of which everything is 0 but the water, which is lost."""
+def make_ping(**changes: Any) -> dict[str, Any]:
+    """Return one ping with zeros and a lost water track."""
     row: dict[str, Any] = {name: np.zeros(1) for name in ("heading", "pitch", "roll", "salinity", "depth")}
     row |= {"temperature": np.array([273.15]), "sound_speed": np.array([1475.0])}
     row["stamp"] = np.array([np.datetime64("2022-02-08T12:06:18", "ns").astype(np.int64)])
@@ -40,7 +40,7 @@ def ping(**changes: Any) -> dict[str, Any]:
 def test_lines_equal_water_linked_output() -> None:
     lines = (ORACLES / "waterlinked" / "pd6.txt").read_text(encoding="ascii").splitlines()
     given_ = {"bottom_instrument": (0.123, -0.42, 2.0, 0.0), "bottom_ship": (-0.42, 0.123, 2.0), "bottom_range": 5.32}
-    made = pd6.encode(ping(**given_)).decode("ascii")
+    made = pd6.encode(make_ping(**given_)).decode("ascii")
     assert made.endswith("\r\n")
     ours = made.split("\r\n")
     assert [line for line in ours if line[:3] in {text[:3] for text in lines}] == lines
@@ -67,11 +67,11 @@ def test_lines_equal_teledyne_output() -> None:
 
 
 def test_pd6_limits_and_damage() -> None:
-    fast = ping(bottom_earth=(40.0, 0.0, 0.0), heading=math.radians(359.996), depth=-3.0, sound_speed=math.nan)
+    fast = make_ping(bottom_earth=(40.0, 0.0, 0.0), heading=math.radians(359.996), depth=-3.0, sound_speed=math.nan)
     lines = pd6.encode(fast).decode("ascii").split("\r\n")
     assert ":BE,-32768,-32768,-32768,V" in lines
     assert lines[0].endswith(",  0.00")
-    two = pd6.encode(ping()) + b":BE,garbled\r\n:XX,1\r\n" + pd6.encode(ping(bottom_range=7.0))[:-4]
+    two = pd6.encode(make_ping()) + b":BE,garbled\r\n:XX,1\r\n" + pd6.encode(make_ping(bottom_range=7.0))[:-4]
     found, skipped = pd6.decode(two)
     assert skipped == 2
     assert found["bottom_range"][1] == 7.0
@@ -81,7 +81,7 @@ def test_pd6_limits_and_damage() -> None:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_water_linked_covariance_has_no_rounding_residue() -> None:
-    """The rounding residue of a rotated zero is 0; small real values remain."""
+    """The rounding residue of a rotated zero is written as 0. Small values are kept."""
     square = np.diag((4e-5, 4e-5, 7e-6)) + 1.5e-36
     square[0, 1] = square[1, 0] = 3e-12
     given = waterlinked.decode((ORACLES / "waterlinked" / "velocity.json").read_bytes())[0] | {
@@ -93,7 +93,7 @@ def test_water_linked_covariance_has_no_rounding_residue() -> None:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_water_linked_example_is_reproduced() -> None:
-    """Its merit, and its velocity, which the covariance's weights give from one order of the transducers alone."""
+    """Merit and velocity follow from the covariance. Only one order of the transducers reproduces the velocity."""
     text = (ORACLES / "waterlinked" / "velocity.json").read_bytes()
     example, (found, skipped) = json.loads(text), waterlinked.decode(text)
     assert skipped == 0

@@ -1,4 +1,4 @@
-"""Tables of other people's figures, by column."""
+"""Tables of published and third-party values, by column."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Oracle = Callable[[str], dict[str, AnyArray]]
 
 
 @pytest.fixture(scope="session")
-def oracle() -> Oracle:
-    """Return a function that reads a table below `tests/oracles`: numbers where all of a column are, else text."""
+def read_oracle() -> Oracle:
+    """Return a function that reads a table below `tests/oracles`. Columns that are not all numbers are text."""
 
     def table(name: str) -> dict[str, AnyArray]:
         with (ORACLES / name).open(encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""The standard atmosphere against its table, other programs and Gazebo, and with other sea-level conditions."""
+"""The standard atmosphere equals its table, other programs and Gazebo, also with other sea-level conditions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STANDARD = Atmosphere()
 HOT = Atmosphere(temperature=303.15, pressure=99000.0, temperature_gradient=-0.0098)
 
 
-def geometric(height: AnyArray) -> AnyArray:
+def to_geometric_altitude(height: AnyArray) -> AnyArray:
     """Return the geometric altitude (m) of a geopotential height (m)."""
     return EARTH_RADIUS * height / (EARTH_RADIUS - height)
 
@@ -29,15 +29,17 @@ def geometric(height: AnyArray) -> AnyArray:
 @pytest.mark.requirement("PRS-1", "ALT-7")
 def test_pressures_at_layer_bases_equal_published_values() -> None:
     published = ["101325", "22632.1", "5474.89", "868.019", "110.906", "66.9389", "3.95642"]
-    got = STANDARD.pressure_at(geometric(np.array(LAYER_BASES)))
+    got = STANDARD.pressure_at(to_geometric_altitude(np.array(LAYER_BASES)))
     assert [f"{pressure:.6g}" for pressure in got] == published
     wanted = [288.15, 216.65, 216.65, 228.65, 270.65, 270.65, 214.65]
-    assert STANDARD.temperature_at(geometric(np.array(LAYER_BASES))) == pytest.approx(wanted, rel=1e-14, abs=0.0)
+    assert STANDARD.temperature_at(to_geometric_altitude(np.array(LAYER_BASES))) == pytest.approx(
+        wanted, rel=1e-14, abs=0.0
+    )
 
 
 @pytest.mark.requirement("PRS-1")
-def test_values_equal_another_program_at_many_altitudes(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
-    table = oracle("standard-atmosphere/fluids.csv")
+def test_values_equal_another_program_at_many_altitudes(read_oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    table = read_oracle("standard-atmosphere/fluids.csv")
     altitude = table["altitude_m"]
     assert STANDARD.temperature_at(altitude) == pytest.approx(table["temperature_K"], rel=1e-13, abs=0.0)
     assert STANDARD.pressure_at(altitude) == pytest.approx(table["pressure_Pa"], rel=1e-13, abs=0.0)
@@ -60,16 +62,16 @@ def test_values_equal_gazebo_output() -> None:
 
 @pytest.mark.requirement("ALT-7")
 def test_altitude_of_pressure_equals_the_published_formula() -> None:
-    """Geopotential heights of the first layer, 44330.769 m (1 - (p / 101325 Pa)^0.190263)."""
+    """In the first layer, the geopotential height is 44330.769 m (1 - (p / 101325 Pa)^0.190263)."""
     published = {95000.0: 540.3375, 90000.0: 988.5008, 85000.0: 1457.3005, 70000.0: 3012.1826, 50000.0: 5574.4375}
-    wanted = geometric(np.array(list(published.values())))
+    wanted = to_geometric_altitude(np.array(list(published.values())))
     assert STANDARD.altitude_at_pressure(np.array(list(published))) == pytest.approx(wanted, abs=1e-4, rel=0.0)
 
 
 @pytest.mark.requirement("ALT-7")
 @pytest.mark.parametrize("air", [STANDARD, HOT, Atmosphere(temperature_gradient=0.0)], ids=["standard", "hot", "even"])
 def test_altitude_of_pressure_is_the_inverse(air: Atmosphere) -> None:
-    feet = geometric(np.array(LAYER_BASES))
+    feet = to_geometric_altitude(np.array(LAYER_BASES))
     altitude = np.concatenate((np.linspace(MIN_ALTITUDE, MAX_ALTITUDE, 401), feet, feet - 1e-3, feet + 1e-3))
     assert air.altitude_at_pressure(air.pressure_at(altitude)) == pytest.approx(
         altitude, abs=1e-9 * MAX_ALTITUDE, rel=0.0
@@ -82,18 +84,20 @@ def test_altitude_of_pressure_is_the_inverse(air: Atmosphere) -> None:
     st.one_of(st.floats(-0.0098, 0.003), st.sampled_from([0.0, -1e-17, 1e-19])),
 )
 def test_any_atmosphere_is_hydrostatic_and_continuous(temperature: float, pressure: float, gradient: float) -> None:
-    """The pressure falls by rho g dH: held by differences 2 m wide, that are good to 1e-7; and no layer jumps."""
+    """Differences over 2 m, accurate to 1e-7, equal -rho g dH, and layers join continuously."""
     air = Atmosphere(temperature, pressure, gradient)
     height = np.array([-400.0, 10.0, 5000.0, 10999.0, 15000.0, 25000.0, 40000.0, 49000.0, 60000.0, 75000.0])
-    below, above = (air.pressure_at(geometric(height + step)) for step in (-1.0, 1.0))
-    weight = air.density_at(geometric(height)) * 9.80665
+    below, above = (air.pressure_at(to_geometric_altitude(height + step)) for step in (-1.0, 1.0))
+    weight = air.density_at(to_geometric_altitude(height)) * 9.80665
     assert (below - above) / 2.0 == pytest.approx(weight, rel=3e-7, abs=0.0)
     feet = np.array(LAYER_BASES[1:])
     for quantity in (air.pressure_at, air.temperature_at):
-        assert quantity(geometric(feet - 1e-6)) == pytest.approx(quantity(geometric(feet + 1e-6)), rel=1e-9, abs=0.0)
+        assert quantity(to_geometric_altitude(feet - 1e-6)) == pytest.approx(
+            quantity(to_geometric_altitude(feet + 1e-6)), rel=1e-9, abs=0.0
+        )
     assert air.temperature_at(np.zeros(1))[0] == temperature
     assert air.pressure_at(np.zeros(1))[0] == pressure
-    rise = geometric(np.array([1000.0]))
+    rise = to_geometric_altitude(np.array([1000.0]))
     assert air.temperature_at(rise)[0] - temperature == pytest.approx(1000.0 * gradient, abs=1e-9)
 
 
@@ -142,11 +146,11 @@ def test_values_do_not_depend_on_block_size() -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     altitude = np.random.default_rng(2).uniform(MIN_ALTITUDE, MAX_ALTITUDE, 60)
     temperature, pressure, back = np.empty((3, 60))
-    assert interpreted(atmosphere._write_states)(HOT._layers, altitude, temperature, pressure) == -1
+    assert interpret(atmosphere._write_states)(HOT._layers, altitude, temperature, pressure) == -1
     assert np.array_equal(HOT.temperature_at(altitude), temperature)
     assert np.array_equal(HOT.pressure_at(altitude), pressure)
-    assert interpreted(atmosphere._write_altitudes)(HOT._layers, pressure, *HOT._pressure_limits, back) == -1
+    assert interpret(atmosphere._write_altitudes)(HOT._layers, pressure, *HOT._pressure_limits, back) == -1
     assert np.array_equal(HOT.altitude_at_pressure(pressure), back)

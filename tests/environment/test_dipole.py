@@ -1,4 +1,4 @@
-"""Dipoles against the field of a small coil, at their edge, and in sums."""
+"""Dipoles equal the field of a small coil, are bounded at their radius, and add up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def evaluate(field: Any, *points: Vector) -> AnyArray:
 
 
 def compute_coil_field(point: AnyArray, radius: float, current: float, count: int = 400) -> AnyArray:
-    """Return the field (3,) T of a round coil about z, by Biot and Savart's sum over short straight pieces."""
+    """Return the field (3,) T of a round coil about z, by the Biot-Savart sum over short straight segments."""
     angle = (np.arange(count) + 0.5) * (2.0 * math.pi / count)
     place = np.column_stack((radius * np.cos(angle), radius * np.sin(angle), 0.0 * angle))
     step = np.column_stack((-np.sin(angle), np.cos(angle), 0.0 * angle)) * (2.0 * math.pi * radius / count)
@@ -39,7 +39,7 @@ def compute_coil_field(point: AnyArray, radius: float, current: float, count: in
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize("point", [(0.0, 0.0, 4.0), (3.0, 0.0, 0.0), (1.0, -2.0, 3.0), (-2.0, 1.0, -0.5)])
 def test_field_of_a_distant_coil_equals_the_dipole(point: Vector) -> None:
-    """The next term of the coil's field is smaller by a few times (radius / distance)^2, which is below 1.3e-5."""
+    """The next term of the coil field is smaller by a few (radius / distance)^2, below 1.3e-5."""
     radius, current = 0.008, 7.0
     field = Dipole((0.0, 0.0, 0.0), (0.0, 0.0, current * math.pi * radius**2))
     wanted = compute_coil_field(np.array(point), radius, current)
@@ -54,7 +54,7 @@ def test_field_on_the_axis_and_on_the_equator() -> None:
 
 
 def test_within_its_radius_the_field_is_that_of_the_surface() -> None:
-    """One wall at the surface: bounded, continuous across it, and at the centre as on the axis."""
+    """The field is bounded and continuous at the radius, and at the centre equals that on the axis."""
     direction = np.array([2.0, -1.0, 2.0]) / 3.0
     centre = np.array(WRECK.position_w)
     inside, surface, outside = evaluate(WRECK, *(tuple(centre + r * direction) for r in (0.1, 0.5, 1.0)))
@@ -106,8 +106,8 @@ def test_values_do_not_depend_on_block_size() -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     points = np.concatenate((np.random.default_rng(2).uniform(-4.0, 4.0, (20, 3)), [WRECK.position_w]))
     plain = np.empty(points.shape)
-    interpreted(magnetic._write_dipole_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
+    interpret(magnetic._write_dipole_field)(*WRECK.position_w, *WRECK.moment_w, WRECK.radius, points, plain)
     assert np.array_equal(WRECK.at(points, np.zeros(len(points))), plain)

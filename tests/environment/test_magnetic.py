@@ -1,4 +1,4 @@
-"""The World Magnetic Model against NOAA's figures and other programs, and its lattice against itself."""
+"""The World Magnetic Model equals NOAA's values and other programs, and its lattice equals the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from navsense.sensors import Magnetometer
 
 DATE = 2027.3
 ROUNDED_AXIS = 2e-6
-"""nT: NOAA's programs round the ellipsoid's axis to 0.1 mm; 45 um of height are 1.3e-6 nT."""
+"""Tolerance in nT: NOAA's programs round the axis of the ellipsoid to 0.1 mm; 45 um of height are 1.3e-6 nT."""
 
 SITES = [
     (50.0, 10.0, 0.0, 0.0),
@@ -49,27 +49,27 @@ SITES = [
     (-64.0, 137.0, 0.0, 5.0),
     (10.0, 179.99, 0.0, -30.0),
 ]
-"""Latitude, longitude (deg), elevation (m), heading (deg): the poles of both kinds and the far meridian too."""
+"""Latitude, longitude (deg), elevation (m), heading (deg), with both kinds of poles and the 180th meridian."""
 
 
-def origin(latitude: float, longitude: float, elevation: float = 0.0, heading: float = 0.0) -> Origin:
+def make_origin(latitude: float, longitude: float, elevation: float = 0.0, heading: float = 0.0) -> Origin:
     return Origin(math.radians(latitude), math.radians(longitude), elevation, math.radians(heading))
 
 
-def at_places(places: AnyArray, date: float, model: str = "WMM2025") -> AnyArray:
+def evaluate_at(places: AnyArray, date: float, model: str = "WMM2025") -> AnyArray:
     latitude, longitude, altitude = np.ascontiguousarray(places.T)
     return field_ned(latitude, longitude, altitude, date, model)
 
 
-def directly(field: WorldMagneticModel, position: AnyArray) -> AnyArray:
-    """Return the model (n, 3) T along east, north, up of each place, without the lattice."""
+def evaluate_model(field: WorldMagneticModel, position: AnyArray) -> AnyArray:
+    """Return the model (n, 3) T in east, north, up axes of each position, without the lattice."""
     places = field.origin.to_geodetic(position)
-    ned = at_places(places, field.date, field.model)
+    ned = evaluate_at(places, field.date, field.model)
     return np.column_stack((ned[:, 1], ned[:, 0], -ned[:, 2]))
 
 
-def around(seed: int, count: int, size: float) -> AnyArray:
-    """Return positions (count, 3) m within `size` of the origin, flatter upwards."""
+def make_positions(seed: int, count: int, size: float) -> AnyArray:
+    """Return positions (count, 3) m within `size` of the origin, with a smaller vertical range."""
     return np.random.default_rng(seed).uniform(-1.0, 1.0, (count, 3)) * (size, size, 0.3 * size)
 
 
@@ -90,9 +90,9 @@ def test_coefficients_equal_the_noaa_file(model: str) -> None:
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize(("model", "rounding"), [("WMM2020", 0.0501), ("WMM2025", 1e-3)])
 def test_field_equals_published_values(
-    oracle: Callable[[str], dict[str, AnyArray]], model: str, rounding: float
+    read_oracle: Callable[[str], dict[str, AnyArray]], model: str, rounding: float
 ) -> None:
-    table = oracle("noaa/values.csv")
+    table = read_oracle("noaa/values.csv")
     rows = table["model"] == model
     table = {name: values[rows] for name, values in table.items() if name != "model"}
     latitude, longitude = np.radians(table["latitude_deg"]), np.radians(table["longitude_deg"])
@@ -108,8 +108,8 @@ def test_field_equals_published_values(
 
 
 @pytest.mark.requirement("MAG-7")
-def test_field_equals_another_program_at_many_positions(oracle: Callable[[str], dict[str, AnyArray]]) -> None:
-    table = oracle("noaa/pygeomag.csv")
+def test_field_equals_another_program_at_many_positions(read_oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    table = read_oracle("noaa/pygeomag.csv")
     for i, model in enumerate(table["model"]):
         latitude, longitude = np.radians(table["latitude_deg"][[i]]), np.radians(table["longitude_deg"][[i]])
         altitude = 1e3 * table["altitude_km"][[i]]
@@ -151,13 +151,13 @@ def test_longitude_at_a_pole_rotates_the_axes_only(latitude: float) -> None:
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize("site", SITES)
 def test_lattice_is_within_a_tenth_of_a_nanotesla_of_the_model(site: tuple[float, float, float, float]) -> None:
-    field = WorldMagneticModel(origin(*site), DATE)
-    for position in (around(1, 300, 2e3), around(2, 100, 1e5)):
+    field = WorldMagneticModel(make_origin(*site), DATE)
+    for position in (make_positions(1, 300, 2e3), make_positions(2, 100, 1e5)):
         places = field.origin.to_geodetic(position)
         got = field.origin.to_enu_at(places, field.at(position, np.zeros(len(position))))
-        worst = np.abs(got - directly(field, position)).max()
+        worst = np.abs(got - evaluate_model(field, position)).max()
         assert worst < 0.1e-9
-        assert worst < 0.01e-9  # as its docstring states
+        assert worst < 0.01e-9  # the documented accuracy
 
 
 @pytest.mark.requirement("MAG-7")
@@ -166,13 +166,13 @@ def test_heading_rotates_the_field_at_the_origin() -> None:
     for heading in (0.0, 90.0, -35.0):
         h = math.radians(heading)
         wanted = [math.cos(h) * y + math.sin(h) * x, -math.sin(h) * y + math.cos(h) * x, -z]
-        field = WorldMagneticModel(origin(48.0, 11.0, 520.0, heading), DATE)
+        field = WorldMagneticModel(make_origin(48.0, 11.0, 520.0, heading), DATE)
         assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(wanted, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("MAG-7")
 def test_magnetometer_measures_the_model_field() -> None:
-    field = WorldMagneticModel(origin(48.0, 11.0), DATE)
+    field = WorldMagneticModel(make_origin(48.0, 11.0), DATE)
     place = pose.Pose((1200.0, -300.0, 50.0))
     ticks = Ticks(np.arange(3, dtype=np.int64), 10.0)
     got = Magnetometer().ideal(Stationary(place), Environment(magnetic_field=field, origin=field.origin), ticks)[
@@ -184,9 +184,9 @@ def test_magnetometer_measures_the_model_field() -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
 def test_field_does_not_depend_on_block_size_or_order(cut: int) -> None:
-    """Positions fall into more cells than the table holds, so that cells write over one another."""
-    position = around(3, 120, 3e4)
-    here = origin(47.0, 8.0, 400.0)
+    """The positions are in more cells than the table holds, so cells overwrite each other."""
+    position = make_positions(3, 120, 3e4)
+    here = make_origin(47.0, 8.0, 400.0)
     model = MagneticLattice("WMM2025", DATE, here)
 
     def read(lattice: MagneticLattice, rows: AnyArray) -> AnyArray:
@@ -205,8 +205,8 @@ def test_field_does_not_depend_on_block_size_or_order(cut: int) -> None:
 
 @pytest.mark.compiled
 def test_threads_return_the_same_values() -> None:
-    field = WorldMagneticModel(origin(47.0, 8.0), DATE)
-    tracks = [around(seed, 20, 3e4) for seed in range(8)]
+    field = WorldMagneticModel(make_origin(47.0, 8.0), DATE)
+    tracks = [make_positions(seed, 20, 3e4) for seed in range(8)]
     alone = [field.at(track, np.zeros(len(track))) for track in tracks]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda track: field.at(track, np.zeros(len(track))), tracks * 4))
@@ -214,7 +214,7 @@ def test_threads_return_the_same_values() -> None:
 
 
 def test_lattice_is_continuous_across_cells() -> None:
-    field = WorldMagneticModel(origin(47.0, 8.0), DATE)
+    field = WorldMagneticModel(make_origin(47.0, 8.0), DATE)
     edge = np.array([1000.0, 2000.0, -3000.0, 0.0])
     sides = [np.column_stack((edge + step, 0.4 * edge, edge + step)) for step in (-1e-6, 0.0, 1e-6)]
     below, on, above = (field.at(side, np.zeros(4)) for side in sides)
@@ -225,7 +225,7 @@ def test_lattice_is_continuous_across_cells() -> None:
 @given(st.floats(-math.pi, math.pi))
 def test_field_rotates_with_the_world(yaw: float) -> None:
     turn = pose.from_rpy(0.0, 0.0, yaw)
-    field = WorldMagneticModel(origin(60.0, 20.0, 10.0, 33.0), DATE)
+    field = WorldMagneticModel(make_origin(60.0, 20.0, 10.0, 33.0), DATE)
     points = [(120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0)]
     moved = np.array([pose.rotate(turn, point) for point in points])
     wanted = [pose.rotate(turn, tuple(row)) for row in field.at(np.array(points), np.zeros(2)).tolist()]
@@ -234,7 +234,7 @@ def test_field_rotates_with_the_world(yaw: float) -> None:
 
 def test_rotation_about_a_horizontal_axis_is_an_error() -> None:
     with pytest.raises(FieldError, match="must be about the vertical"):
-        WorldMagneticModel(origin(60.0, 20.0), DATE).rotate(pose.from_rpy(0.1, 0.0, 0.0))
+        WorldMagneticModel(make_origin(60.0, 20.0), DATE).rotate(pose.from_rpy(0.1, 0.0, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -249,18 +249,18 @@ def test_rotation_about_a_horizontal_axis_is_an_error() -> None:
 )
 def test_invalid_date_or_model_is_an_error(model: str, date: float, problem: str) -> None:
     with pytest.raises(FieldError) as caught:
-        WorldMagneticModel(origin(0.0, 0.0), date, model)
+        WorldMagneticModel(make_origin(0.0, 0.0), date, model)
     assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("date", [2020.0, 2025.0])
 def test_first_and_last_day_of_a_model_are_valid(date: float) -> None:
-    assert WorldMagneticModel(origin(0.0, 0.0), date, "WMM2020").date == date
+    assert WorldMagneticModel(make_origin(0.0, 0.0), date, "WMM2020").date == date
 
 
 @pytest.mark.parametrize("position", [(5.1e6, 0.0, 0.0), (0.0, math.nan, 0.0), (0.0, 0.0, -math.inf)])
 def test_position_too_far_from_the_origin_is_an_error(position: tuple[float, float, float]) -> None:
-    field = WorldMagneticModel(origin(0.0, 0.0), DATE)
+    field = WorldMagneticModel(make_origin(0.0, 0.0), DATE)
     with pytest.raises(FieldError, match=r"position of row 1 \(m\): .*within 5000 km"):
         field.at(np.array([(0.0, 0.0, 0.0), position]), np.zeros(2))
 
@@ -268,33 +268,31 @@ def test_position_too_far_from_the_origin_is_an_error(position: tuple[float, flo
 @pytest.mark.parametrize("place", [(1.6, 0.0, 0.0), (0.0, math.inf, 0.0), (0.0, 0.0, math.nan)])
 def test_invalid_position_is_an_error(place: tuple[float, float, float]) -> None:
     with pytest.raises(FieldError, match="place of row 0"):
-        at_places(np.array([place]), DATE)
+        evaluate_at(np.array([place]), DATE)
 
 
 def test_field_can_be_pickled() -> None:
-    field = WorldMagneticModel(origin(47.0, 8.0), DATE)
-    position = around(5, 10, 3e3)
+    field = WorldMagneticModel(make_origin(47.0, 8.0), DATE)
+    position = make_positions(5, 10, 3e3)
     here = field.at(position, np.zeros(10))
     assert np.array_equal(pickle.loads(pickle.dumps(field)).at(position, np.zeros(10)), here)  # noqa: S301
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    position, here = around(6, 12, 5e3), origin(-33.0, 151.0, 20.0)
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
+    position, here = make_positions(6, 12, 5e3), make_origin(-33.0, 151.0, 20.0)
     complete, plain = np.empty(position.shape), np.empty(position.shape)
     assert MagneticLattice("WMM2025", DATE, here).write_field(position, 0.4, complete) == -1
     other = MagneticLattice("WMM2025", DATE, here)
     sine, cosine = math.sin(0.4), math.cos(0.4)
-    along = interpreted(magnetic._write_field)
+    along = interpret(magnetic._write_field)
     along(other._table, other._frame, other._cells, other._corners, sine, cosine, position, plain)
     assert np.array_equal(complete, plain)
     places = here.to_geodetic(position)
-    complete = at_places(places, DATE)
-    interpreted(magnetic._write_field_ned)(
-        compute_coefficients("WMM2025", DATE), *np.ascontiguousarray(places.T), plain
-    )
+    complete = evaluate_at(places, DATE)
+    interpret(magnetic._write_field_ned)(compute_coefficients("WMM2025", DATE), *np.ascontiguousarray(places.T), plain)
     assert np.array_equal(complete, plain)
     spherical = compute_elements(complete)
     out = np.empty((4, len(complete))).T
-    interpreted(magnetic._write_elements)(complete, out)
+    interpret(magnetic._write_elements)(complete, out)
     assert np.array_equal(out[:, 3], spherical.inclination)

@@ -1,4 +1,4 @@
-"""Named inputs: lines between points, held ends, jumps, and files with every error on its line."""
+"""Signals of a world: linear interpolation, constant ends, discontinuities, and file errors with their line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ POINTS = st.lists(
     max_size=12,
     unique_by=lambda p: p[0],
 )
-"""Instants a nanosecond apart at least: NumPy's slope over less is infinite."""
+"""Times are at least a nanosecond apart: NumPy's slope over less is infinite."""
 
 
 @given(POINTS, st.lists(st.floats(-1.1e3, 1.1e3), min_size=1, max_size=20))
@@ -124,9 +124,9 @@ def test_missing_file_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     time, plain = np.random.default_rng(2).uniform(-5.0, 30.0, 100), np.empty(100)
-    interpreted(signal.interpolate)(*RAMP.points, time, plain)
+    interpret(signal.interpolate)(*RAMP.points, time, plain)
     assert np.array_equal(RAMP.at(time), plain)
 
 

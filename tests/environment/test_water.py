@@ -1,4 +1,4 @@
-"""Sea water against UNESCO's tables, another program and TEOS-10; and a column of it against a slow integration."""
+"""Sea water equals UNESCO's tables, another program and TEOS-10; a water column equals a slow integration."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ LAYERED = Water(
 
 
 @pytest.mark.requirement("PRS-1")
-def test_densities_equal_the_unesco_table(oracle: Oracle) -> None:
-    table = oracle("unesco/density.csv")
+def test_densities_equal_the_unesco_table(read_oracle: Oracle) -> None:
+    table = read_oracle("unesco/density.csv")
     states = zip(table["salinity"], table["t68_degC"], table["pressure_dbar"] / 10.0, strict=True)
     got = [seawater.density(*state) for state in states]
     assert got == pytest.approx(table["density_kg_m3"], abs=6e-6, rel=0.0)  # the shortest has five decimals
 
 
 @pytest.mark.requirement("PRS-1")
-def test_speeds_of_sound_equal_published_tables(oracle: Oracle) -> None:
-    table = oracle("unesco/sound_speed.csv")
+def test_speeds_of_sound_equal_published_tables(read_oracle: Oracle) -> None:
+    table = read_oracle("unesco/sound_speed.csv")
     states = zip(table["t68_degC"], table["salinity"], table["pressure_dbar"] / 10.0, strict=True)
     got = np.array([seawater.chen_millero(*state) for state in states])
     assert got[:-1] == pytest.approx(table["sound_speed_m_s"][:-1], abs=1e-8, rel=0.0)
@@ -74,15 +74,15 @@ def test_other_formulas_give_their_check_values() -> None:
     assert f"{seawater.mackenzie(25.0, 35.0, 1000.0):.3f}" == "1550.744"
     assert f"{seawater.mackenzie(40.0, 40.0, 10000.0):.3f}" == "1718.774"
     assert f"{seawater.del_grosso(40.0, 40.0, 10000.0 * 0.101972):.3f}" == "1732.366"
-    # As the manual of RDI's DVLs has it, by hand: 1449.2 + 46 - 5.5 + 0.29, and 1449.2 + 23 - 1.375 + 0.03625 + 1.6.
+    # Formula of RDI's DVL manual: 1449.2 + 46 - 5.5 + 0.29, and 1449.2 + 23 - 1.375 + 0.03625 + 1.6.
     assert seawater.medwin(10.0, 35.0, 0.0) == pytest.approx(1489.99, rel=1e-15, abs=0.0)
     assert seawater.medwin(5.0, 35.0, 100.0) == pytest.approx(1472.46125, rel=1e-15, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
-def test_values_equal_another_program_at_many_states(oracle: Oracle) -> None:
-    """Temperatures of 1990, so that the change of scale is held too."""
-    table = oracle("unesco/seawater.csv")
+def test_values_equal_another_program_at_many_states(read_oracle: Oracle) -> None:
+    """Temperatures are on the scale of 1990, so the conversion between scales is tested too."""
+    table = read_oracle("unesco/seawater.csv")
     kelvin, bar = table["t90_degC"] + 273.15, table["pressure_dbar"] / 10.0
     warmth = [seawater.to_celsius(t) for t in kelvin]
     states = list(zip(table["salinity"], warmth, bar, strict=True))
@@ -92,9 +92,9 @@ def test_values_equal_another_program_at_many_states(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_density_agrees_with_teos_10(oracle: Oracle) -> None:
-    """TEOS-10: EOS-80 is within 0.02 kg/m^3 of it in the open sea, and all four speeds within 0.8 m/s."""
-    table = oracle("unesco/teos10.csv")
+def test_density_agrees_with_teos_10(read_oracle: Oracle) -> None:
+    """In the open sea, EOS-80 is within 0.02 kg/m^3 of TEOS-10, and all four sound speeds within 0.8 m/s."""
+    table = read_oracle("unesco/teos10.csv")
     for s, t, dbar, rho, c in zip(*table.values(), strict=True):
         warmth = seawater.to_celsius(t + 273.15)
         assert abs(seawater.density(s, warmth, dbar / 10.0) - rho) < 0.02
@@ -107,11 +107,11 @@ def test_density_agrees_with_teos_10(oracle: Oracle) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_depths_equal_the_unesco_table(oracle: Oracle) -> None:
-    table = oracle("unesco/depth.csv")
+def test_depths_equal_the_unesco_table(read_oracle: Oracle) -> None:
+    table = read_oracle("unesco/depth.csv")
     states = zip(table["latitude_deg"], table["pressure_dbar"], strict=True)
     got = [float(Unesco(math.radians(lat)).depth(np.array([p * 1e4]))[0]) for lat, p in states]
-    assert got == pytest.approx(table["depth_m"], abs=0.006, rel=0.0)  # printed to two decimals, half of them rounded
+    assert got == pytest.approx(table["depth_m"], abs=0.006, rel=0.0)  # printed with two decimals
     (check,) = Unesco(math.radians(30.0)).depth(np.array([1e8]))
     assert f"{check:.3f}" == "9712.653"
 
@@ -131,14 +131,14 @@ def test_depth_of_pressure_is_the_inverse(rule: DepthConversion) -> None:
     depth = np.concatenate(([0.0, 1e-9, 1e-3], np.linspace(0.1, MAX_DEPTH, 777)))
     back = rule.depth(rule.pressure(depth))
     assert back == pytest.approx(depth, rel=1e-12, abs=1e-15)
-    assert rule.depth(np.array([-1000.0]))[0] < 0.0  # lighter than the surface: above it
+    assert rule.depth(np.array([-1000.0]))[0] < 0.0  # pressure below that of the surface: above it
     for wrong in (-1e-9, MAX_DEPTH + 1.0, math.nan):
         with pytest.raises(FieldError, match=r"depth of row 1 \(m\): .*must be from 0 to 11000"):
             rule.pressure(np.array([0.0, wrong]))
 
 
 @pytest.mark.parametrize(
-    ("made", "problem"),
+    ("compute_density", "problem"),
     [
         (lambda: Unesco(1.6), "latitude of the formula (rad): 1.6; must be a number from -1.57"),
         (lambda: Saunders(math.nan), "latitude of the formula (rad): nan"),
@@ -147,9 +147,9 @@ def test_depth_of_pressure_is_the_inverse(rule: DepthConversion) -> None:
         (lambda: ConstantDensity(1000.0, -9.8), "gravity of the formula (m/s^2): -9.8; must be a number from 0.001"),
     ],
 )
-def test_invalid_formula_is_an_error(made: Callable[[], object], problem: str) -> None:
+def test_invalid_formula_is_an_error(compute_density: Callable[[], object], problem: str) -> None:
     with pytest.raises(FieldError) as caught:
-        made()
+        compute_density()
     assert problem in str(caught.value)
 
 
@@ -159,7 +159,7 @@ def test_invalid_formula_is_an_error(made: Callable[[], object], problem: str) -
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("latitude", [0.0, 30.0, 90.0])
 def test_standard_ocean_equals_the_unesco_formula(latitude: float) -> None:
-    """0 degC and 35 all the way down: the formula of UNESCO 44 is a fit to this integral, good to 0.1 m."""
+    """At 0 degC and salinity 35, the formula of UNESCO 44 is a fit to this integral, accurate to 0.1 m."""
     here = math.radians(latitude)
     depth = np.linspace(0.0, 9700.0, 98)
     pressure = Water(latitude=here, temperatures=(273.15,)).pressure_at(depth)
@@ -167,9 +167,9 @@ def test_standard_ocean_equals_the_unesco_formula(latitude: float) -> None:
 
 
 @pytest.mark.requirement("PRS-1")
-def test_open_ocean_pressure_equals_teos_10(oracle: Oracle) -> None:
-    """TEOS-10 with the gravity of WGS-84: 0.02 kg/m^3 of the density, and 1e-6 of the gravity, are 2.1e-5."""
-    table = oracle("unesco/teos10_column.csv")
+def test_open_ocean_pressure_equals_teos_10(read_oracle: Oracle) -> None:
+    """The tolerance 2.1e-5 is 0.02 kg/m^3 of the density and 1e-6 of the gravity, of TEOS-10 with WGS-84."""
+    table = read_oracle("unesco/teos10_column.csv")
     here = Water(latitude=math.radians(20.0), **CAST)
     assert here.pressure_at(table["depth_m"]) == pytest.approx(table["pressure_Pa"], rel=2.1e-5, abs=0.0)
 
@@ -177,7 +177,7 @@ def test_open_ocean_pressure_equals_teos_10(oracle: Oracle) -> None:
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("here", [LAYERED, Water(latitude=1.1, **CAST)], ids=["layered", "cast"])
 def test_pressure_equals_a_slow_integration(here: Water) -> None:
-    """The same law of hydrostatics, span by span of the profile so that no jump is stepped over."""
+    """The reference integrates the hydrostatic equation interval by interval, so that no jump is inside a step."""
 
     def slope(d: float, p: list[float], t: AnyArray, s: AnyArray, ends: AnyArray) -> float:
         warmth = (float(np.interp(d, ends, t)) - 273.15) * 1.00024
@@ -220,7 +220,7 @@ def test_profile_is_interpolated_and_constant_outside() -> None:
 
 
 def test_profile_that_ends_in_fresh_water_has_a_pressure() -> None:
-    """Where a span ends, rounding would make its salinity some 1e-14 below 0, which has no root."""
+    """At the end of an interval, rounding would give a salinity of -1e-14, which has no square root."""
     depth = np.linspace(0.0, 1000.0, 11)
     mixed = Water(depths=(0.0, 146.1), temperatures=(283.15, 283.15), salinities=(39.2, 0.0)).pressure_at(depth)
     fresh, salt = (Water(salinities=(salinity,)).pressure_at(depth) for salinity in (0.0, 39.2))
@@ -288,13 +288,13 @@ def test_depth_below_the_validity_of_a_formula_is_an_error(name: str, last: floa
 )
 def test_profile_outside_the_validity_of_a_formula_is_an_error(given_: dict[str, Any], problem: str) -> None:
     here = Water(**given_)
-    assert here.pressure_at(np.array([10.0]))[0] > 9e4  # all but its sound is there
+    assert here.pressure_at(np.array([10.0]))[0] > 9e4  # all but the sound speed
     with pytest.raises(FieldError) as caught:
         here.sound_speed_at(np.zeros(1))
     assert problem in str(caught.value)
 
 
-# what is no water
+# invalid water
 
 
 @pytest.mark.parametrize(
@@ -321,14 +321,14 @@ def test_invalid_water_is_an_error(given_: dict[str, Any], problem: str) -> None
 
 
 def test_depths_must_increase() -> None:
-    def made(*depths: float) -> Water:
+    def record_water(*depths: float) -> Water:
         return Water(depths=depths, temperatures=(280.0,) * len(depths), salinities=(35.0,) * len(depths))
 
-    assert made(0.0, 5.0, 5.0).density_at(np.array([5.0]))[0] > 1000.0
+    assert record_water(0.0, 5.0, 5.0).density_at(np.array([5.0]))[0] > 1000.0
     with pytest.raises(FieldError, match=r"profile depth of row 2 \(m\): 4.0; must not be above 5.0 m"):
-        made(0.0, 5.0, 4.0)
+        record_water(0.0, 5.0, 4.0)
     with pytest.raises(FieldError, match=r"profile depth of row 2 \(m\): 5.0; must not be given more than twice"):
-        made(5.0, 5.0, 5.0)
+        record_water(5.0, 5.0, 5.0)
 
 
 # files
@@ -390,27 +390,27 @@ def test_values_do_not_depend_on_block_size(name: str) -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     depth = np.random.default_rng(2).uniform(0.0, 9000.0, 60)
     pressure, out = LAYERED.pressure_at(depth), np.empty(60)
-    interpreted(water._write_pressures)(LAYERED._nodes, depth, out)
+    interpret(water._write_pressures)(LAYERED._nodes, depth, out)
     assert np.array_equal(pressure, out)
     warm, salt = LAYERED.temperature_at(depth), LAYERED.salinity_at(depth)
-    interpreted(water._write_densities)(warm, salt, pressure, out)
+    interpret(water._write_densities)(warm, salt, pressure, out)
     assert np.array_equal(LAYERED.density_at(depth), out)
     fresh = replace(LAYERED, density=1000.0)
     for number, sea in product(range(len(SOUND_SPEED_FORMULAS)), (LAYERED, fresh)):
         compiled, profile = np.empty(60), (number, *sea._kernel_arguments[1:-2], math.inf, math.inf)
         assert water._write_sound_speeds(*profile, depth, compiled)
-        assert interpreted(water._write_sound_speeds)(*profile, depth, out)
+        assert interpret(water._write_sound_speeds)(*profile, depth, out)
         assert np.array_equal(compiled, out)
     for rule, kernel, argument in (
         (Unesco(0.3), seawater._write_unesco_depths, seawater.surface_gravity(0.3)),
         (Saunders(0.3), seawater._write_saunders_depths, Saunders(0.3)._linear),
     ):
-        interpreted(kernel)(argument, pressure, out)
+        interpret(kernel)(argument, pressure, out)
         assert np.array_equal(rule.depth(pressure), out)
-    interpreted(seawater._write_unesco_pressures)(seawater.surface_gravity(0.3), depth, out)
+    interpret(seawater._write_unesco_pressures)(seawater.surface_gravity(0.3), depth, out)
     assert np.array_equal(Unesco(0.3).pressure(depth), out)
-    interpreted(seawater._write_saunders_pressures)(Saunders(0.3)._linear, depth, out)
+    interpret(seawater._write_saunders_pressures)(Saunders(0.3)._linear, depth, out)
     assert np.array_equal(Saunders(0.3).pressure(depth), out)

@@ -1,7 +1,7 @@
-"""Values and derivatives against GTSAM itself, at random attitudes and where the tangent basis changes.
+"""Values and derivatives equal GTSAM's at random attitudes and where the tangent basis changes.
 
-GTSAM's Python package lacks MagFactor2 and MagFactor3: their oracle is put together from its Rot3 and Unit3, and from
-differences along its own retractions.
+GTSAM's Python package lacks MagFactor2 and MagFactor3. Their oracle combines its Rot3 and Unit3 with differences along
+its retractions.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ gtsam = pytest.importorskip("gtsam")
 COUNT = 100
 STRENGTH = 48343.4
 RELATIVE = 1e-14
-"""Of the field's strength: ninety roundings. What is asked for is 1e-9."""
+"""Relative to the field strength: ninety roundings. The requirement is 1e-9."""
 
 
-def attitudes() -> list[Any]:
-    """Return random rotations and those by right angles, in which products vanish."""
+def make_attitudes() -> list[Any]:
+    """Return random rotations and rotations by right angles, in which products vanish."""
     random = np.random.default_rng(3)
     right = [
         gtsam.Rot3.RzRyRx(a, b, c) for a in (0.0, math.pi / 2) for b in (0.0, -math.pi / 2) for c in (0.0, math.pi)
@@ -33,13 +33,13 @@ def attitudes() -> list[Any]:
     return right + [gtsam.Rot3.Expmap(random.normal(size=3) * 2.0) for _ in range(COUNT)]
 
 
-def numbers(seed: int, n: int = 3) -> tuple[FloatArray, FloatArray, FloatArray]:
+def make_numbers(seed: int, n: int = 3) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return a measurement, a direction and a bias."""
     random = np.random.default_rng(seed)
     return STRENGTH * random.normal(size=n), random.normal(size=n), 1000.0 * random.normal(size=n)
 
 
-def agree(ours: Any, reference: Any, value: Any, shape: tuple[int, int]) -> None:
+def assert_agree(ours: Any, reference: Any, value: Any, shape: tuple[int, int]) -> None:
     mine, other = np.full(shape, np.nan), np.zeros(shape)
     at = {1: value}
     assert ours.evaluateError(value, mine) == pytest.approx(
@@ -55,8 +55,8 @@ def agree(ours: Any, reference: Any, value: Any, shape: tuple[int, int]) -> None
 
 @pytest.mark.requirement("FAC-2:MagFactor1")
 def test_attitude_factors_equal_gtsam() -> None:
-    for i, attitude in enumerate(attitudes()):
-        measured, towards, bias = numbers(i)
+    for i, attitude in enumerate(make_attitudes()):
+        measured, towards, bias = make_numbers(i)
         arguments = (
             1,
             measured,
@@ -65,7 +65,7 @@ def test_attitude_factors_equal_gtsam() -> None:
             bias,
             gtsam.noiseModel.Diagonal.Sigmas(np.array([3.0, 5.0, 9.0])),
         )
-        agree(MagFactor1(*arguments), gtsam.MagFactor1(*arguments), attitude, (3, 3))
+        assert_agree(MagFactor1(*arguments), gtsam.MagFactor1(*arguments), attitude, (3, 3))
 
 
 @pytest.mark.requirement("FAC-2:MagFactor")
@@ -73,9 +73,9 @@ def test_heading_factors_equal_gtsam() -> None:
     for i, angle in enumerate(
         [0.0, math.pi, math.pi / 2, -math.pi / 2, *np.random.default_rng(4).uniform(-7.0, 7.0, COUNT)]
     ):
-        measured, towards, bias = numbers(i)
+        measured, towards, bias = make_numbers(i)
         arguments = (1, measured, STRENGTH, gtsam.Unit3(towards), bias, gtsam.noiseModel.Unit.Create(3))
-        agree(MagFactor(*arguments), gtsam.MagFactor(*arguments), gtsam.Rot2(angle), (3, 1))
+        assert_agree(MagFactor(*arguments), gtsam.MagFactor(*arguments), gtsam.Rot2(angle), (3, 1))
         assert MagFactor(*arguments).evaluateError(angle) == pytest.approx(
             gtsam.MagFactor(*arguments).evaluateError(gtsam.Rot2(angle)), abs=RELATIVE * STRENGTH
         )
@@ -84,12 +84,12 @@ def test_heading_factors_equal_gtsam() -> None:
 @pytest.mark.requirement("FAC-2:MagPoseFactorPose3")
 @pytest.mark.parametrize("mounted", [False, True])
 def test_pose_factors_equal_gtsam(mounted: bool) -> None:
-    for i, attitude in enumerate(attitudes()):
-        measured, towards, bias = numbers(i)
-        mounting = [gtsam.Pose3(attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
+    for i, attitude in enumerate(make_attitudes()):
+        measured, towards, bias = make_numbers(i)
+        mounting = [gtsam.Pose3(make_attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
         given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(3, 0.25), *mounting)
         ours, reference = MagPoseFactorPose3(*given), gtsam.MagPoseFactorPose3(*given)
-        agree(ours, reference, gtsam.Pose3(attitude, 10.0 * np.array(bias)), (3, 6))
+        assert_agree(ours, reference, gtsam.Pose3(attitude, 10.0 * np.array(bias)), (3, 6))
         assert repr(ours) == repr(reference)
 
 
@@ -98,18 +98,18 @@ def test_pose_factors_equal_gtsam(mounted: bool) -> None:
 def test_plane_pose_factors_equal_gtsam(mounted: bool) -> None:
     random = np.random.default_rng(6)
     for i in range(COUNT):
-        measured, towards, bias = numbers(i, 2)
+        measured, towards, bias = make_numbers(i, 2)
         mounting = [gtsam.Pose2(1.0, -2.0, random.uniform(-7.0, 7.0))] if mounted else []
         given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(2, 0.25), *mounting)
         ours, reference = MagPoseFactorPose2(*given), gtsam.MagPoseFactorPose2(*given)
-        agree(ours, reference, gtsam.Pose2(3.0, 4.0, random.uniform(-7.0, 7.0)), (2, 3))
+        assert_agree(ours, reference, gtsam.Pose2(3.0, 4.0, random.uniform(-7.0, 7.0)), (2, 3))
         assert repr(ours) == repr(reference)
 
 
 @pytest.mark.requirement("FAC-2:MagFactor2")
 def test_field_and_bias_factors_equal_gtsam() -> None:
-    for i, attitude in enumerate(attitudes()):
-        measured, field, bias = numbers(i)
+    for i, attitude in enumerate(make_attitudes()):
+        measured, field, bias = make_numbers(i)
         field *= STRENGTH
         blocks = [np.full((3, 3), np.nan) for _ in range(2)]
         error = MagFactor2(1, 2, measured, attitude).evaluateError(field, bias, *blocks)
@@ -136,11 +136,11 @@ TIES = [
     [-0.0, 0.0, -1.0],
     [1e-160, 2e-160, 1.0],
 ]
-"""Poles, and directions along two axes of which the difference is nothing, or next to nothing."""
+"""Poles, and directions with two equal or nearly equal components."""
 
 
-def differences(function: Callable[[FloatArray], FloatArray], n: int, step: float = 2e-3) -> FloatArray:
-    """Return the derivative at zero from five points: the error is (step / 2)^4 / 7.5 of the fifth derivative."""
+def differentiate(function: Callable[[FloatArray], FloatArray], n: int, step: float = 2e-3) -> FloatArray:
+    """Return the derivative at zero from five points. The error is (step / 2)^4 / 7.5 of the fifth derivative."""
     h = step / 2.0
     columns = [
         (8.0 * (function(h * v) - function(-h * v)) - (function(2.0 * h * v) - function(-2.0 * h * v))) / (12.0 * h)
@@ -150,13 +150,13 @@ def differences(function: Callable[[FloatArray], FloatArray], n: int, step: floa
 
 
 NUMERICAL = 1e-11
-"""Of the field's strength: 0.001^4 / 7.5 = 1.3e-13 and rounding, 1e-16 / 0.001."""
+"""Relative to the field strength: 0.001^4 / 7.5 = 1.3e-13 plus rounding, 1e-16 / 0.001."""
 
 
 @pytest.mark.requirement("FAC-2:MagFactor3", "FAC-2:poles")
 @pytest.mark.parametrize("towards", [*TIES, *np.random.default_rng(8).normal(size=(COUNT, 3)).tolist()], ids=str)
 def test_scale_direction_and_bias_factors_equal_gtsam(towards: Sequence[float]) -> None:
-    measured, _, bias = numbers(9)
+    measured, _, bias = make_numbers(9)
     attitude, direction = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0), gtsam.Unit3(np.array(towards))
     factor = MagFactor3(1, 2, 3, measured, attitude)
     blocks = [np.full((3, n), np.nan) for n in (1, 2, 3)]
@@ -167,13 +167,13 @@ def test_scale_direction_and_bias_factors_equal_gtsam(towards: Sequence[float]) 
     analytic = STRENGTH * attitude.inverse().matrix() @ direction.basis()
     assert blocks[1] == pytest.approx(analytic, abs=RELATIVE * STRENGTH)
     assert (blocks[2] == np.eye(3)).all()
-    numerical = differences(lambda v: STRENGTH * attitude.unrotate(direction.retract(v).point3()), 2)
+    numerical = differentiate(lambda v: STRENGTH * attitude.unrotate(direction.retract(v).point3()), 2)
     assert blocks[1] == pytest.approx(numerical, abs=NUMERICAL * STRENGTH)
 
 
 @pytest.mark.requirement("FAC-2:poles")
 def test_tangent_basis_and_derivative_switch_as_in_gtsam() -> None:
-    """Two directions a rounding apart, on either side of a switch: derivatives differ, each that of GTSAM's there."""
+    """Directions on both sides of a switch, one ulp apart, have different derivatives, each equal to GTSAM's."""
     below, above = (
         gtsam.Unit3(np.array([1.0, 1.0 + 4.0 * ULP, 5.0])),
         gtsam.Unit3(np.array([1.0 + 4.0 * ULP, 1.0, 5.0])),
@@ -189,7 +189,7 @@ def test_tangent_basis_and_derivative_switch_as_in_gtsam() -> None:
 
 
 def make_residual_function(factor: Any, value: Any) -> Callable[[FloatArray], FloatArray]:
-    """Return the residual as a function of the tangent space at a value."""
+    """Return the residual as a function on the tangent space at a value."""
     return lambda v: factor.evaluateError(value.retract(v))
 
 
@@ -199,8 +199,8 @@ def make_residual_function(factor: Any, value: Any) -> Callable[[FloatArray], Fl
     [gtsam.Rot3(), gtsam.Rot3.RzRyRx(0.3, math.pi / 2, 2.0), gtsam.Rot3.Rz(math.pi), gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)],
     ids=["none", "gimbal", "half turn", "some"],
 )
-def test_derivatives_along_gtsams_retractions(attitude: Any) -> None:
-    measured, towards, bias = numbers(10)
+def test_derivatives_equal_differences_along_gtsams_retractions(attitude: Any) -> None:
+    measured, towards, bias = make_numbers(10)
     known = (measured, STRENGTH, towards, bias)
     pose, heading, plane = (
         gtsam.Pose3(attitude, np.array([5.0, -6.0, 7.0])),
@@ -218,7 +218,7 @@ def test_derivatives_along_gtsams_retractions(attitude: Any) -> None:
     for factor, value, n in cases:
         block = np.full((factor.dim(), n), np.nan)
         factor.evaluateError(value, block)
-        numerical = differences(make_residual_function(factor, value), n)
+        numerical = differentiate(make_residual_function(factor, value), n)
         assert pytest.approx(numerical, abs=NUMERICAL * STRENGTH) == block
 
 
@@ -229,7 +229,7 @@ def test_arrays_equal_gtsam_objects() -> None:
     attitude = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)
     q = attitude.toQuaternion()
     wxyz = [q.w(), q.x(), q.y(), q.z()]
-    measured, towards, bias = numbers(11)
+    measured, towards, bias = make_numbers(11)
     factor: Any
     reference = MagFactor1(1, measured, STRENGTH, gtsam.Unit3(towards), bias)
     for rotation in (attitude.matrix(), wxyz, np.array(wxyz), np.negative(wxyz), np.asfortranarray(attitude.matrix())):
@@ -270,7 +270,7 @@ def test_arrays_equal_gtsam_objects() -> None:
 
 @pytest.mark.requirement("FAC-2:MagFactor2", "FAC-2:MagFactor3")
 def test_two_parametrisations_give_the_same_errors() -> None:
-    measured, towards, bias = numbers(12)
+    measured, towards, bias = make_numbers(12)
     attitude = gtsam.Rot3.RzRyRx(0.3, -1.1, 2.0)
     direction = gtsam.Unit3(towards)
     two = MagFactor2(1, 2, measured, attitude).evaluateError(STRENGTH * direction.point3(), bias)
@@ -281,7 +281,7 @@ def test_two_parametrisations_give_the_same_errors() -> None:
 
 @pytest.mark.requirement("FAC-2")
 def test_jacobians_are_written_to_any_memory_layout() -> None:
-    measured, towards, bias = numbers(13)
+    measured, towards, bias = make_numbers(13)
     factor = MagFactor1(1, measured, STRENGTH, towards, bias)
     plain, fortran, strided = np.zeros((3, 3)), np.zeros((3, 3), order="F"), np.zeros((6, 9))[::2, ::3]
     for block in (plain, fortran, strided):

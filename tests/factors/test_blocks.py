@@ -1,4 +1,4 @@
-"""Many measurements in one call, against GTSAM's own factors and derivatives, one measurement at a time."""
+"""Many measurements in one call equal GTSAM's factors and derivatives, one measurement at a time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.requirement("FAC-6:blocks")
 
 N = 60
 FIELD = 48343.4
-"""nT: GTSAM's example."""
+"""Field of GTSAM's example, nT."""
 
 ROUNDING = 1e-10
-"""nT: some 10 roundings of numbers of 5e4, each 7e-12 at most."""
+"""Tolerance in nT: about 10 roundings of numbers of 5e4, each at most 7e-12."""
 
 POLES = np.array(
     [
@@ -36,11 +36,11 @@ POLES = np.array(
         [0.0, 1.0, 1.0],
     ]
 )
-"""Directions on the axes, where two components are equally small, and close to them."""
+"""Directions on the axes, where two components are equally small, and near them."""
 
 
-def draws(seed: int, count: int = N) -> dict[str, AnyArray]:
-    """Return random attitudes, measurements and what is known of them, a row each."""
+def make_inputs(seed: int, count: int = N) -> dict[str, AnyArray]:
+    """Return random attitudes, measurements and known quantities, one row each."""
     random = np.random.default_rng(seed)
     quaternion = random.normal(size=(count, 4))
     return {
@@ -54,7 +54,7 @@ def draws(seed: int, count: int = N) -> dict[str, AnyArray]:
 
 
 def share_inputs(inputs: dict[str, AnyArray], shared: str) -> dict[str, AnyArray]:
-    """Return the draws with the named ones reduced to one for all."""
+    """Return the inputs with the named ones reduced to one value for all rows."""
     return {name: value[0] if name in shared.split() else value for name, value in inputs.items()}
 
 
@@ -63,7 +63,7 @@ def take_row(inputs: dict[str, AnyArray], shared: str, name: str, i: int) -> Any
 
 
 def check_row(block: blocks.Block, i: int, residual: AnyArray, jacobians: list[AnyArray]) -> None:
-    """Hold a row of a block to another program's numbers."""
+    """Assert that a row of a block equals the values of another program."""
     assert block.residual[i] == pytest.approx(residual, abs=ROUNDING, rel=0.0)
     assert len(block.jacobians) == len(jacobians)
     for ours, reference in zip(block.jacobians, jacobians, strict=True):
@@ -79,7 +79,7 @@ SHARED = ["", "measured scale direction bias", "theta quaternion", "scale direct
 @pytest.mark.parametrize("columns", [1, 3, 6])
 def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    inputs = share_inputs(draws(columns), shared)
+    inputs = share_inputs(make_inputs(columns), shared)
     known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     mount = gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15)
     if columns == 1:
@@ -108,7 +108,7 @@ def test_heading_and_attitude_blocks_equal_gtsam(columns: int, shared: str) -> N
 @pytest.mark.parametrize("shared", SHARED)
 def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
     gtsam = pytest.importorskip("gtsam")
-    inputs = draws(7)
+    inputs = make_inputs(7)
     inputs = share_inputs(
         {name: value[:, :2] if value.shape == (N, 3) else value for name, value in inputs.items()}, shared
     )
@@ -127,9 +127,9 @@ def test_plane_pose_blocks_equal_gtsam(shared: str) -> None:
     "shared", ["", "scale direction bias", "measured quaternion", "scale direction bias quaternion"]
 )
 def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> None:
-    """GTSAM's wheel has neither factor: what it has of them, rotation and tangent basis, at each of the rows."""
+    """GTSAM's wheel lacks both factors. The reference uses its rotation and tangent basis at each row."""
     gtsam = pytest.importorskip("gtsam")
-    inputs = draws(9)
+    inputs = make_inputs(9)
     inputs["direction"][: len(POLES)] = POLES
     inputs = share_inputs(inputs, shared)
     names = ("bias", "measured", "quaternion")
@@ -151,7 +151,7 @@ def test_unknown_field_blocks_equal_gtsam_rotations_and_bases(shared: str) -> No
 def test_mag_factor3_jacobians_equal_gtsam_numerical_derivatives() -> None:
     gtsam = pytest.importorskip("gtsam")
     numerical = pytest.importorskip("gtsam.utils.numerical_derivative")
-    inputs = share_inputs(draws(11, len(POLES)), "bias")
+    inputs = share_inputs(make_inputs(11, len(POLES)), "bias")
     block = blocks.mag_factor3(1.3, POLES, inputs["bias"] / FIELD, inputs["measured"] / FIELD, inputs["quaternion"])
     for i, pole in enumerate(POLES):
         rotation, measured = gtsam.Rot3(*inputs["quaternion"][i]), inputs["measured"][i] / FIELD
@@ -166,7 +166,7 @@ def test_mag_factor3_jacobians_equal_gtsam_numerical_derivatives() -> None:
 
 
 def test_block_row_equals_the_single_factor() -> None:
-    inputs = draws(13, 3)
+    inputs = make_inputs(13, 3)
     names = ("scale", "direction", "bias", "measured", "quaternion")
     block = blocks.mag_factor3(*(inputs[name] for name in names))
     for i in range(3):
@@ -178,7 +178,7 @@ def test_block_row_equals_the_single_factor() -> None:
 
 def test_matrices_rotations_and_quaternions_give_equal_results() -> None:
     gtsam = pytest.importorskip("gtsam")
-    inputs = share_inputs(draws(15, 5), "scale direction bias")
+    inputs = share_inputs(make_inputs(15, 5), "scale direction bias")
     rotations = [gtsam.Rot3(*q) for q in inputs["quaternion"]]
     known = inputs["measured"], inputs["scale"], inputs["direction"], inputs["bias"]
     block = blocks.mag_factor1(inputs["quaternion"], *known)
@@ -211,8 +211,8 @@ CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blo
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
-    given = draws(17)
+def test_results_do_not_depend_on_block_size(name: str) -> None:
+    given = make_inputs(17)
     complete = CALLS[name](given, slice(None), None)
     for cut in (0, 1, 23, N):
         parts = [CALLS[name](given, part, None) for part in (slice(0, cut), slice(cut, None))]
@@ -223,7 +223,7 @@ def test_a_record_cut_anywhere_is_the_record_bitwise(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_output_block_is_reused(name: str) -> None:
-    inputs, other = draws(19), draws(21)
+    inputs, other = make_inputs(19), make_inputs(21)
     first = CALLS[name](inputs, slice(None), None)
     residual = first.residual
     again = CALLS[name](other, slice(None), first)
@@ -235,7 +235,7 @@ def test_output_block_is_reused(name: str) -> None:
 
 
 def test_residuals_without_jacobians() -> None:
-    inputs = draws(23)
+    inputs = make_inputs(23)
     block = blocks.mag_factor2(inputs["bias"][0], inputs["bias"][1], inputs["measured"], inputs["quaternion"])
     alone = blocks.mag_factor2(
         inputs["bias"][0], inputs["bias"][1], inputs["measured"], inputs["quaternion"], jacobians=False
@@ -246,8 +246,8 @@ def test_residuals_without_jacobians() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    given = draws(25)
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
+    given = make_inputs(25)
     measured, bias, direction = given["measured"], given["bias"][:1].copy(), given["direction"]
     quaternion, theta = given["quaternion"], given["theta"][:, None].copy()
     known, none = blocks.KnownField(measured, np.full((1, 1), FIELD), direction, bias), np.empty((0, 4))
@@ -259,7 +259,7 @@ def test_the_interpreter_gives_the_same_bits(interpreted: Callable[[Any], Callab
         (blocks._direction_residuals, (known, quaternion), [(3, 1), (3, 2)]),
     ):
         results = []
-        for run in (kernel, interpreted(kernel)):
+        for run in (kernel, interpret(kernel)):
             out = [np.empty((N, 3)), *(np.empty((N, *shape)) for shape in shapes)]
             assert run(*arguments, *out) == -1
             results.append(out)
@@ -321,7 +321,7 @@ def call(**changed: object) -> blocks.Block:
         ({"out": blocks.Block(np.empty((4, 3)), ())}, "out: 0 Jacobians"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of the interpreter's scalars
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # from scalars of the interpreter
 def test_errors_name_the_problem(changed: dict[str, object], words: str) -> None:
     with pytest.raises(FactorError, match=words):
         call(**changed)

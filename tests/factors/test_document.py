@@ -1,4 +1,4 @@
-"""The example of GTSAM's page of the MagFactor family, with GTSAM's factor and with this one, and what it printed."""
+"""The example of GTSAM's page on the MagFactor family prints the same with GTSAM's factor and with this one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIGURES: dict[str, Any] = tomllib.loads(
 )["document"]
 
 
-def printed(code: str) -> str:
+def run_code(code: str) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "the page's example", "exec"), {"__name__": "example"})  # noqa: S102
     return out.getvalue()
@@ -43,10 +43,10 @@ def test_page_runs_and_prints_its_numbers(page: str) -> None:
     example = match.group()
     output = page[match.end() :].partition("\n\nImportant Notes")[0].rstrip() + "\n"
     assert example.count("gtsam.MagFactor1(") == 1
-    reference = printed(example)
-    ours = printed("from navsense.factors import MagFactor1\n" + example.replace("gtsam.MagFactor1(", "MagFactor1("))
+    reference = run_code(example)
+    ours = run_code("from navsense.factors import MagFactor1\n" + example.replace("gtsam.MagFactor1(", "MagFactor1("))
     assert ours == reference
-    assert reference.replace("Factor\n  keys", "  keys") == output  # the page is from a version without that line
+    assert reference.replace("Factor\n  keys", "  keys") == output  # the version of the page lacks that line
 
 
 @pytest.mark.requirement("FAC-3")

@@ -1,4 +1,4 @@
-"""What all factors share: GTSAM's names, texts, equality, copies, values in mappings, and what is refused."""
+"""Properties of all factors: GTSAM's names, texts, equality, copies, values in mappings, and errors."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ FAMILY: dict[str, tuple[Any, list[Any]]] = {
 each = pytest.mark.parametrize(("factor", "given"), FAMILY.values(), ids=FAMILY.keys())
 
 
-def through_pickle(factor: Factor) -> Factor:
+def pickle_and_unpickle(factor: Factor) -> Factor:
     copied: Factor = pickle.loads(pickle.dumps(factor))  # noqa: S301 - it is our own
     return copied
 
 
 def make_values(factor: Factor, inputs: list[Any]) -> tuple[dict[int, Any], Any]:
-    """Return the values as a mapping and as GTSAM's."""
+    """Return the values as a mapping and as GTSAM values."""
     mapping, values = dict(zip(factor.keys(), inputs, strict=True)), gtsam.Values()
     for key, value in mapping.items():
         values.insert(key, gtsam.Rot2(value) if factor is FAMILY["MagFactor"][0] else value)
@@ -67,7 +67,7 @@ def make_values(factor: Factor, inputs: list[Any]) -> tuple[dict[int, Any], Any]
 
 @pytest.mark.requirement("FAC-1")
 def test_every_gtsam_magnetometer_factor_exists() -> None:
-    """All that GTSAM's own package has of it, and the two that it has not."""
+    """The family has all factors of GTSAM's package and the two that it lacks."""
     reference = {name for name in vars(gtsam) if name.startswith("Mag")}
     assert reference | {"MagFactor2", "MagFactor3"} == set(FAMILY)
     assert all(type(factor).__name__ == name for name, (factor, _) in FAMILY.items())
@@ -76,7 +76,7 @@ def test_every_gtsam_magnetometer_factor_exists() -> None:
 @pytest.mark.requirement("FAC-1")
 @pytest.mark.parametrize("name", [name for name in FAMILY if name in vars(gtsam)])
 def test_methods_and_arguments_have_gtsam_names(name: str) -> None:
-    """Methods, and the arguments by name."""
+    """The names of methods and arguments are GTSAM's."""
     reference = vars(gtsam)[name]
     methods = {method for method in dir(reference) if not method.startswith("_")}
     assert methods <= set(dir(FAMILY[name][0]))
@@ -113,7 +113,7 @@ def test_errors_are_evaluated_at_gtsam_values(factor: Any, given: list[Any]) -> 
             assert reference[i] == pytest.approx(block, abs=1e-13)
         assert factor.error(at) == pytest.approx(factor.to_gtsam().error(values), rel=1e-13, abs=0.0)
         assert factor.whitenedError(at) == pytest.approx(factor.to_gtsam().whitenedError(values), abs=1e-11)
-    for i, size in enumerate(sizes):  # one block alone, the others not asked for
+    for i, size in enumerate(sizes):  # one block alone
         only: list[Any] = [None] * len(sizes)
         only[i] = np.zeros((factor.dim(), size))
         factor.evaluateError(*given, *only)
@@ -134,8 +134,8 @@ def test_factors_print_as_in_gtsam(factor: Factor, given: list[Any], capsys: pyt
     assert text == repr(factor) == str(factor)
     assert text.startswith(f"Factor\n  keys = {{ {keys} }}\n")
     factor.print("lab ", lambda key: f"<{key}>")
-    changed = "lab   keys = { " + " ".join(f"<{key}>" for key in list(factor.keys())) + " }\n"
-    assert capsys.readouterr().out == changed + text.partition("}\n")[2]
+    change_value = "lab   keys = { " + " ".join(f"<{key}>" for key in list(factor.keys())) + " }\n"
+    assert capsys.readouterr().out == change_value + text.partition("}\n")[2]
     factor.printKeys()
     factor.printKeys("of", gtsam.DefaultKeyFormatter)
     assert capsys.readouterr().out == f"Factor  {keys}\nof  {keys}\n"
@@ -150,7 +150,7 @@ def test_keys_are_printed_as_gtsam_does(key: int) -> None:
 
 @pytest.mark.requirement("FAC-1")
 def test_keys_that_gtsam_cannot_print_are_printed() -> None:
-    """It cuts an index after eight digits, and fails on a letter beyond ASCII."""
+    """GTSAM truncates an index after eight digits and fails on a non-ASCII letter."""
     assert "{ r123456789 }" in repr(MagFactor1(gtsam.symbol("r", 123456789), MEASURED, SCALE, FIELD, BIAS))
     assert MagFactor1(2**64 - 1, MEASURED, SCALE, FIELD, BIAS).keys() == [2**64 - 1]
     assert "keys = { \ufffd" in repr(MagFactor1(2**64 - 1, MEASURED, SCALE, FIELD, BIAS))
@@ -175,11 +175,11 @@ def test_keys_that_gtsam_cannot_print_are_printed() -> None:
 def test_equality_compares_every_field(change: dict[str, Any]) -> None:
     first = {"pose_key": 1, "measured": MEASURED, "scale": SCALE, "direction": FIELD, "bias": BIAS}
     first |= {"noiseModel": 0.5, "body_P_sensor": MOUNTING_3}
-    factor, same, changed = (MagPoseFactorPose3(**fields) for fields in (first, first, first | change))
+    factor, same, change_value = (MagPoseFactorPose3(**fields) for fields in (first, first, first | change))
     assert factor.equals(same)
-    assert not factor.equals(changed)
-    assert not changed.equals(factor)
-    assert factor.equals(changed, 10.0) is (
+    assert not factor.equals(change_value)
+    assert not change_value.equals(factor)
+    assert factor.equals(change_value, 10.0) is (
         not {"pose_key", "body_P_sensor"} & set(change) or change.get("body_P_sensor") is not None
     )
 
@@ -203,7 +203,7 @@ def test_equality_compares_data_where_gtsam_compares_keys() -> None:
 @each
 def test_factors_can_be_copied(factor: Factor, given: list[Any]) -> None:
     _, values = make_values(factor, given)
-    for other in (factor.clone(), copy.copy(factor), copy.deepcopy(factor), through_pickle(factor)):
+    for other in (factor.clone(), copy.copy(factor), copy.deepcopy(factor), pickle_and_unpickle(factor)):
         assert other is not factor
         assert other.equals(factor, 0.0)
         assert repr(other) == repr(factor)
@@ -234,7 +234,7 @@ ONE = (R, MEASURED, SCALE, FIELD, BIAS)
 NAN = float("nan")
 
 
-def changed(position: int, value: Any, factor: Callable[..., Any] = MagFactor1) -> Callable[[], Any]:
+def change_value(position: int, value: Any, factor: Callable[..., Any] = MagFactor1) -> Callable[[], Any]:
     return lambda: factor(*ONE[:position], value, *ONE[position + 1 :])
 
 
@@ -242,32 +242,32 @@ def changed(position: int, value: Any, factor: Callable[..., Any] = MagFactor1) 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (changed(0, -1), "^key: -1; must be an integer from 0"),
-        (changed(0, 2**64), "^key: "),
-        (changed(0, 1.0), "^key: 1.0"),
-        (changed(0, "r0"), r"^key: r0.*gtsam.symbol"),
-        (changed(0, True), "^key: True"),
-        (changed(1, MEASURED[:2]), r"^shape of measured: \(2,\); must be 3 numbers"),
-        (changed(1, MEASURED[:, None]), r"^shape of measured: \(3, 1\)"),
-        (changed(1, [1.0, NAN, 2.0]), "^measured: .*must be finite"),
-        (changed(1, [np.inf, -np.inf, 2.0]), "^measured: .*must be finite"),
-        (changed(1, "123"), "^measured: 123"),
-        (changed(1, ["1", "2", "3"]), "^measured: "),
-        (changed(1, None), "^measured"),
-        (changed(1, [1.0 + 2.0j, 1.0, 1.0]), "^measured: "),
-        (changed(1, [[1.0], [2.0, 3.0]]), "^measured: "),
-        (changed(1, [True, False, True]), "^measured: "),
-        (changed(2, NAN), "^scale: nan; must be finite"),
-        (changed(2, [1.0, 2.0]), r"^shape of scale: \(2,\); must be one number"),
-        (changed(2, "5"), "^scale: 5"),
-        (changed(3, [0.0, 0.0, 0.0]), "^direction: .*must not be zero"),
-        (changed(3, [0.0, NAN, 0.0]), "^direction: .*must be finite"),
-        (changed(3, [1.0, 0.0]), "^shape of direction"),
-        (changed(3, gtsam.Unit3(np.zeros(3))), "^direction: .*must have a length"),
-        (changed(3, gtsam.Unit3(np.full(3, NAN))), "^direction: .*must have a length"),
-        (changed(4, [0.0, 0.0]), "^shape of bias"),
-        (changed(4, [0.0, 0.0, NAN]), "^bias: .*must be finite"),
-        (changed(4, NAN, MagFactor), "^bias|^shape of bias"),
+        (change_value(0, -1), "^key: -1; must be an integer from 0"),
+        (change_value(0, 2**64), "^key: "),
+        (change_value(0, 1.0), "^key: 1.0"),
+        (change_value(0, "r0"), r"^key: r0.*gtsam.symbol"),
+        (change_value(0, True), "^key: True"),
+        (change_value(1, MEASURED[:2]), r"^shape of measured: \(2,\); must be 3 numbers"),
+        (change_value(1, MEASURED[:, None]), r"^shape of measured: \(3, 1\)"),
+        (change_value(1, [1.0, NAN, 2.0]), "^measured: .*must be finite"),
+        (change_value(1, [np.inf, -np.inf, 2.0]), "^measured: .*must be finite"),
+        (change_value(1, "123"), "^measured: 123"),
+        (change_value(1, ["1", "2", "3"]), "^measured: "),
+        (change_value(1, None), "^measured"),
+        (change_value(1, [1.0 + 2.0j, 1.0, 1.0]), "^measured: "),
+        (change_value(1, [[1.0], [2.0, 3.0]]), "^measured: "),
+        (change_value(1, [True, False, True]), "^measured: "),
+        (change_value(2, NAN), "^scale: nan; must be finite"),
+        (change_value(2, [1.0, 2.0]), r"^shape of scale: \(2,\); must be one number"),
+        (change_value(2, "5"), "^scale: 5"),
+        (change_value(3, [0.0, 0.0, 0.0]), "^direction: .*must not be zero"),
+        (change_value(3, [0.0, NAN, 0.0]), "^direction: .*must be finite"),
+        (change_value(3, [1.0, 0.0]), "^shape of direction"),
+        (change_value(3, gtsam.Unit3(np.zeros(3))), "^direction: .*must have a length"),
+        (change_value(3, gtsam.Unit3(np.full(3, NAN))), "^direction: .*must have a length"),
+        (change_value(4, [0.0, 0.0]), "^shape of bias"),
+        (change_value(4, [0.0, 0.0, NAN]), "^bias: .*must be finite"),
+        (change_value(4, NAN, MagFactor), "^bias|^shape of bias"),
         (lambda: MagFactor2(1, 1, MEASURED, Q), r"^keys: \[1, 1\]; must differ"),
         (lambda: MagFactor3(1, 2, 1, MEASURED, Q), "^keys: .*must differ"),
         (lambda: MagFactor3(1, -2, 1, MEASURED, Q), "^key2: -2"),
@@ -337,7 +337,7 @@ def test_invalid_factor_queries_are_errors(factor: Any, inputs: list[Any], words
 
 @pytest.mark.requirement("FAC-1:refusals")
 def test_near_rotation_matrices_are_checked() -> None:
-    """Any row too long, any two rows not at right angles, any mirror; and what float32 leaves of a rotation passes."""
+    """Long or non-orthogonal rows and reflections are errors. A rotation rounded to float32 is accepted."""
     factor: Any = ATTITUDE
     good = ROT.matrix()
     for i in range(3):
@@ -382,7 +382,7 @@ def test_missing_or_mistyped_values_are_an_error() -> None:
 
 @pytest.mark.requirement("FAC-1:values")
 def test_vector_and_point3_biases_are_accepted() -> None:
-    """`insert` makes a vector of any length of an array, `insertPoint3` a point; both are the same bias."""
+    """`insert` stores an array as a vector, `insertPoint3` as a point. Both are accepted as a bias."""
     factor, (field, bias) = FAMILY["MagFactor2"]
     values = gtsam.Values()
     values.insert(R, field)
@@ -416,7 +416,7 @@ def test_contradictory_units_warn(factor: Any, times: float, field: str, reading
 
 @pytest.mark.requirement("FAC-1:units")
 def test_unusual_field_strengths_do_not_warn() -> None:
-    """No warning up to 300 times, nor where there is nothing to compare."""
+    """A ratio up to 300 does not warn, nor does a single strength."""
     MagFactor1(R, [0.0, 0.0, 299.0], 1.0, FIELD, [0.0, 0.0, 0.0])
     MagFactor1(R, [0.0, 0.0, 1.0], -299.0, FIELD, [0.0, 0.0, 0.0])
     MagFactor1(R, BIAS, 48343.4, FIELD, BIAS)

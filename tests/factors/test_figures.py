@@ -1,4 +1,4 @@
-"""The factors against the figures of GTSAM's own tests and pages: tests/oracles/gtsam/README.md."""
+"""The factors have the values of GTSAM's tests and pages: tests/oracles/gtsam/README.md."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ MOUNTING = Pose(tuple(B["mounting_3_position"]), from_rpy(*B["mounting_3_rpy"]))
 BODY = Pose(tuple(B["position"]), Q)
 
 
-def cross(q: list[float]) -> FloatArray:
+def make_cross_matrix(q: list[float]) -> FloatArray:
     return np.array([[0.0, -q[2], q[1]], [q[2], 0.0, -q[0]], [-q[1], q[0], 0.0]])
 
 
-def known(factor: Any) -> Any:
+def list_known_values(factor: Any) -> Any:
     return factor(1, A["measured"], A["scale"], A["direction"], BIAS, SIGMA)
 
 
 @pytest.mark.requirement("FAC-1:MagFactor", "FAC-2")
 def test_heading_factor_has_published_values() -> None:
     block = np.full((3, 1), np.nan)
-    assert known(MagFactor).evaluateError(YAW, block) == pytest.approx(np.zeros(3), abs=1e-12)
+    assert list_known_values(MagFactor).evaluateError(YAW, block) == pytest.approx(np.zeros(3), abs=1e-12)
     assert pytest.approx(np.array(A["jacobians"]["MagFactor"]), abs=6e-13) == block
     field = MagFactor(1, [0.0, 0.0, 0.0], 1.0, NM, [0.0, 0.0, 0.0])
     length = math.hypot(*NM)
@@ -46,7 +46,7 @@ def test_heading_factor_has_published_values() -> None:
 @pytest.mark.requirement("FAC-1:MagFactor1", "FAC-2")
 def test_attitude_factor_has_published_values() -> None:
     block = np.full((3, 3), np.nan)
-    assert known(MagFactor1).evaluateError(Q, block) == pytest.approx(np.zeros(3), abs=1e-12 * A["scale"])
+    assert list_known_values(MagFactor1).evaluateError(Q, block) == pytest.approx(np.zeros(3), abs=1e-12 * A["scale"])
     assert pytest.approx(np.array(A["jacobians"]["MagFactor1"]), abs=6e-7) == block
 
 
@@ -89,13 +89,13 @@ def test_pose_factor_has_published_values(mounting: Pose | None) -> None:
     factor = MagPoseFactorPose3(1, measured, K, NM, BIAS, SIGMA, mounting)
     block = np.full((3, 6), np.nan)
     assert factor.evaluateError(BODY, block) == pytest.approx(np.zeros(3), abs=1e-11)
-    assert block[:, :3] == pytest.approx(cross(B["predicted_3"]), abs=1e-10)
+    assert block[:, :3] == pytest.approx(make_cross_matrix(B["predicted_3"]), abs=1e-10)
     assert (block[:, 3:] == 0.0).all()
 
 
 @pytest.mark.requirement("FAC-1:MagPoseFactorPose3", "FAC-3")
 def test_pose_factor_example_prints_the_published_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its lines, made here with a plain rotation, and the text that it prints, all nine digits."""
+    """The example's lines with a plain rotation print the published text to nine digits."""
     angle, turn = math.radians(PAGE["true_pitch_deg"]), math.radians(PAGE["mounting_yaw_deg"])
     x, y, z = PAGE["scale"] * np.array(PAGE["direction"]) / np.linalg.norm(PAGE["direction"])
     bx, by, bz = x * math.cos(angle) - z * math.sin(angle), y, x * math.sin(angle) + z * math.cos(angle)
@@ -116,7 +116,7 @@ def test_pose_factor_example_prints_the_published_text(capsys: pytest.CaptureFix
 
 @pytest.mark.requirement("FAC-2")
 @pytest.mark.parametrize("row", FIGURES["basis"], ids=lambda row: str(row["at"]))
-def test_the_basis_of_a_direction(row: dict[str, list[float]]) -> None:
+def test_tangent_basis_equals_gtsam(row: dict[str, list[float]]) -> None:
     basis = tangent_basis_python(*row["at"])
     assert basis[:3] == pytest.approx(row["first"], abs=1e-15)
     assert basis[3:] == pytest.approx(row["second"], abs=1e-15)
@@ -124,7 +124,7 @@ def test_the_basis_of_a_direction(row: dict[str, list[float]]) -> None:
 
 @pytest.mark.requirement("FAC-2", "FAC-5")
 def test_signs_match_a_manual_calculation() -> None:
-    """A body that is turned a third of a right angle from x to y sees a field along x a third to its other side."""
+    """A body rotated by 30 degrees from x to y measures a field along x at -30 degrees."""
     c, s = math.cos(math.pi / 6.0), 0.5
     for factor in (MagFactor, MagFactor1):
         zero = factor(1, [0.0, 0.0, 0.0], 2.0, [1.0, 0.0, 0.0], [0.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""Declination and inclination to a direction and back, against GTSAM's example, NOAA's figures and other programs."""
+"""Declination and inclination convert to directions as in GTSAM, NOAA and other programs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NOAA = Path(__file__).resolve().parent.parent / "oracles" / "noaa"
 
 GTSAM_FIELD = np.array([22653.29982, -1956.83010, 44202.47862])
 GTSAM_DECLINATION, GTSAM_INCLINATION = -4.94, 62.78
-"""nT NED, deg: one field as a vector in GTSAM's tests, and its angles, rounded, on GTSAM's page."""
+"""One field: nT NED in GTSAM's tests, and rounded angles (deg) on GTSAM's page."""
 
 ROUNDED = math.radians(0.00501)
-"""rad: half of the last digit of what is published to 0.01 degrees."""
+"""Half of the last published digit of 0.01 degrees, in rad."""
 
 
-def rows(name: str) -> list[dict[str, str]]:
+def read_rows(name: str) -> list[dict[str, str]]:
     with (NOAA / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -33,10 +33,10 @@ def rows(name: str) -> list[dict[str, str]]:
 @pytest.mark.requirement("FAC-3:direction")
 def test_field_equals_gtsam_example() -> None:
     d, i = math.radians(GTSAM_DECLINATION), math.radians(GTSAM_INCLINATION)
-    # as its page has it, term by term
+    # the formula of the page
     page = [math.cos(i) * math.cos(d), math.cos(i) * math.sin(d), math.sin(i)]
     assert direction(d, i) == pytest.approx(page, abs=1e-16)
-    # the vector of its tests has those angles, to the digits given (and another strength than the page)
+    # the vector of the tests has these rounded angles (and another strength than the page)
     unit = GTSAM_FIELD / np.linalg.norm(GTSAM_FIELD)
     assert np.abs(unit - direction(d, i)).max() < 2.0 * ROUNDED
     back = declination_inclination(GTSAM_FIELD)
@@ -75,7 +75,7 @@ def test_vertical_field_has_no_declination(sign: float) -> None:
 
 @pytest.mark.parametrize("frame", ["NED", "ENU"])
 def test_field_equals_noaa_published_values(frame: str) -> None:
-    table = rows("values.csv")
+    table = read_rows("values.csv")
     assert len(table) == 41
     for row in table:
         angles = (math.radians(float(row["latitude_deg"])), math.radians(float(row["longitude_deg"])))
@@ -91,7 +91,7 @@ def test_field_equals_noaa_published_values(frame: str) -> None:
 
 
 def test_field_equals_another_program_at_many_positions() -> None:
-    for row in rows("pygeomag.csv"):
+    for row in read_rows("pygeomag.csv"):
         angles = (math.radians(float(row["latitude_deg"])), math.radians(float(row["longitude_deg"])))
         field = local_field(*angles, 1e3 * float(row["altitude_km"]), float(row["year"]), model=row["model"])
         expected = [float(row[name]) for name in ("x_nT", "y_nT", "z_nT")]
@@ -129,7 +129,7 @@ def test_errors_name_the_problem() -> None:
         declination_inclination([1.0, 0.0])
     with pytest.raises(FieldError, match=r"place \(latitude.*-pi/2 to pi/2.*give rad"):
         local_field(48.0, 11.0, 500.0, 2027.0)
-    for longitude in (103.8, -103.8, 6.2832):  # beside a latitude that radians and degrees both allow
+    for longitude in (103.8, -103.8, 6.2832):  # with a latitude that is valid in radians and degrees
         with pytest.raises(FieldError, match=r"longitude \(rad\): .*must be from -2 pi to 2 pi; give radians"):
             local_field(1.35, longitude, 0.0, 2026.0)
     for frame in (["NED"], 3):

@@ -1,4 +1,4 @@
-"""Noise models: texts, whitening and losses of GTSAM's, numbers in their stead, and sensors turned on the body."""
+"""Noise models: GTSAM's texts, whitening and losses, numbers instead of models, and mounted sensors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ARGUMENTS = (1, MEASURED, float(np.linalg.norm(FIELD)), gtsam.Unit3(FIELD), BIAS
 ATTITUDE = gtsam.Rot3.RzRyRx(0.3, -0.2, 0.5)
 
 
-def values_of(value: Any) -> Any:
+def list_values(value: Any) -> Any:
     values = gtsam.Values()
     values.insert(1, value)
     return values
@@ -48,9 +48,9 @@ def values_of(value: Any) -> Any:
 
 @pytest.mark.requirement("FAC-2:noise")
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_gtsams_models(model: Any) -> None:
+def test_models_equal_gtsam(model: Any) -> None:
     ours, reference = MagFactor1(*ARGUMENTS, model), gtsam.MagFactor1(*ARGUMENTS, model)
-    values = values_of(ATTITUDE)
+    values = list_values(ATTITUDE)
     assert repr(ours) == repr(reference)
     assert ours.error(values) == pytest.approx(reference.error(values), rel=1e-13, abs=0.0)
     assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-12, abs=0.0)
@@ -76,9 +76,9 @@ def test_gtsams_models(model: Any) -> None:
         (COVARIANCE, FULL),
     ],
 )
-def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
+def test_numbers_equal_gtsam_models(numbers: Any, model: Any) -> None:
     ours, reference = MagFactor1(*ARGUMENTS, numbers), gtsam.MagFactor1(*ARGUMENTS, model)
-    values = values_of(ATTITUDE)
+    values = list_values(ATTITUDE)
     assert repr(ours) == repr(reference)
     assert ours.error({1: ATTITUDE}) == pytest.approx(reference.error(values), rel=1e-13, abs=0.0)
     assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-12, abs=0.0)
@@ -100,36 +100,36 @@ def test_numbers_are_gtsams_models(numbers: Any, model: Any) -> None:
 @pytest.mark.requirement("FAC-2:noise")
 @given(st.lists(st.floats(1e-200, 1e200), min_size=3, max_size=3))
 def test_noise_models_of_any_sigmas_print_as_in_gtsam(sigmas: list[float]) -> None:
-    """One sigma GTSAM prints at six digits in a fresh process, and at nine once it has printed a vector."""
+    """GTSAM prints a sigma with six digits in a new process, and with nine after it has printed a vector."""
     smart = min(sigmas) >= 1e-8
     alike = make_noise(sigmas[0], 3).describe()
     digits = [alike, f"isotropic dim=3 sigma={sigmas[0]:.9g}\n"]
-    assert gtsam_text(nm.Isotropic.Sigma(3, sigmas[0])) in digits
-    reference = gtsam_text(nm.Diagonal.Sigmas(np.array(sigmas), smart))
+    assert print_with_gtsam(nm.Isotropic.Sigma(3, sigmas[0])) in digits
+    reference = print_with_gtsam(nm.Diagonal.Sigmas(np.array(sigmas), smart))
     ours = make_noise(sigmas, 3).describe()
     assert ours == reference or (sigmas == [sigmas[0]] * 3 and ours == alike and (reference in digits or not smart))
 
 
-def gtsam_text(model: Any) -> str:
+def print_with_gtsam(model: Any) -> str:
     return repr(gtsam.MagFactor1(1, BIAS, 1.0, gtsam.Unit3(FIELD), BIAS, model)).partition("}\n")[2]
 
 
 @pytest.mark.requirement("FAC-2:noise")
 def test_large_sigmas_keep_correlations() -> None:
-    """GTSAM forgets correlations where R is below 1e-9 as well, which is where sigmas are above 1e9."""
+    """GTSAM also drops correlations if R is below 1e-9, so for sigmas above 1e9."""
     root = np.linalg.inv(np.linalg.cholesky(1e24 * COVARIANCE)).T
-    assert isinstance(nm.Gaussian.SqrtInformation(np.triu(root)), nm.Diagonal)  # the trap is there
+    assert isinstance(nm.Gaussian.SqrtInformation(np.triu(root)), nm.Diagonal)  # GTSAM's behaviour
     assert not isinstance(MagFactor1(*ARGUMENTS, 1e24 * COVARIANCE).to_gtsam().noiseModel(), nm.Diagonal)
 
 
 @pytest.mark.requirement("FAC-2:noise")
 def test_small_sigmas_keep_correlations_and_are_not_constraints() -> None:
-    """A magnetometer in tesla has sigmas below 1e-8, where GTSAM makes a constraint, or forgets the correlations."""
+    """In tesla, sigmas are below 1e-8: GTSAM would make a constraint or drop the correlations."""
     tesla = 1e-9
-    assert nm.Diagonal.Sigmas(tesla * SIGMAS).isConstrained()  # the trap is there
+    assert nm.Diagonal.Sigmas(tesla * SIGMAS).isConstrained()  # GTSAM's behaviour
     assert isinstance(nm.Gaussian.Covariance(tesla**2 * COVARIANCE), nm.Diagonal)
     arguments = (1, tesla * MEASURED, tesla * ARGUMENTS[2], ARGUMENTS[3], tesla * BIAS)
-    values = values_of(ATTITUDE)
+    values = list_values(ATTITUDE)
     for numbers in (5.0, SIGMAS, COVARIANCE):
         small = tesla**2 if np.ndim(numbers) == 2 else tesla
         ours = MagFactor1(*arguments, small * np.asarray(numbers))
@@ -144,8 +144,8 @@ def test_small_sigmas_keep_correlations_and_are_not_constraints() -> None:
 MOUNTING = gtsam.Pose3(gtsam.Rot3.RzRyRx(1.5, 0.9, -1.15), np.array([-0.1, 0.2, 0.3]))
 
 
-def distance(residual: FloatArray, model: Any) -> float:
-    """Return the whitened length of a residual in the sensor's frame, by the definition."""
+def compute_whitened_norm(residual: FloatArray, model: Any) -> float:
+    """Return the whitened norm of a residual in the sensor frame, by definition."""
     inner = model.noise() if isinstance(model, nm.Robust) else model
     return float(np.sqrt(residual @ np.linalg.solve(inner.covariance(), residual)))
 
@@ -157,11 +157,11 @@ def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
     arguments = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
     factor = MagPoseFactorPose3(*arguments, model, MOUNTING)
     pose = gtsam.Pose3(ATTITUDE, np.zeros(3))
-    values = values_of(pose)
+    values = list_values(pose)
     in_sensor = MOUNTING.rotation().unrotate(factor.evaluateError(pose))
-    # A factor on the sensor's own attitude, in GTSAM itself, knows nothing of mountings.
+    # A GTSAM factor on the attitude of the sensor needs no mounting.
     on_sensor = gtsam.MagFactor1(1, MEASURED, ARGUMENTS[2], ARGUMENTS[3], BIAS, model)
-    attitude = values_of(ATTITUDE.compose(MOUNTING.rotation()))
+    attitude = list_values(ATTITUDE.compose(MOUNTING.rotation()))
     assert in_sensor == pytest.approx(on_sensor.unwhitenedError(attitude), abs=1e-12)
     assert factor.error(values) == pytest.approx(on_sensor.error(attitude), rel=1e-12, abs=0.0)
     native = factor.to_gtsam()
@@ -172,7 +172,9 @@ def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
     assert factor.noiseModel() is model
     assert repr(factor).partition("local")[0] == repr(on_sensor)
     if not isinstance(model, nm.Robust):
-        assert factor.error(values) == pytest.approx(distance(in_sensor, model) ** 2 / 2.0, rel=1e-12, abs=0.0)
+        assert factor.error(values) == pytest.approx(
+            compute_whitened_norm(in_sensor, model) ** 2 / 2.0, rel=1e-12, abs=0.0
+        )
     careless = gtsam.MagPoseFactorPose3(*arguments, model, MOUNTING).error(values)
     alike = name in ("unit", "isotropic", "huber", "geman")
     assert (careless == pytest.approx(factor.error(values), rel=1e-9, abs=0.0)) is alike
@@ -182,25 +184,25 @@ def test_noise_of_a_mounted_sensor_is_in_the_sensor_frame(name: str) -> None:
 
 @pytest.mark.requirement("FAC-2:mounting")
 @pytest.mark.parametrize("numbers", [5.0, SIGMAS, COVARIANCE], ids=["sigma", "sigmas", "covariance"])
-def test_sigmas_of_a_mounted_sensor(numbers: Any) -> None:
+def test_sigmas_of_a_mounted_sensor_are_rotated(numbers: Any) -> None:
     arguments = (1, MEASURED, ARGUMENTS[2], FIELD, BIAS)
     ours = MagPoseFactorPose3(*arguments, numbers, MOUNTING)
     covariance = np.eye(3) * numbers**2 if np.ndim(numbers) == 0 else np.diag(SIGMAS**2)
     model = nm.Gaussian.Covariance(numbers if np.ndim(numbers) == 2 else covariance)
     reference = MagPoseFactorPose3(*arguments, model, MOUNTING)
-    values = values_of(gtsam.Pose3(ATTITUDE, np.zeros(3)))
+    values = list_values(gtsam.Pose3(ATTITUDE, np.zeros(3)))
     assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-11, abs=0.0)
     assert ours.linearize(values).equals(reference.linearize(values), 1e-11)
     assert ours.equals(reference)
 
 
 @pytest.mark.requirement("FAC-2:mounting")
-def test_noise_of_a_sensor_mounted_in_the_plane() -> None:
+def test_noise_of_a_sensor_mounted_in_the_plane_is_rotated() -> None:
     mounting, pose = gtsam.Pose2(1.0, -2.0, -0.3), gtsam.Pose2(0.0, 0.0, 0.8)
     covariance = np.array([[4.0, 1.5], [1.5, 9.0]])
     factor = MagPoseFactorPose2(1, MEASURED[:2], 22.0, FIELD[:2], BIAS[:2], covariance, mounting)
     residual = mounting.rotation().unrotate(factor.evaluateError(pose))
-    values = values_of(pose)
+    values = list_values(pose)
     expected = residual @ np.linalg.solve(covariance, residual) / 2.0
     assert factor.error(values) == pytest.approx(expected, rel=1e-12, abs=0.0)
     assert factor.to_gtsam().error(values) == pytest.approx(expected, rel=1e-12, abs=0.0)
@@ -215,7 +217,7 @@ def test_different_noise_models_are_unequal() -> None:
     factors = [MagFactor1(*ARGUMENTS, model) for model in MODELS.values()]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.3), nm.Isotropic.Sigma(3, 50.0)))]
     factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.345), nm.Isotropic.Sigma(3, 51.0)))]
-    factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.0), FULL))]  # the number of "dcs"
+    factors += [MagFactor1(*ARGUMENTS, nm.Robust.Create(estimators.Huber(1.0), FULL))]  # the parameter of "dcs"
     factors += [MagFactor1(*ARGUMENTS, numbers) for numbers in (3.0, [3.0, 4.0, 5.0], COVARIANCE + 0.1 * np.eye(3))]
     for i, first in enumerate(factors):
         for j, second in enumerate(factors):
@@ -225,7 +227,7 @@ def test_different_noise_models_are_unequal() -> None:
 
 
 @pytest.mark.requirement("FAC-2:noise")
-def test_gaussian_model_with_information_matrix() -> None:
+def test_gaussian_model_accepts_an_information_matrix() -> None:
     noise = make_noise(COVARIANCE, 3)
     assert isinstance(noise, Gaussian)
     assert noise.covariance() == pytest.approx(COVARIANCE, rel=1e-14, abs=0.0)
@@ -269,6 +271,6 @@ def test_gaussian_model_with_information_matrix() -> None:
         (lambda: nm.Robust.Create(estimators.Huber(1.0), nm.Isotropic.Sigma(3, 0.0)), "sigma of the noise"),
     ],
 )
-def test_invalid_noise(make: Callable[[], Any], words: str) -> None:
+def test_invalid_noise_is_an_error(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(FactorError, match=words):
         MagFactor1(*ARGUMENTS, make())

@@ -1,4 +1,4 @@
-"""Profiles of the current in recordings, read by independent programs: rosbags, mcap, Google's protobuf."""
+"""Current profiles in recordings are read by rosbags, mcap and protobuf."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SHEET = replace(Adcp.example_spec(), dialect=MessageDialect.OWN, side_lobes=Fals
 BEAMS = replace(SHEET, coordinates=CoordinateSystem.BEAM)
 
 
-def world(spec: Adcp = SHEET) -> World:
+def make_world(spec: Adcp = SHEET) -> World:
     return example_world(("a", spec))
 
 
-def reading(spec: Adcp = SHEET) -> Reading:
-    return ns.simulate(world(spec), DURATION, seed=5, epoch=EPOCH)["robot::arm::a"]
+def simulate_reading(spec: Adcp = SHEET) -> Reading:
+    return ns.simulate(make_world(spec), DURATION, seed=5, epoch=EPOCH)["robot::arm::a"]
 
 
 def find_emitted(reading: Reading) -> Any:
@@ -51,8 +51,8 @@ def assert_equal(found: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("suffix", ["mcap", "bag"])
 @pytest.mark.parametrize("spec", [SHEET, BEAMS], ids=["ship", "beam"])
 def test_profile_messages_round_trip(tmp_path: Path, suffix: str, spec: Adcp) -> None:
-    path, one = tmp_path / f"run.{suffix}", reading(spec)
-    ns.record(world(spec), path, DURATION, seed=5, epoch=EPOCH)
+    path, one = tmp_path / f"run.{suffix}", simulate_reading(spec)
+    ns.record(make_world(spec), path, DURATION, seed=5, epoch=EPOCH)
     rows = find_emitted(one)
     assert rows.size > 3
     with AnyReader([path]) as reader:
@@ -83,8 +83,8 @@ def test_profile_messages_round_trip(tmp_path: Path, suffix: str, spec: Adcp) ->
 
 @pytest.mark.requirement("GAP-8", "REC-1:mcap")
 def test_gazebo_message_has_a_water_mass_per_cell(tmp_path: Path) -> None:
-    path, one = tmp_path / "run.gz.mcap", reading()
-    ns.record(world(), path, DURATION, seed=5, epoch=EPOCH)
+    path, one = tmp_path / "run.gz.mcap", simulate_reading()
+    ns.record(make_world(), path, DURATION, seed=5, epoch=EPOCH)
     found: list[Any] = []
     with path.open("rb") as file:
         for schema, channel, message in make_reader(file, decoder_factories=[DecoderFactory()]).iter_messages():
@@ -117,7 +117,7 @@ def test_gazebo_message_has_a_water_mass_per_cell(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("GAP-8", "DVW-5")
 def test_ds_msgs_ranges_are_along_the_beam() -> None:
-    one = reading()
+    one = simulate_reading()
     for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
         made = adcp.make_encoder(sensor, "measured")
@@ -136,7 +136,7 @@ def test_ds_msgs_ranges_are_along_the_beam() -> None:
 @pytest.mark.requirement("GAP-8", "REC-1:npz", "REC-1:parquet")
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
 def test_profile_tables_round_trip(tmp_path: Path, suffix: str) -> None:
-    run = ns.simulate(world(), DURATION, seed=5, epoch=EPOCH)
+    run = ns.simulate(make_world(), DURATION, seed=5, epoch=EPOCH)
     path = tmp_path / f"run.{suffix}"
     run.save(path)
 

@@ -1,4 +1,4 @@
-"""Messages of a depth sensor, read by rosbags and from a recording by independent programs."""
+"""Messages of a depth sensor are read by rosbags, also from a recording."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_rosbags_reads_pressure_and_depth_messages(recording: Path) -> None:
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 def test_gazebo_pressure_message() -> None:
-    """`gz.msgs.FluidPressure` (fluid_pressure.proto): header 1, pressure 2, variance 3; read by Google's decoder."""
+    """protobuf reads `gz.msgs.FluidPressure` (fluid_pressure.proto): header 1, pressure 2, variance 3."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="depth.proto", package="depth", syntax="proto3")
     message = file.message_type.add(name="FluidPressure")

@@ -1,4 +1,4 @@
-"""Messages of a Doppler velocity log in each dialect, read by rosbags, by Google's decoder, and from recordings."""
+"""Messages of a DVL in each dialect are read by rosbags, by protobuf, and from recordings."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ SPREAD = 0.25
 EPOCH = 1000
 
 FULL, LOST, WET = 0, 2, 3
-"""Rows of the reading: all that there can be, nothing, the water alone. Row 1 is dropped."""
+"""Rows of the reading: all values, none, the water track only. Row 1 is dropped."""
 
 
-def beams(count: int) -> Beams:
+def make_beams(count: int) -> Beams:
     """Return beams at 30 degrees with separate positions."""
     found = make_janus_beams(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
     return Beams(tuple(Beam(b.shape, b.rotation, place) for b, place in zip(found.beams, PLACES, strict=False)))
 
 
-def sheet(count: int = 4, **changes: Any) -> Dvl:
+def make_spec(count: int = 4, **changes: Any) -> Dvl:
     """Return a spec with both tracks whose velocities are in a separate frame."""
     arguments = {
-        "beams": beams(count),
+        "beams": make_beams(count),
         "range": Noise(stddev=SPREAD),
         "water_mode": TrackMode.FALLBACK,
         "layer": WaterMassLayer(2.0, 8.0),
@@ -72,11 +72,11 @@ def sheet(count: int = 4, **changes: Any) -> Dvl:
     return Dvl(**(arguments | changes))
 
 
-def mounted(spec: Any, frame: str = "dvl_link") -> MountedSensor:
+def make_sensor(spec: Any, frame: str = "dvl_link") -> MountedSensor:
     return MountedSensor("m::l::s", spec, "m", "l", 4.0, topic="/dvl/dvl", frame=frame)
 
 
-def reading(count: int = 4) -> Reading:
+def make_reading(count: int = 4) -> Reading:
     """Return four pings, published 0.05 s after their time of validity, stamped by a clock with an offset."""
     rng = np.random.default_rng(count)
     time = np.arange(4) / 4.0 + 1.0
@@ -112,20 +112,20 @@ def reading(count: int = 4) -> Reading:
 
 
 def encode_row(message: cdr.MessageEncoder, row: int, part: Reading) -> bytes:
-    """Return one row of a reading as a writer writes it."""
+    """Return one row of a reading as a writer encodes it."""
     about = dvl.time_of_validity(part)
     stamp = messages.base.compute_stamps(part, "c", about)
     arrays = {**part.arrays, messages.base.AGE: part.time - about}
     return bytes(cdr.encode(message, stamp, arrays)[row])
 
 
-def header(row: int, frame: str = "dvl_link", is_published: bool = False) -> Any:
-    return T["std_msgs/msg/Header"](stamp=stamp(row, is_published), frame_id=frame)
+def make_header(row: int, frame: str = "dvl_link", is_published: bool = False) -> Any:
+    return T["std_msgs/msg/Header"](stamp=make_stamp(row, is_published), frame_id=frame)
 
 
-def stamp(row: int, is_published: bool = False) -> Any:
-    """Return when row `row` was valid, or was published, by a clock that is 1/8 s ahead."""
-    part = reading()
+def make_stamp(row: int, is_published: bool = False) -> Any:
+    """Return the time of validity or of publication of a row, by a clock that is 1/8 s ahead."""
+    part = make_reading()
     when = (
         part.time[row] if is_published or math.isnan(part["time_of_validity"][row]) else part["time_of_validity"][row]
     )
@@ -133,60 +133,60 @@ def stamp(row: int, is_published: bool = False) -> Any:
     return T["builtin_interfaces/msg/Time"](sec=complete // 10**9, nanosec=complete % 10**9)
 
 
-def vector(values: Any) -> Any:
+def make_vector(values: Any) -> Any:
     return T["geometry_msgs/msg/Vector3"](*map(float, values))
 
 
 def rotate_vectors(rows: Any) -> Any:
-    """Return vectors of the sensor's frame in that of the velocity, by SciPy."""
+    """Return vectors of the sensor frame in the velocity frame, by SciPy."""
     w, x, y, z = TURN
     return Rotation.from_quat([x, y, z, w]).apply(rows)
 
 
-def close(found: Any, expected: Any) -> None:
-    """Hold two messages to be the same, numbers to rounding."""
+def assert_close(found: Any, expected: Any) -> None:
+    """Assert that two messages are equal, numbers to rounding."""
     assert type(found).__name__ == type(expected).__name__
     for name in found.__dataclass_fields__:
         actual, wanted = getattr(found, name), getattr(expected, name)
         if hasattr(actual, "__dataclass_fields__"):
-            close(actual, wanted)
+            assert_close(actual, wanted)
         elif isinstance(actual, list):
             assert len(actual) == len(wanted)
             for a, b in zip(actual, wanted, strict=True):
-                close(a, b)
+                assert_close(a, b)
         elif isinstance(actual, str):
             assert actual == wanted, name
         else:
             np.testing.assert_allclose(actual, wanted, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
-def decoded(message: cdr.MessageEncoder, row: int, part: Reading | None = None) -> Any:
-    return STORE.deserialize_cdr(encode_row(message, row, part or reading()), message.type)
+def decode_row(message: cdr.MessageEncoder, row: int, part: Reading | None = None) -> Any:
+    return STORE.deserialize_cdr(encode_row(message, row, part or make_reading()), message.type)
 
 
-def padded(values: Any, missing: float, kind: Any = np.float32) -> Any:
-    """Return the first four numbers of a row."""
+def pad_to_four(values: Any, missing: float, kind: Any = np.float32) -> Any:
+    """Return the first four values of a row."""
     return np.array([*values[:4], *[missing] * (4 - len(values[:4]))], dtype=kind)
 
 
-def units(count: int) -> list[Any]:
-    return [vector(row) for row in rotate_vectors(beams(count).axes)[:4]] + [vector((0.0, 0.0, 0.0))] * max(
-        0, 4 - count
-    )
+def make_unit_vectors(count: int) -> list[Any]:
+    return [make_vector(row) for row in rotate_vectors(make_beams(count).axes)[:4]] + [
+        make_vector((0.0, 0.0, 0.0))
+    ] * max(0, 4 - count)
 
 
 NAN3, NOT = (math.nan,) * 3, np.full(9, -1.0)
 
 
 def list_beam_fields(row: int, count: int) -> dict[str, Any]:
-    """Return the beam fields that all messages of one row share: those of the track of the velocity."""
-    part, track = reading(count), "water_beam" if row == WET else "beam"
+    """Return the beam fields that all messages of a row share: those of the track of the velocity."""
+    part, track = make_reading(count), "water_beam" if row == WET else "beam"
     known = row != LOST
     velocity = part[f"{track}_velocity"][row] if known else np.full(count, math.nan)
     spread = part[f"{track}_deviation"][row] ** 2 if known else np.full(count, -1.0)
     near = row == FULL
     return {
-        "velocity": vector(part["velocity"][row] if known else NAN3),
+        "velocity": make_vector(part["velocity"][row] if known else NAN3),
         "covariance": part["velocity_covariance"][row].ravel() if known else NOT,
         "beam_velocity": velocity,
         "beam_variance": spread,
@@ -201,9 +201,9 @@ def list_beam_fields(row: int, count: int) -> dict[str, Any]:
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("dialect", [MessageDialect.OWN, MessageDialect.GZ])
 def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
-    part, beam_fields = reading(count), list_beam_fields(row, count)
+    part, beam_fields = make_reading(count), list_beam_fields(row, count)
     value = T[dvl.MARINE_TYPE](
-        header=header(row),
+        header=make_header(row),
         velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
         dvl_type=1,
         velocity=beam_fields["velocity"],
@@ -215,14 +215,16 @@ def test_marine_message(row: int, count: int, dialect: MessageDialect) -> None:
         sound_speed=1480.0,
         beam_ranges_valid=row == FULL,
         beam_velocities_valid=row != LOST,
-        beam_unit_vec=units(count),
-        range=padded(beam_fields["range"], math.nan, np.float64),
-        range_covar=padded(beam_fields["range_variance"], -1.0),
-        beam_quality=padded(beam_fields["quality"], 10.0),
-        beam_velocity=padded(beam_fields["beam_velocity"], math.nan),
-        beam_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
+        beam_unit_vec=make_unit_vectors(count),
+        range=pad_to_four(beam_fields["range"], math.nan, np.float64),
+        range_covar=pad_to_four(beam_fields["range_variance"], -1.0),
+        beam_quality=pad_to_four(beam_fields["quality"], 10.0),
+        beam_velocity=pad_to_four(beam_fields["beam_velocity"], math.nan),
+        beam_velocity_covar=pad_to_four(beam_fields["beam_variance"], -1.0),
     )
-    close(decoded(dvl.make_encoder(mounted(sheet(count, dialect=dialect)), "measured"), row, part), value)
+    assert_close(
+        decode_row(dvl.make_encoder(make_sensor(make_spec(count, dialect=dialect)), "measured"), row, part), value
+    )
 
 
 NAN = math.nan
@@ -249,12 +251,12 @@ def test_unknown_variance_or_value_has_variance_minus_one(
 @pytest.mark.requirement("GAP-4")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_unknown_variances_of_known_values_are_written_as_unknown(dialect: MessageDialect) -> None:
-    """A covariance with one unknown part, a beam without a deviation and one without a velocity."""
-    part = reading()
+    """One element of a covariance, the deviation of a beam and the velocity of another beam are unknown."""
+    part = make_reading()
     part.arrays["velocity_covariance"][FULL, 1, 2] = NAN  # type: ignore[index]
     part.arrays["beam_deviation"][FULL, 1] = NAN  # type: ignore[index]
     part.arrays["beam_velocity"][FULL, 3] = NAN  # type: ignore[index]
-    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "measured"), FULL, part)
+    found = decode_row(dvl.make_encoder(make_sensor(make_spec(dialect=dialect)), "measured"), FULL, part)
     uuv = dialect is MessageDialect.UUV
     covariance = part["velocity_covariance"][FULL].ravel()
     covariance[5] = -1.0
@@ -273,24 +275,24 @@ def test_bottom_and_water_velocity_have_a_message_each() -> None:
     """The water velocity has a separate message if both are always tracked."""
     for bottom in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.NEVER):
         for water in (TrackMode.ALWAYS, TrackMode.BEST, TrackMode.FALLBACK):
-            companions = dvl.list_companions(mounted(sheet(bottom_mode=bottom, water_mode=water)), "measured")
+            companions = dvl.list_companions(make_sensor(make_spec(bottom_mode=bottom, water_mode=water)), "measured")
             assert ("_water" in companions) == (bottom is not TrackMode.NEVER and water is TrackMode.ALWAYS)
 
 
 @pytest.mark.requirement("GAP-1")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_both_tracks_have_separate_messages(row: int) -> None:
-    part, spec = reading(), sheet(water_mode=TrackMode.ALWAYS)
-    maker, _ = dvl.list_companions(mounted(spec), "measured").values()
+    part, spec = make_reading(), make_spec(water_mode=TrackMode.ALWAYS)
+    maker, _ = dvl.list_companions(make_sensor(spec), "measured").values()
     known = row == FULL
     beam, spread = part["water_beam_velocity"][row], part["water_beam_deviation"][row] ** 2
-    earlier = header(row)
+    earlier = make_header(row)
     earlier.stamp.nanosec -= 4_000_000 if known else 0
     value = T[dvl.MARINE_TYPE](
         header=earlier,
         velocity_mode=2 if known else 0,
         dvl_type=1,
-        velocity=vector(part["water_velocity"][row]),
+        velocity=make_vector(part["water_velocity"][row]),
         velocity_covar=part["water_velocity_covariance"][row].ravel() if known else NOT,
         altitude=math.nan,
         course_gnd=math.nan,
@@ -299,31 +301,31 @@ def test_both_tracks_have_separate_messages(row: int) -> None:
         sound_speed=1480.0,
         beam_ranges_valid=False,
         beam_velocities_valid=known,
-        beam_unit_vec=units(4),
+        beam_unit_vec=make_unit_vectors(4),
         range=np.full(4, math.nan),
         range_covar=np.full(4, -1.0, dtype=np.float32),
         beam_quality=np.full(4, 250.0 if known else 10.0, dtype=np.float32),
         beam_velocity=beam.astype(np.float32),
         beam_velocity_covar=np.where(np.isnan(spread), -1.0, spread).astype(np.float32),
     )
-    close(decoded(maker(mounted(spec), "measured"), row), value)
-    assert list(dvl.list_companions(mounted(sheet()), "measured")) == ["_ping"]
+    assert_close(decode_row(maker(make_sensor(spec), "measured"), row), value)
+    assert list(dvl.list_companions(make_sensor(make_spec()), "measured")) == ["_ping"]
 
 
 @pytest.mark.requirement("DVU-4", "GAP-4", "GAP-5")
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 @pytest.mark.parametrize("named", [False, True])
 def test_uuv_simulator_message(row: int, named: bool) -> None:
-    part, beam_fields = reading(), list_beam_fields(row, 4)
+    part, beam_fields = make_reading(), list_beam_fields(row, 4)
     frames = tuple(f"sonar{i}" for i in range(4)) if named else ()
-    spec = sheet(dialect=MessageDialect.UUV, message_options=DvlMessageOptions(beam_frames=frames))
+    spec = make_spec(dialect=MessageDialect.UUV, message_options=DvlMessageOptions(beam_frames=frames))
     poses: list[Any] = []
     for beam in spec.beams.beams:
         w, x, y, z = beam.rotation
         turn = Rotation.from_quat([*TURN[1:], TURN[0]]) * Rotation.from_quat([x, y, z, w])
         along = turn.as_quat()
         place = T["geometry_msgs/msg/Point"](*map(float, rotate_vectors(beam.position)))
-        found = decoded(dvl.make_encoder(mounted(spec), "measured"), row).beams[len(poses)].pose.pose.orientation
+        found = decode_row(dvl.make_encoder(make_sensor(spec), "measured"), row).beams[len(poses)].pose.pose.orientation
         sign = 1.0 if along @ [found.x, found.y, found.z, found.w] > 0.0 else -1.0
         quaternion = T["geometry_msgs/msg/Quaternion"](*map(float, sign * along))
         poses.append(T["geometry_msgs/msg/Pose"](position=place, orientation=quaternion))
@@ -334,53 +336,53 @@ def test_uuv_simulator_message(row: int, named: bool) -> None:
             velocity=beam_fields["beam_velocity"][i],
             velocity_covariance=beam_fields["beam_variance"][i],
             pose=T["geometry_msgs/msg/PoseStamped"](
-                header=header(row, frames[i] if named else "dvl_link"), pose=poses[i]
+                header=make_header(row, frames[i] if named else "dvl_link"), pose=poses[i]
             ),
         )
         for i in range(4)
     ]
     value = T[dvl.UUV_TYPE](
-        header=header(row),
+        header=make_header(row),
         velocity=beam_fields["velocity"],
         velocity_covariance=beam_fields["covariance"],
         altitude=part["altitude"][row] if row == FULL else -1.0,
         beams=sonars,
     )
-    close(decoded(dvl.make_encoder(mounted(spec), "measured"), row), value)
+    assert_close(decode_row(dvl.make_encoder(make_sensor(spec), "measured"), row), value)
 
 
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("row", [FULL, LOST])
 def test_uuv_simulator_twist_and_state(row: int) -> None:
-    sensor, beam_fields = mounted(sheet(dialect=MessageDialect.UUV)), list_beam_fields(row, 4)
+    sensor, beam_fields = make_sensor(make_spec(dialect=MessageDialect.UUV)), list_beam_fields(row, 4)
     assert list(dvl.list_companions(sensor, "measured")) == ["_twist", "/state", "_ping"]
     assert list(dvl.list_companions(sensor, "ideal")) == ["_twist", "_ping"]
     covariance = np.zeros((6, 6))
     covariance[:3, :3] = beam_fields["covariance"].reshape(3, 3)
     covariance[3:, 3:] = -np.eye(3)
-    twist = T["geometry_msgs/msg/Twist"](linear=beam_fields["velocity"], angular=vector((0.0, 0.0, 0.0)))
+    twist = T["geometry_msgs/msg/Twist"](linear=beam_fields["velocity"], angular=make_vector((0.0, 0.0, 0.0)))
     value = T[dvl.TWIST_TYPE](
-        header=header(row),
+        header=make_header(row),
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
     )
-    close(decoded(dvl.make_twist_encoder(sensor, "measured"), row), value)
-    assert decoded(dvl.make_state_encoder(sensor, "measured"), row).data is True
-    assert decoded(dvl.make_state_encoder(replace(sensor, is_on=False), "measured"), row).data is False
+    assert_close(decode_row(dvl.make_twist_encoder(sensor, "measured"), row), value)
+    assert decode_row(dvl.make_state_encoder(sensor, "measured"), row).data is True
+    assert decode_row(dvl.make_state_encoder(replace(sensor, is_on=False), "measured"), row).data is False
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")
 @pytest.mark.parametrize("count", [3, 4, 5])
 @pytest.mark.parametrize("row", [FULL, LOST, WET])
 def test_ds_msgs_message(row: int, count: int) -> None:
-    part, beam_fields = reading(count), list_beam_fields(row, count)
-    spec = sheet(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
-    found = decoded(dvl.make_encoder(mounted(spec), "measured"), row, part)
+    part, beam_fields = make_reading(count), list_beam_fields(row, count)
+    spec = make_spec(count, dialect=MessageDialect.DSROS, transducer=Transducer.PISTON)
+    found = decode_row(dvl.make_encoder(make_sensor(spec), "measured"), row, part)
     uuid = np.asarray(found.ds_header.source_uuid)
     assert uuid.size == 16
     assert uuid.any()
-    valid, clock = stamp(row), stamp(row, is_published=True)
+    valid, clock = make_stamp(row), make_stamp(row, is_published=True)
     value = T[dvl.DS_TYPE](
-        header=header(row),
+        header=make_header(row),
         ds_header=T["ds_core_msgs/msg/DsHeader"](io_time=clock, source_uuid=uuid),
         dvl_time=valid.sec + valid.nanosec * 1e-9,
         velocity=beam_fields["velocity"],
@@ -390,30 +392,30 @@ def test_ds_msgs_message(row: int, count: int) -> None:
         speed_gnd=part["speed"][row],
         num_good_beams=int(part["num_good_beams"][row]),
         speed_sound=1480.0,
-        beam_unit_vec=units(count),
-        range=padded(beam_fields["range"], math.nan, np.float64),
-        range_covar=padded(beam_fields["range_variance"], -1.0),
-        beam_quality=padded(beam_fields["quality"], 10.0),
-        raw_velocity=padded(beam_fields["beam_velocity"], math.nan),
-        raw_velocity_covar=padded(beam_fields["beam_variance"], -1.0),
+        beam_unit_vec=make_unit_vectors(count),
+        range=pad_to_four(beam_fields["range"], math.nan, np.float64),
+        range_covar=pad_to_four(beam_fields["range_variance"], -1.0),
+        beam_quality=pad_to_four(beam_fields["quality"], 10.0),
+        raw_velocity=pad_to_four(beam_fields["beam_velocity"], math.nan),
+        raw_velocity_covar=pad_to_four(beam_fields["beam_variance"], -1.0),
         velocity_mode={FULL: 1, LOST: 0, WET: 2}[row],
         coordinate_mode=1,
         dvl_type=0,
     )
-    close(found, value)
+    assert_close(found, value)
 
 
 @pytest.mark.requirement("DVW-5")
 def test_ranges_message_has_the_beam_ranges() -> None:
-    sensor, part = mounted(sheet(3, dialect=MessageDialect.DSROS)), reading(3)
+    sensor, part = make_sensor(make_spec(3, dialect=MessageDialect.DSROS)), make_reading(3)
     part.arrays["beam_range"][FULL, 1] = math.nan  # type: ignore[index]
-    found = decoded(dvl.make_ranges_encoder(sensor, "measured"), FULL, part)
-    assert found.header == header(FULL)
-    assert found.ds_header.io_time == stamp(FULL, is_published=True)
+    found = decode_row(dvl.make_ranges_encoder(sensor, "measured"), FULL, part)
+    assert found.header == make_header(FULL)
+    assert found.ds_header.io_time == make_stamp(FULL, is_published=True)
     assert found.soundspeed_correction_type == 1
-    ends = rotate_vectors(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * beams(3).axes)
+    ends = rotate_vectors(np.array(PLACES[:3]) + part["beam_range"][FULL][:, None] * make_beams(3).axes)
     for i, item in enumerate(found.ranges):
-        assert item.range.header == header(FULL)
+        assert item.range.header == make_header(FULL)
         assert [item.range.point.x, item.range.point.y, item.range.point.z] == pytest.approx(
             ends[i], nan_ok=True, rel=1e-12, abs=0.0
         )
@@ -426,15 +428,18 @@ def test_ranges_message_has_the_beam_ranges() -> None:
 def test_point_cloud_lies_along_the_beams(points: int, named: bool) -> None:
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     names = DvlMessageOptions("", "robot_link", at, points) if named else DvlMessageOptions(cloud_points=points)
-    found = decoded(
-        dvl.make_cloud_encoder(mounted(sheet(dialect=MessageDialect.DSROS, message_options=names)), "measured"), FULL
+    found = decode_row(
+        dvl.make_cloud_encoder(make_sensor(make_spec(dialect=MessageDialect.DSROS, message_options=names)), "measured"),
+        FULL,
     )
-    assert found.header == header(FULL, "robot_link" if named else "dvl_link")
+    assert found.header == make_header(FULL, "robot_link" if named else "dvl_link")
     assert not found.channels
     steps = np.linspace(0.0, 1.0, points) if points > 1 else np.ones(1)
-    far = reading()["beam_range"][FULL]
+    far = make_reading()["beam_range"][FULL]
     rows = [
-        rotate_vectors(place + step * far[i] * beams(4).axes[i]) for i, place in enumerate(PLACES[:4]) for step in steps
+        rotate_vectors(place + step * far[i] * make_beams(4).axes[i])
+        for i, place in enumerate(PLACES[:4])
+        for step in steps
     ]
     if named:
         w, x, y, z = at.rotation
@@ -452,28 +457,29 @@ def test_invalid_number_of_points_is_an_error(points: float) -> None:
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_ideal_and_bias_messages_have_no_variance(dialect: MessageDialect) -> None:
-    part = reading()
+    part = make_reading()
     names = ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity", "water_velocity")
     ideal = replace(part, arrays={**{name: part[name] for name in names}, "time_of_validity": part["time_of_validity"]})
-    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "ideal"), FULL, ideal)
+    found = decode_row(dvl.make_encoder(make_sensor(make_spec(dialect=dialect)), "ideal"), FULL, ideal)
     covariance = found.velocity_covariance if dialect is MessageDialect.UUV else found.velocity_covar
     assert not np.any(covariance)
     assert found.altitude == part["altitude"][FULL]
     if dialect is not MessageDialect.UUV:
         rows = [
-            decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "ideal"), row, ideal) for row in (FULL, LOST, WET)
+            decode_row(dvl.make_encoder(make_sensor(make_spec(dialect=dialect)), "ideal"), row, ideal)
+            for row in (FULL, LOST, WET)
         ]
         assert [row.velocity_mode for row in rows] == [1, 0, 2]
         assert [row.num_good_beams for row in rows] == [4, 0, 0]
     hidden = replace(part, arrays={"beam_range": part["beam_range"], "time_of_validity": part["time_of_validity"]})
-    found = decoded(dvl.make_encoder(mounted(sheet(dialect=dialect)), "bias"), FULL, hidden)
+    found = decode_row(dvl.make_encoder(make_sensor(make_spec(dialect=dialect)), "bias"), FULL, hidden)
     assert math.isnan(found.velocity.x)
     ranges = [beam.range for beam in found.beams] if dialect is MessageDialect.UUV else list(found.range)
     assert ranges == part["beam_range"][FULL].tolist()
 
 
-def decoder() -> Any:
-    """Return `gz.msgs.DVLVelocityTracking` by Google's decoder, from what the files of gz-sensors number."""
+def make_decoder() -> Any:
+    """Return `gz.msgs.DVLVelocityTracking` by protobuf, with the field numbers of gz-sensors."""
     kind = descriptor_pb2.FieldDescriptorProto
     types = {"double": kind.TYPE_DOUBLE, "int32": kind.TYPE_INT32, "int64": kind.TYPE_INT64, "bool": kind.TYPE_BOOL}
     types["string"] = kind.TYPE_STRING
@@ -505,23 +511,23 @@ def decoder() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("dvl.Tracking"))
 
 
-TRACKING = decoder()
+TRACKING = make_decoder()
 
 
-def three(vector3: Any) -> list[float]:
+def list_components(vector3: Any) -> list[float]:
     return [vector3.x, vector3.y, vector3.z]
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
 @pytest.mark.parametrize("ids", [(), (1, 2, 3, 4)])
 def test_gazebo_message(ids: tuple[int, ...]) -> None:
-    part = reading()
-    sensor = mounted(sheet(dialect=MessageDialect.GZ, message_options=DvlMessageOptions(beam_ids=ids)))
+    part = make_reading()
+    sensor = make_sensor(make_spec(dialect=MessageDialect.GZ, message_options=DvlMessageOptions(beam_ids=ids)))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part, 7)]
-    axes, cosine = rotate_vectors(beams(4).axes), math.cos(math.radians(30.0))
+    axes, cosine = rotate_vectors(make_beams(4).axes), math.cos(math.radians(30.0))
     assert len(found) == 3
     for i, (row, value) in enumerate(zip((FULL, LOST, WET), found, strict=True)):
-        assert (value.header.stamp.sec, value.header.stamp.nsec) == (stamp(row).sec, stamp(row).nanosec)
+        assert (value.header.stamp.sec, value.header.stamp.nsec) == (make_stamp(row).sec, make_stamp(row).nanosec)
         data = {item.key: list(item.value) for item in value.header.data}
         assert data == {"frame_id": ["dvl_link"], "seq": [str(7 + i)]}
         assert (value.type, value.status) == (2, 0)
@@ -532,7 +538,7 @@ def test_gazebo_message(ids: tuple[int, ...]) -> None:
             assert not any(beam.HasField("velocity") or beam.HasField("range") for beam in value.beams)
             continue
         assert value.velocity.reference == 2
-        assert three(value.velocity.mean) == part["velocity"][row].tolist()
+        assert list_components(value.velocity.mean) == part["velocity"][row].tolist()
         assert list(value.velocity.covariance) == part["velocity_covariance"][row].ravel().tolist()
         track = "beam" if row == FULL else "water_beam"
         ranges = part["beam_range"][row] if row == FULL else np.full(4, 4.5 / cosine)  # from 2 m to 7, not to 8
@@ -544,7 +550,7 @@ def test_gazebo_message(ids: tuple[int, ...]) -> None:
         for k, beam in enumerate(value.beams):
             assert [beam.range.mean, beam.range.variance] == pytest.approx([ranges[k], spread], rel=1e-12, abs=0.0)
             assert beam.velocity.reference == 2
-            assert three(beam.velocity.mean) == pytest.approx(
+            assert list_components(beam.velocity.mean) == pytest.approx(
                 part[f"{track}_velocity"][row, k] * axes[k], rel=1e-12, abs=0.0
             )
             expected = part[f"{track}_deviation"][row, k] ** 2 * np.outer(axes[k], axes[k])
@@ -553,30 +559,30 @@ def test_gazebo_message(ids: tuple[int, ...]) -> None:
 
 @pytest.mark.requirement("GAP-1")
 def test_gazebo_message_has_both_tracks_if_always_active() -> None:
-    part = reading()
-    sensor = mounted(sheet(dialect=MessageDialect.GZ, water_mode=TrackMode.ALWAYS))
+    part = make_reading()
+    sensor = make_sensor(make_spec(dialect=MessageDialect.GZ, water_mode=TrackMode.ALWAYS))
     found = [TRACKING.FromString(raw) for raw in dvl.encode_gz_messages(sensor, part)]
     assert [[str(i)] for i in range(6)] == [list(value.header.data[1].value) for value in found]
     assert [value.target.type for value in found] == [1, 2, 0, 0, 0, 2]
     assert [value.HasField("velocity") for value in found] == [True, True, False, False, False, True]
-    assert three(found[0].velocity.mean) == part["velocity"][FULL].tolist()
-    assert three(found[1].velocity.mean) == part["water_velocity"][FULL].tolist()
-    assert three(found[5].velocity.mean) == part["water_velocity"][WET].tolist()
+    assert list_components(found[0].velocity.mean) == part["velocity"][FULL].tolist()
+    assert list_components(found[1].velocity.mean) == part["water_velocity"][FULL].tolist()
+    assert list_components(found[5].velocity.mean) == part["water_velocity"][WET].tolist()
     assert found[0].header.stamp.nsec - found[1].header.stamp.nsec == 4_000_000
-    only = mounted(sheet(dialect=MessageDialect.GZ, bottom_mode=TrackMode.NEVER, water_mode=TrackMode.ALWAYS))
+    only = make_sensor(make_spec(dialect=MessageDialect.GZ, bottom_mode=TrackMode.NEVER, water_mode=TrackMode.ALWAYS))
     assert len(dvl.encode_gz_messages(only, part)) == 3
 
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap")
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
-    """Read by rosbags with that definition, for any beams. Values without a truth are unknown."""
+    """rosbags reads the message with this definition, for any beams. Values without a truth are unknown."""
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
     (told,) = (part for part in page.split("```\n") if part.startswith("std_msgs/Header header\nfloat64[] velocity\n"))
-    sensor, (_, kind) = mounted(sheet(count)), dvl.PING_MESSAGE
+    sensor, (_, kind) = make_sensor(make_spec(count)), dvl.PING_MESSAGE
     store = get_typestore(Stores.ROS2_HUMBLE)
     store.register(get_types_from_msg(told, kind))
-    part = reading(count)
+    part = make_reading(count)
     message = messages.make_encoder(sensor, "measured", "_ping")
     assert (message.type, message.schema.partition("=")[0]) == (kind, told)
     for row in (FULL, LOST, WET):
@@ -594,7 +600,7 @@ def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
 @pytest.mark.parametrize("maker", [dvl.make_encoder, dvl.list_companions])
 def test_spec_of_another_type_is_an_error(maker: Any) -> None:
     with pytest.raises(RecordingError, match=r"m::l::s.*of type depth"):
-        maker(mounted(Depth()), "measured")
+        maker(make_sensor(Depth()), "measured")
 
 
 DIALECTS = {
@@ -603,7 +609,7 @@ DIALECTS = {
     MessageDialect.DSROS: {"/dvl/dvl": dvl.DS_TYPE, "/dvl/ranges": dvl.RANGES_TYPE, "/dvl/dvl_cloud": dvl.CLOUD_TYPE},
     MessageDialect.GZ: {"/dvl/dvl": dvl.MARINE_TYPE, "/dvl/dvl_water": dvl.MARINE_TYPE},
 }
-"""Topics of each dialect, of two of them as the wiki of Field-Robotics-Lab lists them, and their types."""
+"""Topics of each dialect and their types. For two dialects, the wiki of Field-Robotics-Lab lists them."""
 
 WHOLE = {"/dvl/dvl_ping": "navsense_msgs/msg/Dvl"}
 """Additional topics of each dialect."""
@@ -616,8 +622,8 @@ HIDDEN = {
 }
 
 
-def world(dialect: MessageDialect) -> World:
-    """Return the world of the laws with a DVL of a dialect, both of whose tracks are always on."""
+def make_world(dialect: MessageDialect) -> World:
+    """Return the world of the laws with a DVL of a dialect that always has both tracks."""
     names = DvlMessageOptions(ranges_topic="/dvl/ranges")
     modes = {"bottom_mode": TrackMode.ALWAYS, "water_mode": TrackMode.ALWAYS}
     spec = replace(Dvl.example_spec(), dialect=dialect, message_options=names, **modes)
@@ -628,7 +634,7 @@ def world(dialect: MessageDialect) -> World:
 @pytest.mark.requirement("DVU-4")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
 def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix: str) -> None:
-    off, path = world(MessageDialect.UUV), tmp_path / f"run{suffix}"
+    off, path = make_world(MessageDialect.UUV), tmp_path / f"run{suffix}"
     off = replace(off, sensors=tuple(replace(sensor, is_on=False) for sensor in off.sensors))
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
@@ -647,8 +653,8 @@ def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: MessageDialect, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    ns.record(world(dialect), path, 1.0, seed=5, epoch=EPOCH)
-    part = ns.simulate(world(dialect), 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
+    ns.record(make_world(dialect), path, 1.0, seed=5, epoch=EPOCH)
+    part = ns.simulate(make_world(dialect), 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
     rows = np.flatnonzero(part.emitted)
     with AnyReader([path]) as reader:
         types = {
@@ -689,43 +695,43 @@ def test_recordings_hold_every_topic_and_other_programs_read_them(dialect: Messa
 @pytest.mark.requirement("DVU-6")
 @pytest.mark.parametrize("named", [False, True])
 def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
-    """A velocity, a point of a beam and of the cloud are the same wherever they are looked at, by SciPy's rotations."""
+    """SciPy transforms velocity, beam points and cloud points to the same values from all frames."""
     at = Pose((1.5, 0.0, -0.5), from_rpy(math.pi, 0.0, 0.3))
     called = ("a", "b", "c", "d")
     names = (
         DvlMessageOptions("", "cloud", at, beam_frames=called) if named else DvlMessageOptions(beam_ids=(1, 2, 3, 4))
     )
-    made = world(MessageDialect.DSROS)
-    spec = sheet(dialect=MessageDialect.DSROS, message_options=names)
+    made = make_world(MessageDialect.DSROS)
+    spec = make_spec(dialect=MessageDialect.DSROS, message_options=names)
     sensor = replace(made.sensors[0], spec=spec, frame="dvl_link", pose=Pose((0.3, 0.2, 0.1), from_rpy(0.4, 0.5, 0.6)))
     found = {frame.child: frame for frame in list_static_transforms(replace(made, sensors=(sensor,)))}
     beam_names = called if named else tuple(f"dvl_link/beam{i}" for i in (1, 2, 3, 4))
     assert {found[name].parent for name in ("dvl_link", sensor.name, *beam_names)} == {sensor.link}
 
-    def placed(pose: Pose, point: Any) -> Any:
+    def transform_point(pose: Pose, point: Any) -> Any:
         w, x, y, z = pose.rotation
         return Rotation.from_quat([x, y, z, w]).apply(point) + pose.position
 
     for i, name in enumerate(beam_names):
-        own = placed(sensor.pose, PLACES[i] + 2.0 * spec.beams.axes[i])
-        assert placed(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(
+        own = transform_point(sensor.pose, PLACES[i] + 2.0 * spec.beams.axes[i])
+        assert transform_point(found[sensor.name].pose, PLACES[i] + 2.0 * spec.beams.axes[i]) == pytest.approx(
             own, rel=1e-12, abs=0.0
         )
-        assert placed(found["dvl_link"].pose, rotate_vectors(PLACES[i] + 2.0 * spec.beams.axes[i])) == pytest.approx(
-            own, rel=1e-12, abs=0.0
-        )
-        assert placed(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
+        assert transform_point(
+            found["dvl_link"].pose, rotate_vectors(PLACES[i] + 2.0 * spec.beams.axes[i])
+        ) == pytest.approx(own, rel=1e-12, abs=0.0)
+        assert transform_point(found[name].pose, (2.0, 0.0, 0.0)) == pytest.approx(own, rel=1e-12, abs=0.0)
     if named:
-        points = decoded(dvl.make_cloud_encoder(sensor, "measured"), FULL).points
-        sent = decoded(dvl.make_ranges_encoder(sensor, "measured"), FULL).ranges
+        points = decode_row(dvl.make_cloud_encoder(sensor, "measured"), FULL).points
+        sent = decode_row(dvl.make_ranges_encoder(sensor, "measured"), FULL).ranges
         for i in range(4):
             cloud, end = points[2 * i + 1], sent[i].range.point
-            one = placed(found["cloud"].pose, (cloud.x, cloud.y, cloud.z))
-            assert one == pytest.approx(placed(found["dvl_link"].pose, (end.x, end.y, end.z)), abs=1e-5)
+            one = transform_point(found["cloud"].pose, (cloud.x, cloud.y, cloud.z))
+            assert one == pytest.approx(transform_point(found["dvl_link"].pose, (end.x, end.y, end.z)), abs=1e-5)
 
 
 def test_duplicate_topic_gets_a_suffix() -> None:
-    made = world(MessageDialect.DSROS)
+    made = make_world(MessageDialect.DSROS)
     other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
     topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
     names = [sensor.name for sensor in (made.sensors[0], other)]
@@ -737,7 +743,7 @@ def test_duplicate_topic_gets_a_suffix() -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
-    path, made = tmp_path / "run.gz.mcap", world(MessageDialect.GZ)
+    path, made = tmp_path / "run.gz.mcap", make_world(MessageDialect.GZ)
     ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
     part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
     expected = messages.get_messages("dvl").encode_gz_messages(made.sensors[0], part, 0)
@@ -757,6 +763,6 @@ def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
     read: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName(schema.name))
     for _, _, one in found:
         value = read.FromString(one.data)
-        value.DiscardUnknownFields()  # what is left is what the definition has
+        value.DiscardUnknownFields()  # the remaining fields are those of the definition
         assert value.SerializeToString(deterministic=True) == one.data
         assert value.beams[0].velocity.DESCRIPTOR.enum_types[0].name == "ReferenceType"

@@ -1,4 +1,4 @@
-"""Gazebo's messages, read by Google's own decoder from definitions that are written down here."""
+"""Gazebo messages are read by protobuf with definitions in this file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CLASSIC = {
 LABELS = {"required": Kind.LABEL_REQUIRED, "repeated": Kind.LABEL_REPEATED, "optional": Kind.LABEL_OPTIONAL}
 
 
-def classes(package: str, syntax: str, definitions: dict[str, str]) -> dict[str, Any]:
+def make_classes(package: str, syntax: str, definitions: dict[str, str]) -> dict[str, Any]:
     """Return message classes by name."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax=syntax)
     for name, text in definitions.items():
@@ -78,15 +78,15 @@ def classes(package: str, syntax: str, definitions: dict[str, str]) -> dict[str,
     }
 
 
-NEW = classes("gz.msgs", "proto3", GZ)
-OLD = classes("gazebo.msgs", "proto2", CLASSIC)
+NEW = make_classes("gz.msgs", "proto3", GZ)
+OLD = make_classes("gazebo.msgs", "proto2", CLASSIC)
 
 doubles = st.floats(width=64)
 stamps = st.integers(-(2**62), 2**62)
 threes = st.lists(doubles, min_size=3, max_size=3)
 
 
-def bits(values: list[float]) -> bytes:
+def list_bits(values: list[float]) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
 
 
@@ -102,7 +102,7 @@ def test_magnetometer_message(stamp: int, frame: str, sequence: int, field: list
     raw = magnetometer.encode_gz_message(stamp, frame, sequence, field)
     value = NEW["Magnetometer"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
-    assert bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == bits(field)
+    assert list_bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == list_bits(field)
     assert value.HasField("field_tesla")
     assert value.SerializeToString(deterministic=True) == raw
 
@@ -115,7 +115,7 @@ def test_message_of_the_first_format(stamp: int, entity: str, field: list[float]
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
     assert value.entity_name == entity
-    assert bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == bits(field)
+    assert list_bits([value.field_tesla.x, value.field_tesla.y, value.field_tesla.z]) == list_bits(field)
     assert value.SerializeToString(deterministic=True) == raw
 
 
@@ -128,7 +128,7 @@ def test_altimeter_message(stamp: int, frame: str, sequence: int, values: list[f
     raw = altimeter.encode_gz_message(stamp, frame, sequence, values)
     value = NEW["Altimeter"].FromString(raw)
     check_header(value.header, stamp, frame, sequence)
-    assert bits([getattr(value, name) for name in HEIGHTS]) == bits(values)
+    assert list_bits([getattr(value, name) for name in HEIGHTS]) == list_bits(values)
     assert value.SerializeToString(deterministic=True) == raw
 
 
@@ -139,7 +139,7 @@ def test_altimeter_message_of_the_first_format(stamp: int, values: list[float]) 
     value = OLD["Altimeter"].FromString(raw)
     assert value.IsInitialized()
     assert value.time.sec * 10**9 + value.time.nsec == stamp
-    assert bits([getattr(value, name) for name in HEIGHTS]) == bits(values)
+    assert list_bits([getattr(value, name) for name in HEIGHTS]) == list_bits(values)
     assert value.SerializeToString(deterministic=True) == raw
 
 
@@ -149,7 +149,7 @@ def test_fluid_pressure_message(stamp: int, frame: str, pressure: float, varianc
     raw = air_pressure.encode_gz_message(stamp, frame, 5, pressure, variance)
     value = NEW["FluidPressure"].FromString(raw)
     check_header(value.header, stamp, frame, 5)
-    assert bits([value.pressure, value.variance]) == bits([pressure, variance])
+    assert list_bits([value.pressure, value.variance]) == list_bits([pressure, variance])
     assert value.SerializeToString(deterministic=True) == raw
 
 
@@ -161,8 +161,8 @@ def test_navsat_message(stamp: int, frame: str, place: list[float], velocity: li
     assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
     assert [(item.key, list(item.value)) for item in value.header.data] == [("seq", ["5"])]
     assert value.frame_id == frame
-    assert bits([value.latitude_deg, value.longitude_deg, value.altitude]) == bits(place)
-    assert bits([value.velocity_east, value.velocity_north, value.velocity_up]) == bits(velocity)
+    assert list_bits([value.latitude_deg, value.longitude_deg, value.altitude]) == list_bits(place)
+    assert list_bits([value.velocity_east, value.velocity_north, value.velocity_up]) == list_bits(velocity)
     assert value.SerializeToString(deterministic=True) == raw
 
 
@@ -176,15 +176,15 @@ def test_imu_message(stamp: int, name: str, turn: list[float] | None, rate: list
     assert value.HasField("orientation") == (turn is not None)
     if turn is not None:
         q = value.orientation
-        assert bits([q.w, q.x, q.y, q.z]) == bits(turn)
+        assert list_bits([q.w, q.x, q.y, q.z]) == list_bits(turn)
     for got, wanted in ((value.angular_velocity, rate), (value.linear_acceleration, force)):
-        assert bits([got.x, got.y, got.z]) == bits(wanted)
+        assert list_bits([got.x, got.y, got.z]) == list_bits(wanted)
     assert list(value.angular_velocity_covariance.data) == covariances[0]
     assert list(value.linear_acceleration_covariance.data) == covariances[1]
     assert value.SerializeToString(deterministic=True) == raw
 
 
-def reading(kind: str, arrays: dict[str, Any]) -> Reading:
+def make_reading(kind: str, arrays: dict[str, Any]) -> Reading:
     flags = np.ones(4, dtype=np.bool_)
     emitted = np.array([True, False, True, True])
     time, off = np.arange(4) / 10.0, np.array([0.0, 0.0, -0.5, 0.25])
@@ -197,14 +197,14 @@ def test_messages_are_stamped_by_the_sensor_clock() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, frame="f", clock="m::l::c")
     values = [
         NEW["Magnetometer"].FromString(raw)
-        for raw in magnetometer.encode_gz_messages(mag, reading("magnetometer", {"field": field}), 7)
+        for raw in magnetometer.encode_gz_messages(mag, make_reading("magnetometer", {"field": field}), 7)
     ]
     assert [value.field_tesla.x for value in values] == [0.0, 6.0, 9.0]
     for value, stamp, sequence in zip(values, (0, -300_000_000, 550_000_000), (7, 8, 9), strict=True):
         check_header(value.header, stamp, "f", sequence)
     old = [
         OLD["Magnetometer"].FromString(raw)
-        for raw in magnetometer.encode_gazebo_classic_messages(mag, reading("magnetometer", {"field": field}))
+        for raw in magnetometer.encode_gazebo_classic_messages(mag, make_reading("magnetometer", {"field": field}))
     ]
     assert [(value.time.sec, value.time.nsec) for value in old] == [(0, 0), (-1, 700_000_000), (0, 550_000_000)]
     assert {value.entity_name for value in old} == {"m::l::s"}
@@ -212,7 +212,8 @@ def test_messages_are_stamped_by_the_sensor_clock() -> None:
     for oriented in (True, False):
         imu = MountedSensor("m::l::s", Imu(Noise(stddev=0.5), orientation=oriented), "m", "l", 10.0)
         values = [
-            NEW["IMU"].FromString(raw) for raw in get_messages("imu").encode_gz_messages(imu, reading("imu", arrays), 0)
+            NEW["IMU"].FromString(raw)
+            for raw in get_messages("imu").encode_gz_messages(imu, make_reading("imu", arrays), 0)
         ]
         assert [value.linear_acceleration.z for value in values] == [-2.0, -8.0, -11.0]
         assert values[0].angular_velocity_covariance.data[0] == 0.25
@@ -227,7 +228,8 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
         sensor = MountedSensor("m::l::s", spec, "m", "l", 10.0, frame="f", clock="m::l::c")
         kind = {"air_pressure": "FluidPressure", "altimeter": "Altimeter", "navsat": "NavSat"}[name]
         found = [
-            NEW[kind].FromString(raw) for raw in get_messages(name).encode_gz_messages(sensor, reading(name, arrays), 7)
+            NEW[kind].FromString(raw)
+            for raw in get_messages(name).encode_gz_messages(sensor, make_reading(name, arrays), 7)
         ]
         for value, stamp in zip(found, (0, -300_000_000, 550_000_000), strict=True):
             assert value.header.stamp.sec * 10**9 + value.header.stamp.nsec == stamp
@@ -243,7 +245,7 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
     sensor = MountedSensor("m::l::s", Altimeter(), "m", "l", 10.0)
     old = [
         OLD["Altimeter"].FromString(raw)
-        for raw in altimeter.encode_gazebo_classic_messages(sensor, reading("altimeter", heights))
+        for raw in altimeter.encode_gazebo_classic_messages(sensor, make_reading("altimeter", heights))
     ]
     assert [(v.time.sec, v.time.nsec, v.vertical_position) for v in old] == [
         (0, 0, 0.25),
@@ -252,7 +254,7 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
     ]
     pressed = values("air_pressure", AirPressure(Noise(stddev=0.2)), {"pressure": column})
     assert [v.pressure for v in pressed] == [0.25, -0.75, 1.5]
-    assert {v.variance for v in pressed} == {0.2 * 0.2}  # Gazebo fills in its square root
+    assert {v.variance for v in pressed} == {0.2 * 0.2}  # Gazebo writes its square root
     velocity = np.arange(12.0).reshape(4, 3)
     places = {"latitude": column, "longitude": -2.0 * column, "altitude": 10.0 * column, "velocity": velocity}
     there = values("navsat", NavSat(), places)
@@ -264,7 +266,7 @@ def test_altimeter_pressure_and_navsat_messages_are_stamped_by_the_clock() -> No
 
 def test_invalid_message_is_an_error() -> None:
     mag = MountedSensor("m::l::s", Magnetometer(), "m", "l", 10.0, clock="m::l::c")
-    far = reading("magnetometer", {"field": np.zeros((4, 3))})
+    far = make_reading("magnetometer", {"field": np.zeros((4, 3))})
     far.clock_error[2] = math.nan
     with pytest.raises(RecordingError, match=r"m::l::c.*--epoch"):
         magnetometer.encode_gz_messages(mag, far)

@@ -1,4 +1,4 @@
-"""Messages of a range sensor, read by independent programs."""
+"""Messages of a range sensor are read by other programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def convert_to_rep_117(reading: Any) -> Any:
-    """Return ranges as REP 117 has them."""
+    """Return ranges in the convention of REP 117."""
     rows = zip(reading["range"].tolist(), reading["out_of_range"].tolist(), strict=True)
     return np.array([math.inf if side == 1 else -math.inf if side == -1 else r for r, side in rows], dtype=np.float32)
 
@@ -63,12 +63,12 @@ def test_range_messages_round_trip(recording: Path) -> None:
 def test_ranges_beyond_both_limits() -> None:
     sensor = MountedSensor("m::l::s", Range(minimum_range=1.0, maximum_range=9.0), "m", "l", 10.0)
     reading = Range(minimum_range=1.0, maximum_range=9.0).apply(np.arange(3.0), np.array([0.5, math.inf, 3.0]), seed=1)
-    values = [scan().FromString(raw) for raw in get_messages("range").encode_gz_messages(sensor, reading, 0)]
+    values = [make_scan_class().FromString(raw) for raw in get_messages("range").encode_gz_messages(sensor, reading, 0)]
     assert [list(value.ranges) for value in values] == [[-math.inf], [math.inf], [3.0]]
 
 
-def scan() -> Any:
-    """Return `gz.msgs.LaserScan` by Google's decoder: laserscan.proto, fields 1 to 15."""
+def make_scan_class() -> Any:
+    """Return `gz.msgs.LaserScan` by protobuf: laserscan.proto, fields 1 to 15."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="scan.proto", package="scan", syntax="proto3")
     message = file.message_type.add(name="LaserScan")
@@ -96,7 +96,7 @@ def test_gazebo_range_message(beam: Fan | Cone, angles: tuple[float, ...]) -> No
     sheet = Range(Noise(stddev=0.2), 0.5, 40.0, beam, Sound())
     sensor = MountedSensor("m::l::s", sheet, "m", "l", 10.0, frame="f")
     reading = sheet.apply(np.arange(3.0), np.array([3.0, 4.0, 5.0]), seed=2)
-    values = [scan().FromString(raw) for raw in get_messages("range").encode_gz_messages(sensor, reading, 7)]
+    values = [make_scan_class().FromString(raw) for raw in get_messages("range").encode_gz_messages(sensor, reading, 7)]
     assert [list(value.ranges) for value in values] == [[distance] for distance in reading["range"].tolist()]
     for value in values:
         assert (value.frame, value.count, value.vertical_count) == ("f", 1, 1)

@@ -1,4 +1,4 @@
-"""Messages of any type between the encodings of ROS 1 and ROS 2, against rosbags' own serialisation."""
+"""Messages of any type are converted between the encodings of ROS 1 and ROS 2 as rosbags serialises them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ float64 large
 string note
 float32[] few
 """
-"""Texts, arrays of both kinds and of messages, times, and numbers that need padding in one encoding alone."""
+"""Texts, arrays of numbers and messages, times, and numbers that need padding in one encoding only."""
 
 OLD = get_typestore(Stores.EMPTY)
 OLD.register(get_types_from_msg(TEXT, KIND))
@@ -66,7 +66,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
+def make_message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
     """Return one message as rosbags serialises it."""
     types = store.types
     stamp = types["builtin_interfaces/msg/Time"](*values["when"])
@@ -98,7 +98,9 @@ def message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
 @given(st.lists(VALUES, min_size=1, max_size=4))
 def test_both_encodings_equal_rosbags(several: list[dict[str, Any]]) -> None:
     kind = parse_definition(KIND, TEXT, "msg")
-    old, new = ([message(store, one, old=which) for one in several] for store, which in ((OLD, True), (NEW, False)))
+    old, new = (
+        [make_message(store, one, old=which) for one in several] for store, which in ((OLD, True), (NEW, False))
+    )
     assert ShapeCache(KIND, kind.definitions, is_ros1=True).convert(old) == new
     numbered = ShapeCache(KIND, kind.definitions, is_ros1=False).convert(new, first=7)
     assert [one[4:] for one in numbered] == [one[4:] for one in old]
@@ -117,7 +119,7 @@ def test_wrong_type_is_an_error() -> None:
         "words": ["c"],
     }
     values |= {"pair": ((1, 2.0, "d", [3.0]),) * 2, "parts": [], "yes": True, "raw": b"efg"}
-    complete = message(NEW, values, old=False)
+    complete = make_message(NEW, values, old=False)
     for raw, why in (
         (complete[:-1], "too early"),
         (complete + bytes(4), "4 bytes after"),

@@ -1,4 +1,4 @@
-"""Messages packed as ROS 1 has them, held against the conversion of rosbags, byte for byte."""
+"""ROS 1 messages equal the conversion of rosbags bytewise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from navsense.sensors import Depth
 from navsense.testing import example_world
 
 FIRST = 7
-"""Number of the first message."""
+"""Sequence number of the first message."""
 
 LENGTHS = {"beams": 3, "transforms": 2, "ranges": 5, "points": 4, "channels": 2, "channels.1.values": 3}
 TEXTS = {
@@ -27,7 +27,7 @@ TEXTS = {
     "beams.2.pose.header.frame_id": "beam",
     "channels.0.name": "intensity",
 }
-"""Lengths and texts of different sizes, of which each type takes those that it has."""
+"""Lengths and texts of different sizes. Each type uses those of its fields."""
 
 
 def make_random_messages(layout: CdrLayout, rows: int = 5) -> ByteArray:
@@ -48,7 +48,7 @@ def check(message: MessageEncoder, numbered: bool) -> None:
     for i, (row, got) in enumerate(zip(rows, found.pack(rows, FIRST), strict=True)):
         expected = bytearray(store.cdr_to_ros1(row.tobytes(), message.type))
         if numbered:
-            # rosbags leaves the number of a header, its first field, at zero.
+            # rosbags sets the sequence number, the first field of a header, to zero.
             assert expected[found.shape.sequence : found.shape.sequence + 4] == bytes(4)
             expected[found.shape.sequence : found.shape.sequence + 4] = (FIRST + i).to_bytes(4, "little")
         assert got.tobytes() == bytes(expected)

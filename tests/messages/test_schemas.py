@@ -1,4 +1,4 @@
-"""Message definitions: their sums in ROS 1 are those of ROS's own generator, and ROS 2 has the same fields."""
+"""Message definitions have the MD5 sums of ROS 1's generator, and the same fields in ROS 2."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ with (Path(__file__).parent.parent / "oracles" / "genmsg" / "md5.csv").open(enco
     SUMS = {row["type"]: row["md5"] for row in csv.DictReader(_file)}
 
 ROS2_ONLY = {"ros_gz_interfaces/msg/Altimeter"}
-"""Packages that ROS 1 does not have."""
+"""Packages that ROS 1 lacks."""
 
 
 def load_store(kind: str, definitions: Any) -> Any:
-    """Return a store of one type and what it needs, read by rosbags from the text that recordings carry."""
+    """Return a type store with one type and its dependencies, parsed by rosbags from the text of recordings."""
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(schemas.format_schema(kind, definitions), kind))
     return store
@@ -41,7 +41,7 @@ def test_every_expected_sum_is_used() -> None:
 
 @pytest.mark.parametrize("kind", list(schemas.ROS1_DEFINITIONS))
 def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
-    """Of ROS 2 Humble, but for the number in a header: rosbags calls both stamps `builtin_interfaces/msg/Time`."""
+    """Fields equal ROS 2 Humble, except for the sequence number of a header. rosbags names both stamp types alike."""
     one, two = (
         load_store(kind, definitions).fielddefs
         for definitions in (schemas.ROS1_DEFINITIONS, schemas.DISTRIBUTIONS["humble"])

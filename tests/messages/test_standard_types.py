@@ -1,4 +1,4 @@
-"""The standard ROS types that navsense writes, against the definitions of rosbags and Debian."""
+"""The standard ROS types equal the definitions of rosbags and Debian."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WORLD = """<sdf version="1.9"><world name="yard">
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> World:
+def harbour_world(tmp_path: Path) -> World:
     file = tmp_path / "yard.sdf"
     file.write_text(WORLD, encoding="utf-8")
     return ns.load(file)
@@ -57,7 +57,7 @@ def test_standard_types_equal_the_distribution(store: Stores, ros: str, kind: st
 def test_standard_types_in_ros1_have_the_md5_sums_of_noetic(kind: str) -> None:
     theirs, own = get_typestore(Stores.ROS1_NOETIC), get_typestore(Stores.EMPTY)
     own.register(get_types_from_msg(format_definition(kind), kind))
-    if kind == "tf2_msgs/msg/TFMessage":  # rosbags has it not in ROS 1; its sum is that of tf2_msgs
+    if kind == "tf2_msgs/msg/TFMessage":  # rosbags lacks it in ROS 1; its sum is that of tf2_msgs
         assert own.generate_msgdef(kind, ros_version=1)[1] == "94810edda583a504dfda3829e70d7eec"
         return
     assert own.generate_msgdef(kind, ros_version=1)[1] == theirs.generate_msgdef(kind, ros_version=1)[1]
@@ -79,12 +79,12 @@ print(json.dumps(found))"""
 
 
 def test_definitions_in_bags_equal_the_installed_packages() -> None:
-    """`rosbag check` compares them, comments included; those of Debian's python3-*-msgs, as far as installed."""
+    """`rosbag check` compares them with comments. Debian's python3-*-msgs are compared if installed."""
     python = shutil.which("python3", path="/usr/bin")
     if python is None:
         pytest.skip("no system Python")
     asked = json.dumps(list(load_noetic_definitions()))
-    done = subprocess.run(  # our own program
+    done = subprocess.run(  # navsense
         [python, "-I", "-c", DEBIAN], input=asked, capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
@@ -93,45 +93,45 @@ def test_definitions_in_bags_equal_the_installed_packages() -> None:
     assert [kind for kind, their in found.items() if their.strip() != format_definition(kind).strip()] == []
 
 
-def messages_of(path: Path, topic: str) -> list[object]:
-    """Return messages on a topic, read by rosbags by the definitions in the bag."""
+def read_messages(path: Path, topic: str) -> list[object]:
+    """Return the messages on a topic, read by rosbags with the definitions of the bag."""
     with AnyReader([path]) as reader:
         lines = [line for line in reader.connections if line.topic == topic]
         return [reader.deserialize(raw, line.msgtype) for line, _, raw in reader.messages(lines)]
 
 
-def digest_of(path: Path) -> str:
-    """Return the hash or sum of the definition of ranges in a bag."""
+def read_digest(path: Path) -> str:
+    """Return the hash or MD5 sum of the range definition in a bag."""
     with AnyReader([path]) as reader:
         return next(line.digest for line in reader.connections if line.msgtype == RANGE)
 
 
-def test_range_message_has_its_variance(yard: World, tmp_path: Path) -> None:
-    """A reading has the variance of the white noise; ideal values and hidden errors have 0, which means unknown."""
-    ns.record(yard, tmp_path / "new.db3", 1.0)
-    topic = next(sensor.topic for sensor in yard.sensors if sensor.name == SONAR)
+def test_range_message_has_its_variance(harbour_world: World, tmp_path: Path) -> None:
+    """A reading has the variance of the white noise. Ideal values and biases have 0, which means unknown."""
+    ns.record(harbour_world, tmp_path / "new.db3", 1.0)
+    topic = next(sensor.topic for sensor in harbour_world.sensors if sensor.name == SONAR)
     for suffix, variance in (("", 4e-4), ("/ideal", 0.0), ("/bias", 0.0)):
-        seen = messages_of(tmp_path / "new", topic + suffix)
+        seen = read_messages(tmp_path / "new", topic + suffix)
         assert seen
         assert {round(vars(one)["variance"], 9) for one in seen} == {variance}
-    assert digest_of(tmp_path / "new") == IRON_RANGE
+    assert read_digest(tmp_path / "new") == IRON_RANGE
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".db3", ".bag"])
 def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
-    yard: World, tmp_path: Path, suffix: str
+    harbour_world: World, tmp_path: Path, suffix: str
 ) -> None:
-    truth = ns.simulate(yard, 1.0, seed=2)[SONAR]
+    truth = ns.simulate(harbour_world, 1.0, seed=2)[SONAR]
     for ros in ("jazzy", "humble"):
         file, arrays = tmp_path / f"{ros}{suffix}", tmp_path / f"{ros}.npz"
-        ns.record(yard, file, 1.0, seed=2, epoch=1, ros=ros)
+        ns.record(harbour_world, file, 1.0, seed=2, epoch=1, ros=ros)
         convert(file, arrays)
         assert ns.open(arrays).readings[SONAR]["range"] == pytest.approx(truth["range"], rel=1e-6, abs=0.0)
     old = get_typestore(Stores.ROS2_HUMBLE).hash_rihs01(RANGE)
     if suffix == ".db3":
-        assert [digest_of(tmp_path / ros) for ros in ("jazzy", "humble")] == [IRON_RANGE, old]
+        assert [read_digest(tmp_path / ros) for ros in ("jazzy", "humble")] == [IRON_RANGE, old]
     if suffix == ".bag":
-        assert digest_of(tmp_path / "jazzy.bag") == get_typestore(Stores.ROS1_NOETIC).generate_msgdef(RANGE)[1]
+        assert read_digest(tmp_path / "jazzy.bag") == get_typestore(Stores.ROS1_NOETIC).generate_msgdef(RANGE)[1]
     if suffix == ".mcap":
         for ros, has in (("jazzy", True), ("humble", False)):
             data = (tmp_path / f"{ros}.mcap").read_bytes()
@@ -139,24 +139,24 @@ def test_both_definitions_are_read_and_the_metadata_names_the_distribution(
             assert ros.encode() in data
 
 
-def test_current_messages_convert_to_a_ros1_bag(yard: World, tmp_path: Path) -> None:
-    """They lose the variance, which ROS 1 does not have. All other fields equal those of a bag written directly."""
-    ns.record(yard, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, seed=2, epoch=1)
+def test_current_messages_convert_to_a_ros1_bag(harbour_world: World, tmp_path: Path) -> None:
+    """The variance is lost, as ROS 1 has none. All other fields equal those of a directly written bag."""
+    ns.record(harbour_world, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, seed=2, epoch=1)
     convert(tmp_path / "a.mcap", tmp_path / "over.bag")
-    topic = next(sensor.topic for sensor in yard.sensors if sensor.name == SONAR)
-    own, over = (messages_of(tmp_path / name, topic) for name in ("own.bag", "over.bag"))
+    topic = next(sensor.topic for sensor in harbour_world.sensors if sensor.name == SONAR)
+    own, over = (read_messages(tmp_path / name, topic) for name in ("own.bag", "over.bag"))
     assert [vars(one)["range"] for one in over] == [vars(one)["range"] for one in own]
-    assert digest_of(tmp_path / "over.bag") == digest_of(tmp_path / "own.bag")
+    assert read_digest(tmp_path / "over.bag") == read_digest(tmp_path / "own.bag")
 
 
-def test_rosbag_check_finds_no_migration(yard: World, tmp_path: Path) -> None:
+def test_rosbag_check_finds_no_migration(harbour_world: World, tmp_path: Path) -> None:
     rosbag = shutil.which("rosbag", path="/usr/bin")
     if rosbag is None:
         pytest.skip("rosbag is not installed")
-    ns.record(yard, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, epoch=1)
+    ns.record(harbour_world, [tmp_path / "a.mcap", tmp_path / "own.bag"], 1.0, epoch=1)
     convert(tmp_path / "a.mcap", tmp_path / "over.bag")
     for name in ("own.bag", "over.bag"):
-        done = subprocess.run(  # Debian's own program
+        done = subprocess.run(  # Debian's program
             [rosbag, "check", name], cwd=tmp_path, env={"PATH": "/usr/bin"}, capture_output=True, text=True, check=False
         )
         moved = [line for line in done.stdout.splitlines() if "From:" in line]
@@ -164,9 +164,9 @@ def test_rosbag_check_finds_no_migration(yard: World, tmp_path: Path) -> None:
         assert known == [], done.stdout + done.stderr
 
 
-def test_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -> None:
+def test_command_line_chooses_the_definitions(harbour_world: World, tmp_path: Path) -> None:
     out = tmp_path / "old.mcap"
-    run = ["run", yard.path, "--duration", "1", "--ros", "humble", "-o", str(out)]
+    run = ["run", harbour_world.path, "--duration", "1", "--ros", "humble", "-o", str(out)]
     assert CliRunner().invoke(cli, run).exit_code == 0
     assert b"float32 variance" not in out.read_bytes()
     for ros, has in (("jazzy", True), ("humble", False)):
@@ -175,4 +175,4 @@ def test_command_line_chooses_the_definitions(yard: World, tmp_path: Path) -> No
         assert result.exit_code == 0
         assert (b"float32 variance" in made.read_bytes()) == has
     with pytest.raises(RecordingError, match="distribution of ROS: foxy; must be one of jazzy, humble"):
-        ns.record(yard, tmp_path / "x.mcap", 1.0, ros="foxy")
+        ns.record(harbour_world, tmp_path / "x.mcap", 1.0, ros="foxy")

@@ -1,4 +1,4 @@
-"""A motion from states of the caller: exact fields, derived fields, and memory."""
+"""Motion from states of the caller: given fields, derived fields, and memory."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from navsense.motion.driven import LIMITS, DrivenMotion, State
 STEP, MEMORY, COUNT = 0.01, 0.35, 300
 
 
-def state(t: float) -> State:
-    """Return where a frame is that goes to and fro and turns, at t (s)."""
+def make_state(t: float) -> State:
+    """Return the state at t (s) of a frame that oscillates and rotates."""
     place = (math.sin(3.0 * t), 2.0 * t, math.cos(t))
     return State(Pose(place, from_rpy(0.1 * t, math.sin(t), 2.0 * t)), (3.0 * math.cos(3.0 * t), 2.0, -math.sin(t)))
 
 
-def rows(block: MotionBlock) -> list[list[float]]:
+def list_rows(block: MotionBlock) -> list[list[float]]:
     return [array.ravel().tolist() for array in block.arrays]
 
 
 @pytest.mark.requirement("LIV-1")
 def test_cached_motion_equals_the_motion() -> None:
-    complete, forgetful = DrivenMotion(state(0.0), MEMORY), DrivenMotion(state(0.0))
+    complete, forgetful = DrivenMotion(make_state(0.0), MEMORY), DrivenMotion(make_state(0.0))
     readings = {}
     for n in range(1, COUNT):
         for driven in (complete, forgetful):
-            driven.push(n * STEP, state(n * STEP))
+            driven.push(n * STEP, make_state(n * STEP))
         instant = (n - 0.37) * STEP
-        readings[n] = instant, rows(forgetful.at(np.array([instant])))
+        readings[n] = instant, list_rows(forgetful.at(np.array([instant])))
         for back in (0, 1, 17, 34):
             if n - back in readings:
                 asked, was = readings[n - back]
-                assert rows(complete.at(np.array([asked]))) == was
+                assert list_rows(complete.at(np.array([asked]))) == was
     times = np.array([readings[n][0] for n in (COUNT - 1, COUNT - 30, COUNT - 8)])
     together = complete.at(times)
     alone = [complete.at(times[k : k + 1]) for k in range(3)]
@@ -52,20 +52,20 @@ def test_cached_motion_equals_the_motion() -> None:
     for driven, gone in ((complete, MEMORY + 2.0 * STEP), (forgetful, 1.5 * STEP)):
         with pytest.raises(ns.NavsenseError, match="must be inside the last "):
             driven.at(np.array([(COUNT - 1) * STEP - gone]))
-    assert rows(complete.at(np.zeros(1))) == rows(DrivenMotion(state(0.0)).at(np.zeros(1)))
+    assert list_rows(complete.at(np.zeros(1))) == list_rows(DrivenMotion(make_state(0.0)).at(np.zeros(1)))
 
 
 @pytest.mark.requirement("LIV-1")
 def test_time_increases_and_restarts_at_zero() -> None:
-    driven = DrivenMotion(state(0.0), MEMORY)
+    driven = DrivenMotion(make_state(0.0), MEMORY)
     for n in range(1, 9):
-        driven.push(0.1 * n, state(0.1 * n))
+        driven.push(0.1 * n, make_state(0.1 * n))
     with pytest.raises(ns.NavsenseError, match="must be after"):
-        driven.push(0.7, state(0.7))
-    driven.push(0.0, state(5.0))
-    assert driven.at(np.zeros(1)).position_w[0].tolist() == list(state(5.0).pose.position)
-    driven.push(0.3, state(5.3))
-    assert driven.at(np.array([0.3])).velocity_w[0].tolist() == list(state(5.3).velocity or ())
+        driven.push(0.7, make_state(0.7))
+    driven.push(0.0, make_state(5.0))
+    assert driven.at(np.zeros(1)).position_w[0].tolist() == list(make_state(5.0).pose.position)
+    driven.push(0.3, make_state(5.3))
+    assert driven.at(np.array([0.3])).velocity_w[0].tolist() == list(make_state(5.3).velocity or ())
 
 
 # A closed form with angular acceleration about all axes: the attitude is Rz(f) Ry(g).
@@ -82,7 +82,7 @@ RATES = ("velocity", "angular_velocity")
 ALL = (*RATES, "acceleration", "angular_acceleration")
 
 
-def truth(t: float) -> dict[str, tuple[float, ...]]:
+def compute_truth(t: float) -> dict[str, tuple[float, ...]]:
     """Return the motion of a tumbling body at t (s), with analytic derivatives."""
     f, df, ddf = 0.7 * t + 1.5 * t * t, 0.7 + 3.0 * t, 3.0
     g, dg, ddg = 0.4 * math.sin(3.0 * t), 1.2 * math.cos(3.0 * t), -3.6 * math.sin(3.0 * t)
@@ -97,34 +97,34 @@ def truth(t: float) -> dict[str, tuple[float, ...]]:
     }
 
 
-def quaternion(t: float) -> Quaternion:
-    w, x, y, z = truth(t)["rotation_wb"]
+def compute_quaternion(t: float) -> Quaternion:
+    w, x, y, z = compute_truth(t)["rotation_wb"]
     return (w, x, y, z)
 
 
-def vector(t: float, name: str) -> Vector:
-    x, y, z = truth(t)[name]
+def compute_vector(t: float, name: str) -> Vector:
+    x, y, z = compute_truth(t)[name]
     return (x, y, z)
 
 
-def tumbling(t: float, *given: str) -> State:
+def make_tumbling_state(t: float, *fields: str) -> State:
     """Return the state at t (s) with some of its fields."""
-    known = {name: vector(t, f"{name}_{'b' if 'angular' in name else 'w'}") for name in given}
-    pose = Pose(vector(t, "position_w"), quaternion(t))
+    known = {name: compute_vector(t, f"{name}_{'b' if 'angular' in name else 'w'}") for name in fields}
+    pose = Pose(compute_vector(t, "position_w"), compute_quaternion(t))
     return replace(State(pose, angular_frame="body"), **known)  # type: ignore[arg-type]  # fields of vectors
 
 
 def find_largest_errors(h: float, fields: tuple[str, ...], shares: tuple[float, ...]) -> dict[str, float]:
     """Return the largest error of each array from 0.5 to 1 s, at these fractions of each step of length h (s)."""
-    driven, found = DrivenMotion(tumbling(0.0, *fields)), dict.fromkeys(ARRAYS, 0.0)
+    driven, found = DrivenMotion(make_tumbling_state(0.0, *fields)), dict.fromkeys(ARRAYS, 0.0)
     for n in range(1, round(1.0 / h) + 1):
-        driven.push(n * h, tumbling(n * h, *fields))
+        driven.push(n * h, make_tumbling_state(n * h, *fields))
         if n * h < 0.5:
             continue
         time = np.array([n * h if share == 1.0 else (n - 1 + share) * h for share in shares])
         block = driven.at(time)
         for i, t in enumerate(time.tolist()):
-            true = truth(t)
+            true = compute_truth(t)
             for name in ARRAYS:
                 row = getattr(block, name)[i]
                 sign = 1.0 if name != "rotation_wb" or row @ np.array(true[name]) > 0.0 else -1.0
@@ -134,7 +134,7 @@ def find_largest_errors(h: float, fields: tuple[str, ...], shares: tuple[float, 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 @pytest.mark.parametrize(
-    ("given", "at_ends", "inside"),
+    ("fields", "at_ends", "inside"),
     [
         ((), "00 22 11", "33 22 11"),
         (("velocity",), "00 02 11", "43 22 11"),
@@ -143,10 +143,13 @@ def find_largest_errors(h: float, fields: tuple[str, ...], shares: tuple[float, 
         (ALL, "00 00 00", "44 44 33"),
     ],
 )
-def test_missing_fields_are_derived_to_the_documented_order(given: tuple[str, ...], at_ends: str, inside: str) -> None:
-    """Half the step has 2^-order of the error; order 0 means exact. Linear and angular, pose to acceleration."""
+def test_missing_fields_are_derived_to_the_documented_order(fields: tuple[str, ...], at_ends: str, inside: str) -> None:
+    """Half the step has 2^-order of the error. Order 0 means exact."""
     for orders, shares in ((at_ends, (1.0,)), (inside, (0.2, 0.5, 0.8))):
-        wide, narrow = find_largest_errors(0.01, given, shares), find_largest_errors(0.005, given, shares)
+        wide, narrow = (
+            find_largest_errors(0.01, fields, shares),
+            find_largest_errors(0.005, fields, shares),
+        )
         for name, order in zip(ARRAYS, orders.replace(" ", ""), strict=True):
             if order == "0":
                 assert wide[name] < 1e-14
@@ -158,17 +161,21 @@ def test_missing_fields_are_derived_to_the_documented_order(given: tuple[str, ..
 @pytest.mark.parametrize("frame", ["world", "body"])
 @pytest.mark.parametrize("angular_frame", ["world", "body", None])
 def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_frame: str | None) -> None:
-    def given(t: float) -> State:
-        into, rotation = conjugate(quaternion(t)), quaternion(t)
+    def make_state_in_frames(t: float) -> State:
+        into, rotation = conjugate(compute_quaternion(t)), compute_quaternion(t)
 
         def linear(name: str) -> Vector:
-            return rotate(into, vector(t, name)) if frame == "body" else vector(t, name)
+            return rotate(into, compute_vector(t, name)) if frame == "body" else compute_vector(t, name)
 
         def angular(name: str) -> Vector:
-            return rotate(rotation, vector(t, name)) if (angular_frame or frame) == "world" else vector(t, name)
+            return (
+                rotate(rotation, compute_vector(t, name))
+                if (angular_frame or frame) == "world"
+                else compute_vector(t, name)
+            )
 
         return State(
-            Pose(vector(t, "position_w"), rotation),
+            Pose(compute_vector(t, "position_w"), rotation),
             linear("velocity_w"),
             angular_velocity=angular("angular_velocity_b"),
             acceleration=linear("acceleration_w"),
@@ -177,41 +184,41 @@ def test_fields_of_a_state_are_used_exactly_in_both_frames(frame: str, angular_f
             angular_frame=angular_frame,  # type: ignore[arg-type]
         )
 
-    driven = DrivenMotion(given(0.0), MEMORY)
+    driven = DrivenMotion(make_state_in_frames(0.0), MEMORY)
     for n in range(40):
         if n:
-            driven.push(n * 0.1, given(n * 0.1))
+            driven.push(n * 0.1, make_state_in_frames(n * 0.1))
         for back in range(min(n, 3) + 1):  # the ends of earlier steps too
             t = (n - back) * 0.1
             block = driven.at(np.array([t]))
             for name in ARRAYS:
-                assert np.allclose(getattr(block, name)[0], truth(t)[name], rtol=1e-12, atol=1e-12)
+                assert np.allclose(getattr(block, name)[0], compute_truth(t)[name], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.requirement("LIV-1")
 def test_motion_is_continuous_for_any_fields_of_its_states() -> None:
-    """If one state has a field and the next one does not, there is no jump at the end of a step."""
+    """The motion is continuous at the end of a step, even if only one of two states has a field."""
     choices = ((), RATES, ("velocity",), ALL, ("acceleration",), ("angular_acceleration",), ("angular_velocity",))
-    driven, h = DrivenMotion(tumbling(0.0, *RATES), 10.0), 0.01
+    driven, h = DrivenMotion(make_tumbling_state(0.0, *RATES), 10.0), 0.01
     for n in range(1, 60):
-        driven.push(n * h, tumbling(n * h, *choices[n % len(choices)]))
+        driven.push(n * h, make_tumbling_state(n * h, *choices[n % len(choices)]))
     for n in range(1, 59):
         near = driven.at(np.array([n * h - 1e-11, n * h, n * h + 1e-11]))
         for name in ARRAYS:
             before, there, after = getattr(near, name) * np.sign(getattr(near, name)[:, :1] if "rot" in name else 1.0)
             assert np.allclose(before, there, rtol=0.0, atol=1e-6)
             assert np.allclose(after, there, rtol=0.0, atol=1e-6)
-        far = near.angular_acceleration_b[1] - truth(n * h)["angular_acceleration_b"]
+        far = near.angular_acceleration_b[1] - compute_truth(n * h)["angular_acceleration_b"]
         assert np.abs(far).max() < 60.0 * h  # order h throughout
 
 
 @pytest.mark.requirement("LIV-1")
 def test_attitude_rotates_at_the_angular_velocity_within_a_step() -> None:
-    """The attitude differentiated by differences, at steps of which each turns by up to half a radian."""
+    """Differences of the attitude equal the angular velocity, at rotations up to 0.5 rad per step."""
     h, e = 0.1, 1e-5
-    driven = DrivenMotion(tumbling(0.0, *ALL))
+    driven = DrivenMotion(make_tumbling_state(0.0, *ALL))
     for n in range(1, 12):
-        driven.push(n * h, tumbling(n * h, *ALL))
+        driven.push(n * h, make_tumbling_state(n * h, *ALL))
         for share in (0.1, 0.5, 0.9):
             t = (n - 1 + share) * h
             block = driven.at(np.array([t - e, t, t + e]))
@@ -222,7 +229,7 @@ def test_attitude_rotates_at_the_angular_velocity_within_a_step() -> None:
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 def test_semi_implicit_steps_give_the_simulator_accelerations() -> None:
-    """Velocity first, then position with the new velocity: mean rates and rates do not agree."""
+    """The simulator updates velocity, then position with the new velocity: mean and given rates disagree."""
     h, a, alpha = 0.01, np.array([0.3, -2.0, 1.0]), np.array([0.0, 0.0, 5.0])
     p, v, w, q = np.zeros(3), np.zeros(3), np.zeros(3), (1.0, 0.0, 0.0, 0.0)
     driven = DrivenMotion(State(Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0)))
@@ -237,35 +244,35 @@ def test_semi_implicit_steps_give_the_simulator_accelerations() -> None:
 
 @pytest.mark.requirement("LIV-1", "IMU-2")
 def test_first_step_starts_from_the_initial_state() -> None:
-    def spinning(t: float, *given: str) -> State:
+    def make_spinning_state(t: float, *fields: str) -> State:
         known: dict[str, Vector] = {"angular_velocity": (0.0, 0.0, 2.0 + 5.0 * t)}
         pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, 0.0, 2.0 * t + 2.5 * t * t))
-        return replace(State(pose, (0.0, 0.0, 0.0)), **{name: known[name] for name in given})  # type: ignore[arg-type]
+        return replace(State(pose, (0.0, 0.0, 0.0)), **{name: known[name] for name in fields})  # type: ignore[arg-type]
 
     h = 0.01
     start = np.zeros(1)
-    unknown = DrivenMotion(spinning(0.0))
+    unknown = DrivenMotion(make_spinning_state(0.0))
     assert unknown.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]]
     assert unknown.at(np.zeros(3)).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]] * 3
-    unknown.push(h, spinning(h))
-    for share in (0.3, 1.0):  # the mean over the step, and no burst of acceleration from rest
+    unknown.push(h, make_spinning_state(h))
+    for share in (0.3, 1.0):  # the mean over the step, without a peak of acceleration from rest
         block = unknown.at(np.array([share * h]))
         assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 2.5 * h, abs=1e-12)
         assert block.angular_acceleration_b[0, 2] == pytest.approx(0.0, abs=1e-9)
-    unknown.push(2.0 * h, spinning(2.0 * h))
+    unknown.push(2.0 * h, make_spinning_state(2.0 * h))
     block = unknown.at(np.array([2.0 * h]))
     assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 10.0 * h, abs=1e-12)
     assert block.angular_acceleration_b[0, 2] == pytest.approx(5.0, abs=1e-9)
 
-    known = DrivenMotion(spinning(0.0, "angular_velocity"))
-    known.push(0.0, spinning(0.0))  # the first step's own state leaves it out
+    known = DrivenMotion(make_spinning_state(0.0, "angular_velocity"))
+    known.push(0.0, make_spinning_state(0.0))  # the state of the first step omits it
     assert known.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 2.0]]
-    known.push(h, spinning(h))
+    known.push(h, make_spinning_state(h))
     for share in (0.3, 1.0):
         block = known.at(np.array([share * h]))
         assert block.angular_velocity_b[0, 2] == pytest.approx(2.0 + 5.0 * share * h, abs=1e-12)
         assert block.angular_acceleration_b[0, 2] == pytest.approx(5.0, abs=1e-9)
-    known.push(0.0, spinning(0.0))  # another beginning knows nothing of the former
+    known.push(0.0, make_spinning_state(0.0))  # a restart does not depend on the earlier motion
     assert known.at(start).angular_velocity_b.tolist() == [[0.0, 0.0, 0.0]]
 
 
@@ -282,7 +289,7 @@ def test_missing_velocity_is_derived() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("state", "message"),
     [
         ([0.0, 0.0, 0.0], r"state of a driven model: \[0.0, 0.0, 0.0\]; must be a navsense.State with a navsense.Pose"),
         (State([0.0, 0.0, 0.0]), "state of a driven model"),  # type: ignore[arg-type]  # wrong on purpose
@@ -295,9 +302,9 @@ def test_missing_velocity_is_derived() -> None:
         (State(angular_frame="x"), "angular_frame of the state of a driven model: x"),  # type: ignore[arg-type]
     ],
 )
-def test_invalid_states_are_rejected(given: State, message: str) -> None:
+def test_invalid_states_are_rejected(state: State, message: str) -> None:
     with pytest.raises(MotionError, match=message):
-        DrivenMotion(given)
+        DrivenMotion(state)
 
 
 LARGE_STATES: list[Callable[[float], State]] = [
@@ -322,7 +329,7 @@ def test_coordinate_beyond_its_limit_is_an_error(state: Callable[[float], State]
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("state", LARGE_STATES)
 def test_values_within_the_limits_are_finite(state: Callable[[float], State]) -> None:
-    """At a sensor on a lever arm too, from one limit to the other and back in steps of a nanosecond."""
+    """This includes a sensor on a lever arm, from one limit to the other in steps of a nanosecond."""
     driven = DrivenMotion(state(-1.0))
     arm = AttachedMotion(driven, Pose((1.0, 2.0, 3.0)))
     for n in range(1, 6):

@@ -1,4 +1,4 @@
-"""Motion logs as files: both formats, and every fault with its line."""
+"""Motion logs in both file formats; errors have their line."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ POSITION = np.array([[0.0, 1.0, 2.0], [0.5, 1.1, 2.0], [0.7, 1.5, 1.9], [0.1, 1.
 ROTATION = np.array([[1.0, 0.0, 0.1, 0.2], [1.0, 0.1, 0.1, 0.3], [0.9, 0.1, 0.2, 0.3], [0.8, 0.0, 0.2, 0.3]])
 
 
-def csv(time: np.ndarray = TIME, end: str = "\n") -> str:
+def format_csv(time: np.ndarray = TIME, end: str = "\n") -> str:
     """Return the rows as CSV."""
     rows = np.column_stack((time, POSITION, ROTATION)).tolist()
     return HEADER.strip() + end + "".join(",".join(map(repr, row)) + end for row in rows)
 
 
-def tum(time: np.ndarray = TIME) -> str:
+def format_tum(time: np.ndarray = TIME) -> str:
     """Return the rows as TUM."""
     rows = np.column_stack((time, POSITION, ROTATION[:, 1:], ROTATION[:, :1])).tolist()
     return "# a comment, with a comma\n\n" + "".join("  ".join(map(repr, row)) + "\n  # between\n" for row in rows)
@@ -43,18 +43,18 @@ def assert_equal(found: Replay, expected: Replay) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.csv", csv()),
-        ("a.CSV", csv()),
-        ("a.log", csv()),
-        ("crlf.csv", csv(end="\r\n")),
-        ("mark.csv", "\ufeff" + csv()),
-        ("blank.csv", "\n" + csv().replace("\n", "\n  \n") + "\n\n"),
-        ("open.csv", csv().rstrip("\n")),
-        ("spaces.csv", csv().replace(",", " , ")),
-        ("a.tum", tum()),
-        ("a.txt", tum()),
-        ("a.poses", tum()),
-        ("tabs.tum", tum().replace("  ", "\t")),
+        ("a.csv", format_csv()),
+        ("a.CSV", format_csv()),
+        ("a.log", format_csv()),
+        ("crlf.csv", format_csv(end="\r\n")),
+        ("mark.csv", "\ufeff" + format_csv()),
+        ("blank.csv", "\n" + format_csv().replace("\n", "\n  \n") + "\n\n"),
+        ("open.csv", format_csv().rstrip("\n")),
+        ("spaces.csv", format_csv().replace(",", " , ")),
+        ("a.tum", format_tum()),
+        ("a.txt", format_tum()),
+        ("a.poses", format_tum()),
+        ("tabs.tum", format_tum().replace("  ", "\t")),
     ],
 )
 def test_both_formats_in_all_variants(tmp_path: Path, name: str, text: str) -> None:
@@ -64,7 +64,7 @@ def test_both_formats_in_all_variants(tmp_path: Path, name: str, text: str) -> N
     assert_equal(load(str(path)), load(path))
 
 
-@pytest.mark.parametrize(("name", "write"), [("a.csv", csv), ("a.tum", tum)])
+@pytest.mark.parametrize(("name", "write"), [("a.csv", format_csv), ("a.tum", format_tum)])
 def test_first_row_is_time_zero(tmp_path: Path, name: str, write: object) -> None:
     assert callable(write)
     stamps = TIME + 1.6e9
@@ -177,7 +177,7 @@ def test_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.compiled
 def test_long_log_needs_little_memory(tmp_path: Path) -> None:
-    """A row keeps 15 numbers of 8 bytes: its time, and value and slope of 7 columns.
+    """A stored row has 15 numbers of 8 bytes: its time, and value and slope of 7 columns.
 
     The peak is 24 numbers and 2 flags a row, where the signs of the quaternions are made continuous: 8 of the file,
     14 values and slopes, the cosine of each turn and its size. One block takes 4 numbers a row more. The file is read

@@ -1,4 +1,4 @@
-"""Still and mounted frames: constant truth, and the exact lever arm."""
+"""Stationary and mounted frames: constant truth and exact lever arms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ rotations = st.tuples(numbers, numbers, numbers, numbers).filter(lambda q: max(m
 poses = st.builds(Pose, vectors, rotations)
 
 
-def wander() -> Trajectory:
-    """Return a motion that moves and turns about all axes."""
+def make_motion() -> Trajectory:
+    """Return a motion with translation and rotation about all axes."""
     turns = [(0.0, 0.0, 0.0), (0.4, -0.2, 0.9), (-0.3, 0.5, 1.8), (0.2, 0.1, 2.9), (0.7, -0.6, 3.5)]
     places = [(0.0, 0.0, 0.0), (1.0, 2.0, -0.5), (3.0, 1.0, 0.5), (4.0, -1.0, 1.0), (2.0, 0.0, 0.0)]
     return waypoints([0.0, 1.0, 2.3, 3.1, 4.5], [Pose(p, from_rpy(*r)) for p, r in zip(places, turns, strict=True)])
@@ -40,8 +40,8 @@ def assert_equal(found: MotionBlock, expected: MotionBlock) -> None:
         np.testing.assert_array_equal(vars(found)[name], value, err_msg=name)
 
 
-class Spin:
-    """A rod's hub: about z with angle a t + b t^2 / 2, where it stands; its truth in closed form."""
+class SpinningHub:
+    """The hub of a rod that rotates about z by a t + b t^2 / 2, with truth in closed form."""
 
     end = math.inf
 
@@ -74,13 +74,13 @@ def test_stationary_is_its_pose_and_zeros() -> None:
 
 
 def test_truth_is_read_only() -> None:
-    for motion in (Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()):
+    for motion in (Stationary(), attach(make_motion(), Pose((1.0, 0.0, 0.0))), make_motion()):
         for array in motion.at(np.array([1.0])).arrays:
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 99.0
 
 
-@pytest.mark.parametrize("motion", [Stationary(), attach(wander(), Pose((1.0, 0.0, 0.0))), wander()])
+@pytest.mark.parametrize("motion", [Stationary(), attach(make_motion(), Pose((1.0, 0.0, 0.0))), make_motion()])
 def test_no_instants_give_an_empty_block(motion: Motion) -> None:
     block = motion.at(np.empty(0))
     assert block.position_w.shape == (0, 3)
@@ -88,7 +88,7 @@ def test_no_instants_give_an_empty_block(motion: Motion) -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, -5e-324, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("motion", [Stationary(), wander(), AttachedMotion(wander(), Pose((1.0, 0.0, 0.0)))])
+@pytest.mark.parametrize("motion", [Stationary(), make_motion(), AttachedMotion(make_motion(), Pose((1.0, 0.0, 0.0)))])
 def test_invalid_time_error_has_its_row(motion: Motion, bad: float) -> None:
     with pytest.raises(MotionError, match=r"instant 1 \(s\)") as caught:
         motion.at(np.array([0.5, bad]))
@@ -103,11 +103,9 @@ def test_times_must_have_one_axis(time: Array) -> None:
 
 @pytest.mark.requirement("IMU-2")
 @given(rate=st.floats(-20.0, 20.0), growth=st.floats(-5.0, 5.0), length=st.floats(0.01, 10.0))
-def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
-    rate: float, growth: float, length: float
-) -> None:
+def test_rotating_rod_has_centripetal_and_tangential_acceleration(rate: float, growth: float, length: float) -> None:
     time = np.linspace(0.0, 3.0, 31)
-    block = AttachedMotion(Spin(rate, growth), Pose((length, 0.0, 0.0))).at(time)
+    block = AttachedMotion(SpinningHub(rate, growth), Pose((length, 0.0, 0.0))).at(time)
     angle, omega = rate * time + growth * time**2 / 2.0, rate + growth * time
     zero = np.zeros_like(time)
     radial = np.column_stack((np.cos(angle), np.sin(angle), zero))
@@ -121,8 +119,8 @@ def test_a_rotating_rod_feels_centripetal_and_tangential_acceleration(
 
 @pytest.mark.requirement("IMU-2")
 @given(pose=poses)
-def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
-    base = wander()
+def test_lever_arm_equals_the_formula_in_rotation_matrices(pose: Pose) -> None:
+    base = make_motion()
     time = np.linspace(0.0, base.end, 23)
     body, block = base.at(time), AttachedMotion(base, pose).at(time)
     turn, r = Rotation.from_quat(body.rotation_wb, scalar_first=True), np.array(pose.position)
@@ -146,9 +144,9 @@ def test_the_lever_arm_is_the_formula_in_rotation_matrices(pose: Pose) -> None:
 
 
 @pytest.mark.requirement("IMU-2", "TRU-1")
-def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
-    motion = AttachedMotion(wander(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
-    # Off the knots: across one the third derivative jumps, and the formula below is no longer of fourth order.
+def test_truth_of_a_mounted_frame_equals_derivatives_of_its_pose() -> None:
+    motion = AttachedMotion(make_motion(), Pose((2.0, -1.0, 0.5), from_rpy(0.3, -0.8, 2.0)))
+    # Away from the knots: the third derivative jumps at a knot, and the formula below loses its order.
     time = np.linspace(0.05, 0.95, 40)
     h = 1e-3
     before, after = motion.at(time - h), motion.at(time + h)
@@ -158,15 +156,15 @@ def test_the_truth_of_a_mounted_frame_is_the_derivative_of_its_pose() -> None:
     for complete, rate in [*pairs, ("angular_velocity_b", "angular_acceleration_b")]:
         near = vars(after)[complete] - vars(before)[complete]
         far = vars(far_after)[complete] - vars(far_before)[complete]
-        # Fourth order: h^4 / 30 times the fifth derivative, below 1e3, and rounding of some 1e-15 / h.
+        # Fourth order: h^4 / 30 times the fifth derivative (below 1e3), and rounding of about 1e-15 / h.
         np.testing.assert_allclose(
             (8.0 * near - far) / (12.0 * h), vars(block)[rate], atol=2e-10, err_msg=rate, rtol=0.0
         )
 
 
 @given(inner=poses, outer=poses)
-def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) -> None:
-    base = wander()
+def test_mounting_twice_equals_mounting_the_composed_pose(inner: Pose, outer: Pose) -> None:
+    base = make_motion()
     time = np.linspace(0.0, base.end, 7)
     twice, once = (
         AttachedMotion(AttachedMotion(base, outer), inner).at(time),
@@ -179,7 +177,7 @@ def test_mounting_twice_is_mounting_the_composed_pose(inner: Pose, outer: Pose) 
 
 
 @given(base=poses, pose=poses)
-def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
+def test_mount_on_a_stationary_frame_is_stationary(base: Pose, pose: Pose) -> None:
     motion = attach(Stationary(base), pose)
     assert motion == Stationary(base @ pose)
     time = np.array([0.0, 1.0])
@@ -188,16 +186,16 @@ def test_a_mount_on_a_still_frame_is_still(base: Pose, pose: Pose) -> None:
     np.testing.assert_allclose(found.rotation_wb, expected.rotation_wb, atol=1e-15, rtol=0.0)
 
 
-def test_the_identity_gives_the_base() -> None:
-    base = wander()
+def test_identity_mount_equals_the_base() -> None:
+    base = make_motion()
     assert attach(base, IDENTITY) is base
     time = np.linspace(0.0, base.end, 5)
     assert_equal(AttachedMotion(base, IDENTITY).at(time), base.at(time))
     assert isinstance(attach(base, Pose((1.0, 0.0, 0.0))), AttachedMotion)
 
 
-def test_a_mount_ends_with_its_base() -> None:
-    base = wander()
+def test_mount_ends_with_its_base() -> None:
+    base = make_motion()
     motion = AttachedMotion(base, Pose((1.0, 0.0, 0.0)))
     assert motion.end == base.end
     motion.at(np.array([base.end]))
@@ -206,8 +204,8 @@ def test_a_mount_ends_with_its_base() -> None:
 
 
 @given(cuts=st.lists(st.integers(0, 60), max_size=5), pose=poses)
-def test_any_split_gives_the_same_bits(cuts: list[int], pose: Pose) -> None:
-    motion = AttachedMotion(wander(), pose)
+def test_values_do_not_depend_on_block_size(cuts: list[int], pose: Pose) -> None:
+    motion = AttachedMotion(make_motion(), pose)
     time = np.linspace(0.0, motion.end, 60)
     parts = [motion.at(part) for part in np.split(time, sorted(cuts))]
     joined = MotionBlock(*(np.concatenate(columns) for columns in zip(*map(astuple, parts), strict=True)))
@@ -218,12 +216,12 @@ def test_any_split_gives_the_same_bits(cuts: list[int], pose: Pose) -> None:
     pose=arrays(np.float64, 7, elements=numbers),
     body=arrays(np.float64, (3, 19), elements=numbers),
 )
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, pose: Array, body: Array) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Any, pose: Array, body: Array) -> None:
     columns = (3, 4, 3, 3, 3, 3)
     inputs = [np.ascontiguousarray(part) for part in np.split(body, np.cumsum(columns)[:-1], axis=1)]
     compiled = [np.empty((3, width)) for width in columns]
     plain = [np.empty((3, width)) for width in columns]
     _transform_block(pose, *inputs, *compiled)
-    interpreted(_transform_block)(pose, *inputs, *plain)
+    interpret(_transform_block)(pose, *inputs, *plain)
     for found, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -1,4 +1,4 @@
-"""Replay of arrays: through the rows, near them, and what their noise does to the acceleration."""
+"""Replay of arrays: interpolation, smoothing, and the effect of position noise on the acceleration."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Array = NDArray[np.float64]
 
 
 def make_level_quaternions(count: int) -> Array:
-    """Return quaternions (count, 4) that do not turn."""
+    """Return constant quaternions (count, 4)."""
     return np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
 
 
 def make_uneven_times(seed: int, count: int, spacing: float) -> Array:
-    """Return times from 0, `spacing` s apart, give or take half."""
+    """Return times from 0, `spacing` s apart with a variation of half the spacing."""
     gaps = np.random.default_rng(seed).uniform(0.5, 1.5, count - 1) * spacing
     return np.concatenate(([0.0], np.cumsum(gaps)))
 
@@ -73,7 +73,7 @@ def test_motion_with_bandwidth_equals_scipys_smoothing_spline(count: int, spacin
         np.testing.assert_allclose(block.acceleration_w[:, axis], oracle(instants, 2), atol=1e-6, rtol=0.0)
 
 
-def exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
+def compute_exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
     """Return the smoothing spline at its knots, by Gauss elimination of its normal equations with 60 digits."""
     with localcontext() as context:
         context.prec = 60
@@ -82,7 +82,7 @@ def exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
         h = [b - a for a, b in pairwise(t)]
         share = [2 * lam / gap for gap in (h[0], *(a + b for a, b in pairwise(h)), h[-1])]
         rows = [(1 / h[j], -1 / h[j] - 1 / h[j + 1], 1 / h[j + 1]) for j in range(count - 2)]
-        bend = [[Decimal(0)] * 4 for _ in rows]  # the diagonal, two beside it, the right side
+        bend = [[Decimal(0)] * 4 for _ in rows]  # the main diagonal, two off-diagonals, the right side
         for j, row in enumerate(rows):
             for k in range(j, min(j + 3, count - 2)):
                 pairs = range(k, j + 3)
@@ -109,12 +109,12 @@ def exact_smoothing(time: Array, values: Array, bandwidth: float) -> Array:
 def test_smoothing_is_exact_at_bandwidths_far_below_the_log_rate(
     rate: float, bandwidth: float, tolerance: float
 ) -> None:
-    """Rounding grows with (rate / bandwidth)^4: in the second case SciPy's own spline is off by more than 1e-6."""
+    """Rounding grows with (rate / bandwidth)^4: in the second case SciPy's spline is off by more than 1e-6."""
     time = make_uneven_times(4, 1500, 1.0 / rate)
     values = 5.0 * np.sin(time) + np.random.default_rng(5).normal(0.0, 0.01, time.size)
     rows = np.repeat(np.repeat(values[:, None, None], 2, axis=1), 7, axis=2)
     found = smooth(time, rows, bandwidth).rows[:, 0, 0]
-    np.testing.assert_allclose(found, exact_smoothing(time, values, bandwidth), atol=tolerance, rtol=0.0)
+    np.testing.assert_allclose(found, compute_exact_smoothing(time, values, bandwidth), atol=tolerance, rtol=0.0)
 
 
 @pytest.mark.parametrize("rate", [50.0, pytest.param(400.0, marks=pytest.mark.compiled)])
@@ -224,14 +224,14 @@ def test_lists_and_either_quaternion_sign_are_accepted() -> None:
     np.testing.assert_allclose(plain.at(time).acceleration_w[:, 0], 2.0, rtol=1e-12, atol=0.0)
 
 
-def rows(count: int = 6) -> list[Any]:
-    """Return time, position and rotation of a motion that is sound."""
+def make_rows(count: int = 6) -> list[Any]:
+    """Return time, position and rotation of a valid motion."""
     return [np.arange(count) * 0.1, np.zeros((count, 3)), make_level_quaternions(count)]
 
 
 def make_invalid_rows(which: int, row: int, value: object) -> list[Any]:
-    """Return sound rows but for one."""
-    arrays = rows()
+    """Return valid rows except for one."""
+    arrays = make_rows()
     arrays[which][row] = value
     return arrays
 
@@ -239,8 +239,8 @@ def make_invalid_rows(which: int, row: int, value: object) -> list[Any]:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (rows(1), r"number of rows: 1; must be >= 2"),
-        (rows(0), r"number of rows: 0"),
+        (make_rows(1), r"number of rows: 1; must be >= 2"),
+        (make_rows(0), r"number of rows: 0"),
         ([np.zeros((2, 2)), np.zeros((4, 3)), make_level_quaternions(4)], r"shapes of time, position and rotation"),
         (
             [np.arange(3.0), np.zeros((3, 2)), make_level_quaternions(3)],
@@ -275,12 +275,12 @@ def test_invalid_rows_are_errors(arrays: list[Any], message: str, bandwidth: flo
 @pytest.mark.parametrize("bandwidth", [0.0, -1.0, math.nan, math.inf, 5.0, 1e-4])
 def test_invalid_bandwidth_is_an_error(bandwidth: float) -> None:
     with pytest.raises(MotionError, match=r"bandwidth \(Hz\).*must be >= 0.00159155 and below 5, half the log's rate"):
-        from_arrays(*rows(), bandwidth=bandwidth)
+        from_arrays(*make_rows(), bandwidth=bandwidth)
 
 
 def test_smoothing_four_rows_is_an_error() -> None:
     with pytest.raises(MotionError, match="number of rows: 4; must be >= 5 to smooth; omit bandwidth"):
-        from_arrays(*rows(4), bandwidth=1.0)
+        from_arrays(*make_rows(4), bandwidth=1.0)
 
 
 def test_too_uneven_rows_are_an_error() -> None:
@@ -293,7 +293,7 @@ def test_too_uneven_rows_are_an_error() -> None:
 
 
 def test_time_past_the_end_of_the_log_is_an_error() -> None:
-    replay = from_arrays(*rows())
+    replay = from_arrays(*make_rows())
     replay.at(np.array([0.0, replay.end]))
     with pytest.raises(MotionError, match=r"must be from 0 to 0\.5 s, the end of the motion; shorten the run"):
         replay.at(np.array([0.6]))

@@ -1,4 +1,4 @@
-"""Polynomial motion against SciPy's splines and rotations, finite differences, and itself cut into pieces."""
+"""Polynomial motion equals SciPy's splines and rotations and finite differences, and does not depend on blocks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 FIELDS = ("position_w", "rotation_wb", "velocity_w", "angular_velocity_b", "acceleration_w", "angular_acceleration_b")
 
 
-def random_waypoints(seed: int, count: int = 8) -> tuple[Array, list[Pose]]:
-    """Return times and poses, each turned by up to some 100 degrees against the one before."""
+def make_random_waypoints(seed: int, count: int = 8) -> tuple[Array, list[Pose]]:
+    """Return times and poses with rotations up to about 100 degrees between them."""
     rng = np.random.default_rng(seed)
     time = np.concatenate(([0.0], np.cumsum(rng.uniform(0.7, 1.5, count - 1))))
     poses, here = [], Pose()
@@ -38,8 +38,8 @@ def random_waypoints(seed: int, count: int = 8) -> tuple[Array, list[Pose]]:
     return time, poses
 
 
-def polynomial(seed: int = 5, segments: int = 4, degree: int = 4) -> Trajectory:
-    """Return a trajectory of unrelated polynomials, whose quaternions have all lengths near 3."""
+def make_polynomial(seed: int = 5, segments: int = 4, degree: int = 4) -> Trajectory:
+    """Return a trajectory of unrelated polynomials. Its quaternions have norms near 3."""
     rng = np.random.default_rng(seed)
     coefficients = rng.normal(0.0, 0.3, (segments, degree + 1, 7))
     coefficients[:, -1, 3:] += 1.5
@@ -52,20 +52,20 @@ def assert_equal(found: MotionBlock, expected: MotionBlock) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 
 
-def joined(parts: list[MotionBlock]) -> MotionBlock:
-    """Return blocks put one after another."""
+def join_blocks(parts: list[MotionBlock]) -> MotionBlock:
+    """Return the blocks concatenated."""
     return MotionBlock(*(np.concatenate(columns) for columns in zip(*map(astuple, parts), strict=True)))
 
 
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize(("loop", "ends"), [(False, "clamped"), (True, "periodic")])
 def test_position_and_derivatives_equal_scipys_spline(loop: bool, ends: str) -> None:
-    time, poses = random_waypoints(1)
+    time, poses = make_random_waypoints(1)
     if loop:
         poses[-1] = poses[0]
     position = np.array([pose.position for pose in poses])
     oracle = CubicSpline(time, position, bc_type=ends)
-    # A loop joins its two ends by up to half a turn, too far for the attitude: leave it out here.
+    # A loop can rotate by half a turn between its ends, which is too far: set a level attitude.
     trajectory = waypoints(time, [Pose(pose.position) for pose in poses] if loop else poses, loop=loop)
     instants = np.linspace(0.0, time[-1], 501)
     block = trajectory.at(instants)
@@ -76,7 +76,7 @@ def test_position_and_derivatives_equal_scipys_spline(loop: bool, ends: str) -> 
 
 @pytest.mark.requirement("TRU-1")
 def test_derivatives_of_any_degree_equal_numpy() -> None:
-    trajectory = polynomial(degree=6)
+    trajectory = make_polynomial(degree=6)
     for segment in range(4):
         start, stop = trajectory.knots[segment : segment + 2]
         instants = np.linspace(start, stop, 20, endpoint=False)
@@ -90,9 +90,9 @@ def test_derivatives_of_any_degree_equal_numpy() -> None:
 
 
 @pytest.mark.requirement("TRU-1")
-@pytest.mark.parametrize("trajectory", [waypoints(*random_waypoints(2)), polynomial()])
+@pytest.mark.parametrize("trajectory", [waypoints(*make_random_waypoints(2)), make_polynomial()])
 def test_angular_velocity_equals_differences_of_scipy_rotations(trajectory: Trajectory) -> None:
-    """Central turns over h and 2 h, combined to fourth order: the rotation vector of R(t - h)^-1 R(t + h)."""
+    """Rotation vectors of R(t - h)^-1 R(t + h) over h and 2 h are combined to fourth order."""
     h = 1e-3
     edges = trajectory.knots
     inside = np.concatenate([np.linspace(a + 3 * h, b - 3 * h, 40) for a, b in pairwise(edges)])
@@ -100,7 +100,7 @@ def test_angular_velocity_equals_differences_of_scipy_rotations(trajectory: Traj
     def turn(step: float) -> Array:
         before = Rotation.from_quat(trajectory.at(inside - step).rotation_wb, scalar_first=True)
         after = Rotation.from_quat(trajectory.at(inside + step).rotation_wb, scalar_first=True)
-        # The vector is in the frame half way, the body frame at the instant itself up to h^3.
+        # The vector is in the frame at the middle, which is the body frame at t up to h^3.
         return (before.inv() * after).as_rotvec() / (2.0 * step)
 
     block = trajectory.at(inside)
@@ -131,7 +131,7 @@ def test_quaternion_of_varying_length_rotates_as_its_direction() -> None:
 @pytest.mark.requirement("TRU-1")
 @pytest.mark.parametrize("seed", range(5))
 def test_motion_passes_its_waypoints_smoothly(seed: int) -> None:
-    time, poses = random_waypoints(seed)
+    time, poses = make_random_waypoints(seed)
     trajectory = waypoints(time, poses)
     at = trajectory.at(time)
     np.testing.assert_allclose(at.position_w, [pose.position for pose in poses], atol=1e-12, rtol=0.0)
@@ -146,7 +146,7 @@ def test_motion_passes_its_waypoints_smoothly(seed: int) -> None:
 
 
 def test_quaternion_signs_do_not_matter() -> None:
-    time, poses = random_waypoints(3)
+    time, poses = make_random_waypoints(3)
     turned = [
         Pose(pose.position, tuple(-q for q in pose.rotation)) if row % 3 == 1 else pose
         for row, pose in enumerate(poses)
@@ -157,7 +157,7 @@ def test_quaternion_signs_do_not_matter() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_loop_repeats_without_a_discontinuity(rounds: int) -> None:
-    """One full turn about the vertical a loop brings the quaternion back with its sign turned; two bring it back."""
+    """One turn about the vertical per loop flips the sign of the quaternion; two turns restore it."""
     corners = 6 * rounds
     poses = []
     for corner in range(corners + 1):
@@ -216,7 +216,7 @@ def test_arrays_are_read_only() -> None:
     loop=st.booleans(),
 )
 def test_values_do_not_depend_on_block_size_or_order(cuts: list[int], order: list[int], seed: int, loop: bool) -> None:
-    given_time, poses = random_waypoints(seed)
+    given_time, poses = make_random_waypoints(seed)
     if loop:
         poses = [*poses[:4], *poses[2::-1]]
         given_time = given_time[:7]
@@ -224,11 +224,11 @@ def test_values_do_not_depend_on_block_size_or_order(cuts: list[int], order: lis
     time = np.random.default_rng(seed).uniform(0.0, 50.0 if loop else trajectory.end, 80)
     time[::16] = given_time[:5]
     complete = trajectory.at(time)
-    assert_equal(joined([trajectory.at(part) for part in np.split(time, sorted(cuts))]), complete)
+    assert_equal(join_blocks([trajectory.at(part) for part in np.split(time, sorted(cuts))]), complete)
     shuffled = trajectory.at(time[order])
     for name in FIELDS:
         np.testing.assert_array_equal(getattr(shuffled, name), getattr(complete, name)[order])
-    assert_equal(joined([trajectory.at(time[row : row + 1]) for row in range(0, 80, 9)]), trajectory.at(time[::9]))
+    assert_equal(join_blocks([trajectory.at(time[row : row + 1]) for row in range(0, 80, 9)]), trajectory.at(time[::9]))
 
 
 @given(
@@ -236,14 +236,14 @@ def test_values_do_not_depend_on_block_size_or_order(cuts: list[int], order: lis
     period=st.sampled_from([math.inf, 0.7]),
     form=st.sampled_from([POLYNOMIALS, FIRST_DERIVATIVES, SECOND_DERIVATIVES]),
 )
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Any, seed: int, period: float, form: int) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Any, seed: int, period: float, form: int) -> None:
     rng = np.random.default_rng(seed)
     knots = np.concatenate(([0.0], np.cumsum(rng.uniform(0.1, 1.0, 6))))
     time = rng.uniform(0.0, knots[-1], 40)
     rows = rng.normal(size=(7, 4 if form == POLYNOMIALS else 2, 7))
     compiled, plain = ([np.empty((40, width)) for width in (3, 4, 3, 3, 3, 3)] for _ in range(2))
     evaluate(knots, rows, form, period, time, *compiled)
-    interpreted(evaluate)(knots, rows, form, period, time, *plain)
+    interpret(evaluate)(knots, rows, form, period, time, *plain)
     for found, expected in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -260,7 +260,7 @@ def test_interval_does_not_depend_on_the_guess(gaps: list[float], share: float, 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3))
 def test_slower_loop_scales_the_rates(seed: int, scale: float) -> None:
-    time, poses = random_waypoints(seed, 4)
+    time, poses = make_random_waypoints(seed, 4)
     try:
         quick, slow = waypoints(time, poses), waypoints(time * scale, poses)
     except MotionError:
@@ -359,7 +359,7 @@ def test_motion_ends_at_its_last_waypoint() -> None:
 
 
 def test_repeated_waypoints_damp_the_oscillation_before_a_turn() -> None:
-    """By 2 + sqrt(3) at each, as of every cubic spline: what the page on worlds advises for rest."""
+    """Each repetition damps it by 2 + sqrt(3), as with every cubic spline. The page on worlds recommends this."""
     path = [Pose((0.0, 0.0, 0.2))] * 6 + [Pose((5.0, 0.0, 0.2)), Pose((5.0, 10.0, 0.2))]
     trajectory = waypoints((0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0), path)
     swing = [np.abs(trajectory.at(np.linspace(k, k + 1, 201)).position_w[:, 0]).max() for k in range(1, 5)]

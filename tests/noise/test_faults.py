@@ -1,4 +1,4 @@
-"""Dropouts and stuck sensors: their statistics against the telegraph process, and what they do to a record."""
+"""Dropouts and stuck sensors: their statistics equal the telegraph process, and their effect on readings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Z = 4.892
 BOTH = Faults(dropout_rate=0.5, dropout_duration=0.4, stuck_rate=0.8, stuck_duration=0.3)
 
 
-def record(
+def apply_to_ramp(
     faults: Faults,
     count: int,
     rate: float,
@@ -32,7 +32,7 @@ def record(
     run: int = 0,
     emitted: BoolArray | None = None,
 ) -> dict[str, Any]:
-    """What a ramp looks like through the faults, cut into pieces."""
+    """Return a ramp with the faults, computed in blocks."""
     draws = Draws(faults.processes(), 3, (run, "law"))
     state, parts = init_faults(faults, draws.initial), []
     ramp = np.arange(count, dtype=np.float64)
@@ -46,7 +46,7 @@ def record(
 
 
 def find_dropped(rate: float, count: int, run: int) -> BoolArray:
-    return ~record(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, run=run)["says"]
+    return ~apply_to_ramp(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, run=run)["says"]
 
 
 @pytest.mark.compiled
@@ -62,7 +62,7 @@ def test_share_of_faulty_samples_is_the_declared_one_from_the_start(rate: float)
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("rate", [20.0, 500.0])
 def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) -> None:
-    """The chance to be on a lag later, seen on: p + (1 - p) exp(-(r + 1/d) lag), over independent instruments."""
+    """A fault is on again after a lag with probability p + (1 - p) exp(-(r + 1/d) lag), over independent runs."""
     runs, share, lag = 4000, 0.2 / 1.2, 0.3
     count = int(lag * rate) + 1
     pairs = np.array([find_dropped(rate, count, run)[[0, -1]] for run in range(runs)])
@@ -73,7 +73,7 @@ def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) 
 
 @pytest.mark.requirement("NOI-6")
 def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
-    faulty = record(BOTH, 4000, 50.0)
+    faulty = apply_to_ramp(BOTH, 4000, 50.0)
     quiet = ~faulty["says"]
     assert quiet.any()
     assert (np.isnan(faulty["x"]) == quiet).all()
@@ -85,13 +85,13 @@ def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
     fresh = speaking[published == speaking]
     assert fresh.size > speaking.size / 2
     assert np.array_equal(faulty["n"][fresh], fresh)
-    late = record(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]
+    late = apply_to_ramp(Faults(stuck_rate=0.8, stuck_duration=0.3), 4000, 50.0)["x"]
     assert set(late.tolist()) <= set(range(4000))
     assert (late <= np.arange(4000)).all()
 
 
-def telegraph(faults: Faults, kind: str, count: int, rate: float, run: int) -> BoolArray:
-    """Where a kind is on, in the instrument of `record`."""
+def simulate_telegraph(faults: Faults, kind: str, count: int, rate: float, run: int) -> BoolArray:
+    """Return where a fault kind is on, in the run of `apply_to_ramp`."""
     draws, row = Draws(faults.processes(), 3, (run, "law")), faults.random_kinds.index(kind)
     out = np.zeros(count, dtype=np.bool_)
     begins, lasts = faults.get_rate_and_duration(kind)
@@ -104,12 +104,12 @@ def telegraph(faults: Faults, kind: str, count: int, rate: float, run: int) -> B
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("cuts", [(), (1,), (2, 3, 9), tuple(range(1, 300))])
 def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> None:
-    """Row by row in plain words: neither what was never sent nor what a dropout swallowed is shown again."""
+    """A simple loop over rows is the reference: unpublished and dropped values are never repeated."""
     often = Faults(dropout_rate=2.0, dropout_duration=0.2, stuck_rate=3.0, stuck_duration=0.5)
     emitted, stuck_at_start, swallowed = np.arange(400) % 7 > 3, 0, 0
     for run in range(10):
-        faulty = record(often, 400, 20.0, cuts, run, emitted)
-        stuck, silent = (telegraph(often, kind, 400, 20.0, run) for kind in ("stuck", "dropout"))
+        faulty = apply_to_ramp(often, 400, 20.0, cuts, run, emitted)
+        stuck, silent = (simulate_telegraph(often, kind, 400, 20.0, run) for kind in ("stuck", "dropout"))
         assert np.array_equal(faulty["says"], ~silent)
         last = None
         for i in range(400):
@@ -126,18 +126,18 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
 @pytest.mark.parametrize("cuts", [(1,), (7, 8, 200), tuple(range(1, 60)), (999,)])
 def test_faults_do_not_depend_on_block_size(cuts: tuple[int, ...]) -> None:
     for run in range(6):
-        complete, pieces = record(BOTH, 1000, 50.0, run=run), record(BOTH, 1000, 50.0, cuts, run)
+        complete, pieces = apply_to_ramp(BOTH, 1000, 50.0, run=run), apply_to_ramp(BOTH, 1000, 50.0, cuts, run)
         for name, values in complete.items():
             assert values.tobytes() == pieces[name].tobytes(), name
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
 def test_compiled_and_interpreted_agree(
-    interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+    interpret: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled = record(BOTH, 500, 50.0)
-    monkeypatch.setattr(module, "_write_telegraph", interpreted(module._write_telegraph))
-    plain = record(BOTH, 500, 50.0)
+    compiled = apply_to_ramp(BOTH, 500, 50.0)
+    monkeypatch.setattr(module, "_write_telegraph", interpret(module._write_telegraph))
+    plain = apply_to_ramp(BOTH, 500, 50.0)
     for name, values in compiled.items():
         assert values.tobytes() == plain[name].tobytes()
 

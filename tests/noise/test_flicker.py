@@ -1,4 +1,4 @@
-"""Flicker noise: flat over its band, exact for any step, stationary from the first sample."""
+"""Flicker noise is flat over its band, exact for any step, and stationary from the first sample."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Allan deviation of flicker noise with B = 1: 0.6642824703 (IEEE Std 952-1997, annex C)."""
 
 
-def allan_variance(span: float, tau: float, deviation: float) -> float:
-    """Of a Gauss-Markov process, IEEE Std 952-1997, annex C; by its series where the formula cancels."""
+def compute_allan_variance(span: float, tau: float, deviation: float) -> float:
+    """Return that of a Gauss-Markov process (IEEE Std 952-1997, annex C), by its series to avoid cancellation."""
     a = span / tau
     part = (
         a * a / 3.0 * (1.0 - 0.75 * a) if a < 1e-3 else 1.0 - (3.0 - 4.0 * math.exp(-a) + math.exp(-2.0 * a)) / 2.0 / a
@@ -35,15 +35,15 @@ def allan_variance(span: float, tau: float, deviation: float) -> float:
     return 2.0 * deviation**2 / a * part
 
 
-def floor(span: float, band: tuple[float, float]) -> float:
+def compute_floor(span: float, band: tuple[float, float]) -> float:
     tau, deviation = make_flicker_components(1.0, *band)
-    return math.sqrt(sum(allan_variance(span, t, s) for t, s in zip(tau, deviation, strict=True)))
+    return math.sqrt(sum(compute_allan_variance(span, t, s) for t, s in zip(tau, deviation, strict=True)))
 
 
 def test_reference_formula_has_the_published_gauss_markov_peak() -> None:
-    """Annex C prints the Gauss-Markov peak: 0.437 q sqrt(T) at 1.89 T, the deviation being q sqrt(T / 2)."""
+    """Annex C gives the Gauss-Markov peak 0.437 q sqrt(T) at 1.89 T, with the deviation q sqrt(T / 2)."""
     spans = np.linspace(1.5, 2.5, 2001) * 100.0
-    values = [math.sqrt(allan_variance(span, 100.0, math.sqrt(50.0))) for span in spans]
+    values = [math.sqrt(compute_allan_variance(span, 100.0, math.sqrt(50.0))) for span in spans]
     assert spans[int(np.argmax(values))] / 100.0 == pytest.approx(1.89, abs=0.005)
     assert max(values) / 10.0 == pytest.approx(0.437, abs=0.0005)
 
@@ -53,7 +53,7 @@ def test_reference_formula_has_the_published_gauss_markov_peak() -> None:
 @pytest.mark.parametrize("ratio", [4.0, 5.7, 10.0, 100.0, 3.3e3, 1e5, 1e6, 1e9])
 def test_allan_deviation_is_flat_over_the_band(shortest: float, ratio: float) -> None:
     spans = shortest * np.exp(np.linspace(0.0, math.log(ratio), 200))
-    values = np.array([floor(span, (shortest, shortest * ratio)) for span in spans])
+    values = np.array([compute_floor(span, (shortest, shortest * ratio)) for span in spans])
     assert np.abs(values / FLOOR - 1.0).max() < 0.02
 
 
@@ -105,9 +105,9 @@ def test_flicker_is_the_sum_of_its_processes_for_any_block_size() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "CLK-8")
 def test_samples_have_the_bias_instability_floor() -> None:
-    """Differences of neighbouring averages over many runs: normal, so their squares sum to chi-squared exactly.
+    """Differences of adjacent averages over many runs are normal, so their sum of squares is chi-squared.
 
-    The declared variance is that of averages of samples; false-alarm rate 1e-6 over all spans together.
+    The declared variance is that of averages of samples. The false-alarm rate is 1e-6 over all spans.
     """
     dt, runs, band, spans = 0.05, 3000, (0.5, 50.0), (10, 40, 200)
     tau, deviation = make_flicker_components(1.0, *band)
@@ -121,7 +121,7 @@ def test_samples_have_the_bias_instability_floor() -> None:
         found[run] = [out[m : 2 * m].mean() - out[:m].mean() for m in spans]
     low, high = chi2.ppf([0.5e-6 / len(spans), 1.0 - 0.5e-6 / len(spans)], runs) / runs
     for column, m in enumerate(spans):
-        declared = sampled_difference(m, dt, tau, deviation)
+        declared = compute_difference_variance(m, dt, tau, deviation)
         assert low < (found[:, column] ** 2).mean() / declared < high, f"{m * dt} s"
         if m >= 40:
             assert math.sqrt(declared / 2.0) == pytest.approx(FLOOR, rel=0.03, abs=0.0), (
@@ -129,8 +129,8 @@ def test_samples_have_the_bias_instability_floor() -> None:
             )
 
 
-def sampled_difference(m: int, dt: float, tau: FloatArray, deviation: FloatArray) -> float:
-    """Return the variance of the difference of two neighbouring averages of m samples each."""
+def compute_difference_variance(m: int, dt: float, tau: FloatArray, deviation: FloatArray) -> float:
+    """Return the variance of the difference of two adjacent averages of m samples each."""
     weights = np.concatenate((np.full(m, -1.0 / m), np.full(m, 1.0 / m)))
     lag = np.abs(np.subtract.outer(np.arange(2 * m), np.arange(2 * m))) * dt
     covariance = sum(s**2 * np.exp(-lag / t) for t, s in zip(tau, deviation, strict=True))
@@ -138,11 +138,11 @@ def sampled_difference(m: int, dt: float, tau: FloatArray, deviation: FloatArray
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     tau, deviation = make_flicker_components(1.0, 0.1, 1e5)
     draws = make_generator(3, ("flicker",)).standard_normal((tau.size, 2000))
     results = []
-    for make, go_on in ((write_coefficients, add_flicker), (interpreted(write_coefficients), interpreted(add_flicker))):
+    for make, go_on in ((write_coefficients, add_flicker), (interpret(write_coefficients), interpret(add_flicker))):
         phi, q, state, out = np.empty(tau.size), np.empty(tau.size), deviation.copy(), np.zeros(2000)
         make(1e-3, tau, deviation, phi, q)
         go_on(phi, q, draws, state, out)

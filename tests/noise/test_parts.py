@@ -1,4 +1,4 @@
-"""The parts of a noise, one formula each, where their branches are."""
+"""Parts of the noise model, one formula each, at the limits of their branches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from navsense.noise.terms import (
 @pytest.mark.parametrize(
     ("value", "precision", "rounded"),
     [
-        (0.32, 0.3, 0.3),  # these ten are Gazebo's own test of the quantised noise
+        (0.32, 0.3, 0.3),  # these ten are from Gazebo's test of quantised noise
         (0.31, 0.3, 0.3),
         (0.30, 0.3, 0.3),
         (0.29, 0.3, 0.3),
@@ -78,7 +78,7 @@ def test_white_noise_and_turn_on_bias() -> None:
 @pytest.mark.requirement("NOI-3")
 @given(st.floats(1e-6, 1e4), st.floats(1e-3, 1e5), st.floats(1e-6, 1e3))
 def test_two_drift_steps_equal_one_step_of_twice_the_length(dt: float, tau: float, sigma: float) -> None:
-    """Chapman-Kolmogorov: exact for any step means that the variance of two steps is that of one twice as long."""
+    """By Chapman-Kolmogorov, an exact process has the variance of two steps in one step of twice the length."""
     phi, q = decay_factor(dt, tau), gauss_markov_stddev(dt, sigma, tau)
     assert decay_factor(2.0 * dt, tau) == pytest.approx(phi * phi, rel=1e-12, abs=1e-300)
     assert gauss_markov_stddev(2.0 * dt, sigma, tau) ** 2 == pytest.approx(
@@ -91,7 +91,7 @@ def test_two_drift_steps_equal_one_step_of_twice_the_length(dt: float, tau: floa
 
 @pytest.mark.requirement("NOI-3")
 def test_driving_noise_is_exact_for_steps_far_below_the_correlation_time() -> None:
-    """q^2 = sigma^2 (dt - dt^2 / tau + ...): its series, which holds to 1e-18 here."""
+    """The series q^2 = sigma^2 (dt - dt^2 / tau + ...) is accurate to 1e-18 here."""
     dt, tau, sigma = 1e-6, 3600.0, 2.0
     assert gauss_markov_stddev(dt, sigma, tau) == pytest.approx(
         sigma * math.sqrt(dt - dt * dt / tau), rel=1e-15, abs=0.0
@@ -100,7 +100,7 @@ def test_driving_noise_is_exact_for_steps_far_below_the_correlation_time() -> No
 
 @pytest.mark.requirement("NOI-3")
 def test_drift_has_published_values() -> None:
-    """RotorS' ADIS16448: driving 3.878509449e-5 and tau 1000 s are 8.67261e-4 stationary, 3.878490e-6 at 100 Hz."""
+    """For RotorS' ADIS16448, 3.878509449e-5 and tau 1000 s give 8.67261e-4 stationary, 3.878490e-6 at 100 Hz."""
     assert stationary_stddev(3.878509449e-5, 1000.0) == pytest.approx(8.67261e-4, rel=1e-5, abs=0.0)
     assert gauss_markov_stddev(0.01, 3.878509449e-5, 1000.0) == pytest.approx(3.878490e-6, rel=1e-6, abs=0.0)
     assert gauss_markov_stddev(0.01, 6e-3, 300.0) == pytest.approx(5.99990e-4, rel=1e-6, abs=0.0)

@@ -1,4 +1,4 @@
-"""Texts of worlds, loaded from separate files, and the errors of invalid ones."""
+"""Worlds from texts, and the problems of invalid texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from navsense.world import World
 
 WORLDS = Path(__file__).resolve().parents[1] / "worlds"
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 
 FILE = "dive.sdf"
 RESOLVE = Path(__file__).resolve().parents[1] / "oracles" / "libsdformat" / "resolve.cc"
@@ -26,30 +26,30 @@ RESOLVE = Path(__file__).resolve().parents[1] / "oracles" / "libsdformat" / "res
 def load(tmp_path: Path) -> Load:
     """Return a function that loads a world from its text."""
 
-    def from_text(text: str, **options: str) -> World:
+    def load_text(text: str, **options: str) -> World:
         path = tmp_path / FILE
         path.write_text(text, encoding="utf-8")
         return sdf.load(path, **options)
 
-    return from_text
+    return load_text
 
 
 @pytest.fixture
-def refused(load: Load, tmp_path: Path) -> Refused:
-    """Return a function that gives the problems of a text, one line each, without the folder of the file."""
+def list_problems(load: Load, tmp_path: Path) -> ListProblems:
+    """Return a function that lists the problems of a text, one line each, without the folder of the file."""
 
-    def problems(text: str, **options: str) -> list[str]:
+    def read_problems(text: str, **options: str) -> list[str]:
         with pytest.raises(SdfError) as caught:
             load(text, **options)
         assert caught.value.problems[0] is caught.value
         return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
 
-    return problems
+    return read_problems
 
 
 @pytest.fixture
-def in_world() -> Callable[..., str]:
-    """Return a function that puts elements into a world; the first of them is on line 3."""
+def wrap_in_world() -> Callable[..., str]:
+    """Return a function that wraps elements in a world. The first element is on line 3."""
 
     def text(body: str, version: str = "1.12") -> str:
         return f'<sdf version="{version}">\n<world name="ocean">\n{body}\n</world>\n</sdf>\n'
@@ -58,27 +58,29 @@ def in_world() -> Callable[..., str]:
 
 
 @pytest.fixture
-def in_link(in_world: Callable[..., str]) -> Callable[..., str]:
-    """Return a function that puts elements into the one link `auv::base`; the first of them is on line 5."""
+def wrap_in_link(wrap_in_world: Callable[..., str]) -> Callable[..., str]:
+    """Return a function that wraps elements in the link `auv::base`. The first element is on line 5."""
 
     def text(body: str, version: str = "1.12") -> str:
-        return in_world(f'<model name="auv">\n<link name="base">\n{body}\n</link>\n</model>', version)
+        return wrap_in_world(f'<model name="auv">\n<link name="base">\n{body}\n</link>\n</model>', version)
 
     return text
 
 
 @pytest.fixture
-def with_noise(in_link: Callable[..., str]) -> Callable[[str], str]:
-    """Return a function that puts a `<noise>` element into the x axis of a magnetometer, on line 5."""
+def wrap_in_magnetometer(wrap_in_link: Callable[..., str]) -> Callable[[str], str]:
+    """Return a function that wraps a `<noise>` in the x axis of a magnetometer, on line 5."""
 
     def text(noise: str) -> str:
-        return in_link(f'<sensor name="mag" type="magnetometer"><magnetometer><x>{noise}</x></magnetometer></sensor>')
+        return wrap_in_link(
+            f'<sensor name="mag" type="magnetometer"><magnetometer><x>{noise}</x></magnetometer></sensor>'
+        )
 
     return text
 
 
-def robots_of(document: str) -> dict[str, str]:
-    """Return the two robots of a document: that of the UUV Simulator with its four beams, and that of Woods Hole."""
+def extract_robots(document: str) -> dict[str, str]:
+    """Return the robots of a document: the UUV Simulator's with its four beams, and that of Woods Hole."""
     physical = re.findall(r"<!-- DVL physical.*?</gazebo>", document, flags=re.DOTALL)
     (beam,) = re.findall(r"<!-- Individual sonar beam link.*?</gazebo>", document, flags=re.DOTALL)
     assert beam.count("0 -0.52 0.0") == 1
@@ -96,18 +98,18 @@ def robots_of(document: str) -> dict[str, str]:
 
 @pytest.fixture(scope="session", params=["own", "document"])
 def dvl_robots(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Return a URDF robot for each DVL plug-in: those of `tests/worlds`, then those of the document they follow."""
+    """Return a URDF robot for each DVL plug-in: from `tests/worlds`, then from the original document."""
     if request.param == "own":
         return {name: (WORLDS / "robots" / f"{name}.urdf").read_text(encoding="utf-8") for name in ("uuv", "dsros")}
     found = sorted((Path(request.getfixturevalue("shared_data")).parent / "seeds").glob("002_*"))
     if not found:
-        pytest.skip("needs the documents beside ../shared/data")
-    return robots_of(found[0].read_text(encoding="utf-8"))
+        pytest.skip("needs the documents next to ../shared/data")
+    return extract_robots(found[0].read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")
-def resolve(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program that asks libsdformat for poses, compiled."""
+def resolver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the compiled program that prints the poses that libsdformat resolves."""
     missing = [tool for tool in ("g++", "pkg-config") if shutil.which(tool) is None]
     if missing or subprocess.run(["pkg-config", "--exists", "sdformat12"], check=False).returncode:
         pytest.skip("needs Debian's libsdformat-dev, g++ and pkg-config")

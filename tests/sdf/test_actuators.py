@@ -1,4 +1,4 @@
-"""Models that could move and have no motion: the actuators in a file, and the warnings."""
+"""Warnings about models with actuators but without motion."""
 
 from __future__ import annotations
 
@@ -28,34 +28,37 @@ MOTION = (
 LOG = "".join(f"{0.1 * k} {0.01 * k * k} 0 1 0 0 0 1\n" for k in range(50))
 
 
-def joint(inside: str = "", kind: str = "revolute") -> str:
+def make_joint(content: str = "", kind: str = "revolute") -> str:
     ends = "<parent>base</parent><child>arm</child>"
-    return f'<joint name="elbow" type="{kind}">{ends}<axis><xyz>0 0 1</xyz>{inside}</axis></joint>'
+    return f'<joint name="elbow" type="{kind}">{ends}<axis><xyz>0 0 1</xyz>{content}</axis></joint>'
 
 
-def robot(inside: str) -> str:
-    return f'<model name="robot">{LINKS}{inside}</model>'
+def make_robot(content: str) -> str:
+    return f'<model name="robot">{LINKS}{content}</model>'
 
 
 @pytest.mark.parametrize(
-    ("inside", "first"),
+    ("content", "first"),
     [
         (DRIVE, "plug-in gz-sim-diff-drive-system"),
         ('<plugin filename="libuuv_thruster_ros_plugin.so" name="t"/>', "plug-in libuuv_thruster_ros_plugin.so"),
         ('<plugin filename="libsome.so" name="ignition::gazebo::systems::Thruster"/>', "plug-in libsome.so"),
-        (joint("<limit><effort>5</effort></limit>"), "joint elbow"),
-        (joint() + '<plugin filename="libarm.so" name="a"><servo><name>elbow</name></servo></plugin>', "joint elbow"),
-        (joint() + DRIVE, "plug-in gz-sim-diff-drive-system"),
+        (make_joint("<limit><effort>5</effort></limit>"), "joint elbow"),
+        (
+            make_joint() + '<plugin filename="libarm.so" name="a"><servo><name>elbow</name></servo></plugin>',
+            "joint elbow",
+        ),
+        (make_joint() + DRIVE, "plug-in gz-sim-diff-drive-system"),
         (f'<model name="in">{LINKS}{DRIVE}</model>', "plug-in gz-sim-diff-drive-system"),
-        (joint(), ""),
-        (joint("<limit><effort>-1</effort></limit>"), ""),
-        (joint("<limit><effort>5</effort></limit>", "fixed"), ""),
+        (make_joint(), ""),
+        (make_joint("<limit><effort>-1</effort></limit>"), ""),
+        (make_joint("<limit><effort>5</effort></limit>", "fixed"), ""),
         ('<plugin filename="libcamera_driver.so" name="camera"/>', ""),
         ('<link name="l"><sensor name="s" type="imu"><plugin filename="libmotor.so" name="p"/></sensor></link>', ""),
     ],
 )
-def test_model_with_actuators_and_no_motion_warns(load: Load, in_world: Text, inside: str, first: str) -> None:
-    world = load(in_world(robot(inside)))
+def test_model_with_actuators_and_no_motion_warns(load: Load, wrap_in_world: Text, content: str, first: str) -> None:
+    world = load(wrap_in_world(make_robot(content)))
     assert world.models[0].actuators[:1] == ((first,) if first else ())
     warned = [note for note in world.notes if note.model]
     assert [(note.kind, note.what) for note in warned] == ([("warning", "model robot")] if first else [])
@@ -64,9 +67,9 @@ def test_model_with_actuators_and_no_motion_warns(load: Load, in_world: Text, in
         assert note.where is not None
 
 
-@pytest.mark.parametrize("inside", ["<static>true</static>", MOTION])
-def test_static_or_moving_model_has_no_warning(load: Load, in_world: Text, inside: str) -> None:
-    assert not [note for note in load(in_world(robot(DRIVE + inside))).notes if note.model]
+@pytest.mark.parametrize("content", ["<static>true</static>", MOTION])
+def test_static_or_moving_model_has_no_warning(load: Load, wrap_in_world: Text, content: str) -> None:
+    assert not [note for note in load(wrap_in_world(make_robot(DRIVE + content))).notes if note.model]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +93,10 @@ def test_urdf_robot_with_actuators_warns(tmp_path: Path, part: str, actuator: st
 
 
 @pytest.fixture
-def files(tmp_path: Path, in_world: Text) -> tuple[str, str]:
+def files(tmp_path: Path, wrap_in_world: Text) -> tuple[str, str]:
     """Return a world whose one model could move, and a log of its motion."""
     world, log = tmp_path / "yard.sdf", tmp_path / "log.tum"
-    world.write_text(in_world(robot(DRIVE)), encoding="utf-8")
+    world.write_text(wrap_in_world(make_robot(DRIVE)), encoding="utf-8")
     log.write_text(LOG, encoding="utf-8")
     return str(world), str(log)
 
@@ -115,8 +118,8 @@ def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str])
     (line,) = [line for line in lines if "robot:" in line and "base" in line and "links" in line]
     assert line.startswith("  robot: follows --motion (log not smoothed")
     assert not [line for line in lines if "stationary" in line]
-    refused = CliRunner().invoke(cli, ["describe", world, "--motion", f"boat={log}"])
-    assert "boat; must be a model of the world: robot" in str(refused.exception)
+    problems = CliRunner().invoke(cli, ["describe", world, "--motion", f"boat={log}"])
+    assert "boat; must be a model of the world: robot" in str(problems.exception)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mcap", ".parquet", ".bag"])

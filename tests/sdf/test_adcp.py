@@ -31,7 +31,7 @@ from navsense.sensors import (
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 FULL = """<sensor name="a" type="adcp"><update_rate>2</update_rate><navsense:fidelity>classic</navsense:fidelity><adcp>
@@ -50,32 +50,32 @@ FULL = """<sensor name="a" type="adcp"><update_rate>2</update_rate><navsense:fid
 <bin_mapping>nearest</bin_mapping><motion_compensated>true</motion_compensated><min_beams>4</min_beams>
 <error_velocity_limit>0.4</error_velocity_limit><min_good_share>0.25</min_good_share><side_lobes>false</side_lobes>
 <reference degrees="true">180 0 0</reference><own_hull>true</own_hull></adcp></sensor>"""
-"""Every field of the sheet, and of its parts, other than by default."""
+"""An `<adcp>` in which every field of the spec and of its parts differs from the default."""
 
 OTHERS = {"dialect": "is that of Woods Hole's plug-in"}
-"""Fields that this block does not have, with the reason."""
+"""Fields without an element in this block, with the reason."""
 
 
-def sheet(world: World) -> Adcp:
+def get_spec(world: World) -> Adcp:
     (sensor,) = world.sensors
     assert isinstance(sensor.spec, Adcp)
     return sensor.spec
 
 
-def block(inside: str) -> str:
-    return f'<sensor name="a" type="adcp"><adcp>\n{inside}</adcp></sensor>'
+def make_block(content: str) -> str:
+    return f'<sensor name="a" type="adcp"><adcp>\n{content}</adcp></sensor>'
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_every_element_is_read(load: Load, in_link: Text) -> None:
-    world = load(in_link(FULL))
+def test_every_element_is_read(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(FULL))
     assert not world.notes
     wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
     places = ((0.1, 0.0, -0.2), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     turns = [(0.0, turn, 0.0), (0.0, turn, math.radians(120.0)), (0.0, turn, math.radians(240.0))]
     turns.append((0.0, math.radians(90.0), 0.0))
     beams = tuple(Beam(wide, from_rpy(*rpy), place) for rpy, place in zip(turns, places, strict=True))
-    assert sheet(world) == Adcp(
+    assert get_spec(world) == Adcp(
         beams=Beams(beams, BeamWeighting.PATTERN, 0.05),
         cells=DepthCells(20, 1.5, 0.5, 1.2, 0.1, 7),
         pings=12,
@@ -99,18 +99,18 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
         error_velocity_limit=0.4,
         min_good_share=0.25,
         side_lobes=False,
-        reference=sheet(world).reference,
+        reference=get_spec(world).reference,
         own_hull=True,
         classic=True,
     )
-    assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
+    assert rotate(get_spec(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
     text = "\n".join(describe(world))
     for line in ("adcp at 2 Hz", "cells: 20 of 1.5 m, the first at 1.9 m", "axes: ship", "12 profile pings"):
         assert line in text
 
 
 def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
-    """Yield each field that holds a value, and whether it is another than by default."""
+    """Yield each field with a value, and whether it differs from the default."""
     if not is_dataclass(value) or isinstance(value, type):
         yield path, value != default
         return
@@ -121,22 +121,24 @@ def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
-    found = dict(iter_fields(sheet(load(in_link(FULL))), Adcp(), "adcp"))
+def test_every_field_can_be_set_in_a_file(load: Load, wrap_in_link: Text) -> None:
+    found = dict(iter_fields(get_spec(load(wrap_in_link(FULL))), Adcp(), "adcp"))
     unsaid = {name.removeprefix("adcp.") for name, is_other in found.items() if not is_other}
     assert unsaid == set(OTHERS)
     assert {name.split(".")[1] for name in found} == {field.name for field in fields(Adcp)}
 
 
 @pytest.mark.requirement("SDF-1")
-def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
-    world = load(in_link('<sensor name="a" type="adcp"/>'))
-    assert sheet(world) == Adcp() == sheet(load(in_link(block(""))))
+def test_defaults_of_an_empty_sensor(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link('<sensor name="a" type="adcp"/>'))
+    assert get_spec(world) == Adcp() == get_spec(load(wrap_in_link(make_block(""))))
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/a/adcp"
-    thin = sheet(load(in_link(block('<beams width_deg="3" rings="1"/>')))).beams
+    thin = get_spec(load(wrap_in_link(make_block('<beams width_deg="3" rings="1"/>')))).beams
     crossed = [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)]
     assert thin == make_janus_beams(math.radians(20.0), crossed, width=math.radians(3.0))
-    up = sheet(load(in_link(block("<beams><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>")))).beams
+    up = get_spec(
+        load(wrap_in_link(make_block("<beams><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>")))
+    ).beams
     assert len(up.beams) == 3
     assert min(axis[2] for axis in up.axes.tolist()) > 0.9
 
@@ -170,17 +172,21 @@ def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
         ("<ping_interval>nan</ping_interval>", "<adcp><ping_interval>: nan; must be a finite number"),
     ],
 )
-def test_invalid_value_error_has_its_line(refused: Refused, in_link: Text, text: str, problem: str) -> None:
-    assert any(problem in one for one in refused(in_link(block(text)))), refused(in_link(block(text)))
+def test_invalid_value_error_has_its_line(
+    list_problems: ListProblems, wrap_in_link: Text, text: str, problem: str
+) -> None:
+    assert any(problem in one for one in list_problems(wrap_in_link(make_block(text)))), list_problems(
+        wrap_in_link(make_block(text))
+    )
 
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
-def test_documentation_example_has_every_element(load: Load, in_link: Text) -> None:
+def test_documentation_example_has_every_element(load: Load, wrap_in_link: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "adcp.md").read_text(encoding="utf-8")
     text = page.partition("```xml\n")[2].partition("```")[0].replace("base_link", "base")
-    world = load(in_link(text))
+    world = load(wrap_in_link(text))
     assert not world.notes
-    spec = sheet(world)
+    spec = get_spec(world)
     assert spec.duration == pytest.approx(4 * 0.1 + 4 * 2 * 100 / 1500 + 0.01, rel=1e-12, abs=0.0)
     assert [
         replace(spec, pings=n, bottom_pings=n).count_ticks_per_ensemble(rate)
@@ -195,7 +201,7 @@ def test_documentation_example_has_every_element(load: Load, in_link: Text) -> N
 
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(
-    ("inside", "pose", "down"),
+    ("content", "pose", "down"),
     [
         ("<beams angle_deg='20'><azimuths_deg>0 90 180 270</azimuths_deg><down>0 0 1</down></beams>", "0 0 0", 0),
         ("", "180 0 0", 0),
@@ -204,15 +210,15 @@ def test_documentation_example_has_every_element(load: Load, in_link: Text) -> N
     ],
 )
 def test_motion_compensation_without_bottom_in_view_warns(
-    load: Load, in_link: Text, inside: str, pose: str, down: int
+    load: Load, wrap_in_link: Text, content: str, pose: str, down: int
 ) -> None:
-    """Up-looking ones and such as lie on their side; right way up, or with the motion kept in, there is no remark."""
+    """Upward-looking and horizontal profilers warn. Downward-looking or uncompensated profilers do not."""
     text = f"""<sensor name="a" type="adcp"><pose degrees="true">0 0 0 {{}}</pose><adcp>
-<motion_compensated>{{}}</motion_compensated>{inside}</adcp></sensor>"""
-    world = load(in_link(text.format(pose, "true")))
+<motion_compensated>{{}}</motion_compensated>{content}</adcp></sensor>"""
+    world = load(wrap_in_link(text.format(pose, "true")))
     (note,) = world.notes
     assert (note.kind, note.where) == ("warning", world.sensors[0].where)
     assert f"only {down} beams point down and a velocity needs 3" in str(note)
     assert any("needs bottom track, but only" in line for line in describe(world))
-    assert not load(in_link(text.format(pose, "false"))).notes
-    assert not load(in_link(text.format("0 0 0" if not inside else "180 0 0", "true"))).notes
+    assert not load(wrap_in_link(text.format(pose, "false"))).notes
+    assert not load(wrap_in_link(text.format("0 0 0" if not content else "180 0 0", "true"))).notes

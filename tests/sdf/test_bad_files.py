@@ -1,4 +1,4 @@
-"""Invalid files of a world: an error with the world's line and the file's name, in bounded time."""
+"""Invalid files of a world raise an error with the line in the world and the file name, in bounded time."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from navsense.sdf import context, frame_graph
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 MILLION = 1_000_000
 
 LONGEST = 60.0
-"""s, some ten times what a loaded machine takes."""
+"""Time limit (s): about ten times the time of a loaded machine."""
 
 
 @pytest.mark.requirement("SDF-1")
 def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search for a similar name is slow: it runs once per name, for at most as many names as kept problems."""
+    """The search for a similar name is slow: it runs once per name, for at most the number of stored problems."""
     calls: list[str] = []
     names = [f"n{i}" for i in range(2 * context.MAX_PROBLEMS)]
 
@@ -53,11 +53,11 @@ def test_reading_stops_after_many_problems(tmp_path: Path, monkeypatch: pytest.M
     calls = []
     declare = frame_graph._declare
 
-    def counted(*given: Any) -> Any:
+    def count_calls(*given: Any) -> Any:
         calls.append(given)
         return declare(*given)
 
-    monkeypatch.setattr(frame_graph, "_declare", counted)
+    monkeypatch.setattr(frame_graph, "_declare", count_calls)
     for extra in (0, 1, 5000):
         models = "<model name='m'><static>true</static></model>\n" * (context.MAX_PROBLEMS + 1 + extra)
         (tmp_path / "w.sdf").write_text(
@@ -73,8 +73,8 @@ def test_reading_stops_after_many_problems(tmp_path: Path, monkeypatch: pytest.M
     assert gc.isenabled()
 
 
-def over(geometry: str) -> str:
-    """Return a range sensor 5 m above the origin that looks down on a collision, whose element begins on line 4."""
+def make_range_sensor_over(geometry: str) -> str:
+    """Return a range sensor 5 m above the origin that points down at a collision, whose element is on line 4."""
     eye = '<range><max>50</max><beam width_deg="0.1" rings="1"><axis>0 0 -1</axis></beam></range>'
     sensor = f'<sensor name="eye" type="range"><update_rate>10</update_rate>{eye}</sensor>'
     bed = f'<collision name="c"><geometry>{geometry}</geometry></collision>'
@@ -84,7 +84,7 @@ def over(geometry: str) -> str:
     )
 
 
-def mesh(name: str) -> str:
+def make_mesh(name: str) -> str:
     return f"<mesh><uri>{name}</uri></mesh>"
 
 
@@ -92,19 +92,19 @@ def make_heightmap(name: str) -> str:
     return f"<heightmap><uri>{name}</uri><size>20 20 5</size></heightmap>"
 
 
-def stl(triangles: AnyArray) -> bytes:
+def encode_stl(triangles: AnyArray) -> bytes:
     facets = np.zeros(len(triangles), dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
     facets["corners"] = triangles
     return b"made by a test".ljust(80) + struct.pack("<I", len(facets)) + facets.tobytes()
 
 
-def points() -> AnyArray:
-    """Return a million triangles without area (m, 3, 3), each all in one place."""
+def make_degenerate_triangles() -> AnyArray:
+    """Return a million triangles without area (m, 3, 3), each at one point."""
     return np.repeat(np.random.default_rng(4).uniform(-1.0, 1.0, (MILLION, 1, 3)), 3, axis=1)
 
 
-def image(rows: int, columns: int) -> bytes:
-    """Return a black image of 8 bits a pixel."""
+def encode_image(rows: int, columns: int) -> bytes:
+    """Return a black 8-bit image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -119,20 +119,35 @@ GRID = b"ncols 2\nnrows 2\ncellsize 10\nNODATA_value -9999\n"
 
 
 SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
-    "STL cut off in text": (mesh, "a.stl", b"solid a\n facet normal 0 0 1\n", "a.stl:2: STL file: facet normal 0 0 1"),
-    "STL cut off": (mesh, "a.stl", stl(np.zeros((3, 3, 3)))[:-9], "a.stl: STL file: 225 bytes; must be 234 bytes"),
-    "face of nothing": (mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4: OBJ file's face: f 1 2 4"),
-    "corner nowhere": (mesh, "a.obj", CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3", "corners of triangle 1 (m)"),
+    "STL cut off in text": (
+        make_mesh,
+        "a.stl",
+        b"solid a\n facet normal 0 0 1\n",
+        "a.stl:2: STL file: facet normal 0 0 1",
+    ),
+    "STL cut off": (
+        make_mesh,
+        "a.stl",
+        encode_stl(np.zeros((3, 3, 3)))[:-9],
+        "a.stl: STL file: 225 bytes; must be 234 bytes",
+    ),
+    "face of nothing": (make_mesh, "a.obj", CORNERS + b"f 1 2 4\n", "a.obj:4: OBJ file's face: f 1 2 4"),
+    "corner nowhere": (
+        make_mesh,
+        "a.obj",
+        CORNERS.replace(b"1 0 0", b"1 0 nan") + b"f 1 2 3",
+        "corners of triangle 1 (m)",
+    ),
     "not square": (
         make_heightmap,
         "bed.png",
-        image(5, 9),
+        encode_image(5, 9),
         "bed.png: heightmap image (columns, rows): (9, 5); must be square",
     ),
     "image cut off": (
         make_heightmap,
         "bed.png",
-        image(5, 5)[:-30],
+        encode_image(5, 5)[:-30],
         "bed.png: image: ends too early; must be a complete PNG file",
     ),
     "NaN": (
@@ -159,10 +174,10 @@ SURFACES: dict[str, tuple[Callable[[str], str], str, bytes, str]] = {
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("case", SURFACES)
-def test_invalid_surfaces_are_reported(load: Load, in_world: Text, tmp_path: Path, case: str) -> None:
+def test_invalid_surfaces_are_reported(load: Load, wrap_in_world: Text, tmp_path: Path, case: str) -> None:
     geometry, name, data, problem = SURFACES[case]
     (tmp_path / name).write_bytes(data)
-    world = load(in_world(over(geometry(name))))
+    world = load(wrap_in_world(make_range_sensor_over(geometry(name))))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 0.1, seed=1)
     text = str(caught.value).replace(f"{tmp_path}/", "")
@@ -171,11 +186,11 @@ def test_invalid_surfaces_are_reported(load: Load, in_world: Text, tmp_path: Pat
 
 
 @pytest.mark.requirement("DVU-2", "SDF-2")
-def test_broken_mesh_of_an_included_robot_is_reported(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_broken_mesh_of_an_included_robot_is_reported(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "rock.stl").write_bytes(b"solid rock\n facet\n")
     inside = '<collision><geometry><mesh filename="rock.stl"/></geometry></collision>'
     (tmp_path / "bot.urdf").write_text(f'<robot name="bot"><link name="l">\n{inside}</link></robot>', encoding="utf-8")
-    world = load(in_world(over("<plane/>") + "<include><uri>bot.urdf</uri></include>"))
+    world = load(wrap_in_world(make_range_sensor_over("<plane/>") + "<include><uri>bot.urdf</uri></include>"))
     with pytest.raises(FieldError) as caught:
         ns.simulate(world, 0.1, seed=1)
     assert "bot.urdf:2: surface bot::l::l_collision: " in str(caught.value)
@@ -185,16 +200,18 @@ def test_broken_mesh_of_an_included_robot_is_reported(load: Load, in_world: Text
 @pytest.mark.compiled
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("kind", ["stl", "obj", "one of them whole"])
-def test_mesh_of_a_million_degenerate_faces_terminates(load: Load, in_world: Text, tmp_path: Path, kind: str) -> None:
-    """It ends: in an error, or in what is left of it."""
+def test_mesh_of_a_million_degenerate_faces_terminates(
+    load: Load, wrap_in_world: Text, tmp_path: Path, kind: str
+) -> None:
+    """The load terminates, with an error or with the remaining triangles."""
     name = "rock.obj" if kind == "obj" else "rock.stl"
-    triangles = points()
+    triangles = make_degenerate_triangles()
     if kind == "one of them whole":
         triangles[77] = [[-40.0, -40.0, 2.0], [40.0, -40.0, 2.0], [0.0, 80.0, 2.0]]
     fans = b"v 0 0 0\nv 1 0 0\n" + (b"f" + b" 1 2" * 51 + b"\n") * (MILLION // 100)
-    (tmp_path / name).write_bytes(fans if kind == "obj" else stl(triangles))
+    (tmp_path / name).write_bytes(fans if kind == "obj" else encode_stl(triangles))
     start = time.process_time()
-    world = load(in_world(over(mesh(name))))
+    world = load(wrap_in_world(make_range_sensor_over(make_mesh(name))))
     if kind == "one of them whole":
         assert ns.simulate(world, 0.05, seed=1)["auv::base::eye"]["range"][0] == pytest.approx(3.0, rel=1e-12, abs=0.0)
     else:
@@ -257,22 +274,26 @@ CURRENTS: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("case", CURRENTS)
-def test_invalid_currents_are_reported(refused: Refused, in_world: Text, tmp_path: Path, case: str) -> None:
+def test_invalid_currents_are_reported(
+    list_problems: ListProblems, wrap_in_world: Text, tmp_path: Path, case: str
+) -> None:
     element, data, place, problem = CURRENTS[case]
     (tmp_path / "flow.csv").write_text(data, encoding="utf-8")
     origin = "<spherical_coordinates><latitude_deg>50</latitude_deg><longitude_deg>1</longitude_deg>"
     flow = f'<navsense:current start="2021-03-04T15:00Z">\n{element}\n</navsense:current>'
-    (found,) = refused(in_world(f"{flow}{origin}</spherical_coordinates>"))
+    (found,) = list_problems(wrap_in_world(f"{flow}{origin}</spherical_coordinates>"))
     assert found.startswith(f"dive.sdf:4: {place}"), found
     assert problem in found
 
 
 @pytest.mark.requirement("CUR-2")
-def test_run_past_the_end_of_the_tide_table_is_an_error(load: Load, in_world: Text, tmp_path: Path) -> None:
-    """Half an hour of the table is left, and the recorded current is asked every 10 minutes."""
+def test_run_past_the_end_of_the_tide_table_is_an_error(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
+    """The table ends after half an hour, and the current is recorded every 10 minutes."""
     (tmp_path / "flow.csv").write_text(TIDE, encoding="utf-8")
     inside = f'<navsense:current start="2021-03-04T15:00Z" rate="0.0016666">\n{CHANNEL}\n'
-    world = load(in_world(inside + "</navsense:current>" + over("<plane/>").replace(">10<", ">0.1<")))
+    world = load(
+        wrap_in_world(inside + "</navsense:current>" + make_range_sensor_over("<plane/>").replace(">10<", ">0.1<"))
+    )
     flow = ns.simulate(world, 1790.0, seed=1).current
     assert flow is not None
     assert len(flow.time) == 3

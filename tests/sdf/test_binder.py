@@ -1,4 +1,4 @@
-"""Binding of elements to dataclasses: limits of fields, and places of errors."""
+"""Binding of elements to dataclasses: limits of fields, and locations of errors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read(binding: ElementBinding[Probe], content: str) -> Probe | str:
         ("shape", "square", "must be one of round, flat", None),
     ],
 )
-def test_limits_act_on_attributes_as_on_children(
+def test_limits_apply_to_attributes_and_children(
     name: str, text: str, allowed_attribute: str, allowed_child: str | None
 ) -> None:
     assert read(ATTRIBUTES, f'<probe {name}="{text}"/>') == f"dive.sdf:1: <probe {name}>: {text}; {allowed_attribute}"
@@ -80,7 +80,7 @@ def test_attributes_and_children_give_the_same_values() -> None:
     assert read(CHILDREN, f"<probe>{children}</probe>") == expected
 
 
-def test_the_field_of_an_error_gives_its_place() -> None:
+def test_error_has_the_location_of_its_field() -> None:
     depth, gain = "<probe>\n<depth>1e3</depth></probe>", "<probe>\n<gain>1e3</gain></probe>"
     assert read(CHILDREN, depth) == "dive.sdf:2: <probe><depth>: 1e3; must be at most 100"
     assert read(CHILDREN, gain) == "dive.sdf:2: <gain> gain of a probe (dB): 1000.0; must be at most 100"
@@ -90,7 +90,7 @@ def test_the_field_of_an_error_gives_its_place() -> None:
     assert read(ATTRIBUTES, '<probe depth="1e3"/>') == "dive.sdf:1: <probe depth>: 1e3; must be at most 100"
 
 
-def test_an_invalid_child_hides_the_error_that_follows_from_it() -> None:
+def test_invalid_child_hides_consequential_errors() -> None:
     context = Context("dive.sdf")
     element = parse_xml(b"<probe>\n<gain>x</gain>\n<offset>3</offset></probe>", "dive.sdf")
     with context.collect_errors():

@@ -16,30 +16,32 @@ from navsense.sdf.xml_reader import parse_xml
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 GAUSSIAN = '<noise type="gaussian"><mean>0.001</mean><stddev>0.002</stddev></noise>'
 
 
-def link(name: str, body: str) -> str:
+def make_link(name: str, body: str) -> str:
     return f'<link name="{name}">{body}</link>\n'
 
 
-def clock(name: str, body: str = GAUSSIAN) -> str:
+def make_clock(name: str, body: str = GAUSSIAN) -> str:
     return f'<clock name="{name}">{body}</clock>\n'
 
 
-def sensor(name: str, uses: str | None) -> str:
+def make_sensor(name: str, uses: str | None) -> str:
     inside = "" if uses is None else f"<clock>{uses}</clock>"
     return f'<sensor name="{name}" type="imu">{inside}</sensor>\n'
 
 
 @pytest.mark.requirement("CLK-1", "CLK-3")
-def test_several_clocks_are_read(load: Load, in_world: Text) -> None:
-    a = link("a", clock("one") + clock("two") + sensor("s", "three") + sensor("t", "none"))
-    b = link("b", clock("three") + clock("four", "") + sensor("s", "one") + sensor("t", "four"))
-    world = load(in_world(f'<model name="m">{a}{b}</model>'))
+def test_several_clocks_are_read(load: Load, wrap_in_world: Text) -> None:
+    a = make_link("a", make_clock("one") + make_clock("two") + make_sensor("s", "three") + make_sensor("t", "none"))
+    b = make_link(
+        "b", make_clock("three") + make_clock("four", "") + make_sensor("s", "one") + make_sensor("t", "four")
+    )
+    world = load(wrap_in_world(f'<model name="m">{a}{b}</model>'))
     assert [each.name for each in world.clocks] == ["m::a::one", "m::a::two", "m::b::three", "m::b::four"]
     assert [each.noise for each in world.clocks] == [Noise(mean=0.001, stddev=0.002)] * 3 + [NO_NOISE]
     assert {each.name: each.clock for each in world.sensors} == {
@@ -52,103 +54,114 @@ def test_several_clocks_are_read(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("CLK-4")
-def test_sensor_without_clock_uses_global_time(load: Load, in_world: Text) -> None:
-    world = load(in_world(f'<model name="m">{link("a", clock("c") + sensor("s", None) + sensor("t", "none"))}</model>'))
+def test_sensor_without_clock_uses_global_time(load: Load, wrap_in_world: Text) -> None:
+    world = load(
+        wrap_in_world(
+            f'<model name="m">{make_link("a", make_clock("c") + make_sensor("s", None) + make_sensor("t", "none"))}'
+            "</model>"
+        )
+    )
     assert [each.clock for each in world.sensors] == [None, None]
 
 
-def test_prefixed_clock_element_is_read(load: Load, in_link: Text) -> None:
+def test_prefixed_clock_element_is_read(load: Load, wrap_in_link: Text) -> None:
     body = '<navsense:clock name="c"/><sensor name="s" type="imu"><navsense:clock>c</navsense:clock></sensor>'
-    world = load(in_link(body))
+    world = load(wrap_in_link(body))
     assert world.sensors[0].clock == "auv::base::c"
 
 
 @pytest.mark.requirement("CLK-1")
-def test_repeated_clock_in_one_link(refused: Refused, in_link: Text) -> None:
-    (line,) = refused(in_link(clock("c") + clock("c")))
+def test_repeated_clock_in_one_link(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (line,) = list_problems(wrap_in_link(make_clock("c") + make_clock("c")))
     assert line.startswith("dive.sdf:6: <clock name>: c; must be unique among the clocks of its link; first on line 5")
 
 
 @pytest.mark.requirement("CLK-1")
-def test_repeated_clock_in_another_link(load: Load, refused: Refused, in_world: Text) -> None:
+def test_repeated_clock_in_another_link(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     def text(uses: str) -> str:
-        return in_world(f'<model name="m">\n{link("a", clock("c"))}{link("b", clock("c") + sensor("s", uses))}</model>')
+        return wrap_in_world(
+            f'<model name="m">\n{make_link("a", make_clock("c"))}'
+            f"{make_link('b', make_clock('c') + make_sensor('s', uses))}</model>"
+        )
 
     for uses in ("b::c", "m::b::c"):
         world = load(text(uses))
         assert world.sensors[0].clock == "m::b::c"
         assert [note.kind for note in world.notes] == ["warning"]
         assert "sensors must write b::c" in world.notes[0].reason
-    (line,) = refused(text("c"))
+    (line,) = list_problems(text("c"))
     assert line == "dive.sdf:7: <clock> of sensor 'm::b::s': c; is the name of several clocks; write a::c or b::c"
 
 
 @pytest.mark.requirement("CLK-3")
 @pytest.mark.parametrize("uses", ["d", "a::d", "m::base::c", "base::c::c", "::c", "C", "world", ""])
-def test_unknown_clock_is_an_error(refused: Refused, in_link: Text, uses: str) -> None:
-    (line,) = refused(in_link(clock("c") + "\n\n" + sensor("imu", uses)))
+def test_unknown_clock_is_an_error(list_problems: ListProblems, wrap_in_link: Text, uses: str) -> None:
+    (line,) = list_problems(wrap_in_link(make_clock("c") + "\n\n" + make_sensor("imu", uses)))
     name = uses or "empty"
     assert line.startswith(f"dive.sdf:8: <clock> of sensor 'auv::base::imu': {name}; must be a clock of its model,")
     assert line.endswith("its model has c")
 
 
-def test_clock_names_resolve_in_enclosing_models(load: Load, refused: Refused, in_world: Text) -> None:
+def test_clock_names_resolve_in_enclosing_models(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     def text(uses: str, inner: str = "") -> str:
-        return in_world(
-            f'<model name="m">{link("a", clock("c") + clock("d"))}'
-            f'<model name="n">{link("b", inner + sensor("s", uses))}</model></model>'
+        return wrap_in_world(
+            f'<model name="m">{make_link("a", make_clock("c") + make_clock("d"))}'
+            f'<model name="n">{make_link("b", inner + make_sensor("s", uses))}</model></model>'
         )
 
     assert load(text("c")).sensors[0].clock == "m::a::c"
-    assert load(text("c", clock("c"))).sensors[0].clock == "m::n::b::c"
-    assert load(text("a::c", clock("c"))).sensors[0].clock == "m::a::c"
-    assert load(text("n::b::c", clock("c"))).sensors[0].clock == "m::n::b::c"
-    assert load(text("d", clock("c"))).sensors[0].clock == "m::a::d"
-    outer_cannot_see = in_world(
-        f'<model name="m">{link("a", sensor("s", "c"))}<model name="n">{link("b", clock("c"))}</model></model>'
+    assert load(text("c", make_clock("c"))).sensors[0].clock == "m::n::b::c"
+    assert load(text("a::c", make_clock("c"))).sensors[0].clock == "m::a::c"
+    assert load(text("n::b::c", make_clock("c"))).sensors[0].clock == "m::n::b::c"
+    assert load(text("d", make_clock("c"))).sensors[0].clock == "m::a::d"
+    outer_cannot_see = wrap_in_world(
+        f'<model name="m">{make_link("a", make_sensor("s", "c"))}'
+        f'<model name="n">{make_link("b", make_clock("c"))}</model></model>'
     )
-    assert len(refused(outer_cannot_see)) == 1
+    assert len(list_problems(outer_cannot_see)) == 1
 
 
-def test_same_clock_name_in_two_models(load: Load, in_world: Text) -> None:
-    models = "".join(f'<model name="{m}">{link("a", clock("c") + sensor("s", "c"))}</model>' for m in "mn")
-    world = load(in_world(models))
+def test_same_clock_name_in_two_models(load: Load, wrap_in_world: Text) -> None:
+    models = "".join(
+        f'<model name="{m}">{make_link("a", make_clock("c") + make_sensor("s", "c"))}</model>' for m in "mn"
+    )
+    world = load(wrap_in_world(models))
     assert [each.clock for each in world.sensors] == ["m::a::c", "n::a::c"]
     assert world.notes == ()
 
 
 @pytest.mark.parametrize("name", ["none", "world", "__c__", "a::b", "", "a&#10;b", "c" * 1001])
-def test_invalid_clock_names_are_an_error(refused: Refused, in_link: Text, name: str) -> None:
-    (line,) = refused(in_link(clock(name)))
+def test_invalid_clock_names_are_an_error(list_problems: ListProblems, wrap_in_link: Text, name: str) -> None:
+    (line,) = list_problems(wrap_in_link(make_clock(name)))
     assert line.startswith("dive.sdf:5: <clock name>: ")
 
 
-def test_clock_without_name_is_an_error(refused: Refused, in_link: Text) -> None:
-    assert refused(in_link("<clock/>"))[0].startswith("dive.sdf:5: <clock name>: missing")
+def test_clock_without_name_is_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    assert list_problems(wrap_in_link("<clock/>"))[0].startswith("dive.sdf:5: <clock name>: missing")
 
 
-def test_two_clocks_of_one_sensor_are_an_error(refused: Refused, in_link: Text) -> None:
-    body = clock("c") + '<sensor name="s" type="imu"><clock>c</clock><navsense:clock>c</navsense:clock></sensor>'
-    assert any("a sensor has one clock" in line for line in refused(in_link(body)))
+def test_two_clocks_of_one_sensor_are_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    body = make_clock("c") + '<sensor name="s" type="imu"><clock>c</clock><navsense:clock>c</navsense:clock></sensor>'
+    assert any("a sensor has one clock" in line for line in list_problems(wrap_in_link(body)))
 
 
-def test_clock_noise_follows_the_fidelity(load: Load, refused: Refused, in_link: Text) -> None:
-    text = in_link(clock("c"))
+def test_clock_noise_follows_the_fidelity(load: Load, list_problems: ListProblems, wrap_in_link: Text) -> None:
+    text = wrap_in_link(make_clock("c"))
     assert not load(text).clocks[0].noise.classic
     assert load(text, fidelity="classic").clocks[0].noise.classic
-    (line,) = refused(in_link(clock("c", '<noise type="gaussian">\n<stddev>-1</stddev></noise>')))
+    (line,) = list_problems(wrap_in_link(make_clock("c", '<noise type="gaussian">\n<stddev>-1</stddev></noise>')))
     assert line == "dive.sdf:6: <noise><stddev>: -1; must be >= 0"
 
 
 @pytest.mark.requirement("CLK-8")
-def test_grade_with_overridden_parameters(load: Load, in_link: Text) -> None:
+def test_grade_with_overridden_parameters(load: Load, wrap_in_link: Text) -> None:
     body = """<navsense:oscillator grade="TCXO">
       <frequency>2e-6</frequency> <ageing per="year">1e-6</ageing> <ageing_stddev per="day">1e-10</ageing_stddev>
       <temperature>280</temperature>
     </navsense:oscillator>
     <navsense:discipline><interval>1</interval><stddev>1e-6</stddev><until>60</until></navsense:discipline>
     <navsense:monotonic>true</navsense:monotonic>"""
-    world = load(in_link(clock("c", GAUSSIAN + body) + clock("d")))
+    world = load(wrap_in_link(make_clock("c", GAUSSIAN + body) + make_clock("d")))
     both = world.clocks
     year = 365.25 * 86400.0
     figures = {"frequency": 2e-6, "ageing": 1e-6 / year, "ageing_stddev": 1e-10 / 86400.0, "temperature": 280.0}
@@ -161,32 +174,32 @@ def test_grade_with_overridden_parameters(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("CLK-8")
-def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, in_link: Text) -> None:
+def test_every_field_of_an_oscillator_and_a_discipline_is_read(load: Load, wrap_in_link: Text) -> None:
     for kind, tag in ((Oscillator, "navsense:oscillator"), (Discipline, "navsense:discipline")):
         for field in fields(kind):
             body = f"<{tag}><{field.name}>0.25</{field.name}></{tag}>"
-            (clock_,) = load(in_link(clock("c", GAUSSIAN + body))).clocks
+            (clock_,) = load(wrap_in_link(make_clock("c", GAUSSIAN + body))).clocks
             sheet = clock_.oscillator if kind is Oscillator else clock_.discipline
             assert sheet == kind(**{field.name: 0.25})
             assert sheet != kind()
 
 
 @pytest.mark.requirement("CLK-8")
-def test_clock_without_stepping(load: Load, refused: Refused, in_link: Text) -> None:
+def test_clock_without_stepping(load: Load, list_problems: ListProblems, wrap_in_link: Text) -> None:
     body = "<navsense:discipline><step_threshold> inf </step_threshold><until>inf</until></navsense:discipline>"
-    (clock_,) = load(in_link(clock("c", body))).clocks
+    (clock_,) = load(wrap_in_link(make_clock("c", body))).clocks
     assert clock_.discipline == Discipline(step_threshold=math.inf)
     for field in fields(Discipline):
         for word in ("inf", "-inf", "nan", "infinity"):
             if word == "inf" and field.name in {"step_threshold", "until"}:
                 continue
             body = f"<navsense:discipline>\n<{field.name}>{word}</{field.name}></navsense:discipline>"
-            (line,) = refused(in_link(clock("c", body)))
+            (line,) = list_problems(wrap_in_link(make_clock("c", body)))
             assert line.startswith(f"dive.sdf:6: <navsense:discipline><{field.name}>: {word}; must be a finite number")
 
 
-def test_clock_with_oscillator_only_is_not_global_time(load: Load, in_link: Text) -> None:
-    assert load(in_link(clock("c", '<navsense:oscillator grade="OCXO"/>'))).notes == ()
+def test_clock_with_oscillator_only_is_not_global_time(load: Load, wrap_in_link: Text) -> None:
+    assert load(wrap_in_link(make_clock("c", '<navsense:oscillator grade="OCXO"/>'))).notes == ()
 
 
 @pytest.mark.requirement("CLK-8")
@@ -249,14 +262,14 @@ def test_oscillator_temperature_may_be_a_world_signal() -> None:
         ("<navsense:latency/>", "<clock><navsense:latency>; is not allowed here"),
     ],
 )
-def test_unsupported_clock_elements(refused: Refused, in_link: Text, body: str, problem: str) -> None:
-    (line,) = refused(in_link(clock("c", GAUSSIAN + "\n" + body)))
+def test_unsupported_clock_elements(list_problems: ListProblems, wrap_in_link: Text, body: str, problem: str) -> None:
+    (line,) = list_problems(wrap_in_link(make_clock("c", GAUSSIAN + "\n" + body)))
     assert line.startswith(f"dive.sdf:6: {problem}")
 
 
-def test_sensor_noise_terms_of_a_clock_are_an_error_with_line(refused: Refused, in_link: Text) -> None:
+def test_sensor_noise_terms_of_a_clock_are_an_error_with_line(list_problems: ListProblems, wrap_in_link: Text) -> None:
     body = '<noise type="gaussian"><navsense:noise><random_walk>1e-9</random_walk></navsense:noise></noise>'
-    (line,) = refused(in_link(clock("c", body)))
+    (line,) = list_problems(wrap_in_link(make_clock("c", body)))
     assert line.startswith("dive.sdf:5: <clock><noise><random_walk>: 1e-09; is a field of sensor channels")
 
 

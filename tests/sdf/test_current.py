@@ -36,7 +36,7 @@ from navsense.environment.current import (
 from navsense.world import CurrentTopic, LayersTopic, World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 START = 'start="2021-03-04T15:00Z"'
@@ -45,8 +45,8 @@ LAYERS = '<layer depth="0">0.5 0.1 0</layer><layer depth="20">0.2 -0.1 0.01</lay
 TABLE = StratifiedCurrent((0.0, 20.0), ((0.5, 0.1, 0.0), (0.2, -0.1, 0.01)))
 
 
-def current(inside: str, attributes: str = "") -> str:
-    return f"<navsense:current {attributes}>\n{inside}\n</navsense:current>"
+def make_current(content: str, attributes: str = "") -> str:
+    return f"<navsense:current {attributes}>\n{content}\n</navsense:current>"
 
 
 def evaluate(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> list[float]:
@@ -55,7 +55,7 @@ def evaluate(field: VectorField | None, z: float = 0.0, time: float = 0.0) -> li
     return velocity
 
 
-# our own element
+# navsense's element
 
 
 KINDS: dict[str, tuple[str, VectorField]] = {
@@ -130,36 +130,36 @@ KINDS: dict[str, tuple[str, VectorField]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_current_is_read(load: Load, in_world: Text, kind: str) -> None:
+def test_every_kind_of_current_is_read(load: Load, wrap_in_world: Text, kind: str) -> None:
     text, expected = KINDS[kind]
-    world = load(in_world(current(text, START)))
+    world = load(wrap_in_world(make_current(text, START)))
     assert world.environment.current == expected
     assert world.notes == ()
 
 
 @pytest.mark.requirement("CUR-2")
-def test_several_currents_are_summed(load: Load, in_world: Text) -> None:
+def test_several_currents_are_summed(load: Load, wrap_in_world: Text) -> None:
     inside = f"<uniform>0.1 0 0</uniform><stratified>{LAYERS}</stratified><uniform>0 0.2 0</uniform>"
-    found = load(in_world(current(inside))).environment.current
+    found = load(wrap_in_world(make_current(inside))).environment.current
     assert found == FieldSum((UniformField((0.1, 0.0, 0.0)), TABLE, UniformField((0.0, 0.2, 0.0))))
     assert evaluate(found, -10.0) == pytest.approx([0.45, 0.2, 0.005], abs=1e-15)
     layer = f'<boundary_layer bed="-30" thickness="10">{inside}</boundary_layer>'
-    slowed = load(in_world(current(layer))).environment.current
+    slowed = load(wrap_in_world(make_current(layer))).environment.current
     assert evaluate(slowed, -25.0) == pytest.approx([0.5 ** (1 / 7) * part for part in (0.3, 0.1, 0.01)], abs=1e-15)
 
 
 @pytest.mark.requirement("CUR-2")
-def test_east_and_north_are_rotated_to_the_world_frame(load: Load, in_world: Text) -> None:
-    """x of a world of heading 90 points north: what flows north flows along it."""
+def test_east_and_north_are_rotated_to_the_world_frame(load: Load, wrap_in_world: Text) -> None:
+    """At a heading of 90 degrees, x points north: a northward current is along x."""
     place = (
         "<spherical_coordinates><latitude_deg>10</latitude_deg><longitude_deg>0</longitude_deg>"
         "<heading_deg>90</heading_deg></spherical_coordinates>"
     )
     water = '<navsense:water surface="3"/>'
     for text in ("<uniform>0 0.4 0</uniform>", '<stratified><layer depth="0">0 0.4 0</layer></stratified>'):
-        found = load(in_world(place + current(text))).environment.current
+        found = load(wrap_in_world(place + make_current(text))).environment.current
         assert evaluate(found) == pytest.approx([0.4, 0.0, 0.0], abs=1e-16)
-    shifted = load(in_world(water + current(f"<stratified>{LAYERS}</stratified>"))).environment.current
+    shifted = load(wrap_in_world(water + make_current(f"<stratified>{LAYERS}</stratified>"))).environment.current
     assert evaluate(shifted, -7.0) == pytest.approx(evaluate(TABLE, -10.0), rel=1e-12, abs=0.0)
 
 
@@ -176,7 +176,7 @@ FILES = {
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("beside", [True, False])
-def test_current_files_are_resolved(load: Load, in_world: Text, tmp_path: Path, beside: bool) -> None:
+def test_current_files_are_resolved(load: Load, wrap_in_world: Text, tmp_path: Path, beside: bool) -> None:
     folder = tmp_path if beside else tmp_path / "data"
     folder.mkdir(exist_ok=True)
     for name, text in FILES.items():
@@ -192,7 +192,7 @@ def test_current_files_are_resolved(load: Load, in_world: Text, tmp_path: Path, 
         + grid
         + '<replay file="log.csv" outside="hold"/>'
     )
-    found = load(in_world(place + current(inside, START)), path=str(folder)).environment.current
+    found = load(wrap_in_world(place + make_current(inside, START)), path=str(folder)).environment.current
     assert isinstance(found, FieldSum)
     layers, tide, grid_, replay = found.fields
     assert isinstance(layers, StratifiedCurrent)
@@ -203,19 +203,21 @@ def test_current_files_are_resolved(load: Load, in_world: Text, tmp_path: Path, 
     assert evaluate(layers, -20.0) == [0.2, -0.1, 0.0]
     assert evaluate(tide) == pytest.approx([0.5, 0.0, 0.0], abs=1e-15)
     assert evaluate(tide, time=6 * 3600.0) == pytest.approx([-0.4, 0.0, 0.0], abs=1e-15)  # the ebb opposes the flood
-    bound = 2e-6 * math.tan(math.radians(50.0))  # rad, by which a grid on the earth turns a vector within 16 m
+    bound = 2e-6 * math.tan(math.radians(50.0))  # rad, rotation of a vector on the ellipsoid within 16 m
     assert evaluate(grid_) == pytest.approx([0.05, 0.0, 0.0], abs=0.05 * bound)
     assert evaluate(replay, time=50.0) == pytest.approx([0.2, 0.0, 0.0], abs=1e-15)
     assert evaluate(replay, time=500.0) == [0.3, 0.0, 0.0]
 
 
-def test_current_topic_is_read(load: Load, in_world: Text) -> None:
+def test_current_topic_is_read(load: Load, wrap_in_world: Text) -> None:
     still = "<uniform>0 0 0</uniform>"
-    assert load(in_world(current(still))).current_topic == CurrentTopic()
+    assert load(wrap_in_world(make_current(still))).current_topic == CurrentTopic()
     given = 'topic="sea/flow" rate="5" position="1 2 -30"'
-    assert load(in_world(current(still, given))).current_topic == CurrentTopic("/sea/flow", 5.0, (1.0, 2.0, -30.0))
-    assert load(in_world(current(still, 'rate="0"'))).current_topic.rate == 0.0
-    assert load(in_world("")).environment.current is None
+    assert load(wrap_in_world(make_current(still, given))).current_topic == CurrentTopic(
+        "/sea/flow", 5.0, (1.0, 2.0, -30.0)
+    )
+    assert load(wrap_in_world(make_current(still, 'rate="0"'))).current_topic.rate == 0.0
+    assert load(wrap_in_world("")).environment.current is None
 
 
 WRONG: dict[str, tuple[str, str, int, str]] = {
@@ -322,16 +324,18 @@ WRONG: dict[str, tuple[str, str, int, str]] = {
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("case", WRONG)
-def test_invalid_currents_are_reported(refused: Refused, in_world: Text, case: str) -> None:
+def test_invalid_currents_are_reported(list_problems: ListProblems, wrap_in_world: Text, case: str) -> None:
     inside, attributes, line, problem = WRONG[case]
-    (found,) = refused(in_world(current(inside, attributes)))
+    (found,) = list_problems(wrap_in_world(make_current(inside, attributes)))
     assert found.startswith(f"dive.sdf:{line}: ")
     assert problem in found
 
 
-def test_invalid_current_file_error_has_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_invalid_current_file_error_has_its_line(
+    list_problems: ListProblems, wrap_in_world: Text, tmp_path: Path
+) -> None:
     (tmp_path / "layers.csv").write_text("depth [m], east [knots]\n0, 1\n")
-    (found,) = refused(in_world(current('<stratified file="layers.csv"/>')))
+    (found,) = list_problems(wrap_in_world(make_current('<stratified file="layers.csv"/>')))
     assert found.startswith("dive.sdf:4: <stratified> layers.csv:1: unit of east: knots; must be in m/s")
 
 
@@ -357,8 +361,8 @@ PROCESSES = (
 
 @pytest.mark.requirement("CUR-1")
 @pytest.mark.parametrize("file", ["libuuv_underwater_current_ros_plugin.so", "libuuv_underwater_current_plugin.so"])
-def test_uuv_simulator_current_plugin_is_read(load: Load, in_world: Text, file: str) -> None:
-    text = in_world(STEP + UUV.replace("libuuv_underwater_current_ros_plugin.so", file))
+def test_uuv_simulator_current_plugin_is_read(load: Load, wrap_in_world: Text, file: str) -> None:
+    text = wrap_in_world(STEP + UUV.replace("libuuv_underwater_current_ros_plugin.so", file))
     name = "/hydrodynamics/current_velocity"
     world = load(text)
     speed, horizontal, vertical = (process.to_physical() for process in PROCESSES)
@@ -370,9 +374,9 @@ def test_uuv_simulator_current_plugin_is_read(load: Load, in_world: Text, file: 
 
 
 @pytest.mark.requirement("CUR-1")
-def test_classic_uuv_current_equals_the_plugin_formula(load: Load, in_world: Text) -> None:
-    """Without noise v <- (1 - dt mu) v each step, along (cos h cos v, sin h cos v, sin v); physical it stays."""
-    text = in_world(STEP + UUV.replace("0.02<", "0<").replace("0.001<", "0<"))
+def test_classic_uuv_current_equals_the_plugin_formula(load: Load, wrap_in_world: Text) -> None:
+    """Without noise, v <- (1 - dt mu) v in each step, along (cos h cos v, sin h cos v, sin v)."""
+    text = wrap_in_world(STEP + UUV.replace("0.02<", "0<").replace("0.001<", "0<"))
     level = math.cos(0.1)
     along = np.array([math.cos(0.5) * level, math.sin(0.5) * level, math.sin(0.1)])
     still = load(text).environment.current
@@ -398,10 +402,11 @@ def test_classic_uuv_current_equals_the_plugin_formula(load: Load, in_world: Tex
     ],
 )
 def test_invalid_current_plugins_are_reported(
-    refused: Refused, in_world: Text, change: tuple[str, str], line: int, problem: str
+    list_problems: ListProblems, wrap_in_world: Text, change: tuple[str, str], line: int, problem: str
 ) -> None:
     assert any(
-        found.startswith(f"dive.sdf:{line}: ") and problem in found for found in refused(in_world(UUV.replace(*change)))
+        found.startswith(f"dive.sdf:{line}: ") and problem in found
+        for found in list_problems(wrap_in_world(UUV.replace(*change)))
     )
 
 
@@ -422,10 +427,10 @@ DAVE = """<plugin name="current" filename="libdave_ocean_current_plugin.so">
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
-def test_dave_current_plugin_is_read(load: Load, in_world: Text, tmp_path: Path) -> None:
-    """The speed of a layer is at least 0, for any constant current."""
+def test_dave_current_plugin_is_read(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
+    """The speed of a layer is at least 0 for any constant current."""
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
-    field = load(in_world(STEP + DAVE), fidelity="classic").environment.current
+    field = load(wrap_in_world(STEP + DAVE), fidelity="classic").environment.current
     assert isinstance(field, FieldSum)
     constant, layers, tide = field.fields
     speed = UuvGaussMarkovProcess(0.0, -1.0, 5.0, 0.01, 0.001, 0.01)
@@ -440,24 +445,24 @@ def test_dave_current_plugin_is_read(load: Load, in_world: Text, tmp_path: Path)
     assert (tide.flood_direction, tide.ebb_direction) == (math.radians(255.0), math.radians(69.0))
 
 
-def test_navsense_current_adds_to_the_plugin(load: Load, in_world: Text) -> None:
-    world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + UUV))
+def test_navsense_current_adds_to_the_plugin(load: Load, wrap_in_world: Text) -> None:
+    world = load(wrap_in_world(make_current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + UUV))
     assert isinstance(world.environment.current, FieldSum)
     assert world.current_topic.topic == "/flow"
 
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
-def test_dave_layers_have_their_own_topic(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_dave_layers_have_their_own_topic(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")
     named = DAVE.replace("<databasefilePath>l", "<topic_stratified>by_depth</topic_stratified><databasefilePath>l")
-    world = load(in_world(current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + named))
+    world = load(wrap_in_world(make_current("<uniform>0.1 0 0</uniform>", 'topic="/flow"') + named))
     topic = world.current_topic
     assert (topic.topic, topic.layers) == ("/flow", LayersTopic("/hydrodynamics/by_depth", (0.0, 20.0)))
 
 
 @pytest.fixture
-def dave(tmp_path: Path) -> Path:
-    """Return a folder of stand-ins for the models that DAVE's worlds include."""
+def dave_models(tmp_path: Path) -> Path:
+    """Return a folder with replacements for the models that DAVE's worlds include."""
     for name in ("ned_frame", "ocean", "sand_heightmap", "teledyne_whn_dsl"):
         folder = tmp_path / "models" / name
         folder.mkdir(parents=True)
@@ -472,15 +477,15 @@ WORLDS = ("dave_ocean_waves_dvl_current_profiling.world", "dave_ocean_waves_tran
 
 @pytest.mark.requirement("CUR-1", "CUR-2")
 @pytest.mark.parametrize("file", WORLDS)
-def test_dave_worlds_are_read(example_data: Path, dave: Path, file: str) -> None:
-    """Layers are north and east as in their header; every flood of a year runs to 255 degrees, every ebb to 69."""
-    world = sdf.load(example_data / "dave" / file, path=dave)
+def test_dave_worlds_are_read(example_data: Path, dave_models: Path, file: str) -> None:
+    """Layers are north and east as in their header. Every flood is to 255 degrees, every ebb to 69 degrees."""
+    world = sdf.load(example_data / "dave" / file, path=dave_models)
     field = world.environment.current
     assert isinstance(field, FieldSum)
     steady, layers, tide = field.fields
     assert steady == UniformField((0.0, 0.0, 0.0))
     assert len(layers.depths) == 12  # type: ignore[attr-defined]
-    assert evaluate(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north of the row of 10 m
+    assert evaluate(layers, -10.0) == [0.03, 0.01, 0.0]  # east and north at 10 m
     assert evaluate(layers, -500.0) == evaluate(layers, -110.0)
     with (example_data / "dave" / "ACT1951_1_Annual_2021.csv").open(encoding="utf-8-sig") as lines:
         events = [row for row in list(csv.reader(lines))[1:] if len(row) == 3]
@@ -506,8 +511,8 @@ def test_dave_worlds_are_read(example_data: Path, dave: Path, file: str) -> None
 
 
 @pytest.mark.requirement("CUR-2")
-def test_dave_random_layers_and_tidal_constituents(example_data: Path, dave: Path, tmp_path: Path) -> None:
-    """The same world with noise, and with the constituents that it has in a comment."""
+def test_dave_random_layers_and_tidal_constituents(example_data: Path, dave_models: Path, tmp_path: Path) -> None:
+    """The world is changed to have noise, and its commented constituents."""
     text = (example_data / "dave" / WORLDS[1]).read_text()
     text = text.replace("<noiseAmp>0.0<", "<noiseAmp>0.001<").replace("<mu>0.0<", "<mu>0.01<")
     head, _, rest = text.partition("<databasefilePath>ACT1951_1_Annual_2021.csv</databasefilePath>")
@@ -521,7 +526,7 @@ def test_dave_random_layers_and_tidal_constituents(example_data: Path, dave: Pat
     path = tmp_path / "changed.world"
     path.write_text(text)
     shutil.copy(example_data / "dave" / "transientOceanCurrentDatabase.csv", tmp_path)
-    field = sdf.load(path, path=dave).environment.current
+    field = sdf.load(path, path=dave_models).environment.current
     assert isinstance(field, FieldSum)
     steady, layers, tide = field.fields
     assert isinstance(steady, GaussMarkovCurrent)
@@ -538,7 +543,7 @@ def test_dave_random_layers_and_tidal_constituents(example_data: Path, dave: Pat
     )
     one, second = realise(field, 1, 0), realise(field, 1, 1)
     assert evaluate(one, -30.0, 10.0) != evaluate(second, -30.0, 10.0)
-    classic = sdf.load(path, path=dave, fidelity="classic").environment.current
+    classic = sdf.load(path, path=dave_models, fidelity="classic").environment.current
     assert isinstance(classic, FieldSum)
     assert isinstance(classic.fields[1], StratifiedGaussMarkovCurrent)
     assert classic.fields[1].speed == UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.01, 0.001, 0.002)
@@ -552,33 +557,33 @@ PRELOAD = """<plugin filename="gz-sim-environment-preload-system" name="gz::sim:
 EAST, NORTH = (f"{way}ward_sea_water_velocity_meter_per_sec" for way in ("east", "north"))
 
 
-def vehicle(inside: str, name: str = "m") -> str:
-    plugin = f'<plugin filename="gz-sim-hydrodynamics-system" name="h">{inside}</plugin>'
+def make_vehicle(content: str, name: str = "m") -> str:
+    plugin = f'<plugin filename="gz-sim-hydrodynamics-system" name="h">{content}</plugin>'
     return f'<model name="{name}"><link name="l"/>{plugin}</model>'
 
 
 @pytest.mark.requirement("CUR-2")
 @pytest.mark.parametrize("units", ["", ' units="degrees"'])
-def test_gazebo_current_table_is_read(load: Load, in_world: Text, example_data: Path, units: str) -> None:
-    """Of gz-sim's test: -1 m/s east, 0.5 north. Its degrees are radians unless the file declares degrees."""
+def test_gazebo_current_table_is_read(load: Load, wrap_in_world: Text, example_data: Path, units: str) -> None:
+    """gz-sim's test has -1 m/s east, 0.5 north. Its degrees are radians unless the file declares degrees."""
     lookup = f"<lookup_current_x>{EAST}</lookup_current_x><lookup_current_y>{NORTH}</lookup_current_y>"
-    text = PRELOAD.format(file="underwater_currents.csv", units=units) + vehicle(lookup)
-    world = load(in_world(text), path=str(example_data / "gz-sim"))
+    text = PRELOAD.format(file="underwater_currents.csv", units=units) + make_vehicle(lookup)
+    world = load(wrap_in_world(text), path=str(example_data / "gz-sim"))
     field = world.environment.current
     assert isinstance(field, GriddedCurrent)
-    bound = 2e-6 * math.hypot(1.0, 0.5)  # by which a grid on the earth turns a vector within 16 m
+    bound = 2e-6 * math.hypot(1.0, 0.5)  # rotation of a vector on the ellipsoid within 16 m
     assert evaluate(field, -5.0) == pytest.approx([-1.0, 0.5, 0.0], abs=bound)
     last = float(field.points[1][-1])
     assert last == pytest.approx(math.radians(0.01) if units else 0.01, rel=1e-12, abs=0.0)
     assert "its latitude and longitude are 0, as in Gazebo" in "".join(note.reason for note in world.notes)
-    unnamed = load(in_world(PRELOAD.format(file="underwater_currents.csv", units=units)))
+    unnamed = load(wrap_in_world(PRELOAD.format(file="underwater_currents.csv", units=units)))
     assert unnamed.environment.current is None
     assert [note.reason for note in unnamed.notes] == ["no element of the world names its columns of a current"]
 
 
 @pytest.mark.requirement("CUR-2")
-def test_invalid_gazebo_tables_are_reported(refused: Refused, in_world: Text, tmp_path: Path) -> None:
-    lookup = vehicle("<lookup_current_x>u</lookup_current_x>")
+def test_invalid_gazebo_tables_are_reported(list_problems: ListProblems, wrap_in_world: Text, tmp_path: Path) -> None:
+    lookup = make_vehicle("<lookup_current_x>u</lookup_current_x>")
     header = "elapsed_time_second,latitude_degree,longitude_degree,altitude_meter,u"
     (tmp_path / "own.csv").write_text(f"{header}\n0,50,4,0,1\n")
     for change, problem in (
@@ -590,34 +595,38 @@ def test_invalid_gazebo_tables_are_reported(refused: Refused, in_world: Text, tm
         (("x", "x"), "latitude (rad) of a grid: 50"),
     ):
         text = PRELOAD.format(file="own.csv", units="").replace(*change)
-        assert any(problem in found for found in refused(in_world(text + lookup))), problem
+        assert any(problem in found for found in list_problems(wrap_in_world(text + lookup))), problem
 
 
 @pytest.mark.requirement("CUR-2")
-def test_gazebo_default_current_is_read(load: Load, refused: Refused, in_world: Text) -> None:
+def test_gazebo_default_current_is_read(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     east = "<default_current>0.3 0 0</default_current>"
-    assert load(in_world(vehicle(east))).environment.current == UniformField((0.3, 0.0, 0.0))
-    assert load(in_world(vehicle(east) + vehicle(east, "n"))).environment.current == UniformField((0.3, 0.0, 0.0))
-    assert load(in_world(vehicle(""))).environment.current is None
-    differ = load(in_world(vehicle(east) + vehicle("", "n")))
+    assert load(wrap_in_world(make_vehicle(east))).environment.current == UniformField((0.3, 0.0, 0.0))
+    assert load(wrap_in_world(make_vehicle(east) + make_vehicle(east, "n"))).environment.current == UniformField(
+        (0.3, 0.0, 0.0)
+    )
+    assert load(wrap_in_world(make_vehicle(""))).environment.current is None
+    differ = load(wrap_in_world(make_vehicle(east) + make_vehicle("", "n")))
     assert differ.environment.current is None
     assert any("models differ: no current is used; add" in note.reason for note in differ.notes)
-    (line,) = refused(in_world(vehicle("<default_current>0.3</default_current>")))
+    (line,) = list_problems(wrap_in_world(make_vehicle("<default_current>0.3</default_current>")))
     assert "<plugin><default_current>: 0.3; must be 3 finite numbers" in line
-    (line,) = refused(in_world(vehicle("<default_current>30 0 0</default_current>")))
+    (line,) = list_problems(wrap_in_world(make_vehicle("<default_current>30 0 0</default_current>")))
     assert "30.0; must be a finite number of absolute value up to 15 m/s; check the unit" in line
 
 
-def test_unread_elements_are_listed(load: Load, in_world: Text) -> None:
+def test_unread_elements_are_listed(load: Load, wrap_in_world: Text) -> None:
     inside = '<plugin name="c" filename="libdave_ocean_current_model_plugin.so"/>'
-    world = load(in_world(f'<model name="m"><link name="l"/>{inside}</model>'))
+    world = load(wrap_in_world(f'<model name="m"><link name="l"/>{inside}</model>'))
     (note,) = world.notes
     assert note.reason == "each vehicle is in the world's current; its own noise is not added"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_currents_are_described(load: Load, in_world: Text, kind: str) -> None:
-    (line,) = [row for row in describe(load(in_world(current(KINDS[kind][0], START)))) if "current (m/s)" in row]
+def test_currents_are_described(load: Load, wrap_in_world: Text, kind: str) -> None:
+    (line,) = [
+        row for row in describe(load(wrap_in_world(make_current(KINDS[kind][0], START)))) if "current (m/s)" in row
+    ]
     expected = {
         "uniform": "uniform (0.1 -0.2 0.03)",
         "gauss_markov": "Gauss-Markov (wander): speed mean 0.3 minimum 0 maximum 1 correlation_time 600 density 0.01; ",
@@ -632,10 +641,10 @@ def test_currents_are_described(load: Load, in_world: Text, kind: str) -> None:
 
 
 @pytest.mark.requirement("CUR-2")
-def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_world: Text) -> None:
+def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, wrap_in_world: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
     example = page.partition("## Currents\n")[2].partition("```xml")[2].partition("```")[0]
-    world = load(in_world(example))
+    world = load(wrap_in_world(example))
     assert not world.notes
     assert isinstance(world.environment.current, FieldSum)
     assert [type(field) for field in world.environment.current.fields] == [

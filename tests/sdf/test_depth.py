@@ -19,7 +19,7 @@ from navsense.sensors import Depth
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 PLACE = (
@@ -29,7 +29,7 @@ PLACE = (
 HERE = math.radians(36.8)
 
 
-def sensor(body: str) -> str:
+def make_sensor(body: str) -> str:
     return f'<sensor name="d" type="depth"><depth>\n{body}</depth></sensor>'
 
 
@@ -37,28 +37,28 @@ def sensor(body: str) -> str:
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")
-def test_water_is_read(load: Load, in_world: Text) -> None:
-    assert load(in_world("")).environment.water is None
-    assert load(in_world("<navsense:water/>")).environment.water == Water()
+def test_water_is_read(load: Load, wrap_in_world: Text) -> None:
+    assert load(wrap_in_world("")).environment.water is None
+    assert load(wrap_in_world("<navsense:water/>")).environment.water == Water()
     inside = (
         "<temperature>290</temperature><salinity>12</salinity><density>1008</density><sound_speed>1480</sound_speed>"
     )
-    found = load(in_world(f'<navsense:water surface="2.5" latitude_deg="10">{inside}</navsense:water>'))
+    found = load(wrap_in_world(f'<navsense:water surface="2.5" latitude_deg="10">{inside}</navsense:water>'))
     wanted = Water(2.5, math.radians(10.0), (0.0,), (290.0,), (12.0,), 1008.0, 1480.0)
     assert found.environment.water == wanted
     assert not found.notes
-    named = load(in_world("<navsense:water><sound_speed>mackenzie</sound_speed></navsense:water>"))
+    named = load(wrap_in_world("<navsense:water><sound_speed>mackenzie</sound_speed></navsense:water>"))
     assert named.environment.water == Water(sound_speed="mackenzie")
-    assert load(in_world(f"{PLACE}<navsense:water/>")).environment.water == Water(latitude=HERE)
+    assert load(wrap_in_world(f"{PLACE}<navsense:water/>")).environment.water == Water(latitude=HERE)
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")
-def test_water_profile_is_read(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_water_profile_is_read(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     points = '<point depth="0" temperature="290" salinity="33"/><point depth="50" temperature="280" salinity="35"/>'
     wanted = Water(depths=(0.0, 50.0), temperatures=(290.0, 280.0), salinities=(33.0, 35.0))
-    assert load(in_world(f"<navsense:water>{points}</navsense:water>")).environment.water == wanted
+    assert load(wrap_in_world(f"<navsense:water>{points}</navsense:water>")).environment.water == wanted
     (tmp_path / "cast.csv").write_text("depth,temperature,salinity\n0,290,33\n50,280,35\n", encoding="utf-8")
-    assert load(in_world('<navsense:water file="cast.csv"/>')).environment.water == wanted
+    assert load(wrap_in_world('<navsense:water file="cast.csv"/>')).environment.water == wanted
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")
@@ -89,15 +89,15 @@ def test_water_profile_is_read(load: Load, in_world: Text, tmp_path: Path) -> No
         ('/><navsense:water surface="1"/>', "<world><navsense:water>: given twice; first on line 3"),
     ],
 )
-def test_invalid_water(refused: Refused, in_world: Text, element: str, problem: str) -> None:
-    (line,) = refused(in_world(f"<navsense:water{element}"))
+def test_invalid_water(list_problems: ListProblems, wrap_in_world: Text, element: str, problem: str) -> None:
+    (line,) = list_problems(wrap_in_world(f"<navsense:water{element}"))
     assert line.startswith(f"dive.sdf:3: {problem}")
 
 
-def test_an_invalid_density_is_one_problem(refused: Refused, in_world: Text) -> None:
+def test_an_invalid_density_is_one_problem(list_problems: ListProblems, wrap_in_world: Text) -> None:
     water = "<navsense:water><density>x</density><sound_speed>fast</sound_speed></navsense:water>"
-    depth = sensor("<formula>known</formula>")
-    lines = refused(in_world(f'{water}<model name="m"><link name="l">{depth}</link></model>'))
+    depth = make_sensor("<formula>known</formula>")
+    lines = list_problems(wrap_in_world(f'{water}<model name="m"><link name="l">{depth}</link></model>'))
     assert lines == ["dive.sdf:3: <navsense:water><density>: x; must be a finite number"]
 
 
@@ -105,16 +105,16 @@ def test_an_invalid_density_is_one_problem(refused: Refused, in_world: Text) -> 
 
 
 @pytest.mark.requirement("ALT-8", "PRS-1")
-def test_every_element_is_read(load: Load, in_link: Text) -> None:
+def test_every_element_is_read(load: Load, wrap_in_link: Text) -> None:
     noise = '<pressure><noise type="gaussian"><stddev>30</stddev></noise></pressure>'
     body = f"{noise}<gauge>true</gauge><surface_pressure>99000</surface_pressure>"
-    (found,) = load(in_link(sensor(body))).sensors
+    (found,) = load(wrap_in_link(make_sensor(body))).sensors
     assert found.spec == Depth(Noise(stddev=30.0), Unesco(), 99000.0, gauge=True)
     assert found.topic.endswith("/sensor/d/depth")
-    (found,) = load(in_link(sensor(noise)), fidelity="classic").sensors
+    (found,) = load(wrap_in_link(make_sensor(noise)), fidelity="classic").sensors
     assert found.spec == Depth(Noise(stddev=30.0, classic=True))
     for kind in ('type="depth"', 'type="custom" gz:type="depth"'):
-        (found,) = load(in_link(f'<sensor name="d" {kind}/>')).sensors
+        (found,) = load(wrap_in_link(f'<sensor name="d" {kind}/>')).sensors
         assert found.spec == Depth()
 
 
@@ -131,21 +131,23 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
         ("", Unesco(HERE)),
     ],
 )
-def test_default_assumptions(load: Load, in_link: Text, formula: str, assumed: object) -> None:
-    text = in_link(sensor(formula)).replace('<world name="ocean">', f'<world name="ocean">{PLACE}<navsense:water/>')
+def test_default_assumptions(load: Load, wrap_in_link: Text, formula: str, assumed: object) -> None:
+    text = wrap_in_link(make_sensor(formula)).replace(
+        '<world name="ocean">', f'<world name="ocean">{PLACE}<navsense:water/>'
+    )
     world = load(text)
     assert world.sensors[0].spec == Depth(assumed=assumed)  # type: ignore[arg-type]  # one of those above
     assert not world.notes
 
 
 @pytest.mark.requirement("ALT-8")
-def test_missing_water_is_reported(load: Load, refused: Refused, in_link: Text) -> None:
-    world = load(in_link(sensor('<formula density="1000">constant</formula>')))
+def test_missing_water_is_reported(load: Load, list_problems: ListProblems, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(make_sensor('<formula density="1000">constant</formula>')))
     (note,) = world.notes
     assert (note.kind, note.what) == ("warning", '<sensor type="depth">: auv::base::d')
     assert "with the surface at height 0" in note.reason
     assert ns.simulate(world, 1.0)["auv::base::d"]["depth"][0] == 0.0
-    (line,) = refused(in_link(sensor("<formula>known</formula>")))
+    (line,) = list_problems(wrap_in_link(make_sensor("<formula>known</formula>")))
     assert line.endswith(
         "<formula>: known: auv::base::d; requires the world's <navsense:water>; give <navsense:water/> in the world"
     )
@@ -177,28 +179,30 @@ def test_missing_water_is_reported(load: Load, refused: Refused, in_link: Text) 
         ("<presure/>", "<depth><presure>; is not allowed here; did you mean pressure?"),
     ],
 )
-def test_invalid_elements_are_reported(refused: Refused, in_link: Text, body: str, problem: str) -> None:
-    assert refused(in_link(sensor(body)))[0].startswith(f"dive.sdf:6: {problem}")
+def test_invalid_elements_are_reported(
+    list_problems: ListProblems, wrap_in_link: Text, body: str, problem: str
+) -> None:
+    assert list_problems(wrap_in_link(make_sensor(body)))[0].startswith(f"dive.sdf:6: {problem}")
 
 
-def test_specification_error_has_its_location(refused: Refused, in_link: Text) -> None:
-    (line,) = refused(in_link(sensor("<surface_pressure>1e300</surface_pressure>")))
+def test_specification_error_has_its_location(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (line,) = list_problems(wrap_in_link(make_sensor("<surface_pressure>1e300</surface_pressure>")))
     assert line.startswith(
         "dive.sdf:6: <surface_pressure> surface_pressure (Pa): 1e+300; must be a finite number of absolute value"
     )
 
 
 @pytest.mark.requirement("SDF-1")
-def test_depth_camera_is_not_a_depth_sensor(load: Load, in_link: Text) -> None:
-    """Gazebo's older name of its depth camera is the name of this sensor."""
-    world = load(in_link('<sensor name="eye" type="depth"><camera><image/></camera></sensor>'))
+def test_depth_camera_is_not_a_depth_sensor(load: Load, wrap_in_link: Text) -> None:
+    """Gazebo's older name of the depth camera is the type of this sensor."""
+    world = load(wrap_in_link('<sensor name="eye" type="depth"><camera><image/></camera></sensor>'))
     assert not world.sensors
     assert [note.what for note in world.notes] == ['<sensor type="depth_camera">: auv::base::eye']
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 def test_reading_of_a_world_file(tmp_path: Path) -> None:
-    """A tank with a surface 3 m up, and a sensor 1 m above the floor with the declared density."""
+    """The tank has its surface at 3 m, and the sensor is 1 m above the floor with the declared density."""
     formula = '<formula density="998" gravity="9.8062">constant</formula>'
     body = f'<sensor name="d" type="depth"><update_rate>10</update_rate><depth>{formula}</depth></sensor>'
     tank = '<navsense:water surface="3" latitude_deg="45"><density>998</density></navsense:water>'
@@ -251,16 +255,16 @@ MACRO = f"""<plugin filename="{PLUGIN}" name="libuuv_gazebo_subseapressure_plugi
 <kPa_per_meter>9.80638</kPa_per_meter>
 <enable_gazebo_messages>false</enable_gazebo_messages>
 </plugin>"""
-"""What the macro `default_pressure` of the UUV Simulator's `pressure_snippets.xacro` comes to, in its first version."""
+"""Expansion of the macro `default_pressure` of the UUV Simulator's `pressure_snippets.xacro`, first version."""
 
 LATER = MACRO.replace(
     "<noise_stddev>3.0</noise_stddev>",
     "<noise_sigma>3.0</noise_sigma>\n<noise_amplitude>0.0</noise_amplitude>",
 )
-"""The same in its last version."""
+"""Expansion of its last version."""
 
 
-def plugged(plugin: str, water: str = "") -> str:
+def make_plugin_world(plugin: str, water: str = "") -> str:
     link = '<link name="auv/pressure_link"><pose>0 0 0.2 0 0 0</pose></link>'
     model = f'<model name="auv"><pose>0 0 -20.2 0 0 0</pose><link name="base"/>{link}\n{plugin}\n</model>'
     return f'<sdf version="1.6">\n<world name="ocean">{water}\n{model}\n</world></sdf>'
@@ -268,7 +272,7 @@ def plugged(plugin: str, water: str = "") -> str:
 
 @pytest.mark.requirement("ALT-8", "PRS-1", "SDF-2")
 def test_uuv_simulator_pressure_sensor_is_read(load: Load) -> None:
-    world = load(plugged(MACRO))
+    world = load(make_plugin_world(MACRO))
     (found,) = world.sensors
     assert found.spec == Depth(Noise(stddev=3000.0, maximum=30e6), ConstantDensity(9.80638 * 1000.0 / 9.80665))
     assert (found.name, found.link) == (
@@ -288,11 +292,11 @@ def test_uuv_simulator_pressure_sensor_is_read(load: Load) -> None:
 @pytest.mark.requirement("ALT-8", "SDF-2")
 def test_sigma_and_amplitude_are_multiplied(load: Load) -> None:
     """The unmodified macro gives the plug-in no noise, and a warning."""
-    world = load(plugged(LATER))
+    world = load(make_plugin_world(LATER))
     assert world.sensors[0].spec == Depth(Noise(maximum=30e6), ConstantDensity(9.80638 * 1000.0 / 9.80665))
     (note,) = (note for note in world.notes if "amplitude" in note.reason)
     assert (note.kind, note.what) == ("warning", "<plugin><noise_sigma>: 3.0")
-    world = load(plugged(LATER.replace(">0.0<", ">0.5<")))
+    world = load(make_plugin_world(LATER.replace(">0.0<", ">0.5<")))
     spec = world.sensors[0].spec
     assert isinstance(spec, Depth)
     assert spec.pressure.stddev == 1500.0
@@ -302,7 +306,7 @@ def test_sigma_and_amplitude_are_multiplied(load: Load) -> None:
 @pytest.mark.requirement("ALT-8", "SDF-2")
 def test_plugin_defaults_and_a_world_with_water(load: Load) -> None:
     short = f'<plugin filename="{PLUGIN}" name="p"><link_name>base</link_name></plugin>'
-    world = load(plugged(short, "<navsense:water/>"))
+    world = load(make_plugin_world(short, "<navsense:water/>"))
     (found,) = world.sensors
     assert found.spec == Depth(assumed=ConstantDensity(9.80638 * 1000.0 / 9.80665))
     assert found.rate == 30.0
@@ -312,7 +316,7 @@ def test_plugin_defaults_and_a_world_with_water(load: Load) -> None:
     np.testing.assert_allclose(
         truth["pressure"], 101325.0 + Water().pressure_at(np.array([20.2]))[0], rtol=1e-14, atol=0.0
     )
-    (old,) = load(plugged(MACRO), fidelity="classic").sensors
+    (old,) = load(make_plugin_world(MACRO), fidelity="classic").sensors
     assert old.spec == Depth(Noise(stddev=3000.0, classic=True), ConstantDensity(9.80638 * 1000.0 / 9.80665))
 
 
@@ -333,13 +337,15 @@ def test_plugin_defaults_and_a_world_with_water(load: Load) -> None:
         (("saturation>", "saturated>"), 9, "<plugin><saturated>; is not allowed here; did you mean saturation?"),
     ],
 )
-def test_invalid_plugins_are_reported(refused: Refused, change: tuple[str, str], line: int, problem: str) -> None:
-    assert refused(plugged(MACRO.replace(*change)))[0].startswith(f"dive.sdf:{line}: {problem}")
+def test_invalid_plugins_are_reported(
+    list_problems: ListProblems, change: tuple[str, str], line: int, problem: str
+) -> None:
+    assert list_problems(make_plugin_world(MACRO.replace(*change)))[0].startswith(f"dive.sdf:{line}: {problem}")
 
 
 @pytest.mark.requirement("SDF-2")
-def test_two_plugins_on_one_topic(refused: Refused) -> None:
-    (line,) = refused(plugged(MACRO + MACRO.replace("seapressure_plugin", "seapressure2_plugin")))
+def test_two_plugins_on_one_topic(list_problems: ListProblems) -> None:
+    (line,) = list_problems(make_plugin_world(MACRO + MACRO.replace("seapressure_plugin", "seapressure2_plugin")))
     sensor = "auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin"
     assert line.endswith(f"is already the topic of {sensor}; give another <sensor_topic>")
 

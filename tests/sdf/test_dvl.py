@@ -33,7 +33,7 @@ from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
@@ -60,20 +60,20 @@ FULL = """<sensor name="d" type="dvl"><pose degrees="true">0 0 0 0 0 90</pose>
 <propagation>false</propagation><processing_time>0.02</processing_time>
 <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>
 <reference degrees="true">180 0 0</reference><own_hull>true</own_hull></dvl></sensor>"""
-"""Every field of the sheet, and of its parts, other than by default."""
+"""A `<dvl>` in which every field of the spec and of its parts differs from the default."""
 
 
 TILT = 'tilt_deg="9"'
 
 
-def sheet(world: World) -> Dvl:
+def get_spec(world: World) -> Dvl:
     (sensor,) = world.sensors
     assert isinstance(sensor.spec, Dvl)
     return sensor.spec
 
 
-def block(inside: str) -> str:
-    return f'<sensor name="d" type="dvl"><dvl>\n{inside}</dvl></sensor>'
+def make_block(content: str) -> str:
+    return f'<sensor name="d" type="dvl"><dvl>\n{content}</dvl></sensor>'
 
 
 def radians(*degrees: float) -> tuple[float, ...]:
@@ -81,11 +81,11 @@ def radians(*degrees: float) -> tuple[float, ...]:
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1", "GAP-2", "GAP-3", "GAP-6")
-def test_every_element_is_read(load: Load, in_link: Text) -> None:
-    world = load(in_link(FULL))
+def test_every_element_is_read(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(FULL))
     assert not world.notes
     wide, turn = Cone(math.radians(3.0), 2), math.radians(60.0)
-    tilted = sheet(world).beams.beams[2]
+    tilted = get_spec(world).beams.beams[2]
     beams = (
         Beam(wide, from_rpy(0.0, turn, 0.0), (0.1, 0.0, -0.2)),
         Beam(Cone(math.radians(5.0), 1), from_rpy(0.0, turn, math.radians(120.0))),
@@ -96,7 +96,7 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
     assert tilted.axis == pytest.approx(looks, abs=1e-15)
     assert tilted.shape == wide
     noises = Noise(stddev=0.002, classic=True), Noise(mean=0.01, classic=True)
-    assert sheet(world) == Dvl(
+    assert get_spec(world) == Dvl(
         beams=Beams(beams, BeamWeighting.PATTERN, 0.05),
         minimum_range=0.5,
         maximum_range=90.0,
@@ -118,16 +118,16 @@ def test_every_element_is_read(load: Load, in_link: Text) -> None:
         propagation=False,
         processing_time=0.02,
         long_term=LongTermFilter(0.05, 0.002, 0.001),
-        reference=sheet(world).reference,
+        reference=get_spec(world).reference,
         own_hull=True,
         classic=True,
         message_options=DvlMessageOptions(beam_ids=(3, 4, 5)),
     )
-    assert rotate(sheet(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
+    assert rotate(get_spec(world).reference, (0.0, 1.0, 0.0)) == pytest.approx((0.0, -1.0, 0.0), abs=1e-15)
 
 
 def iter_fields(value: Any, default: Any, path: str) -> Iterator[tuple[str, bool]]:
-    """Yield each field that holds a value, and whether it is another than by default."""
+    """Yield each field with a value, and whether it differs from the default."""
     if not is_dataclass(value) or isinstance(value, type):
         yield path, value != default
         return
@@ -146,13 +146,13 @@ OTHERS = {
     "message_options.beam_frames": "of the dialect of the UUV Simulator",
     "missing_values": "of a part of the catalogue",
 }
-"""Fields that this block does not have, with the reason."""
+"""Fields without an element in this block, with the reason."""
 
 
 @pytest.mark.requirement("SDF-1", "GAP-2")
-def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
-    """Fields of `Noise` apart, which `<noise>` has by itself; of them it is enough that there is any."""
-    found = dict(iter_fields(sheet(load(in_link(FULL))), Dvl(), "dvl"))
+def test_every_field_can_be_set_in_a_file(load: Load, wrap_in_link: Text) -> None:
+    """Fields of `Noise`, which `<noise>` has. One of them is sufficient."""
+    found = dict(iter_fields(get_spec(load(wrap_in_link(FULL))), Dvl(), "dvl"))
     kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range." not in name}
     noises = {name for name in kept if ".noise." in name}
     unsaid = {name for name, is_other in kept.items() if not is_other} - noises
@@ -163,11 +163,11 @@ def test_every_field_can_be_set_in_a_file(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
-    world = load(in_link('<sensor name="d" type="dvl"/>'))
-    assert sheet(world) == Dvl() == sheet(load(in_link(block(""))))
+def test_defaults_of_an_empty_sensor(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link('<sensor name="d" type="dvl"/>'))
+    assert get_spec(world) == Dvl() == get_spec(load(wrap_in_link(make_block(""))))
     assert world.sensors[0].topic == "/world/ocean/model/auv/link/base/sensor/d/dvl"
-    through = sheet(load(in_link(block('<water_track><layer near="1" far="9"/></water_track>'))))
+    through = get_spec(load(wrap_in_link(make_block('<water_track><layer near="1" far="9"/></water_track>'))))
     assert (through.bottom_mode, through.water_mode, through.layer) == (
         TrackMode.ALWAYS,
         TrackMode.FALLBACK,
@@ -176,21 +176,21 @@ def test_defaults_of_an_empty_sensor(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("GAP-6")
-def test_beams_at_one_janus_angle(load: Load, in_link: Text) -> None:
+def test_beams_at_one_janus_angle(load: Load, wrap_in_link: Text) -> None:
     text = '<beams angle_deg="25" width_deg="4"><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>'
-    found = sheet(load(in_link(block(text)))).beams
+    found = get_spec(load(wrap_in_link(make_block(text)))).beams
     wanted = make_janus_beams(
         math.radians(25.0), radians(0.0, 120.0, 240.0), width=math.radians(4.0), down=(0.0, 0.0, 1.0)
     )
     assert found == wanted
-    thin = sheet(load(in_link(block('<beams angle_deg="20"/>')))).beams
+    thin = get_spec(load(wrap_in_link(make_block('<beams angle_deg="20"/>')))).beams
     assert thin == make_janus_beams(math.radians(20.0), radians(-135.0, 135.0, 45.0, -45.0))
 
 
 @pytest.mark.requirement("GAP-6", "SDF-1")
 @pytest.mark.parametrize(("angle", "told"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
-def test_angle_in_radians_is_an_error(load: Load, in_link: Text, angle: str, *, told: bool) -> None:
-    world = load(in_link(block(f'<beams angle_deg="{angle}"/>')))
+def test_angle_in_radians_is_an_error(load: Load, wrap_in_link: Text, angle: str, *, told: bool) -> None:
+    world = load(wrap_in_link(make_block(f'<beams angle_deg="{angle}"/>')))
     notes = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
     reason = f"is read as degrees; if it is in radians, write {math.degrees(float(angle)):.4g}"
     assert notes == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
@@ -207,13 +207,13 @@ def test_angle_in_radians_is_an_error(load: Load, in_link: Text, angle: str, *, 
     ],
 )
 def test_velocity_axes_are_read(
-    load: Load, in_world: Text, reference: str, expected: tuple[float, float, float]
+    load: Load, wrap_in_world: Text, reference: str, expected: tuple[float, float, float]
 ) -> None:
-    """The sensor is turned by 30 degrees on its link, the nose by -60 on the model: by -90 in the sensor's axes."""
+    """The sensor is rotated by 30 degrees on its link, the nose by -60 on the model: by -90 in the sensor frame."""
     text = f"""<model name="auv"><pose degrees="true">0 0 0 10 20 30</pose><link name="base">
 <sensor name="d" type="dvl"><pose degrees="true">1 0 0 0 0 30</pose><dvl>{reference}</dvl></sensor></link>
 <link name="nose"><pose degrees="true">1 0 0 0 0 -60</pose></link></model>"""
-    assert rotate(sheet(load(in_world(text))).reference, (1.0, 2.0, 3.0)) == pytest.approx(expected, abs=1e-14)
+    assert rotate(get_spec(load(wrap_in_world(text))).reference, (1.0, 2.0, 3.0)) == pytest.approx(expected, abs=1e-14)
 
 
 @pytest.mark.requirement("SDF-1", "GAP-1")
@@ -290,20 +290,22 @@ def test_velocity_axes_are_read(
         ("<reference>1 2</reference>", "<dvl><reference>: 1 2; must be 3 finite numbers: roll pitch yaw"),
     ],
 )
-def test_invalid_elements_are_reported(refused: Refused, in_link: Text, text: str, problem: str) -> None:
-    lines = refused(in_link(block(text)))
+def test_invalid_elements_are_reported(
+    list_problems: ListProblems, wrap_in_link: Text, text: str, problem: str
+) -> None:
+    lines = list_problems(wrap_in_link(make_block(text)))
     assert any(problem in line for line in lines), lines
 
 
 @pytest.mark.requirement("SDF-1")
-def test_custom_sensor_without_block_is_an_error(refused: Refused, in_link: Text) -> None:
-    (line,) = refused(in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
+def test_custom_sensor_without_block_is_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (line,) = list_problems(wrap_in_link('<sensor name="d" type="custom" gz:type="dvl"/>'))
     assert line.startswith("dive.sdf:5: <sensor>: no type element; requires <gz:dvl>, as in Gazebo")
 
 
 @pytest.mark.requirement("SDF-1")
-def test_two_blocks_are_an_error(refused: Refused, in_link: Text) -> None:
-    (line, *_) = refused(in_link('<sensor name="d" type="dvl"><dvl/><gz:dvl/></sensor>'))
+def test_two_blocks_are_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (line, *_) = list_problems(wrap_in_link('<sensor name="d" type="dvl"><dvl/><gz:dvl/></sensor>'))
     assert "<gz:dvl>: is duplicated; is another name of <dvl>; remove one of them" in line
 
 
@@ -315,13 +317,13 @@ MOVES = """<navsense:motion loop="true"><navsense:waypoint time="0">0 0 0 0 0 0<
 
 
 @pytest.mark.requirement("GAP-1", "GAP-5", "GAP-7", "CUR-2")
-def test_dive_over_a_flat_bottom(load: Load, in_world: Text) -> None:
-    """Readings equal the closed form of the run's truth: both tracks, the altitude, in the axes of the link."""
+def test_dive_over_a_flat_bottom(load: Load, wrap_in_world: Text) -> None:
+    """Both tracks and the altitude equal the closed form of the truth of the run, in link axes."""
     sensor = """<sensor name="d" type="dvl"><pose>0.5 0 -0.1 0.2 0.1 2</pose><update_rate>10</update_rate><dvl>
 <propagation>false</propagation><bottom_track/><water_track when="always"><layer near="2" far="9"/></water_track>
 <reference link="base"/></dvl></sensor>"""
     water = '<navsense:current><uniform>0.3 -0.2 0</uniform></navsense:current><navsense:water surface="50"/>'
-    world = load(in_world(f'{water}<model name="auv"><link name="base">{sensor}</link>{MOVES}</model>{BED}'))
+    world = load(wrap_in_world(f'{water}<model name="auv"><link name="base">{sensor}</link>{MOVES}</model>{BED}'))
     assert any("water track: always, 2 to 9 m along the axis" in line for line in describe(world))
     run = ns.simulate(world, 10.0, seed=1, truth_rate=10.0)
     reading, truth = run["auv::base::d"], run.truth["auv::base"]
@@ -338,11 +340,11 @@ def test_dive_over_a_flat_bottom(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, in_link: Text) -> None:
+def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, wrap_in_link: Text) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
     example = page.partition("## Doppler velocity logs\n")[2].partition("```xml")[2].partition("```")[0]
-    world = load(in_link(f'<sensor name="d" type="dvl">{example}</sensor>'))
+    world = load(wrap_in_link(f'<sensor name="d" type="dvl">{example}</sensor>'))
     assert not world.notes
-    assert sheet(world).dialect is MessageDialect.OWN
-    assert sheet(world).layer is not None
-    assert sheet(world).long_term is not None
+    assert get_spec(world).dialect is MessageDialect.OWN
+    assert get_spec(world).layer is not None
+    assert get_spec(world).long_term is not None

@@ -1,4 +1,4 @@
-"""One fidelity for a run: what the reader of a file makes of it, and what can be changed in a world that was read."""
+"""One fidelity for a run: on loading, and for a world that is already loaded."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ CURRENT = """<plugin name="c" filename="libuuv_underwater_current_ros_plugin.so"
 <noiseAmp>0.1</noiseAmp> </velocity> </constant_current> </plugin>"""
 
 
-def sheets(world: World, fidelity: str) -> tuple[Any, ...]:
-    """Sheets and clocks of a world under a fidelity, the same whether it was read so or not."""
+def list_specs(world: World, fidelity: str) -> tuple[Any, ...]:
+    """Return the specs and clocks of a world for a fidelity."""
     found = apply_fidelity(world, fidelity)
     return tuple(sensor.spec for sensor in found.sensors), found.clocks
 
@@ -40,13 +40,13 @@ def sheets(world: World, fidelity: str) -> tuple[Any, ...]:
 @pytest.mark.parametrize("file", ["auv_survey.sdf", "fleet.sdf", "quadrotor.sdf"])
 def test_specs_are_equal_for_fidelity_of_load_and_of_run(file: str, fidelity: str) -> None:
     read, asked = (ns.load(EXAMPLES / file, path=EXAMPLES / "models", fidelity=one) for one in (None, fidelity))
-    assert sheets(read, fidelity) == sheets(asked, fidelity)
+    assert list_specs(read, fidelity) == list_specs(asked, fidelity)
 
 
 @pytest.mark.requirement("SDF-1")
-def test_plugin_currents_and_limits_follow_the_fidelity_of_load(load: Load, in_world: Text) -> None:
-    """The documentation lists the two that `simulate` cannot change."""
-    text = in_world(f'{CURRENT}<model name="auv"><link name="base"/>{PRESSURE}</model>')
+def test_plugin_currents_and_limits_follow_the_fidelity_of_load(load: Load, wrap_in_world: Text) -> None:
+    """The documentation lists these two, which `simulate` cannot change."""
+    text = wrap_in_world(f'{CURRENT}<model name="auv"><link name="base"/>{PRESSURE}</model>')
     physical, classic = load(text), load(text, fidelity="classic")
     later = apply_fidelity(physical, "classic")
     for world, kind, maximum in (

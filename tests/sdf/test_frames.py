@@ -1,4 +1,4 @@
-"""Poses against 4 x 4 matrices multiplied here, and against values worked out by hand."""
+"""Poses equal products of 4 x 4 matrices and manual values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from navsense.core.pose import Pose, rotate
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 Matrix = NDArray[np.float64]
 
 
-def matrix(x: float, y: float, z: float, roll: float, pitch: float, yaw: float) -> Matrix:
-    """Return SDF's pose as a matrix: Rz(yaw) Ry(pitch) Rx(roll), written out."""
+def make_matrix(x: float, y: float, z: float, roll: float, pitch: float, yaw: float) -> Matrix:
+    """Return SDF's pose as a matrix: Rz(yaw) Ry(pitch) Rx(roll)."""
     cr, sr, cp, sp, cy, sy = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch), np.cos(yaw), np.sin(yaw)
     rx = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
     ry = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
@@ -47,7 +47,7 @@ def assert_pose(pose: Pose, expected: Matrix) -> None:
     np.testing.assert_allclose(as_matrix(pose), expected, atol=1e-12 * max(1.0, np.abs(expected).max()), rtol=0.0)
 
 
-def poses_of(world: World) -> dict[str, Pose]:
+def list_poses(world: World) -> dict[str, Pose]:
     return {link.name: link.pose for model in world.models for link in model.links}
 
 
@@ -67,7 +67,7 @@ P = {
     "sensor": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
     "place": (10.0, 20.0, 30.0, 0.0, 0.0, 1.5),
 }
-M = {name: matrix(*values) for name, values in P.items()}
+M = {name: make_matrix(*values) for name, values in P.items()}
 
 MIXED = f"""
 <frame name="place"><pose>{write(P, "place")}</pose></frame>
@@ -90,8 +90,8 @@ MIXED = f"""
 """
 
 
-def test_poses_relative_to_every_kind_of_frame(load: Load, in_world: Text) -> None:
-    world = load(in_world(MIXED))
+def test_poses_relative_to_every_kind_of_frame(load: Load, wrap_in_world: Text) -> None:
+    world = load(wrap_in_world(MIXED))
     arm = M["base"] @ M["frame"] @ M["arm"]
     hand = arm @ M["joint"] @ M["hand"]
     tip = M["base"] @ M["inner"] @ M["tip"]
@@ -106,7 +106,7 @@ def test_poses_relative_to_every_kind_of_frame(load: Load, in_world: Text) -> No
     assert [link.name for link in model.links] == list(expected)
     assert model.canonical_link == "robot::inner::tip"
     assert_pose(model.pose, M["place"] @ M["model"])
-    for name, pose in poses_of(world).items():
+    for name, pose in list_poses(world).items():
         assert_pose(pose, expected[name])
     sensors = {sensor.name.rpartition("::")[2]: sensor.pose for sensor in world.sensors}
     assert_pose(sensors["default"], M["sensor"])
@@ -115,52 +115,52 @@ def test_poses_relative_to_every_kind_of_frame(load: Load, in_world: Text) -> No
     assert sensors["bare"] == Pose()
 
 
-def test_link_pose_does_not_depend_on_the_model_pose(load: Load, in_world: Text) -> None:
+def test_link_pose_does_not_depend_on_the_model_pose(load: Load, wrap_in_world: Text) -> None:
     text = '<model name="m"><pose>1e6 7 3 1 2 3</pose><link name="a"><pose>0.05 0.1 0.2 0 0 0</pose></link></model>'
-    assert load(in_world(text)).models[0].links[0].pose.position == (0.05, 0.1, 0.2)
+    assert load(wrap_in_world(text)).models[0].links[0].pose.position == (0.05, 0.1, 0.2)
 
 
 numbers = st.floats(-10.0, 10.0)
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> list[tuple[int, tuple[float, ...]]]:
-    """Draw frames: each relative to one of those before it (-1: the model), in any order in the file."""
+def make_frame_trees(draw: st.DrawFn) -> list[tuple[int, tuple[float, ...]]]:
+    """Draw frames. Each is relative to an earlier one (-1: the model); the file has any order."""
     count = draw(st.integers(1, 12))
     return [(draw(st.integers(-1, i - 1)), tuple(draw(numbers) for _ in range(6))) for i in range(count)]
 
 
-@given(trees(), st.randoms(use_true_random=False))
+@given(make_frame_trees(), st.randoms(use_true_random=False))
 def test_any_frame_tree_in_any_order_resolves(
     tmp_path_factory: pytest.TempPathFactory, tree: list[tuple[int, tuple[float, ...]]], order: random.Random
 ) -> None:
     expected: list[Matrix] = []
     texts = []
     for i, (base, values) in enumerate(tree):
-        expected.append((np.eye(4) if base < 0 else expected[base]) @ matrix(*values))
+        expected.append((np.eye(4) if base < 0 else expected[base]) @ make_matrix(*values))
         name = "__model__" if base < 0 else f"l{base}"
         numbers = " ".join(map(repr, values))
         texts.append(f'<link name="l{i}"><pose relative_to="{name}">{numbers}</pose></link>')
     order.shuffle(texts)
     path = tmp_path_factory.mktemp("tree") / "tree.sdf"
     path.write_text(f'<sdf version="1.7"><model name="m">{"".join(texts)}</model></sdf>', encoding="utf-8")
-    for name, pose in poses_of(sdf.load(path)).items():
+    for name, pose in list_poses(sdf.load(path)).items():
         assert_pose(pose, expected[int(name.removeprefix("m::l"))])
 
 
-def test_poses_in_degrees_and_quaternions(load: Load, in_world: Text) -> None:
+def test_poses_in_degrees_and_quaternions(load: Load, wrap_in_world: Text) -> None:
     turn = np.pi / 2
     poses = {
-        '<pose degrees="true">1 2 3 90 0 0</pose>': matrix(1, 2, 3, turn, 0, 0),
-        '<pose degrees="1">1 2 3 0 90 0</pose>': matrix(1, 2, 3, 0, turn, 0),
-        '<pose degrees="false" rotation_format="euler_rpy">1 2 3 0 0 1</pose>': matrix(1, 2, 3, 0, 0, 1),
-        '<pose rotation_format="quat_xyzw">1 2 3 0 0 7 7</pose>': matrix(1, 2, 3, 0, 0, turn),
-        '<pose rotation_format="quat_xyzw">1 2 3 1e-300 0 0 0</pose>': matrix(1, 2, 3, np.pi, 0, 0),
+        '<pose degrees="true">1 2 3 90 0 0</pose>': make_matrix(1, 2, 3, turn, 0, 0),
+        '<pose degrees="1">1 2 3 0 90 0</pose>': make_matrix(1, 2, 3, 0, turn, 0),
+        '<pose degrees="false" rotation_format="euler_rpy">1 2 3 0 0 1</pose>': make_matrix(1, 2, 3, 0, 0, 1),
+        '<pose rotation_format="quat_xyzw">1 2 3 0 0 7 7</pose>': make_matrix(1, 2, 3, 0, 0, turn),
+        '<pose rotation_format="quat_xyzw">1 2 3 1e-300 0 0 0</pose>': make_matrix(1, 2, 3, np.pi, 0, 0),
         '<pose rotation_format="quat_xyzw"/>': np.eye(4),
         "<pose/>": np.eye(4),
     }
     links = "".join(f'<link name="l{i}">{pose}</link>' for i, pose in enumerate(poses))
-    found = poses_of(load(in_world(f'<model name="m">{links}</model>')))
+    found = list_poses(load(wrap_in_world(f'<model name="m">{links}</model>')))
     for i, expected in enumerate(poses.values()):
         assert_pose(found[f"m::l{i}"], expected)
 
@@ -186,85 +186,87 @@ def test_poses_in_degrees_and_quaternions(load: Load, in_world: Text) -> None:
         ("<pose><x/></pose>", "not allowed here"),
     ],
 )
-def test_invalid_poses_are_an_error(refused: Refused, in_link: Text, pose: str, allowed: str) -> None:
-    problems = refused(in_link("\n" + pose))
+def test_invalid_poses_are_an_error(list_problems: ListProblems, wrap_in_link: Text, pose: str, allowed: str) -> None:
+    problems = list_problems(wrap_in_link("\n" + pose))
     assert problems[0].startswith("dive.sdf:6: <")
     assert allowed in problems[0]
 
 
-def test_frame_cycles_are_an_error(refused: Refused, in_world: Text) -> None:
+def test_frame_cycles_are_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
     ring = "".join(f'<link name="l{i}"><pose relative_to="l{(i + 1) % 3}"/></link>\n' for i in range(3))
-    (line,) = refused(in_world(f'<model name="m">\n{ring}</model>'))
+    (line,) = list_problems(wrap_in_world(f'<model name="m">\n{ring}</model>'))
     assert line.startswith("dive.sdf:4: <pose relative_to>: l0 -> l1 -> l2 -> l0; frames must not depend")
     frames = '<link name="l"/>\n<frame name="f" attached_to="g"/><frame name="g" attached_to="f"/>'
-    (line,) = refused(in_world(f'<model name="m">\n{frames}</model>'))
+    (line,) = list_problems(wrap_in_world(f'<model name="m">\n{frames}</model>'))
     assert line.startswith("dive.sdf:5: <frame attached_to>: f -> g -> f; frames must not depend")
     joint = '<joint name="j" type="fixed"><parent>l</parent><child>f</child></joint>'
     joint = f'<link name="l"/><frame name="f" attached_to="j"/>\n{joint}'
-    assert any("in a cycle" in line for line in refused(in_world(f'<model name="m">\n{joint}</model>')))
+    assert any("in a cycle" in line for line in list_problems(wrap_in_world(f'<model name="m">\n{joint}</model>')))
     own = '<model name="m"><pose relative_to="m::l"/>\n<link name="l"/></model>'
-    (line,) = refused(in_world(own))
+    (line,) = list_problems(wrap_in_world(own))
     assert "m -> " in line or "l -> " in line
     assert line.startswith("dive.sdf:3: <pose relative_to>")
 
 
-def test_long_frame_chain_resolves(load: Load, refused: Refused, in_world: Text) -> None:
-    def chain(first: str) -> str:
+def test_long_frame_chain_resolves(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
+    def make_chain(first: str) -> str:
         links = "".join(
             f'<link name="l{i}"><pose relative_to="l{i - 1}">1 0 0 0 0 0</pose></link>' for i in range(1, 20000)
         )
-        return in_world(f'<model name="m">{links}<link name="l0">{first}</link></model>')
+        return wrap_in_world(f'<model name="m">{links}<link name="l0">{first}</link></model>')
 
-    assert poses_of(load(chain("")))["m::l19999"].position == (19999.0, 0.0, 0.0)
-    (line,) = refused(chain('<pose relative_to="l19999"/>'))
+    assert list_poses(load(make_chain("")))["m::l19999"].position == (19999.0, 0.0, 0.0)
+    (line,) = list_problems(make_chain('<pose relative_to="l19999"/>'))
     assert "... 20000 frames" in line
 
 
-def test_overflowing_pose_sums_are_an_error(refused: Refused, in_world: Text) -> None:
+def test_overflowing_pose_sums_are_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
     far = "<pose>1e308 0 0 0 0 0</pose>"
-    (line,) = refused(in_world(f'<model name="m">{far}<link name="a">\n{far}</link></model>'))
+    (line,) = list_problems(wrap_in_world(f'<model name="m">{far}<link name="a">\n{far}</link></model>'))
     assert line.startswith("dive.sdf:4: <pose>: (inf")
 
 
 @pytest.mark.parametrize("tag", ["link", "joint", "frame", "model"])
-def test_names_are_unique_among_all_entity_types(refused: Refused, in_world: Text, tag: str) -> None:
+def test_names_are_unique_among_all_entity_types(list_problems: ListProblems, wrap_in_world: Text, tag: str) -> None:
     inside = {"joint": "<parent>world</parent><child>l</child>", "model": '<link name="l"/>'}.get(tag, "")
     kind = ' type="fixed"' if tag == "joint" else ""
-    (line,) = refused(in_world(f'<model name="m"><link name="l"/>\n<{tag} name="l"{kind}>{inside}</{tag}></model>'))
+    (line,) = list_problems(
+        wrap_in_world(f'<model name="m"><link name="l"/>\n<{tag} name="l"{kind}>{inside}</{tag}></model>')
+    )
     assert line.startswith(f"dive.sdf:4: <{tag} name>: l; must be unique among the links, joints, frames and models")
     assert "first as <link> on line 3" in line
 
 
-def test_invalid_names_are_an_error(refused: Refused, in_world: Text) -> None:
+def test_invalid_names_are_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
     for name in ("world", "__model__", "__x__", "a::b", "", "x" * 1001):
-        for line in refused(in_world(f'<model name="m"><link name="a"/>\n<link name="{name}"/></model>')):
+        for line in list_problems(wrap_in_world(f'<model name="m"><link name="a"/>\n<link name="{name}"/></model>')):
             assert line.startswith("dive.sdf:4: <link name>: ")
-    assert refused(in_world("<model><link/></model>"))[0].startswith("dive.sdf:3: <model name>: missing")
+    assert list_problems(wrap_in_world("<model><link/></model>"))[0].startswith("dive.sdf:3: <model name>: missing")
 
 
-def test_joint_frames_resolve(load: Load, refused: Refused, in_world: Text) -> None:
-    def text(inside: str, kind: str = "fixed") -> str:
-        return in_world(
-            f'<model name="m"><link name="a"/><link name="b"/>\n<joint name="j" type="{kind}">{inside}</joint></model>'
+def test_joint_frames_resolve(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
+    def text(content: str, kind: str = "fixed") -> str:
+        return wrap_in_world(
+            f'<model name="m"><link name="a"/><link name="b"/>\n<joint name="j" type="{kind}">{content}</joint></model>'
         )
 
     good = "<parent>a</parent><child>b</child>"
     assert load(text(good)).notes == ()
     (note,) = load(text(good, "revolute")).notes
     assert (note.kind, note.what) == ("unsupported", '<joint name="j" type="revolute">')
-    assert refused(text(good, "hinge"))[0].startswith("dive.sdf:4: <joint type>: hinge; must be one of ball")
-    assert refused(text("<parent>a</parent>")) == ["dive.sdf:4: <joint><child>: missing; must be given"]
-    assert "must name a link" in refused(text("<parent>x</parent><child>b</child>"))[0]
-    assert "must name a link" in refused(text("<parent>a</parent><child>x</child>"))[0]
-    assert "cannot be a joint's child" in refused(text("<parent>a</parent><child>world</child>"))[0]
-    assert "parent and child must differ" in refused(text("<parent>a</parent><child>a</child>"))[0]
+    assert list_problems(text(good, "hinge"))[0].startswith("dive.sdf:4: <joint type>: hinge; must be one of ball")
+    assert list_problems(text("<parent>a</parent>")) == ["dive.sdf:4: <joint><child>: missing; must be given"]
+    assert "must name a link" in list_problems(text("<parent>x</parent><child>b</child>"))[0]
+    assert "must name a link" in list_problems(text("<parent>a</parent><child>x</child>"))[0]
+    assert "cannot be a joint's child" in list_problems(text("<parent>a</parent><child>world</child>"))[0]
+    assert "parent and child must differ" in list_problems(text("<parent>a</parent><child>a</child>"))[0]
     old = good + "<axis><use_parent_model_frame>1</use_parent_model_frame></axis>"
-    assert refused(text(old)) == [
+    assert list_problems(text(old)) == [
         'dive.sdf:4: <use_parent_model_frame> in <axis>; was replaced by <xyz expressed_in="__model__"> in SDF 1.7'
     ]
 
 
-def test_canonical_link_is_resolved(load: Load, refused: Refused, in_world: Text) -> None:
+def test_canonical_link_is_resolved(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     nested = '<model name="n"><link name="c"/><link name="d"/></model>'
     links = '<link name="a"/><link name="b"/>'
     for attribute, inside, expected in (
@@ -274,26 +276,26 @@ def test_canonical_link_is_resolved(load: Load, refused: Refused, in_world: Text
         ('canonical_link="b"', links, "m::b"),
         ('canonical_link="n::d"', nested + links, "m::n::d"),
     ):
-        assert load(in_world(f'<model name="m" {attribute}>{inside}</model>')).models[0].canonical_link == expected
+        assert load(wrap_in_world(f'<model name="m" {attribute}>{inside}</model>')).models[0].canonical_link == expected
     for name in ("x", "n", "__model__"):
-        (line,) = refused(in_world(f'<model name="m" canonical_link="{name}">{links}{nested}</model>'))
+        (line,) = list_problems(wrap_in_world(f'<model name="m" canonical_link="{name}">{links}{nested}</model>'))
         assert line == f"dive.sdf:3: <model canonical_link>: {name}; must name a link in model 'm'"
 
 
-def test_models_without_links_are_an_error(load: Load, refused: Refused, in_world: Text) -> None:
-    assert refused(in_world('<model name="m"/>')) == [
+def test_models_without_links_are_an_error(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
+    assert list_problems(wrap_in_world('<model name="m"/>')) == [
         "dive.sdf:3: <model name>: m; a model must have at least one link"
     ]
-    world = load(in_world('<model name="m"><static>1</static></model>'))
+    world = load(wrap_in_world('<model name="m"><static>1</static></model>'))
     assert world.models == ()
     assert [note.kind for note in world.notes] == ["unsupported"]
 
 
 @pytest.mark.requirement("SDF-1")
-def test_joint_axes_resolve(load: Load, refused: Refused, in_world: Text) -> None:
+def test_joint_axes_resolve(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     def text(xyz: str) -> str:
         joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child><axis>{xyz}</axis></joint>'
-        return in_world(f'<model name="m"><link name="a"/><link name="b"/><frame name="f"/>\n{joint}</model>')
+        return wrap_in_world(f'<model name="m"><link name="a"/><link name="b"/><frame name="f"/>\n{joint}</model>')
 
     for xyz in (
         "",
@@ -310,7 +312,7 @@ def test_joint_axes_resolve(load: Load, refused: Refused, in_world: Text) -> Non
         ),
         ("<xyx>1 0 0</xyx>", "<axis><xyx>; is not allowed here; did you mean xyz?"),
     ):
-        assert refused(text(xyz)) == [f"dive.sdf:4: {problem}"]
+        assert list_problems(text(xyz)) == [f"dive.sdf:4: {problem}"]
 
 
 @pytest.mark.requirement("SDF-1")
@@ -331,20 +333,20 @@ def test_joint_axes_resolve(load: Load, refused: Refused, in_world: Text) -> Non
     ],
 )
 def test_joint_parents_and_children_resolve(
-    load: Load, refused: Refused, in_world: Text, parent: str, child: str, *, holds: bool
+    load: Load, list_problems: ListProblems, wrap_in_world: Text, parent: str, child: str, *, holds: bool
 ) -> None:
-    """As libsdformat resolves them: to the link that a frame is fixed to in the end."""
+    """They resolve to the link that a frame is finally attached to, as in libsdformat."""
     rest = '<link name="a"/><link name="b"/><frame name="f" attached_to="a"/><model name="n"><link name="c"/></model>'
     joint = f'<joint name="j" type="fixed"><parent>{parent}</parent><child>{child}</child></joint>'
-    text = in_world(f'<model name="m">{rest}\n{joint}</model>')
+    text = wrap_in_world(f'<model name="m">{rest}\n{joint}</model>')
     if holds:
         assert load(text).models
     else:
-        assert any("both are fixed to the same link" in line for line in refused(text))
+        assert any("both are fixed to the same link" in line for line in list_problems(text))
 
 
 def test_nested_frame_references_resolve(example_data: Path) -> None:
-    """Positions worked out on paper from the file: M1 is turned a quarter about y, CM1 in it a quarter about x."""
+    """Positions are manual: M1 is rotated by a quarter turn about y, CM1 in it by a quarter turn about x."""
     world = sdf.load(example_data / "sdformat-frames" / "model_relative_to_nested_reference.sdf")
     expected = {
         "M2": (1, 0, -2),
@@ -354,17 +356,17 @@ def test_nested_frame_references_resolve(example_data: Path) -> None:
         "M6": (1, 1, -6),
         "M7": (1, -6, -1),
     }
-    found = poses_of(world)
+    found = list_poses(world)
     for name, position in expected.items():
         np.testing.assert_allclose(found[f"parent_model::{name}::L"].position, position, atol=1e-12, rtol=0.0)
     np.testing.assert_allclose(as_matrix(found["parent_model::M2::L"])[:3, 0], (0, 0, -1), atol=1e-12, rtol=0.0)
 
 
-def test_models_relative_to_nested_frames(load: Load, in_world: Text) -> None:
-    """A model placed in a nested frame of another, and a joint between two models, which holds nothing."""
+def test_models_relative_to_nested_frames(load: Load, wrap_in_world: Text) -> None:
+    """A model is relative to a nested frame of another; a joint connects two models without effect."""
     other = f'<pose relative_to="robot::inner::tip">{write(P, "arm")}</pose><link name="l"/>'
     joint = '<joint name="j" type="fixed"><parent>robot::base</parent><child>other::l</child></joint>'
-    world = load(in_world(f'<model name="other">{other}</model>{MIXED}{joint}'))
+    world = load(wrap_in_world(f'<model name="other">{other}</model>{MIXED}{joint}'))
     robot = M["place"] @ M["model"]
     assert_pose(world.model("other").pose, robot @ M["base"] @ M["inner"] @ M["tip"] @ M["arm"])
     assert [note.what for note in world.notes] == ['<world><joint name="j">']

@@ -169,7 +169,7 @@ ODD = [
 ]
 
 
-def refusal(path: Path, missing: str = "error") -> NavsenseError | None:
+def read_error(path: Path, missing: str = "error") -> NavsenseError | None:
     try:
         sdf.load(path, missing=missing)
     except NavsenseError as error:
@@ -178,12 +178,12 @@ def refusal(path: Path, missing: str = "error") -> NavsenseError | None:
 
 
 @pytest.fixture(scope="module")
-def survives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], bool]:
+def check_content(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], bool]:
     path = tmp_path_factory.mktemp("fuzz") / "any.sdf"
 
-    def tried(content: bytes) -> bool:
+    def check(content: bytes) -> bool:
         path.write_bytes(content)
-        error = refusal(path)
+        error = read_error(path)
         if error is None:
             return True
         assert error.where is not None
@@ -191,26 +191,26 @@ def survives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], bool
         assert str(error).count("\n") == 0
         return False
 
-    return tried
+    return check
 
 
-def test_unmodified_texts_are_valid(survives: Callable[[bytes], bool]) -> None:
-    assert all(survives(text.encode()) for text in (OWN, SURROUNDED, FLOWING, OLDER, ROBOT))
+def test_unmodified_texts_are_valid(check_content: Callable[[bytes], bool]) -> None:
+    assert all(check_content(text.encode()) for text in (OWN, SURROUNDED, FLOWING, OLDER, ROBOT))
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_give_a_world_or_an_error(survives: Callable[[bytes], bool], content: bytes) -> None:
-    survives(content)
+def test_any_bytes_give_a_world_or_an_error(check_content: Callable[[bytes], bool], content: bytes) -> None:
+    check_content(content)
 
 
 @given(st.text(max_size=300))
 @example("<sdf version='1.9'><world name='a&#13;b'/></sdf>")
-def test_any_text_gives_a_world_or_an_error(survives: Callable[[bytes], bool], content: str) -> None:
-    survives(content.encode("utf-8", "replace"))
+def test_any_text_gives_a_world_or_an_error(check_content: Callable[[bytes], bool], content: str) -> None:
+    check_content(content.encode("utf-8", "replace"))
 
 
-def damaged(text: str, data: st.DataObject) -> str:
-    """Return a text with other bytes in some places."""
+def damage_text(text: str, data: st.DataObject) -> str:
+    """Return a text with other bytes in some positions."""
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 40)))
@@ -218,8 +218,8 @@ def damaged(text: str, data: st.DataObject) -> str:
     return text
 
 
-def reworded(text: str, data: st.DataObject) -> str:
-    """Return a text with other values in texts and attributes: it stays well-formed, and the reader sees it all."""
+def replace_values(text: str, data: st.DataObject) -> str:
+    """Return a well-formed text with other values in texts and attributes."""
     places = [match.span(1) for match in re.finditer(r'(?:="|>)([^<>"&]+)(?="|<)', text)]
     chosen = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4, unique=True))
     for start, end in sorted(chosen, reverse=True):
@@ -231,22 +231,22 @@ def reworded(text: str, data: st.DataObject) -> str:
 @given(st.sampled_from(TEXTS), st.data())
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_damaged_files_give_a_world_or_an_error(
-    survives: Callable[[bytes], bool], text: str, data: st.DataObject
+    check_content: Callable[[bytes], bool], text: str, data: st.DataObject
 ) -> None:
-    survives(damaged(text, data).encode("utf-8", "replace"))
+    check_content(damage_text(text, data).encode("utf-8", "replace"))
 
 
 @given(st.sampled_from(TEXTS), st.data())
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_changed_words_give_a_world_or_an_error(
-    survives: Callable[[bytes], bool], text: str, data: st.DataObject
+    check_content: Callable[[bytes], bool], text: str, data: st.DataObject
 ) -> None:
-    survives(reworded(text, data).encode("utf-8", "replace"))
+    check_content(replace_values(text, data).encode("utf-8", "replace"))
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]], NavsenseError | None]:
-    """Return a function that loads a world of several files; its folder also holds a pipe, a folder and a loop."""
+def check_files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]], NavsenseError | None]:
+    """Return a function that loads a world of several files. Its folder also has a pipe, a folder and a loop."""
     folder = tmp_path_factory.mktemp("tree")
     (folder / "part").mkdir()
     (folder / "folder").mkdir()
@@ -255,22 +255,22 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]],
     (folder / "up").symlink_to(folder)
     (folder / "large").write_bytes(b"<sdf>" + b" " * 3_000_000)
 
-    def tried(files: dict[str, str]) -> NavsenseError | None:
+    def check(files: dict[str, str]) -> NavsenseError | None:
         for name, text in files.items():
             (folder / name).write_bytes(text.encode("utf-8", "replace"))
-        error = refusal(folder / "dive.sdf")
-        without_missing = refusal(folder / "dive.sdf", "skip")
+        error = read_error(folder / "dive.sdf")
+        without_missing = read_error(folder / "dive.sdf", "skip")
         assert error is not None or without_missing is None
         problems = (*getattr(error, "problems", ()), *getattr(without_missing, "problems", ()))
         assert all(problem.where is not None and problem.where.path.startswith(str(folder)) for problem in problems)
         assert all(str(problem).count("\n") == 0 for problem in problems)
         return error
 
-    return tried
+    return check
 
 
-def test_unmodified_tree_is_valid(tree: Callable[[dict[str, str]], NavsenseError | None]) -> None:
-    assert tree(TREE) is None
+def test_unmodified_tree_is_valid(check_files: Callable[[dict[str, str]], NavsenseError | None]) -> None:
+    assert check_files(TREE) is None
 
 
 URIS = [
@@ -305,19 +305,19 @@ URIS += ["part/", "part/../part.sdf", "deep.sdf", "x" * 300, "%00", "~", "$HOME"
 @example("deep.sdf", "deep.sdf")
 @example("part.sdf", "deep.sdf")
 def test_any_uri_gives_a_world_or_an_error(
-    tree: Callable[[dict[str, str]], NavsenseError | None], file: str, uri: str
+    check_files: Callable[[dict[str, str]], NavsenseError | None], file: str, uri: str
 ) -> None:
-    """Wherever an include points to: circles, pipes, devices, folders, links, large files, nothing."""
+    """Includes point to cycles, pipes, devices, folders, links, large files, and nothing."""
     text = re.sub(
         r"(<uri>)[^<]*|(<sdf version=\"1.7\">)part.sdf", lambda match: (match[1] or match[2]) + uri, TREE[file]
     )
-    tree({**TREE, file: text})
+    check_files({**TREE, file: text})
 
 
 @given(st.sampled_from(sorted(TREE)), st.booleans(), st.data())
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_damaged_trees_give_a_world_or_an_error(
-    tree: Callable[[dict[str, str]], NavsenseError | None], file: str, whole: bool, data: st.DataObject
+    check_files: Callable[[dict[str, str]], NavsenseError | None], file: str, whole: bool, data: st.DataObject
 ) -> None:
-    change = reworded if whole else damaged
-    tree({**TREE, file: change(TREE[file], data)})
+    change = replace_values if whole else damage_text
+    check_files({**TREE, file: change(TREE[file], data)})

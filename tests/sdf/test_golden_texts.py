@@ -1,4 +1,4 @@
-"""Descriptions and error texts of world files against those of an earlier version.
+"""Descriptions and error texts of world files equal the golden texts.
 
 `python tools/golden_sdf.py` writes them.
 """
@@ -15,7 +15,7 @@ TOOL = Path(__file__).resolve().parents[2] / "tools" / "golden_sdf.py"
 
 
 @cache
-def tool() -> ModuleType:
+def load_tool() -> ModuleType:
     spec = importlib.util.spec_from_file_location("golden_sdf_tool", TOOL)
     assert spec is not None
     assert spec.loader is not None
@@ -26,10 +26,10 @@ def tool() -> ModuleType:
 
 def test_descriptions_and_error_texts_equal_the_golden_texts() -> None:
     """After an intended change of a text, run the tool again."""
-    golden, found = json.loads(tool().GOLDEN.read_text(encoding="utf-8")), tool().make_golden()
+    golden, found = json.loads(load_tool().GOLDEN.read_text(encoding="utf-8")), load_tool().make_golden()
     for part, texts in golden.items():
         assert found[part] == texts
 
 
 def test_file_with_every_navsense_element_has_no_problem() -> None:
-    assert tool().list_problems(tool().OWN_ELEMENTS) == []
+    assert load_tool().list_problems(load_tool().OWN_ELEMENTS) == []

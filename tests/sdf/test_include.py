@@ -1,4 +1,4 @@
-"""Includes: where files are looked for, what an include changes, and how every wrong one ends."""
+"""Includes: search of files, overrides of an include, and errors."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from navsense.world import World
 pytestmark = pytest.mark.requirement("SDF-1")
 
 Files = Callable[..., Path]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 
 
-def world(*body: str, version: str = "1.9") -> str:
-    """Return a world whose children begin on line 3, one a line."""
+def make_world(*body: str, version: str = "1.9") -> str:
+    """Return a world whose children start on line 3, one per line."""
     return f'<sdf version="{version}">\n<world name="ocean">\n' + "\n".join(body) + "\n</world>\n</sdf>\n"
 
 
-def model(name: str, *body: str, version: str = "1.9", attributes: str = "") -> str:
-    """Return a file with a model whose children begin on line 3, one a line."""
+def make_model(name: str, *body: str, version: str = "1.9", attributes: str = "") -> str:
+    """Return a file with a model whose children start on line 3, one per line."""
     return f'<sdf version="{version}">\n<model name="{name}"{attributes}>\n' + "\n".join(body) + "\n</model>\n</sdf>\n"
 
 
-def inc(uri: str, inside: str = "", attributes: str = "") -> str:
-    return f"<include{attributes}><uri>{uri}</uri>{inside}</include>"
+def make_include(uri: str, content: str = "", attributes: str = "") -> str:
+    return f"<include{attributes}><uri>{uri}</uri>{content}</include>"
 
 
-def config(*versions: tuple[str, str]) -> str:
+def make_config(*versions: tuple[str, str]) -> str:
     return "<model>" + "".join(f'<sdf version="{version}">{file}</sdf>' for version, file in versions) + "</model>"
 
 
-BASE = model("auv", '<link name="base"/>')
+BASE = make_model("auv", '<link name="base"/>')
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Return a function that writes files by their names; the environment names no folders."""
+def write_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """Return a function that writes files by name; the environment names no folders."""
     for variable in MODEL_PATH_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
@@ -62,45 +62,45 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 @pytest.fixture
-def refused(files: Files, tmp_path: Path) -> Refused:
-    """Return a function that gives the problems of `dive.sdf`, one line each, without the folder."""
+def list_problems(write_files: Files, tmp_path: Path) -> ListProblems:
+    """Return a function that lists the problems of `dive.sdf`, one line each, without the folder."""
 
-    def problems(**texts: str) -> list[str]:
+    def read_problems(**texts: str) -> list[str]:
         with pytest.raises(SdfError) as caught:
-            sdf.load(files(**texts))
+            sdf.load(write_files(**texts))
         assert caught.value.problems[0] is caught.value
         assert all(problem.where is not None for problem in caught.value.problems)
         return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
 
-    return problems
+    return read_problems
 
 
-def positions(found: World) -> dict[str, tuple[float, float, float]]:
+def list_positions(found: World) -> dict[str, tuple[float, float, float]]:
     return {model.name: model.pose.position for model in found.models}
 
 
-# where files are looked for
+# search of files
 
 
 @pytest.mark.parametrize(
     "uri", ["auv.sdf", "./auv.sdf", "parts/../auv.sdf", "file://auv.sdf", "model://auv.sdf", "package://auv.sdf"]
 )
-def test_include_from_the_folder_of_the_file(files: Files, uri: str) -> None:
-    path = files(dive_sdf=world(inc(uri)), auv_sdf=BASE, parts__x_sdf=BASE)
-    assert positions(sdf.load(path)) == {"auv": (0.0, 0.0, 0.0)}
+def test_include_from_the_folder_of_the_file(write_files: Files, uri: str) -> None:
+    path = write_files(dive_sdf=make_world(make_include(uri)), auv_sdf=BASE, parts__x_sdf=BASE)
+    assert list_positions(sdf.load(path)) == {"auv": (0.0, 0.0, 0.0)}
 
 
-def test_include_with_a_pose(files: Files, tmp_path: Path) -> None:
-    files(far__auv_sdf=BASE)
+def test_include_with_a_pose(write_files: Files, tmp_path: Path) -> None:
+    write_files(far__auv_sdf=BASE)
     for uri in (f"{tmp_path}/far/auv.sdf", f"file://{tmp_path}/far/auv.sdf"):
-        assert sdf.load(files(dive_sdf=world(inc(uri)))).models[0].name == "auv"
+        assert sdf.load(write_files(dive_sdf=make_world(make_include(uri)))).models[0].name == "auv"
 
 
-def test_include_from_the_search_path(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The caller's folders come first, then the variables in their order; a plain name looks beside the file first."""
+def test_include_from_the_search_path(write_files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders of the caller come first, then the variables. A plain name is searched next to the file first."""
     places = [f"place{i}" for i in range(len(MODEL_PATH_VARIABLES) + 2)]
-    files(**{f"{place}__auv_sdf": model(place, '<link name="base"/>') for place in places})
-    path = files(dive_sdf=world(inc("model://auv.sdf")))
+    write_files(**{f"{place}__auv_sdf": make_model(place, '<link name="base"/>') for place in places})
+    path = write_files(dive_sdf=make_world(make_include("model://auv.sdf")))
     first, *variables = places[:-1]
     for variable, place in zip(MODEL_PATH_VARIABLES, variables, strict=True):
         monkeypatch.setenv(variable, f"/nowhere{os.pathsep}{os.pathsep}{tmp_path / place}")
@@ -109,14 +109,14 @@ def test_include_from_the_search_path(files: Files, tmp_path: Path, monkeypatch:
     for variable, place in zip(MODEL_PATH_VARIABLES, variables, strict=True):
         assert sdf.load(path).models[0].name == place
         monkeypatch.delenv(variable)
-    files(auv_sdf=BASE)
+    write_files(auv_sdf=BASE)
     assert sdf.load(path, path=tmp_path / first).models[0].name == first
-    files(dive_sdf=world(inc("auv.sdf")))
+    write_files(dive_sdf=make_world(make_include("auv.sdf")))
     assert sdf.load(path, path=tmp_path / first).models[0].name == "auv"
 
 
-def test_invalid_search_path_is_an_error(files: Files, tmp_path: Path) -> None:
-    path = files(dive_sdf=world(), auv_sdf=BASE)
+def test_invalid_search_path_is_an_error(write_files: Files, tmp_path: Path) -> None:
+    path = write_files(dive_sdf=make_world(), auv_sdf=BASE)
     for wrong in (tmp_path / "nowhere", tmp_path / "auv.sdf", "a\0b"):
         with pytest.raises(SdfError, match=r"search path: .*; must be a folder") as caught:
             sdf.load(path, path=wrong)
@@ -124,28 +124,32 @@ def test_invalid_search_path_is_an_error(files: Files, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["model_config", "manifest.xml"])
-def test_include_of_a_model_folder(files: Files, tmp_path: Path, name: str) -> None:
+def test_include_of_a_model_folder(write_files: Files, tmp_path: Path, name: str) -> None:
     versions = (("1.5", "old.sdf"), ("1.99", "newer.sdf"), ("1.9", "new.sdf"), ("1.6", "older.sdf"), ("2.0", "x.sdf"))
-    path = files(dive_sdf=world(inc("model://auv")), **{f"models__auv__{name}": config(*versions)})
-    files(models__auv__new_sdf=BASE)
+    path = write_files(
+        dive_sdf=make_world(make_include("model://auv")), **{f"models__auv__{name}": make_config(*versions)}
+    )
+    write_files(models__auv__new_sdf=BASE)
     for folder in (tmp_path / "models", str(tmp_path / "models")):
         assert sdf.load(path, path=folder).models[0].name == "auv"
-    files(dive_sdf=world(inc("models/auv")))
+    write_files(dive_sdf=make_world(make_include("models/auv")))
     assert sdf.load(path).models[0].name == "auv"
 
 
-def test_model_folder_without_versions(files: Files) -> None:
-    path = files(dive_sdf=world(inc("auv")), auv__model_config="<model><name>x</name><sdf>a.sdf</sdf></model>")
-    files(auv__a_sdf=BASE)
+def test_model_folder_without_versions(write_files: Files) -> None:
+    path = write_files(
+        dive_sdf=make_world(make_include("auv")), auv__model_config="<model><name>x</name><sdf>a.sdf</sdf></model>"
+    )
+    write_files(auv__a_sdf=BASE)
     assert sdf.load(path).models[0].name == "auv"
 
 
-def test_names_inside_an_included_file_are_relative_to_it(files: Files) -> None:
+def test_names_inside_an_included_file_are_relative_to_it(write_files: Files) -> None:
     motion = '<navsense:motion file="log.csv"/>'
-    path = files(
-        dive_sdf=world(inc("a/outer.sdf")),
-        a__outer_sdf=model("outer", '<link name="base"/>', motion, inc("b/inner.sdf")),
-        a__b__inner_sdf=model("inner", '<link name="base"/>'),
+    path = write_files(
+        dive_sdf=make_world(make_include("a/outer.sdf")),
+        a__outer_sdf=make_model("outer", '<link name="base"/>', motion, make_include("b/inner.sdf")),
+        a__b__inner_sdf=make_model("inner", '<link name="base"/>'),
     )
     log = "time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{i},{i},0,0,1,0,0,0\n" for i in range(9))
     (path.parent / "a" / "log.csv").write_text(log, encoding="utf-8")
@@ -155,8 +159,8 @@ def test_names_inside_an_included_file_are_relative_to_it(files: Files) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "describe", "run"])
-def test_command_line_has_a_search_path(files: Files, tmp_path: Path, command: str) -> None:
-    path = files(dive_sdf=world(inc("model://auv.sdf")), far__auv_sdf=BASE, near__x_sdf=BASE)
+def test_command_line_has_a_search_path(write_files: Files, tmp_path: Path, command: str) -> None:
+    path = write_files(dive_sdf=make_world(make_include("model://auv.sdf")), far__auv_sdf=BASE, near__x_sdf=BASE)
     arguments = [command, str(path), *(["--duration", "1"] if command == "run" else [])]
     found = CliRunner().invoke(cli, [*arguments, "--path", str(tmp_path / "near"), "--path", str(tmp_path / "far")])
     assert found.exit_code == 0, found.output
@@ -165,61 +169,63 @@ def test_command_line_has_a_search_path(files: Files, tmp_path: Path, command: s
     assert "is not found; searched" in missing.output + str(missing.exception)
 
 
-# what an include changes
+# overrides
 
 
-def test_include_overrides_name_pose_and_plugins(files: Files) -> None:
-    own = model("auv", "<pose>1 2 3 0 0 0</pose>", '<link name="base"><sensor name="mag" type="magnetometer"/></link>')
+def test_include_overrides_name_pose_and_plugins(write_files: Files) -> None:
+    own = make_model(
+        "auv", "<pose>1 2 3 0 0 0</pose>", '<link name="base"><sensor name="mag" type="magnetometer"/></link>'
+    )
     plugin = '<plugin name="p" filename="libp.so"><pose>9 9 9 9 9 9</pose></plugin>'
-    path = files(
+    path = write_files(
         auv_sdf=own,
-        dive_sdf=world(
-            inc("auv.sdf"),
-            inc("auv.sdf", "<name>posed</name><pose>5 0 0 0 0 0</pose>"),
-            inc("auv.sdf", "<name>empty</name><pose/>"),
-            inc("auv.sdf", '<name>related</name><pose relative_to="posed">0 1 0 0 0 0</pose>' + plugin),
+        dive_sdf=make_world(
+            make_include("auv.sdf"),
+            make_include("auv.sdf", "<name>posed</name><pose>5 0 0 0 0 0</pose>"),
+            make_include("auv.sdf", "<name>empty</name><pose/>"),
+            make_include("auv.sdf", '<name>related</name><pose relative_to="posed">0 1 0 0 0 0</pose>' + plugin),
         ),
     )
     found = sdf.load(path)
-    assert positions(found) == {
+    assert list_positions(found) == {
         "auv": (1.0, 2.0, 3.0),
         "posed": (5.0, 0.0, 0.0),
         "empty": (0.0, 0.0, 0.0),
         "related": (5.0, 1.0, 0.0),
     }
-    assert [sensor.name for sensor in found.sensors] == [f"{name}::base::mag" for name in positions(found)]
+    assert [sensor.name for sensor in found.sensors] == [f"{name}::base::mag" for name in list_positions(found)]
     assert [(note.what, note.where.line) for note in found.notes if note.where] == [
         ('<model><plugin name="p" filename="libp.so">', 6)
     ]
 
 
-def test_include_overrides_static(files: Files) -> None:
-    path = files(
-        auv_sdf=model("auv", '<link name="base"/>', "<static>true</static>"),
-        dive_sdf=world(inc("auv.sdf"), inc("auv.sdf", "<name>free</name><static>0</static>")),
+def test_include_overrides_static(write_files: Files) -> None:
+    path = write_files(
+        auv_sdf=make_model("auv", '<link name="base"/>', "<static>true</static>"),
+        dive_sdf=make_world(make_include("auv.sdf"), make_include("auv.sdf", "<name>free</name><static>0</static>")),
     )
     assert {found.name: found.static for found in sdf.load(path).models} == {"auv": True, "free": False}
 
 
-def test_include_placement_frame(files: Files) -> None:
-    path = files(
-        auv_sdf=model(
+def test_include_placement_frame(write_files: Files) -> None:
+    path = write_files(
+        auv_sdf=make_model(
             "auv", '<link name="base"><pose>1 0 0 0 0 0</pose></link>', '<frame name="f" attached_to="base"/>'
         ),
-        dive_sdf=world(inc("auv.sdf", "<pose>5 0 0 0 0 0</pose><placement_frame>f</placement_frame>")),
+        dive_sdf=make_world(make_include("auv.sdf", "<pose>5 0 0 0 0 0</pose><placement_frame>f</placement_frame>")),
     )
-    assert positions(sdf.load(path)) == {"auv": (4.0, 0.0, 0.0)}
+    assert list_positions(sdf.load(path)) == {"auv": (4.0, 0.0, 0.0)}
 
 
-def test_every_file_is_read_in_its_version(files: Files) -> None:
-    old = model("old", '<link name="a"/><link name="b"><pose frame="a">1 0 0 0 0 0</pose></link>', version="1.5")
-    path = files(dive_sdf=world(inc("old.sdf"), version="1.12"), old_sdf=old)
+def test_every_file_is_read_in_its_version(write_files: Files) -> None:
+    old = make_model("old", '<link name="a"/><link name="b"><pose frame="a">1 0 0 0 0 0</pose></link>', version="1.5")
+    path = write_files(dive_sdf=make_world(make_include("old.sdf"), version="1.12"), old_sdf=old)
     assert [link.pose.position[0] for link in sdf.load(path).models[0].links] == [0.0, 1.0]
 
 
-def test_lights_and_actors_are_listed(files: Files) -> None:
-    path = files(
-        dive_sdf=world(inc("lamp.sdf"), inc("actor.sdf")),
+def test_lights_and_actors_are_listed(write_files: Files) -> None:
+    path = write_files(
+        dive_sdf=make_world(make_include("lamp.sdf"), make_include("actor.sdf")),
         lamp_sdf='<sdf version="1.9"><light name="lamp" type="point"/></sdf>',
         actor_sdf='<sdf version="1.9"><actor name="diver"/></sdf>',
     )
@@ -229,11 +235,13 @@ def test_lights_and_actors_are_listed(files: Files) -> None:
     }
 
 
-def test_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = files(
-        dive_sdf=world(*(inc("auv", f"<name>m{i}</name>") for i in range(20)), inc("./auv/auv.sdf")),
-        auv__model_config=config(("1.9", "auv.sdf")),
-        auv__auv_sdf=model("auv", '<link name="base"/>', "<self_collide>1</self_collide>"),
+def test_file_is_read_once(write_files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_files(
+        dive_sdf=make_world(
+            *(make_include("auv", f"<name>m{i}</name>") for i in range(20)), make_include("./auv/auv.sdf")
+        ),
+        auv__model_config=make_config(("1.9", "auv.sdf")),
+        auv__auv_sdf=make_model("auv", '<link name="base"/>', "<self_collide>1</self_collide>"),
     )
     read: list[str] = []
 
@@ -249,13 +257,13 @@ def test_file_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> Non
     found = sdf.load(path)
     assert len(found.models) == 21
     assert sorted(read) == ["auv.sdf", "dive.sdf", "model.config"]
-    assert [note.what for note in found.notes] == ["<model><self_collide>"]  # once, however often it is included
+    assert [note.what for note in found.notes] == ["<model><self_collide>"]  # once for all includes
 
 
 # merged models
 
 
-PART = model(
+PART = make_model(
     "part",
     "<static>true</static>",
     '<link name="core"><clock name="mcu"/>',
@@ -265,15 +273,15 @@ PART = model(
     '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>',
     '<navsense:waypoint time="5">1 0 0 0 0 0</navsense:waypoint></navsense:motion>',
 )
-"""Libsdformat leaves `relative_to="__model__"` of a merged sensor to the including model; here it stays the part's."""
+"""In libsdformat, `relative_to="__model__"` of a merged sensor means the including model; here the included one."""
 
 
-def test_include_is_merged_into_a_model(files: Files) -> None:
-    path = files(
+def test_include_is_merged_into_a_model(write_files: Files) -> None:
+    path = write_files(
         part_sdf=PART,
-        dive_sdf=world(
+        dive_sdf=make_world(
             '<model name="ship">',
-            inc("part.sdf", "<name>bow</name><pose>3 0 0 0 0 0</pose>", ' merge="true"'),
+            make_include("part.sdf", "<name>bow</name><pose>3 0 0 0 0 0</pose>", ' merge="true"'),
             '<link name="deck"><pose relative_to="seat">1 0 0 0 0 0</pose></link>',
             '<link name="mast"><pose relative_to="_merged__bow__model__">0 0 7 0 0 0</pose></link>',
             "</model>",
@@ -295,25 +303,32 @@ def test_include_is_merged_into_a_model(files: Files) -> None:
     assert '<model><plugin name="p" filename="libp.so">' in notes
 
 
-def test_include_is_merged_into_a_world(files: Files, refused: Refused) -> None:
+def test_include_is_merged_into_a_world(write_files: Files, list_problems: ListProblems) -> None:
     body = ('<model name="a"><link name="l"/></model>', '<frame name="f"><pose>0 0 1 0 0 0</pose></frame>')
-    included = inc("set.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="true"')
-    path = files(
-        set_sdf=model("set", *body),
-        dive_sdf=world(included, '<model name="b"><pose relative_to="f"/><link name="l"/></model>', version="1.10"),
+    included = make_include("set.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="true"')
+    path = write_files(
+        set_sdf=make_model("set", *body),
+        dive_sdf=make_world(
+            included, '<model name="b"><pose relative_to="f"/><link name="l"/></model>', version="1.10"
+        ),
     )
-    assert positions(sdf.load(path)) == {"a": (1.0, 0.0, 0.0), "b": (1.0, 0.0, 1.0)}
-    problems = refused(set_sdf=model("set", '<link name="l"/>', *body))
+    assert list_positions(sdf.load(path)) == {"a": (1.0, 0.0, 0.0), "b": (1.0, 0.0, 1.0)}
+    problems = list_problems(set_sdf=make_model("set", '<link name="l"/>', *body))
     assert problems == ["dive.sdf:3: <include>: set; a model with links cannot be merged into a world"]
-    inner = inc("inner.sdf", "", ' merge="true"')
-    assert refused(set_sdf=model("set", inner, *body), inner_sdf=model("inner", '<link name="l"/>')) == problems
+    inner = make_include("inner.sdf", "", ' merge="true"')
+    assert (
+        list_problems(set_sdf=make_model("set", inner, *body), inner_sdf=make_model("inner", '<link name="l"/>'))
+        == problems
+    )
 
 
-def test_include_merges_a_model_with_merged_includes(files: Files) -> None:
-    path = files(
-        dive_sdf=world('<model name="ship">', inc("a.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="1"'), "</model>"),
-        a_sdf=model("a", inc("b.sdf", "<pose>0 1 0 0 0 0</pose>", ' merge="true"'), '<link name="la"/>'),
-        b_sdf=model("b", '<link name="lb"/>', '<model name="n"><link name="ln"/></model>'),
+def test_include_merges_a_model_with_merged_includes(write_files: Files) -> None:
+    path = write_files(
+        dive_sdf=make_world(
+            '<model name="ship">', make_include("a.sdf", "<pose>1 0 0 0 0 0</pose>", ' merge="1"'), "</model>"
+        ),
+        a_sdf=make_model("a", make_include("b.sdf", "<pose>0 1 0 0 0 0</pose>", ' merge="true"'), '<link name="la"/>'),
+        b_sdf=make_model("b", '<link name="lb"/>', '<model name="n"><link name="ln"/></model>'),
     )
     (ship,) = sdf.load(path).models
     assert {link.name: link.pose.position for link in ship.links} == {
@@ -323,86 +338,102 @@ def test_include_merges_a_model_with_merged_includes(files: Files) -> None:
     }
 
 
-def test_names_of_a_merged_model_must_be_unique(refused: Refused) -> None:
-    (line,) = refused(
-        part_sdf=model("part", '<link name="core"/>'),
-        dive_sdf=world('<model name="ship"><link name="core"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
+def test_names_of_a_merged_model_must_be_unique(list_problems: ListProblems) -> None:
+    (line,) = list_problems(
+        part_sdf=make_model("part", '<link name="core"/>'),
+        dive_sdf=make_world(
+            '<model name="ship"><link name="core"/>', make_include("part.sdf", "", ' merge="true"') + "</model>"
+        ),
     )
     assert line.startswith("part.sdf:3: <link name>: core; must be unique among the links, joints, frames and models")
     assert line.endswith("first as <link> on dive.sdf:3; rename one")
 
 
-def test_merged_model_cannot_refer_to_outer_frames(refused: Refused) -> None:
-    (line,) = refused(
-        part_sdf=model("part", '<link name="core"><pose relative_to="deck"/></link>'),
-        dive_sdf=world('<model name="ship"><link name="deck"/>', inc("part.sdf", "", ' merge="true"') + "</model>"),
+def test_merged_model_cannot_refer_to_outer_frames(list_problems: ListProblems) -> None:
+    (line,) = list_problems(
+        part_sdf=make_model("part", '<link name="core"><pose relative_to="deck"/></link>'),
+        dive_sdf=make_world(
+            '<model name="ship"><link name="deck"/>', make_include("part.sdf", "", ' merge="true"') + "</model>"
+        ),
     )
     assert line == "part.sdf:3: <pose relative_to>: deck; must name a link, joint, frame or model in model 'part'"
 
 
-# what is wrong with an include
+# invalid includes
 
 
 @pytest.mark.parametrize(
     ("element", "problem"),
     [
-        (inc("auv.sdf"), "<include><uri>: auv.sdf; is not found; searched auv.sdf; name its folder by --path"),
-        (inc("model://x/y"), "<include><uri>: model://x/y; is not found; searched x/y; name its folder by --path"),
+        (make_include("auv.sdf"), "<include><uri>: auv.sdf; is not found; searched auv.sdf; name its folder by --path"),
         (
-            inc("https://fuel.gazebosim.org/1.0/o/models/X"),
+            make_include("model://x/y"),
+            "<include><uri>: model://x/y; is not found; searched x/y; name its folder by --path",
+        ),
+        (
+            make_include("https://fuel.gazebosim.org/1.0/o/models/X"),
             "<include><uri>: https://fuel.gazebosim.org/1.0/o/models/X; must",
         ),
         (
-            inc("http://a/b"),
+            make_include("http://a/b"),
             "<include><uri>: http://a/b; must be a file, model://NAME, package://NAME or file://PLACE; not",
         ),
-        (inc("fuel://x"), "<include><uri>: fuel://x; must be a file, model://NAME, package://NAME or file://PLACE"),
-        (inc("model://"), "<include><uri>: model://; must be a file, model://NAME"),
-        (inc("file://"), "<include><uri>: file://; must be a file, model://NAME"),
-        (inc(""), "<include><uri>: empty; must not be empty"),
-        (inc("a" * 5000), "<include><uri>: aaa"),
-        (inc("folder"), "<include><uri>: folder; is a folder without model.config; name the file in folder"),
         (
-            inc("pipe.sdf"),
+            make_include("fuel://x"),
+            "<include><uri>: fuel://x; must be a file, model://NAME, package://NAME or file://PLACE",
+        ),
+        (make_include("model://"), "<include><uri>: model://; must be a file, model://NAME"),
+        (make_include("file://"), "<include><uri>: file://; must be a file, model://NAME"),
+        (make_include(""), "<include><uri>: empty; must not be empty"),
+        (make_include("a" * 5000), "<include><uri>: aaa"),
+        (make_include("folder"), "<include><uri>: folder; is a folder without model.config; name the file in folder"),
+        (
+            make_include("pipe.sdf"),
             "<include><uri>: pipe.sdf; pipe.sdf: file: is a device, a pipe or a system file; must be a readable file",
         ),
-        (inc("empty.sdf"), "<include><uri>: empty.sdf; empty.sdf: file: empty; must be a readable file of SDF"),
-        (inc("dive.sdf"), "<include><uri>: dive.sdf; must not include itself: dive.sdf -> dive.sdf"),
+        (
+            make_include("empty.sdf"),
+            "<include><uri>: empty.sdf; empty.sdf: file: empty; must be a readable file of SDF",
+        ),
+        (make_include("dive.sdf"), "<include><uri>: dive.sdf; must not include itself: dive.sdf -> dive.sdf"),
         ("<include/>", "<include><uri>: missing; must be given"),
         ("<include><uri>a</uri><uri>b</uri></include>", "<include><uri>: given twice; first on line 4"),
-        (inc("good.sdf", "<scale>1</scale>"), "<include><scale>; is not allowed here; remove it"),
-        (inc("good.sdf", "<name/>"), "<include><name>: empty; must not be empty"),
-        (inc("good.sdf", "<name>a::b</name>"), '<name>: a::b; must not contain "::"'),
-        (inc("good.sdf", "<static>maybe</static>"), "<model><static>: maybe; must be true, false, 1 or 0"),
-        (inc("good.sdf", "<pose>1</pose>"), "<model><pose>: 1; must be 6 finite numbers"),
+        (make_include("good.sdf", "<scale>1</scale>"), "<include><scale>; is not allowed here; remove it"),
+        (make_include("good.sdf", "<name/>"), "<include><name>: empty; must not be empty"),
+        (make_include("good.sdf", "<name>a::b</name>"), '<name>: a::b; must not contain "::"'),
+        (make_include("good.sdf", "<static>maybe</static>"), "<model><static>: maybe; must be true, false, 1 or 0"),
+        (make_include("good.sdf", "<pose>1</pose>"), "<model><pose>: 1; must be 6 finite numbers"),
         (
-            inc("good.sdf", '<pose relative_to="x"/>'),
+            make_include("good.sdf", '<pose relative_to="x"/>'),
             "<pose relative_to>: x; must name a link, joint, frame or model in",
         ),
-        (inc("good.sdf", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
+        (make_include("good.sdf", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
         (
-            inc("good.sdf", "<placement_frame>base</placement_frame>"),
+            make_include("good.sdf", "<placement_frame>base</placement_frame>"),
             "<include><placement_frame>: base; requires a <pose>",
         ),
         (
-            inc("good.sdf", "<pose/><placement_frame>x</placement_frame>"),
+            make_include("good.sdf", "<pose/><placement_frame>x</placement_frame>"),
             "<placement_frame>: x; must name a link, joint",
         ),
         (
-            inc("good.sdf", "<experimental:params/>"),
+            make_include("good.sdf", "<experimental:params/>"),
             "<experimental:params> in <include>; changes to included models are",
         ),
         (
-            inc("good.sdf") + inc("good.sdf"),
+            make_include("good.sdf") + make_include("good.sdf"),
             "<include>: auv; must be unique among the links, joints, frames and models",
         ),
-        (inc("good.sdf") + inc("good.sdf", "<name>auv</name>"), "<name>: auv; must be unique among the links, joints,"),
+        (
+            make_include("good.sdf") + make_include("good.sdf", "<name>auv</name>"),
+            "<name>: auv; must be unique among the links, joints,",
+        ),
     ],
 )
-def test_invalid_includes_are_reported(refused: Refused, tmp_path: Path, element: str, problem: str) -> None:
+def test_invalid_includes_are_reported(list_problems: ListProblems, tmp_path: Path, element: str, problem: str) -> None:
     os.mkfifo(tmp_path / "pipe.sdf")
     (tmp_path / "folder").mkdir()
-    problems = refused(dive_sdf=world("", element), good_sdf=BASE, empty_sdf=" ")
+    problems = list_problems(dive_sdf=make_world("", element), good_sdf=BASE, empty_sdf=" ")
     assert any(line.startswith(f"dive.sdf:4: {problem}") for line in problems), problems
 
 
@@ -433,8 +464,10 @@ def test_invalid_includes_are_reported(refused: Refused, tmp_path: Path, element
         ),
     ],
 )
-def test_errors_in_included_files_have_their_line(refused: Refused, text: str, problem: str) -> None:
-    problems = refused(dive_sdf=world(*(inc("part.sdf", f"<name>p{i}</name>") for i in range(3))), part_sdf="\n" + text)
+def test_errors_in_included_files_have_their_line(list_problems: ListProblems, text: str, problem: str) -> None:
+    problems = list_problems(
+        dive_sdf=make_world(*(make_include("part.sdf", f"<name>p{i}</name>") for i in range(3))), part_sdf="\n" + text
+    )
     assert any(line.startswith(f"part.sdf:2: {problem}") for line in problems), problems
     assert len(set(problems)) == len(problems)
 
@@ -447,24 +480,29 @@ def test_errors_in_included_files_have_their_line(refused: Refused, text: str, p
             "<model/>",
             "auv/model.config:1: model.config: <model> with 0 <sdf>; must be a <model> with an <sdf> of version",
         ),
-        (config(("1.99", "auv.sdf")), "auv/model.config:1: model.config: <model> with 1 <sdf>; must be a <model> with"),
+        (
+            make_config(("1.99", "auv.sdf")),
+            "auv/model.config:1: model.config: <model> with 1 <sdf>; must be a <model> with",
+        ),
         (
             '<mdl><sdf version="1.9">auv.sdf</sdf></mdl>',
             "auv/model.config:1: model.config: <mdl> with 1 <sdf>; must be",
         ),
-        (config(("1.9", "other.sdf")), "dive.sdf:3: <include><uri>: auv; auv/other.sdf: file: does not exist"),
-        (config(("1.9", ".")), "dive.sdf:3: <include><uri>: auv; auv: file: is a folder"),
+        (make_config(("1.9", "other.sdf")), "dive.sdf:3: <include><uri>: auv; auv/other.sdf: file: does not exist"),
+        (make_config(("1.9", ".")), "dive.sdf:3: <include><uri>: auv; auv: file: is a folder"),
     ],
 )
-def test_invalid_model_folders_are_reported(refused: Refused, text: str, problem: str) -> None:
-    problems = refused(dive_sdf=world(inc("auv")), auv__model_config=text, auv__auv_sdf=BASE)
+def test_invalid_model_folders_are_reported(list_problems: ListProblems, text: str, problem: str) -> None:
+    problems = list_problems(dive_sdf=make_world(make_include("auv")), auv__model_config=text, auv__auv_sdf=BASE)
     assert any(line.startswith(problem) for line in problems), problems
 
 
-def test_missing_model_is_one_problem(refused: Refused) -> None:
+def test_missing_model_is_one_problem(list_problems: ListProblems) -> None:
     """A reference to the missing model is not a second problem, because its content is unknown."""
     frame = '<frame name="f" attached_to="x::y"/>'
-    lines = refused(dive_sdf=world(inc("x.sdf"), frame, f'<model name="m">{inc("x.sdf")}</model>'))
+    lines = list_problems(
+        dive_sdf=make_world(make_include("x.sdf"), frame, f'<model name="m">{make_include("x.sdf")}</model>')
+    )
     assert [line.partition("; is not found;")[0] for line in lines] == [
         "dive.sdf:3: <include><uri>: x.sdf",
         "dive.sdf:5: <include><uri>: x.sdf",
@@ -472,76 +510,84 @@ def test_missing_model_is_one_problem(refused: Refused) -> None:
 
 
 def test_missing_include_error_shortens_the_list_of_folders(
-    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDF_PATH", os.pathsep.join(f"/place{i}" for i in range(20)))
     with pytest.raises(SdfError, match=r"searched /place0/x, .*/place7/x and 13 places more; name its folder"):
-        sdf.load(files(dive_sdf=world(inc("model://x"))))
+        sdf.load(write_files(dive_sdf=make_world(make_include("model://x"))))
 
 
-def test_lights_cannot_be_merged_or_nested(refused: Refused) -> None:
+def test_lights_cannot_be_merged_or_nested(list_problems: ListProblems) -> None:
     lamp = '<sdf version="1.9"><light name="lamp" type="point"/></sdf>'
-    (line,) = refused(lamp_sdf=lamp, dive_sdf=world(inc("lamp.sdf", "", ' merge="true"')))
+    (line,) = list_problems(lamp_sdf=lamp, dive_sdf=make_world(make_include("lamp.sdf", "", ' merge="true"')))
     assert line == "dive.sdf:3: <include><uri>: lamp.sdf; holds <light>; only a <model> can be merged"
-    (line,) = refused(dive_sdf=world(f'<model name="m"><link name="l"/>{inc("lamp.sdf")}</model>'))
+    (line,) = list_problems(dive_sdf=make_world(f'<model name="m"><link name="l"/>{make_include("lamp.sdf")}</model>'))
     assert line == "dive.sdf:3: <include><uri>: lamp.sdf; holds <light>; only a <model> can be included in a model"
 
 
-# bounds
+# limits
 
 
-def test_include_cycles_are_an_error(refused: Refused, tmp_path: Path) -> None:
-    (line,) = refused(
-        dive_sdf=world(inc("a.sdf")),
-        a_sdf=model("a", '<link name="l"/>', inc("sub/b.sdf")),
-        sub__b_sdf=model("b", '<link name="l"/>', inc("../a.sdf")),
+def test_include_cycles_are_an_error(list_problems: ListProblems, tmp_path: Path) -> None:
+    (line,) = list_problems(
+        dive_sdf=make_world(make_include("a.sdf")),
+        a_sdf=make_model("a", '<link name="l"/>', make_include("sub/b.sdf")),
+        sub__b_sdf=make_model("b", '<link name="l"/>', make_include("../a.sdf")),
     )
     assert line == "sub/b.sdf:4: <include><uri>: ../a.sdf; must not include itself: a.sdf -> b.sdf -> a.sdf"
     (tmp_path / "same.sdf").symlink_to(tmp_path / "dive.sdf")
-    assert "dive.sdf -> dive.sdf" in refused(dive_sdf=world(inc("same.sdf")))[0]
+    assert "dive.sdf -> dive.sdf" in list_problems(dive_sdf=make_world(make_include("same.sdf")))[0]
     (tmp_path / "loop.sdf").symlink_to(tmp_path / "loop.sdf")
-    assert refused(dive_sdf=world(inc("loop.sdf")))[0].startswith("dive.sdf:3: <include><uri>: loop.sdf; ")
+    assert list_problems(dive_sdf=make_world(make_include("loop.sdf")))[0].startswith(
+        "dive.sdf:3: <include><uri>: loop.sdf; "
+    )
 
 
-def test_deep_includes_are_an_error(refused: Refused) -> None:
-    chain = {f"m{i}_sdf": model("m", '<link name="l"/>', inc(f"m{i + 1}.sdf")) for i in range(1, 60)}
-    (line,) = refused(dive_sdf=world(inc("m1.sdf")), **chain)
+def test_deep_includes_are_an_error(list_problems: ListProblems) -> None:
+    chain = {f"m{i}_sdf": make_model("m", '<link name="l"/>', make_include(f"m{i + 1}.sdf")) for i in range(1, 60)}
+    (line,) = list_problems(dive_sdf=make_world(make_include("m1.sdf")), **chain)
     assert line == "m30.sdf:4: <include><uri>: m31.sdf; files may include each other 30 deep"
 
 
-def test_deep_models_through_includes_are_an_error(refused: Refused) -> None:
+def test_deep_models_through_includes_are_an_error(list_problems: ListProblems) -> None:
     def nested(uri: str) -> str:
-        return model("m", '<model name="n">' * 90 + inc(uri) + '<link name="l"/>' + "</model>" * 90)
+        return make_model("m", '<model name="n">' * 90 + make_include(uri) + '<link name="l"/>' + "</model>" * 90)
 
-    lines = refused(dive_sdf=world(inc("m1.sdf")), m1_sdf=nested("m2.sdf"), m2_sdf=nested("m3.sdf"), m3_sdf=nested("x"))
+    lines = list_problems(
+        dive_sdf=make_world(make_include("m1.sdf")),
+        m1_sdf=nested("m2.sdf"),
+        m2_sdf=nested("m3.sdf"),
+        m3_sdf=nested("x"),
+    )
     assert any("elements may be nested 200 deep, with those of includes" in line for line in lines)
 
 
-def test_exponential_includes_are_an_error(refused: Refused) -> None:
-    """Ten files of ten includes each would be ten thousand million models."""
+def test_exponential_includes_are_an_error(list_problems: ListProblems) -> None:
+    """Ten files with ten includes each would give 10^10 models."""
     files = {
-        f"m{i}_sdf": model("m", *(inc(f"m{i + 1}.sdf", f"<name>n{k}</name>") for k in range(10))) for i in range(9)
+        f"m{i}_sdf": make_model("m", *(make_include(f"m{i + 1}.sdf", f"<name>n{k}</name>") for k in range(10)))
+        for i in range(9)
     }
-    lines = refused(dive_sdf=world(inc("m0.sdf")), **files, m9_sdf=BASE)
+    lines = list_problems(dive_sdf=make_world(make_include("m0.sdf")), **files, m9_sdf=BASE)
     assert any("brings more than 10000 includes into one file, with those of included files" in x for x in lines)
 
 
-def test_exponential_elements_are_an_error(refused: Refused) -> None:
+def test_exponential_elements_are_an_error(list_problems: ListProblems) -> None:
     links = "".join(f'<link name="l{i}"/>' for i in range(2000))
-    lines = refused(
-        dive_sdf=world(*(inc("a.sdf", f"<name>n{k}</name>") for k in range(11))),
-        a_sdf=model("a", *(inc("b.sdf", f"<name>n{k}</name>") for k in range(50))),
-        b_sdf=model("b", links),
+    lines = list_problems(
+        dive_sdf=make_world(*(make_include("a.sdf", f"<name>n{k}</name>") for k in range(11))),
+        a_sdf=make_model("a", *(make_include("b.sdf", f"<name>n{k}</name>") for k in range(50))),
+        b_sdf=make_model("b", links),
     )
     assert any("brings more than 1000000 elements into one file" in line for line in lines)
 
 
-def test_total_file_size_is_limited(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_file_size_is_limited(list_problems: ListProblems, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "FileReader", partial(file_reader.FileReader, bytes_left=1000))
-    (line,) = refused(
-        dive_sdf=world(inc("a.sdf"), inc("b.sdf")),
-        a_sdf=model("a", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
-        b_sdf=model("b", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
+    (line,) = list_problems(
+        dive_sdf=make_world(make_include("a.sdf"), make_include("b.sdf")),
+        a_sdf=make_model("a", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
+        b_sdf=make_model("b", '<link name="l"/>', "<!--" + "x" * 500 + "-->"),
     )
     assert line.startswith(
         "dive.sdf:4: <include><uri>: b.sdf; b.sdf: file: too large; must be at most 64 MiB with all that"

@@ -1,6 +1,6 @@
-"""Poses, fields and verdicts against libsdformat 12.3, the reader of SDF that Gazebo has.
+"""Poses, fields and verdicts equal those of libsdformat 12.3, Gazebo's SDF reader.
 
-Its answers to the files in `tests/oracles/libsdformat/cases`, to its own test files and to Gazebo's are recorded. Where
+Its results for the files in `tests/oracles/libsdformat/cases`, its test files and Gazebo's are recorded. If
 the library is installed (Debian: `libsdformat12-12`; to ask it for poses `libsdformat-dev g++ pkg-config` too) it is
 asked again, and about random worlds as well.
 """
@@ -44,19 +44,19 @@ DIFFERENT = {
     "sensors.sdf": "air_speed came after 12.3",
     "two_ways_of_imu_noise.sdf": "is accepted with one axis of the new noise and two of the old: nobody means that",
 }
-"""Files on which the two verdicts differ, and why."""
+"""Files with different verdicts, and the reason."""
 
 RENAMED = {
     "version_1_6.sdf": {"auv::hull_joint"},
     "world_model_frame_same_name_1_6.sdf": {"ground_frame"},
 }
-"""Until 1.6 a joint or frame may be called like a link or model: libsdformat renames it, here nothing refers to it."""
+"""Until 1.6 a joint or frame may have the name of a link or model. libsdformat renames it."""
 
 NOT_THERE = {"world_joint_parent_frame.sdf": {"J1", "J2"}}
-"""Joints of worlds, which 12.3 does not read."""
+"""Joints of worlds, which version 12.3 does not read."""
 
 ROUNDED = {"include_merge.sdf"}
-"""12.3 writes the pose of a merged model with six digits behind the point."""
+"""12.3 writes the pose of a merged model with six decimals."""
 
 CHECKED_APART = {
     "version_1_6.sdf": "the check of names beside each other is an error of `ign sdf --check`, and none of the library",
@@ -64,27 +64,27 @@ CHECKED_APART = {
 }
 
 
-def answers(name: str) -> dict[str, Answer]:
+def read_answers(name: str) -> dict[str, Answer]:
     lines = (ORACLE / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return {answer["file"]: answer for answer in map(json.loads, lines)}
 
 
 FOLDERS = {"cases": CASES, "frames": SHARED / "sdformat-frames", "worlds": SHARED / "gz-sim"}
-"""Record -> where the files are that it is about; the last two are of other projects, and not in the repository."""
+"""Record -> folder of its files. The last two are third-party files outside the repository."""
 
-RECORDED = {file: answer for name in FOLDERS for file, answer in answers(name).items()}
-PLACES = {file: folder / file for name, folder in FOLDERS.items() for file in answers(name)}
+RECORDED = {file: answer for name in FOLDERS for file, answer in read_answers(name).items()}
+PLACES = {file: folder / file for name, folder in FOLDERS.items() for file in read_answers(name)}
 
 
-def place(file: str) -> Path:
-    """Return where a file is; skip where it is another project's and those are not here."""
+def find_file(file: str) -> Path:
+    """Return the path of a file; skip the test if it is a missing third-party file."""
     if not PLACES[file].exists():
         pytest.skip("needs ../shared/data, real files of other projects that are not part of this one")
     return PLACES[file]
 
 
-def verdict(path: Path) -> str:
-    """Return the first problem of a file, nothing where it loads."""
+def find_first_problem(path: Path) -> str:
+    """Return the first problem of a file, None if it loads."""
     try:
         sdf.load(path, path=MODELS)
     except NavsenseError as error:
@@ -92,11 +92,8 @@ def verdict(path: Path) -> str:
     return ""
 
 
-def resolved(path: Path) -> dict[tuple[str, str], Pose | None]:
-    """Return the pose of every frame of a file in the model or world around it, by kind and full name.
-
-    None for a sensor that is listed and not simulated.
-    """
+def resolve_poses(path: Path) -> dict[tuple[str, str], Pose | None]:
+    """Return the pose of every frame in its model or world, by kind and full name; None for unsupported sensors."""
     context = Context(str(path))
     search = build_search_path(MODELS)
     root = IncludeExpander(context, search, FileReader(context, search)).read_root(str(path))
@@ -139,21 +136,21 @@ def assert_same(ours: dict[tuple[str, str], Pose | None], answer: Answer, tolera
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("file", sorted(RECORDED))
 def test_verdict_equals_libsdformat(file: str) -> None:
-    ours, theirs = verdict(place(file)), RECORDED[file]["errors"]
+    ours, theirs = find_first_problem(find_file(file)), RECORDED[file]["errors"]
     assert (not ours) == (not theirs) or file in DIFFERENT, ours
     assert not (file in DIFFERENT and (not ours) == (not theirs)), "no longer different"
     if file.startswith("refused_"):
-        assert f"{file}:" in ours or f"{MODELS}/" in ours  # the line at fault, of this file or of one that it includes
+        assert f"{file}:" in ours or f"{MODELS}/" in ours  # the line of the error, in this file or an included one
 
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("file", sorted(file for file, answer in RECORDED.items() if not answer["errors"]))
 def test_poses_equal_libsdformat(file: str) -> None:
-    path = place(file)
-    if verdict(path):
+    path = find_file(file)
+    if find_first_problem(path):
         assert file in DIFFERENT
         return
-    assert_same(resolved(path), RECORDED[file], 1e-5 if file in ROUNDED else 1e-12)
+    assert_same(resolve_poses(path), RECORDED[file], 1e-5 if file in ROUNDED else 1e-12)
 
 
 @pytest.mark.requirement("SDF-1", "MAG-4")
@@ -161,7 +158,7 @@ def test_poses_equal_libsdformat(file: str) -> None:
 def test_fields_of_each_version_equal_libsdformat(file: str) -> None:
     world, fields = sdf.load(CASES / file), dict(RECORDED[file]["fields"])
     assert world.environment.gravity == UniformField(tuple(fields["gravity"]))
-    if fields["magnetic_field"] != [6e-06, 2.3e-05, -4.2e-05]:  # the default as 12.3 rounds it
+    if fields["magnetic_field"] != [6e-06, 2.3e-05, -4.2e-05]:  # the default as rounded by 12.3
         assert world.environment.magnetic_field == UniformField(tuple(fields["magnetic_field"]))
 
 
@@ -185,11 +182,11 @@ import ctypes, sys
 check = ctypes.CDLL(sys.argv[1]).cmdCheck
 print(*(check(file.encode()) for file in sys.argv[2:]))
 """
-"""What `ign sdf --check` does, in one process for all files."""
+"""The test calls the check of `ign sdf --check` in one process for all files."""
 
 
-def accepted() -> list[Path]:
-    return [path for file in sorted(RECORDED) if (path := PLACES[file]).exists() and not verdict(path)]
+def check_all() -> list[Path]:
+    return [path for file in sorted(RECORDED) if (path := PLACES[file]).exists() and not find_first_problem(path)]
 
 
 @pytest.mark.compiled
@@ -199,53 +196,53 @@ def test_accepted_files_pass_gz_sdf_check(monkeypatch: pytest.MonkeyPatch) -> No
     if library is None:
         pytest.skip("needs Debian's libsdformat12-12")
     monkeypatch.setenv("SDF_PATH", str(MODELS))
-    files = accepted()
+    files = check_all()
     ran = subprocess.run(
         [sys.executable, "-c", ASK, library, *map(str, files)], capture_output=True, text=True, check=True, cwd=CASES
     )
     codes = ran.stdout.splitlines()[-1].split()
-    refused = {file.name for file, code in zip(files, codes, strict=True) if code != "0"}
-    assert refused == {name for name in (*DIFFERENT, *CHECKED_APART) if name in {file.name for file in files}}
+    problems = {file.name for file, code in zip(files, codes, strict=True) if code != "0"}
+    assert problems == {name for name in (*DIFFERENT, *CHECKED_APART) if name in {file.name for file in files}}
 
 
-def asked(resolve: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:
-    ran = subprocess.run([resolve, *files], capture_output=True, text=True, check=True, cwd=cwd)
+def ask_library(resolver: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:
+    ran = subprocess.run([resolver, *files], capture_output=True, text=True, check=True, cwd=cwd)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_random_worlds_agree_with_libsdformat(resolve: Path, tmp_path: Path) -> None:
-    """Verdict and poses of random worlds: nested models, includes, merged models, placement frames."""
+def test_random_worlds_agree_with_libsdformat(resolver: Path, tmp_path: Path) -> None:
+    """Random worlds have nested models, includes, merged models and placement frames."""
     files = []
     for seed in range(14):
         folder = tmp_path / f"world{seed}"
         folder.mkdir()
-        (folder / "world.sdf").write_text(Worlds(seed, folder).world(), encoding="utf-8")
+        (folder / "world.sdf").write_text(RandomWorlds(seed, folder).world(), encoding="utf-8")
         files.append(folder / "world.sdf")
     sound = 0
-    for path, answer in zip(files, asked(resolve, files, tmp_path), strict=True):
-        problem = verdict(path)
+    for path, answer in zip(files, ask_library(resolver, files, tmp_path), strict=True):
+        problem = find_first_problem(path)
         if "both stand on the same link" in problem and not answer["errors"]:
-            continue  # 12.3 looks at the joints of a world's own models only
+            continue  # 12.3 reads joints of direct models of a world only
         assert (not problem) == (not answer["errors"]), (path, problem)
         if not problem:
             sound += 1
             merged = any('merge="true"' in file.read_text(encoding="utf-8") for file in path.parent.iterdir())
-            assert_same(resolved(path), answer, 1e-3 if merged else 1e-12)  # six digits, multiplied along chains
+            assert_same(resolve_poses(path), answer, 1e-3 if merged else 1e-12)  # six digits, amplified along chains
     assert sound >= 3
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_recorded_results_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_results_equal_the_library(resolver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(MODELS))
     files = [Path(file) for file in sorted(RECORDED) if (CASES / file).exists() and not file.startswith("refused_")]
-    assert asked(resolve, files, CASES) == [RECORDED[str(file)] for file in files]
+    assert ask_library(resolver, files, CASES) == [RECORDED[str(file)] for file in files]
 
 
-class Worlds:
-    """Random worlds: frames of every kind, posed relative to others within reach; some go in circles."""
+class RandomWorlds:
+    """Random worlds with frames of every kind relative to others in scope; some have cycles."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
@@ -264,7 +261,7 @@ class Worlds:
         return '<sdf version="1.9"><world name="w">' + "\n".join(parts) + "</world></sdf>"
 
     def plan(self, depth: int, prefix: str) -> dict[str, Any]:
-        """Return what stands in a model: names of links, frames, joints, and the plans of models in it."""
+        """Return the content of a model: names of links, frames, joints, and plans of nested models."""
         pick = self.random
         plan: dict[str, Any] = {"links": [f"{prefix}l{i}" for i in range(pick.randint(1, 3))]}
         plan["frames"] = [f"{prefix}f{i}" for i in range(pick.randint(0, 3))]
@@ -276,7 +273,7 @@ class Worlds:
         return plan
 
     def names(self, plan: dict[str, Any]) -> list[str]:
-        """Return the names that are within reach in a model."""
+        """Return the names in scope of a model."""
         names = [*plan["links"], *plan["frames"], *plan["joints"]]
         for name, inner in plan["models"].items():
             names += [name, *(f"{name}::{below}" for below in self.names(inner))]

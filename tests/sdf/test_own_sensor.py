@@ -1,4 +1,4 @@
-"""Sensors of users: given to `load`, or registered by an installed package."""
+"""Sensors of the user: passed to `load`, or registered by an installed package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def example(load_example: Callable[[str], ModuleType]) -> Any:
 
 
 @pytest.fixture
-def hill(tmp_path: Path, example: Any) -> Path:
+def hill_world(tmp_path: Path, example: Any) -> Path:
     path = tmp_path / "hill.sdf"
     path.write_text(example.WORLD)
     return path
@@ -42,14 +42,14 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     document._load_installed_sensors.cache_clear()
 
 
-def test_unknown_sensor_type_is_listed(hill: Path) -> None:
-    world = ns.load(hill)
+def test_unknown_sensor_type_is_listed(hill_world: Path) -> None:
+    world = ns.load(hill_world)
     assert not world.sensors
     assert any("thermometer" in note.what for note in world.notes)
 
 
-def test_given_sensor_type_has_no_note(hill: Path, example: Any) -> None:
-    world = ns.load(hill, sensors=[example.Thermometer])
+def test_given_sensor_type_has_no_note(hill_world: Path, example: Any) -> None:
+    world = ns.load(hill_world, sensors=[example.Thermometer])
     (sensor,) = world.sensors
     assert sensor.name == NAME
     assert sensor.spec.noise()["temperature"][0].stddev == 0.1
@@ -58,48 +58,50 @@ def test_given_sensor_type_has_no_note(hill: Path, example: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "gz"), [("thermometer", ""), ("custom", 'ignition:type="thermometer"')])
-def test_alternative_type_names_are_read(hill: Path, example: Any, kind: str, gz: str) -> None:
-    hill.write_text(hill.read_text().replace('type="custom" gz:type="thermometer"', f'type="{kind}" {gz}'))
-    assert len(ns.load(hill, sensors=[example.Thermometer]).sensors) == 1
+def test_alternative_type_names_are_read(hill_world: Path, example: Any, kind: str, gz: str) -> None:
+    hill_world.write_text(hill_world.read_text().replace('type="custom" gz:type="thermometer"', f'type="{kind}" {gz}'))
+    assert len(ns.load(hill_world, sensors=[example.Thermometer]).sensors) == 1
 
 
-def test_custom_sensor_errors_have_their_line(hill: Path, example: Any) -> None:
-    hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><gradient>steep</gradient>"))
+def test_custom_sensor_errors_have_their_line(hill_world: Path, example: Any) -> None:
+    hill_world.write_text(hill_world.read_text().replace("<thermometer>", "<thermometer><gradient>steep</gradient>"))
     with pytest.raises(SdfError, match=r"hill.sdf:6: .*<gradient>: steep"):
-        ns.load(hill, sensors=[example.Thermometer])
+        ns.load(hill_world, sensors=[example.Thermometer])
 
 
-def test_sensor_is_registered_by_an_entry_point(hill: Path, example: Any, entries: list[Any]) -> None:
+def test_sensor_is_registered_by_an_entry_point(hill_world: Path, example: Any, entries: list[Any]) -> None:
     entries.append(SimpleNamespace(name="thermometer", load=lambda: example.Thermometer))
-    assert [sensor.name for sensor in ns.load(hill).sensors] == [NAME]
+    assert [sensor.name for sensor in ns.load(hill_world).sensors] == [NAME]
 
 
-def test_import_error_names_the_package(hill: Path, entries: list[Any]) -> None:
-    def broken() -> None:
+def test_import_error_names_the_package(hill_world: Path, entries: list[Any]) -> None:
+    def fail_to_import() -> None:
         raise ImportError("no module named weather")
 
-    entries.append(SimpleNamespace(name="rain", value="weather:Rain", dist=SimpleNamespace(name="wx"), load=broken))
+    entries.append(
+        SimpleNamespace(name="rain", value="weather:Rain", dist=SimpleNamespace(name="wx"), load=fail_to_import)
+    )
     with pytest.raises(SensorError, match="sensor 'rain' of package wx: no module named weather"):
-        ns.load(hill)
+        ns.load(hill_world)
 
 
-def test_built_in_sensor_type_may_be_named(hill: Path) -> None:
-    assert ns.load(hill, sensors=[Imu]).name == "hill"
+def test_built_in_sensor_type_may_be_named(hill_world: Path) -> None:
+    assert ns.load(hill_world, sensors=[Imu]).name == "hill"
 
 
-def test_gradient_and_noise_are_read_from_the_fields(hill: Path, example: Any) -> None:
-    hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><gradient>-0.01</gradient>"))
-    (sensor,) = ns.load(hill, sensors=[example.Thermometer]).sensors
+def test_gradient_and_noise_are_read_from_the_fields(hill_world: Path, example: Any) -> None:
+    hill_world.write_text(hill_world.read_text().replace("<thermometer>", "<thermometer><gradient>-0.01</gradient>"))
+    (sensor,) = ns.load(hill_world, sensors=[example.Thermometer]).sensors
     assert sensor.spec == example.Thermometer(ns.Noise(stddev=0.1, precision=0.01), -0.01)
 
 
-def test_unknown_element_of_a_user_sensor_is_an_error(hill: Path, example: Any) -> None:
-    hill.write_text(hill.read_text().replace("<thermometer>", "<thermometer><slope>1</slope>"))
+def test_unknown_element_of_a_user_sensor_is_an_error(hill_world: Path, example: Any) -> None:
+    hill_world.write_text(hill_world.read_text().replace("<thermometer>", "<thermometer><slope>1</slope>"))
     with pytest.raises(SdfError, match=r"hill.sdf:6: <thermometer><slope>; is not allowed here"):
-        ns.load(hill, sensors=[example.Thermometer])
+        ns.load(hill_world, sensors=[example.Thermometer])
 
 
-def test_class_with_parse_reads_its_type_element(hill: Path, example: Any) -> None:
+def test_class_with_parse_reads_its_type_element(hill_world: Path, example: Any) -> None:
     class OffsetThermometer(example.Thermometer):  # type: ignore[misc]  # a module without types
         @staticmethod
         def parse(_context: Context, type_element: Element | None, sensor_context: SensorContext) -> Any:
@@ -107,33 +109,33 @@ def test_class_with_parse_reads_its_type_element(hill: Path, example: Any) -> No
             assert sensor_context.name == NAME
             return OffsetThermometer(gradient=float(len(type_element.children)))
 
-    (sensor,) = ns.load(hill, sensors=[OffsetThermometer]).sensors
+    (sensor,) = ns.load(hill_world, sensors=[OffsetThermometer]).sensors
     assert sensor.spec == OffsetThermometer(gradient=1.0)
 
 
-def test_missing_field_without_a_default_is_an_error(hill: Path, example: Any) -> None:
+def test_missing_field_without_a_default_is_an_error(hill_world: Path, example: Any) -> None:
     required = make_dataclass("Required", [("lapse", float)], bases=(example.Thermometer,), frozen=True, kw_only=True)
     with pytest.raises(SdfError, match=r"hill.sdf:6: <thermometer><lapse>: missing; must be given"):
-        ns.load(hill, sensors=[required])
-    text = hill.read_text()
+        ns.load(hill_world, sensors=[required])
+    text = hill_world.read_text()
     first, last = text.index("<thermometer>"), text.index("</thermometer>") + len("</thermometer>")
-    hill.write_text(text[:first] + text[last:])
+    hill_world.write_text(text[:first] + text[last:])
     with pytest.raises(SdfError, match=r'hill.sdf:4: <sensor type="thermometer">: .*; requires <thermometer> with <l'):
-        ns.load(hill, sensors=[required])
+        ns.load(hill_world, sensors=[required])
 
 
-def test_field_whose_type_has_no_parser_is_an_error(hill: Path, example: Any) -> None:
+def test_field_whose_type_has_no_parser_is_an_error(hill_world: Path, example: Any) -> None:
     other = make_dataclass(
         "Other", [("table", dict[str, float], field(default_factory=dict))], bases=(example.Thermometer,), frozen=True
     )
     with pytest.raises(SensorError, match="field of the sensor thermometer: table; must be a Noise, number, flag"):
-        ns.load(hill, sensors=[other])
+        ns.load(hill_world, sensors=[other])
 
 
-def test_class_that_is_no_dataclass_is_an_error(hill: Path) -> None:
+def test_class_that_is_no_dataclass_is_an_error(hill_world: Path) -> None:
     kind: Any = type("Plain", (), {"type": "plain"})
     with pytest.raises(SensorError, match="class of a sensor: Plain; must be a dataclass"):
-        ns.load(hill, sensors=[kind])
+        ns.load(hill_world, sensors=[kind])
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ class ColumnMeasurement:
         return state, measured._replace(arrays={name: array[:, None] for name, array in measured.arrays.items()})
 
 
-def test_array_with_another_shape_than_its_output_is_an_error(hill: Path, example: Any) -> None:
-    world = ns.load(hill, sensors=[example.Thermometer])
+def test_array_with_another_shape_than_its_output_is_an_error(hill_world: Path, example: Any) -> None:
+    world = ns.load(hill_world, sensors=[example.Thermometer])
     (sensor,) = world.sensors
     world = replace(world, sensors=(replace(sensor, spec=ColumnMeasurement(sensor.spec)),))
     with pytest.raises(SensorError, match=rf"array temperature of `measure` of sensor {NAME}: shape \(\d+, 1\); must"):

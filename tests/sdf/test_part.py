@@ -1,4 +1,4 @@
-"""`<navsense:part>`: a real part's noise for fields that the file does not set."""
+"""`<navsense:part>`: noise of a commercial part for fields that the file does not set."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ name="s" type="{kind}"><update_rate>10</update_rate>
 </sensor></link></model></world></sdf>"""
 
 
-def spec(folder: Path, kind: str, inside: str) -> object:
+def load_spec(folder: Path, kind: str, content: str) -> object:
     path = folder / "w.sdf"
-    path.write_text(WORLD.format(kind=kind, inside=inside))
+    path.write_text(WORLD.format(kind=kind, inside=content))
     (sensor,) = ns.load(path).sensors
     return sensor.spec
 
@@ -30,33 +30,33 @@ def spec(folder: Path, kind: str, inside: str) -> object:
 def test_part_supplies_noise_missing_in_the_file(tmp_path: Path) -> None:
     own = "<magnetometer><y><noise type='gaussian'><stddev>1e-6</stddev></noise></y></magnetometer>"
     rm3100 = Magnetometer.from_part("rm3100")
-    found = spec(tmp_path, "magnetometer", f"<navsense:part>rm3100</navsense:part>{own}")
+    found = load_spec(tmp_path, "magnetometer", f"<navsense:part>rm3100</navsense:part>{own}")
     assert isinstance(found, Magnetometer)
     assert (found.x, found.z) == (rm3100.x, rm3100.z)
     assert found.y.stddev == 1e-6
-    assert spec(tmp_path, "imu", "<navsense:part>BMI088</navsense:part>") == Imu.from_part("bmi088")
-    warm = spec(tmp_path, "air_pressure", '<navsense:part temperature="true">bmp388</navsense:part>')
+    assert load_spec(tmp_path, "imu", "<navsense:part>BMI088</navsense:part>") == Imu.from_part("bmi088")
+    warm = load_spec(tmp_path, "air_pressure", '<navsense:part temperature="true">bmp388</navsense:part>')
     assert warm == AirPressure.from_part("bmp388", temperature=True)
     assert warm != AirPressure.from_part("bmp388")
 
 
 @pytest.mark.requirement("IMU-3", "PRS-1")
 def test_part_of_a_water_pressure_sensor(tmp_path: Path) -> None:
-    """20 Pa of noise, 5000 / 3 Pa of turn-on bias, 0 to 30 bar of gauge pressure."""
-    found = spec(tmp_path, "depth", "<navsense:part>Bar30</navsense:part>")
+    """The part has 20 Pa noise, 5000 / 3 Pa turn-on bias, and 0 to 30 bar gauge pressure."""
+    found = load_spec(tmp_path, "depth", "<navsense:part>Bar30</navsense:part>")
     assert found == Depth.from_part("bar30")
     assert isinstance(found, Depth)
     noise = found.pressure
     assert (noise.stddev, noise.minimum, noise.maximum) == (20.0, 0.0, 3e6)
     assert noise.bias_stddev == pytest.approx(5000.0 / 3.0, rel=1e-12, abs=0.0)
     block = "<depth><gauge>true</gauge><surface_pressure>100000</surface_pressure></depth>"
-    gauge = spec(tmp_path, "depth", f"{block}<navsense:part>bar30</navsense:part>")
+    gauge = load_spec(tmp_path, "depth", f"{block}<navsense:part>bar30</navsense:part>")
     assert isinstance(gauge, Depth)
     assert (gauge.pressure.minimum, gauge.pressure.maximum, gauge.pressure.stddev) == (-1e5, 2.9e6, 20.0)
 
 
 @pytest.mark.parametrize(
-    ("kind", "inside", "message"),
+    ("kind", "content", "message"),
     [
         ("imu", "<navsense:part>bmi089</navsense:part>", r"w.sdf:4: <sensor><navsense:part>: bmi089.*bmi088"),
         (
@@ -69,23 +69,23 @@ def test_part_of_a_water_pressure_sensor(tmp_path: Path) -> None:
         ("imu", '<navsense:part temperature="hot">bmi088</navsense:part>', r"w.sdf:4: .*hot"),
     ],
 )
-def test_unknown_part_error_has_its_line(tmp_path: Path, kind: str, inside: str, message: str) -> None:
+def test_unknown_part_error_has_its_line(tmp_path: Path, kind: str, content: str, message: str) -> None:
     with pytest.raises(SdfError, match=message):
-        spec(tmp_path, kind, inside)
+        load_spec(tmp_path, kind, content)
 
 
 @pytest.mark.requirement("GAP-2")
 def test_part_values_remain_without_file_values(tmp_path: Path) -> None:
-    """The deviation of one ping is the part's, what lasts is the file's."""
+    """The deviation of a ping is that of the part, long-term errors are those of the file."""
     own = "<dvl><bottom_track><long_term_scale>0.002</long_term_scale></bottom_track></dvl>"
-    found = spec(tmp_path, "dvl", f"<navsense:part>dvl1000</navsense:part>{own}")
+    found = load_spec(tmp_path, "dvl", f"<navsense:part>dvl1000</navsense:part>{own}")
     assert isinstance(found, Dvl)
     assert found.bottom == replace(Dvl.from_part("dvl1000").bottom, long_term_scale=0.002)
 
 
 @pytest.mark.requirement("GAP-2")
 def test_part_without_ping_stddev_is_reported(tmp_path: Path) -> None:
-    """No source gives one for the water of the A50 and of the Pathfinder: their covariances would be 0."""
+    """No source gives one for the water track of the A50 and of the Pathfinder: their covariances would be 0."""
     path, layer = tmp_path / "w.sdf", '<layer near="1" far="5"/>'
     noise = '<noise type="gaussian"><stddev>0.004</stddev></noise>'
     for name, block, tracks in (
@@ -110,7 +110,7 @@ def test_part_keeps_channels_with_an_explicit_noise(tmp_path: Path, fidelity: st
     """`<noise type="none">` and a gaussian noise of size 0 keep a channel without noise."""
     own = "<magnetometer><x><noise type='none'/></x><y><noise type='gaussian'><stddev>0</stddev></noise></y>"
     classic = f"<navsense:fidelity>{fidelity}</navsense:fidelity>"
-    found = spec(tmp_path, "magnetometer", f"{classic}<navsense:part>bmm350</navsense:part>{own}</magnetometer>")
+    found = load_spec(tmp_path, "magnetometer", f"{classic}<navsense:part>bmm350</navsense:part>{own}</magnetometer>")
     assert isinstance(found, Magnetometer)
     assert replace(found.x, classic=False) == replace(found.y, classic=False) == Noise()
     assert found.z == replace(Magnetometer.from_part("bmm350").z, classic=fidelity == "classic")
@@ -120,13 +120,15 @@ def test_part_keeps_channels_with_an_explicit_noise(tmp_path: Path, fidelity: st
 def test_part_keeps_explicit_noise_of_other_sensors(tmp_path: Path) -> None:
     none = "<noise type='none'/>"
     own = f"<imu><angular_velocity><z>{none}</z></angular_velocity></imu>"
-    imu = spec(tmp_path, "imu", f"<navsense:part>bmi088</navsense:part>{own}")
+    imu = load_spec(tmp_path, "imu", f"<navsense:part>bmi088</navsense:part>{own}")
     assert imu == replace(Imu.from_part("bmi088"), angular_velocity_z=Noise())
-    depth = spec(tmp_path, "depth", f"<navsense:part>bar30</navsense:part><depth><pressure>{none}</pressure></depth>")
+    depth = load_spec(
+        tmp_path, "depth", f"<navsense:part>bar30</navsense:part><depth><pressure>{none}</pressure></depth>"
+    )
     assert depth == replace(Depth.from_part("bar30"), pressure=Noise())
     for name in ("a50", "dvl1000"):
         own = f"<dvl><bottom_track>{none}</bottom_track></dvl>"
-        dvl = spec(tmp_path, "dvl", f"<navsense:part>{name}</navsense:part>{own}")
+        dvl = load_spec(tmp_path, "dvl", f"<navsense:part>{name}</navsense:part>{own}")
         assert isinstance(dvl, Dvl)
         part = Dvl.from_part(name, stddev=0.0)
         assert dvl == replace(part, bottom=replace(part.bottom, noise=Noise()))

@@ -24,15 +24,15 @@ from navsense.sensors import Cone, Fan, Range, Sound
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 EYE = '<sensor name="eye" type="range"><pose>0 0 0 0 1.5707963267948966 0</pose><range><max>100</max></range></sensor>'
-"""Looks down along one ray."""
+"""A sensor with one ray that points down."""
 
 
-def png(values: list[list[int]]) -> bytes:
-    """Return an image of 16 bits a pixel."""
+def encode_png(values: list[list[int]]) -> bytes:
+    """Return a 16-bit image."""
     rows = b"".join(b"\0" + struct.pack(f">{len(row)}H", *row) for row in values)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -42,7 +42,7 @@ def png(values: list[list[int]]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def body(geometry: str, pose: str = "", name: str = "bed", static: str = "true") -> str:
+def make_body(geometry: str, pose: str = "", name: str = "bed", static: str = "true") -> str:
     inside = f"<pose>{pose}</pose>" if pose else ""
     return (
         f'<model name="{name}"><static>{static}</static><link name="l"><pose>0 0 -5 0 0 0</pose>'
@@ -50,11 +50,11 @@ def body(geometry: str, pose: str = "", name: str = "bed", static: str = "true")
     )
 
 
-def robot(sensor: str = EYE, more: str = "") -> str:
+def make_robot(sensor: str = EYE, more: str = "") -> str:
     return f'<model name="auv"><link name="base">{sensor}{more}</link></model>'
 
 
-def ranges(world: World, name: str = "auv::base::eye") -> float:
+def simulate_ranges(world: World, name: str = "auv::base::eye") -> float:
     return float(ns.simulate(world, 0.01, seed=1)[name]["range"][0])
 
 
@@ -71,60 +71,62 @@ def ranges(world: World, name: str = "auv::base::eye") -> float:
         ("<ellipsoid><radii>1 2 3</radii></ellipsoid>", Ellipsoid((1.0, 2.0, 3.0)), 2.0),
     ],
 )
-def test_every_shape_is_read(load: Load, in_world: Text, geometry: str, shape: object, distance: float) -> None:
-    world = load(in_world(robot() + body(geometry)))
+def test_every_shape_is_read(load: Load, wrap_in_world: Text, geometry: str, shape: object, distance: float) -> None:
+    world = load(wrap_in_world(make_robot() + make_body(geometry)))
     (solid,) = world.solids
     assert (solid.name, solid.link, solid.shape, solid.pose) == ("bed::l::c", "bed::l", shape, Pose())
-    assert ranges(world) == pytest.approx(distance, rel=1e-14, abs=0.0)
+    assert simulate_ranges(world) == pytest.approx(distance, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_surface_poses_in_nested_models(load: Load, in_world: Text) -> None:
+def test_surface_poses_in_nested_models(load: Load, wrap_in_world: Text) -> None:
     ball = '<collision name="c"><pose>{}</pose><geometry><sphere><radius>1</radius></sphere></geometry></collision>'
     outer = (
         '<model name="rig"><pose>3 0 0 0 0 0</pose><static>1</static><link name="a"/>'
         f'<model name="arm"><pose>0 0 -7 0 3.14159265358979 0</pose><link name="b">{ball.format("3 0 1 0 0 0")}</link>'
         "</model></model>"
     )
-    world = load(in_world(robot() + outer))
+    world = load(wrap_in_world(make_robot() + outer))
     (solid,) = world.solids
     assert solid.name == "rig::arm::b::c"
     assert solid.pose.position == (3.0, 0.0, 1.0)
-    assert ranges(world) == pytest.approx(7.0, rel=1e-12, abs=0.0)  # at x = 3 - 3, z = -7 - 1, of 1 m
+    assert simulate_ranges(world) == pytest.approx(7.0, rel=1e-12, abs=0.0)  # at x = 3 - 3, z = -7 - 1, radius 1 m
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_heightmaps_and_meshes_are_read_when_needed(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_heightmaps_and_meshes_are_read_when_needed(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "sea").mkdir()
-    (tmp_path / "sea" / "bed.png").write_bytes(png([[0, 0, 0], [0, 65535, 0], [0, 0, 0]]))
+    (tmp_path / "sea" / "bed.png").write_bytes(encode_png([[0, 0, 0], [0, 65535, 0], [0, 0, 0]]))
     (tmp_path / "rock.obj").write_text("o rock\nv -1 -1 0\nv 1 -1 0\nv 0 2 0\nf 1 2 3\n", encoding="utf-8")
     hill = "<heightmap><uri>model://sea/bed.png</uri><size>10 10 2</size><pos>0 0 -1</pos></heightmap>"
     rock = "<mesh><uri>rock.obj</uri><scale>2 2 1</scale><submesh><name>rock</name></submesh></mesh>"
-    world = load(in_world(robot() + body(hill)), path=str(tmp_path))
-    assert ranges(world) == pytest.approx(4.0, rel=1e-14, abs=0.0)  # the hill's top is at -5 - 1 + 2
-    mesh = load(in_world(robot() + body(rock, "0 0 1.5 0 0 0")))
-    assert ranges(mesh) == pytest.approx(3.5, rel=1e-14, abs=0.0)
+    world = load(wrap_in_world(make_robot() + make_body(hill)), path=str(tmp_path))
+    assert simulate_ranges(world) == pytest.approx(4.0, rel=1e-14, abs=0.0)  # the top of the hill is at -5 - 1 + 2
+    mesh = load(wrap_in_world(make_robot() + make_body(rock, "0 0 1.5 0 0 0")))
+    assert simulate_ranges(mesh) == pytest.approx(3.5, rel=1e-14, abs=0.0)
     assert isinstance(mesh.solids[0].shape, LazyShape)
     assert "shape" in vars(mesh.solids[0].shape)
-    unread = load(in_world(robot("") + body(rock)))
+    unread = load(wrap_in_world(make_robot("") + make_body(rock)))
     ns.simulate(unread, 0.01, seed=1)
     assert "shape" not in vars(unread.solids[0].shape)
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_missing_surface_file_is_reported(load: Load, refused: Refused, in_world: Text, tmp_path: Path) -> None:
-    lost = body("<mesh><uri>model://reef/rock.stl</uri></mesh>")
-    (line,) = refused(in_world(robot() + lost))
+def test_missing_surface_file_is_reported(
+    load: Load, list_problems: ListProblems, wrap_in_world: Text, tmp_path: Path
+) -> None:
+    lost = make_body("<mesh><uri>model://reef/rock.stl</uri></mesh>")
+    (line,) = list_problems(wrap_in_world(make_robot() + lost))
     assert line.startswith("dive.sdf:3: <mesh><uri>: model://reef/rock.stl; is not found; searched reef/rock.stl")
     assert "GZ_SIM_RESOURCE_PATH" in line
-    world = load(in_world(robot("") + lost))
+    world = load(wrap_in_world(make_robot("") + lost))
     (note,) = (note for note in world.notes if "rock.stl" in note.what)
     assert "is not found; searched" in note.reason
     assert "no sensor's rays can hit it" in note.reason
     with pytest.raises(FieldError, match="is not found;"):
         world.solids[0].shape.shape  # type: ignore[attr-defined]  # noqa: B018
     (tmp_path / "bad.stl").write_bytes(b"solid nothing\nendsolid\n")
-    broken = load(in_world(robot() + body("<mesh><uri>bad.stl</uri></mesh>")))
+    broken = load(wrap_in_world(make_robot() + make_body("<mesh><uri>bad.stl</uri></mesh>")))
     with pytest.raises(FieldError) as caught:
         ns.simulate(broken, 0.01, seed=1)
     assert "dive.sdf:3: surface bed::l::c" in str(caught.value)
@@ -132,13 +134,13 @@ def test_missing_surface_file_is_reported(load: Load, refused: Refused, in_world
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_unreachable_hull_is_not_read(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_unreachable_hull_is_not_read(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "hull.stl").write_bytes(b"broken")
     hull = '<collision name="hull"><geometry><mesh><uri>hull.stl</uri></mesh></geometry></collision>'
-    world = load(in_world(robot(more=hull) + body("<plane/>")))
-    assert ranges(world) == 5.0
-    lost = load(in_world(robot(more=hull.replace("hull.stl", "lost.stl")) + body("<plane/>")))
-    assert ranges(lost) == 5.0
+    world = load(wrap_in_world(make_robot(more=hull) + make_body("<plane/>")))
+    assert simulate_ranges(world) == 5.0
+    lost = load(wrap_in_world(make_robot(more=hull.replace("hull.stl", "lost.stl")) + make_body("<plane/>")))
+    assert simulate_ranges(lost) == 5.0
     assert any("lost.stl" in note.what for note in lost.notes)
 
 
@@ -160,14 +162,18 @@ def test_unreachable_hull_is_not_read(load: Load, in_world: Text, tmp_path: Path
         ("<torus/>", "<geometry><torus>; is not allowed here"),
     ],
 )
-def test_invalid_shapes_are_reported(refused: Refused, in_world: Text, geometry: str, problem: str) -> None:
-    (line, *_) = refused(in_world(robot() + body(geometry)))
+def test_invalid_shapes_are_reported(
+    list_problems: ListProblems, wrap_in_world: Text, geometry: str, problem: str
+) -> None:
+    (line, *_) = list_problems(wrap_in_world(make_robot() + make_body(geometry)))
     assert line.partition(" ")[2].startswith(problem)
 
 
 @pytest.mark.requirement("SDF-1")
-def test_unsupported_shapes_are_listed(load: Load, in_world: Text) -> None:
-    world = load(in_world(robot() + body("<cone><radius>1</radius></cone>") + body("<empty/>", name="none")))
+def test_unsupported_shapes_are_listed(load: Load, wrap_in_world: Text) -> None:
+    world = load(
+        wrap_in_world(make_robot() + make_body("<cone><radius>1</radius></cone>") + make_body("<empty/>", name="none"))
+    )
     assert world.solids == ()
     assert any("cone" in note.what and "rays do not hit" in note.reason for note in world.notes)
 
@@ -175,7 +181,7 @@ def test_unsupported_shapes_are_listed(load: Load, in_world: Text) -> None:
 # sensors
 
 
-def sheet(world: World) -> Range:
+def get_spec(world: World) -> Range:
     (sensor,) = world.sensors
     assert isinstance(sensor.spec, Range)
     return sensor.spec
@@ -190,18 +196,18 @@ SCAN = """<scan><horizontal><samples>3</samples><resolution>1</resolution><min_a
 @pytest.mark.requirement("DVU-2", "SDF-1")
 @pytest.mark.parametrize("kind", ["ray", "lidar", "gpu_ray", "gpu_lidar"])
 @pytest.mark.parametrize("tag", ["ray", "lidar"])
-def test_ray_sensor_is_one_beam(load: Load, in_link: Text, kind: str, tag: str) -> None:
+def test_ray_sensor_is_one_beam(load: Load, wrap_in_link: Text, kind: str, tag: str) -> None:
     noise = "<noise><type>gaussian</type><mean>0.1</mean><stddev>0.02</stddev></noise>"
-    world = load(in_link(f'<sensor name="eye" type="{kind}"><{tag}>{SCAN}{noise}</{tag}></sensor>'))
+    world = load(wrap_in_link(f'<sensor name="eye" type="{kind}"><{tag}>{SCAN}{noise}</{tag}></sensor>'))
     fan = Fan(3, -0.03, 0.03, 3, -0.02, 0.04)
-    assert sheet(world) == Range(Noise(mean=0.1, stddev=0.02, precision=0.01), 0.55, 81.0, fan)
+    assert get_spec(world) == Range(Noise(mean=0.1, stddev=0.02, precision=0.01), 0.55, 81.0, fan)
     assert not world.notes
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_multi_beam_scanner_is_listed(load: Load, in_link: Text) -> None:
+def test_multi_beam_scanner_is_listed(load: Load, wrap_in_link: Text) -> None:
     wide = SCAN.replace("-0.03", "-1.4").replace("0.03", "1.4")
-    world = load(in_link(f'<sensor name="eye" type="gpu_lidar"><lidar>{wide}</lidar></sensor>'))
+    world = load(wrap_in_link(f'<sensor name="eye" type="gpu_lidar"><lidar>{wide}</lidar></sensor>'))
     assert not world.sensors
     (note,) = world.notes
     assert note.what == '<sensor type="gpu_lidar">: auv::base::eye'
@@ -209,12 +215,12 @@ def test_multi_beam_scanner_is_listed(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("ALT-8", "SDF-1")
-def test_acoustic_altimeter_is_read(load: Load, in_link: Text) -> None:
+def test_acoustic_altimeter_is_read(load: Load, wrap_in_link: Text) -> None:
     text = """<sensor name="eye" type="range"><update_rate>2</update_rate><range><min>0.5</min><max>100</max>
 <resolution>0.01</resolution><noise type="gaussian"><stddev>0.05</stddev></noise>
 <beam width_deg="10" rings="4"><axis>0 0 -1</axis></beam><sound speed="1500"/><own_hull>true</own_hull></range>
 </sensor>"""
-    world = load(in_link(text))
+    world = load(wrap_in_link(text))
     wanted = Range(
         Noise(stddev=0.05, precision=0.01),
         0.5,
@@ -223,7 +229,7 @@ def test_acoustic_altimeter_is_read(load: Load, in_link: Text) -> None:
         Sound(1500.0),
         own_hull=True,
     )
-    assert sheet(world) == wanted
+    assert get_spec(world) == wanted
     assert world.sensors[0].topic.endswith("/sensor/eye/range")
     assert any("10 deg wide, sound" in line for line in describe(world))
 
@@ -233,28 +239,28 @@ def test_acoustic_altimeter_is_read(load: Load, in_link: Text) -> None:
     ("kind", "last"),
     [("ray", "scan"), ("lidar", "scan"), ("gpu_ray", "scan"), ("gpu_lidar", "scan"), ("sonar", "sonar")],
 )
-def test_default_topics_equal_gazebo(load: Load, in_link: Text, kind: str, last: str) -> None:
-    """The last word of them: `tests/oracles/gazebo/README.md`. One that is taken falls back to it."""
+def test_default_topics_equal_gazebo(load: Load, wrap_in_link: Text, kind: str, last: str) -> None:
+    """The last component is Gazebo's (`tests/oracles/gazebo/README.md`). A topic in use falls back to it."""
     block = "<ray><scan><horizontal><samples>1</samples></horizontal></scan><range><max>9</max></range></ray>"
     if kind == "sonar":
         block = "<sonar><max>9</max></sonar>"
     bare = f'<sensor name="eye" type="{kind}">{block}</sensor>'
     named = bare.replace("eye", "{}").replace("><", "><topic>x</topic><", 1)
-    world = load(in_link(bare + named.format("a") + named.format("b")))
+    world = load(wrap_in_link(bare + named.format("a") + named.format("b")))
     path = "/world/ocean/model/auv/link/base/sensor"
     assert [sensor.topic for sensor in world.sensors] == [f"{path}/eye/{last}", "/x", f"{path}/b/{last}"]
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_gazebo_classic_sonar_points_down(load: Load, in_world: Text) -> None:
+def test_gazebo_classic_sonar_points_down(load: Load, wrap_in_world: Text) -> None:
     cone = '<sensor name="eye" type="sonar"><sonar><min>0.1</min><max>8</max><radius>0.5</radius></sonar></sensor>'
-    world = load(in_world(robot(cone) + body("<plane/>")))
-    found = sheet(world)
+    world = load(wrap_in_world(make_robot(cone) + make_body("<plane/>")))
+    found = get_spec(world)
     assert found == Range(Noise(), 0.1, 8.0, Cone(2.0 * math.atan(0.5 / 8.0), 3, (0.0, 0.0, -1.0)), Sound())
-    assert ranges(world) == pytest.approx(5.0, rel=1e-12, abs=0.0)
+    assert simulate_ranges(world) == pytest.approx(5.0, rel=1e-12, abs=0.0)
     ball = cone.replace("<min>", "<geometry>sphere</geometry><min>")
-    up = load(in_world(robot(ball) + body("<plane/>", "0 0 8 0 0 0")))
-    assert ranges(up) == pytest.approx(3.0, rel=1e-12, abs=0.0)
+    up = load(wrap_in_world(make_robot(ball) + make_body("<plane/>", "0 0 8 0 0 0")))
+    assert simulate_ranges(up) == pytest.approx(3.0, rel=1e-12, abs=0.0)
 
 
 PLUGIN = """<plugin filename="libgazebo_ros_range.so" name="dvl_sonar0"><gaussianNoise>0.005</gaussianNoise>
@@ -263,27 +269,27 @@ PLUGIN = """<plugin filename="libgazebo_ros_range.so" name="dvl_sonar0"><gaussia
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_gazebo_range_plugin_is_read(load: Load, in_link: Text) -> None:
-    world = load(in_link(f'<sensor name="eye" type="ray"><ray>{SCAN}</ray>{PLUGIN}</sensor>'))
+def test_gazebo_range_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(f'<sensor name="eye" type="ray"><ray>{SCAN}</ray>{PLUGIN}</sensor>'))
     (sensor,) = world.sensors
-    assert sheet(world).range == Noise(stddev=0.005, precision=0.01)
-    assert sheet(world).sound == Sound()
+    assert get_spec(world).range == Noise(stddev=0.005, precision=0.01)
+    assert get_spec(world).sound == Sound()
     assert (sensor.rate, sensor.topic, sensor.frame) == (7.0, "/dvl/dvl_sonar0", "dvl/dvl_sonar0_link")
     assert {note.what for note in world.notes} == {"<plugin><alwaysOn>"}
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
-def test_range_plugin_uses_sensor_values(load: Load, in_link: Text) -> None:
+def test_range_plugin_uses_sensor_values(load: Load, wrap_in_link: Text) -> None:
     noise = "<noise><type>gaussian</type><stddev>0.012</stddev></noise>"
     plugin = PLUGIN.replace("ultrasound", "infrared").replace("0.06", "0.5")
     own = "<update_rate>5</update_rate><topic>own</topic><frame_id>mine</frame_id>"
-    world = load(in_link(f'<sensor name="eye" type="ray">{own}<ray>{SCAN}{noise}</ray>{plugin}</sensor>'))
+    world = load(wrap_in_link(f'<sensor name="eye" type="ray">{own}<ray>{SCAN}{noise}</ray>{plugin}</sensor>'))
     (sensor,) = world.sensors
-    assert sheet(world).range.stddev == pytest.approx(0.013, rel=1e-15, abs=0.0)
-    assert sheet(world).sound is None
+    assert get_spec(world).range.stddev == pytest.approx(0.013, rel=1e-15, abs=0.0)
+    assert get_spec(world).sound is None
     assert (sensor.rate, sensor.topic, sensor.frame) == (5.0, "/own", "mine")
     wide = SCAN.replace("-0.03", "-1.4").replace("0.03", "1.4")
-    assert load(in_link(f'<sensor name="eye" type="ray"><ray>{wide}</ray>{PLUGIN}</sensor>')).sensors
+    assert load(wrap_in_link(f'<sensor name="eye" type="ray"><ray>{wide}</ray>{PLUGIN}</sensor>')).sensors
     assert any("messages have the width of the rays," in note.reason for note in world.notes)
 
 
@@ -312,18 +318,18 @@ def test_range_plugin_uses_sensor_values(load: Load, in_link: Text) -> None:
         ),
     ],
 )
-def test_invalid_sensors_are_reported(refused: Refused, in_link: Text, text: str, problem: str) -> None:
-    (line, *_) = refused(in_link(text))
+def test_invalid_sensors_are_reported(list_problems: ListProblems, wrap_in_link: Text, text: str, problem: str) -> None:
+    (line, *_) = list_problems(wrap_in_link(text))
     assert line.partition(" ")[2].startswith(problem)
 
 
 @pytest.mark.requirement("DVU-2", "ALT-8", "SDF-1")
-def test_range_of_a_rolling_vehicle_over_a_slope(load: Load, in_world: Text, tmp_path: Path) -> None:
-    """The range along the tilted beam is the closed form of the run's own true attitudes."""
-    slope = body("<plane><normal>0.3 0 1</normal></plane>")
+def test_range_of_a_rolling_vehicle_over_a_slope(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
+    """The range along the tilted beam equals the closed form of the true attitudes of the run."""
+    slope = make_body("<plane><normal>0.3 0 1</normal></plane>")
     moved = '<navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>'
     moved += '<navsense:waypoint time="2">4 0 0 0.4 0 0</navsense:waypoint></navsense:motion></model>'
-    world = load(in_world(robot().replace("</model>", moved) + slope))
+    world = load(wrap_in_world(make_robot().replace("</model>", moved) + slope))
     run = ns.simulate(world, 2.0, seed=1)["auv::base::eye"]
     place = ns.simulate(world, 2.0, seed=1, truth_rate=1000.0).truth["auv::base"]
     normal = np.array([0.3, 0.0, 1.0])
@@ -335,7 +341,7 @@ def test_range_of_a_rolling_vehicle_over_a_slope(load: Load, in_world: Text, tmp
 
 @pytest.mark.requirement("DVU-2", "SDF-2")
 def test_urdf_robot_with_surfaces_and_a_range_sensor(tmp_path: Path) -> None:
-    """A robot of URDF: its pool is a body, its own hull is not; a mesh that is missing there does not matter."""
+    """The pool of a URDF robot is a body, its own hull is not, so a missing mesh of the hull has no effect."""
     pool = """<robot name="pool"><link name="floor">
 <collision><origin xyz="0 0 -4" rpy="0 0 0"/><geometry><box size="20 20 2"/></geometry></collision>
 <collision name="rail"><origin xyz="0 9 0" rpy="1.5707963267948966 0 0"/>
@@ -389,11 +395,11 @@ WALL = """<model name="wall"><static>1</static><pose>{x} 0 0 0 0 0</pose><link n
     ],
 )
 def test_range_plugin_messages_out_of_range(
-    load: Load, in_world: Text, tmp_path: Path, place: float, plugin: str, fidelity: str, shown: float, asked: str
+    load: Load, wrap_in_world: Text, tmp_path: Path, place: float, plugin: str, fidelity: str, shown: float, asked: str
 ) -> None:
-    """Classic: the limit, as the plug-in's description has it. Physical, and without the plug-in: infinities."""
+    """Classic reports the limit, as documented for the plug-in. Physical, or without the plug-in, it is infinite."""
     robot = f'<model name="auv"><static>1</static><link name="base">{SONAR.format(plugin=plugin)}</link></model>'
-    world = load(in_world(robot + WALL.format(x=place)), fidelity=fidelity if asked == "load" else None)
+    world = load(wrap_in_world(robot + WALL.format(x=place)), fidelity=fidelity if asked == "load" else None)
     run = ns.simulate(world, 1.0, seed=1, fidelity=None if asked == "load" else fidelity, epoch=1000)
     reading = run["auv::base::s"]
     run.save(tmp_path / "a.mcap")

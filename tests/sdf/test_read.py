@@ -10,7 +10,7 @@ from navsense.core.errors import SdfError
 from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, NAMESPACE_URI, parse_xml, read_xml
 
 
-def refusal(content: bytes) -> str:
+def read_error(content: bytes) -> str:
     with pytest.raises(SdfError) as caught:
         parse_xml(content, "dive.sdf")
     return str(caught.value)
@@ -43,7 +43,7 @@ def test_other_prefix_for_the_navsense_namespace() -> None:
 
 
 def test_navsense_prefix_for_another_namespace() -> None:
-    assert "xmlns:navsense" in refusal(b'<a xmlns:navsense="https://example.org"/>')
+    assert "xmlns:navsense" in read_error(b'<a xmlns:navsense="https://example.org"/>')
 
 
 @pytest.mark.parametrize(
@@ -66,33 +66,33 @@ def test_navsense_prefix_for_another_namespace() -> None:
     ],
 )
 def test_invalid_xml_is_an_error(content: bytes) -> None:
-    assert refusal(content).startswith("dive.sdf")
+    assert read_error(content).startswith("dive.sdf")
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\t "])
 def test_empty_file_is_an_error(content: bytes) -> None:
-    assert "empty" in refusal(content)
+    assert "empty" in read_error(content)
 
 
 def test_entity_expansion_is_an_error() -> None:
     levels = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
     bomb = f'<?xml version="1.0"?>\n<!DOCTYPE sdf [<!ENTITY e0 "boom">{levels}]>\n<sdf>&e11;</sdf>'
-    assert refusal(bomb.encode()).startswith("dive.sdf:2: <!DOCTYPE>: sdf; must not declare a document type or")
+    assert read_error(bomb.encode()).startswith("dive.sdf:2: <!DOCTYPE>: sdf; must not declare a document type or")
 
 
 def test_external_entity_is_an_error() -> None:
-    assert "<!DOCTYPE>" in refusal(b'<!DOCTYPE a SYSTEM "file:///etc/hostname"><a/>')
+    assert "<!DOCTYPE>" in read_error(b'<!DOCTYPE a SYSTEM "file:///etc/hostname"><a/>')
 
 
 def test_deep_nesting_is_an_error() -> None:
-    assert "nested 200 deep" in refusal(b"<a>" * 100_000)
-    assert "nested 200 deep" in refusal(b"<a>\n" * 100_000 + b"</a>" * 100_000)
+    assert "nested 200 deep" in read_error(b"<a>" * 100_000)
+    assert "nested 200 deep" in read_error(b"<a>\n" * 100_000 + b"</a>" * 100_000)
     deepest = parse_xml(b"<a>" * MAX_DEPTH + b"</a>" * MAX_DEPTH, "w.sdf")
     assert deepest.children[0].tag == "a"
 
 
 def test_too_many_elements_are_an_error() -> None:
-    assert str(MAX_ELEMENTS) in refusal(b"<a>" + b"<b/>" * (MAX_ELEMENTS + 1) + b"</a>")
+    assert str(MAX_ELEMENTS) in read_error(b"<a>" + b"<b/>" * (MAX_ELEMENTS + 1) + b"</a>")
 
 
 def test_too_large_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

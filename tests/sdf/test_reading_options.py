@@ -1,4 +1,4 @@
-"""Options of the command line for reading a world: arguments of xacro, and skipped models."""
+"""Options of the command line for reading a world: xacro arguments and skipped models."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ROBOT = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="auv">
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Ask:
-    """Return a function that gives a text to a command, under a name, and returns what became of it."""
+def run_with_text(tmp_path: Path) -> Ask:
+    """Return a function that runs a command on a text, and returns the result."""
 
     def with_text(command: str, name: str, text: str, *options: str) -> Result:
         path = tmp_path / name
@@ -38,8 +38,8 @@ def ask(tmp_path: Path) -> Ask:
     return with_text
 
 
-def refusal(found: Result) -> str:
-    """Return what a command was ended with; `check` prints it, of the others `main` does."""
+def find_error(found: Result) -> str:
+    """Return the error of a command. `check` prints it; for other commands `main` does."""
     assert found.exit_code != 0
     return str(found.exception) if isinstance(found.exception, NavsenseError) else found.output
 
@@ -47,29 +47,29 @@ def refusal(found: Result) -> str:
 @needs_xacro
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_xacro_arguments_are_passed(ask: Ask, command: str) -> None:
-    """Each argument gets its value; a value may hold a `=` or be empty."""
-    found = ask(command, "auv.urdf.xacro", ROBOT, "--xacro", "rate=200", "--xacro", "prefix=left=")
+def test_xacro_arguments_are_passed(run_with_text: Ask, command: str) -> None:
+    """A value may contain `=` or be empty."""
+    found = run_with_text(command, "auv.urdf.xacro", ROBOT, "--xacro", "rate=200", "--xacro", "prefix=left=")
     assert found.exit_code == 0, found.output
     if command != "check":
         assert "auv::left=base::imu" in found.output
         assert "200" in found.output
-    assert ask(command, "auv.urdf.xacro", ROBOT, "--xacro", "prefix=").exit_code == 0
+    assert run_with_text(command, "auv.urdf.xacro", ROBOT, "--xacro", "prefix=").exit_code == 0
 
 
 @needs_xacro
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_xacro_arguments_of_an_included_robot(ask: Ask, tmp_path: Path, command: str) -> None:
+def test_xacro_arguments_of_an_included_robot(run_with_text: Ask, tmp_path: Path, command: str) -> None:
     (tmp_path / "auv.urdf.xacro").write_text(ROBOT, encoding="utf-8")
     world = '<sdf version="1.9"><world name="w"><include><uri>auv.urdf.xacro</uri></include></world></sdf>'
-    refused = refusal(ask(command, "dive.sdf", world, "--xacro", "prefix=deep_"))
+    problems = find_error(run_with_text(command, "dive.sdf", world, "--xacro", "prefix=deep_"))
     assert (
         "file of xacro; can execute code; only a file that you name as *.xacro may use xacro; if you trust it"
-        in refused
+        in problems
     )
-    assert "give --expand-xacro (in Python expand_xacro=True)" in refused
-    found = ask(command, "dive.sdf", world, "--xacro", "prefix=deep_", "--expand-xacro")
+    assert "give --expand-xacro (in Python expand_xacro=True)" in problems
+    found = run_with_text(command, "dive.sdf", world, "--xacro", "prefix=deep_", "--expand-xacro")
     assert found.exit_code == 0, found.output
     if command != "check":
         assert "auv::deep_base::imu" in found.output
@@ -89,28 +89,32 @@ def test_xacro_arguments_of_an_included_robot(ask: Ask, tmp_path: Path, command:
         (("rate=fast",), "auv.urdf.xacro:4: <sensor><update_rate>: fast; must be a finite number"),
     ],
 )
-def test_invalid_xacro_arguments_are_an_error(ask: Ask, command: str, options: tuple[str, ...], problem: str) -> None:
+def test_invalid_xacro_arguments_are_an_error(
+    run_with_text: Ask, command: str, options: tuple[str, ...], problem: str
+) -> None:
     given = [part for option in options for part in ("--xacro", option)]
-    assert problem in refusal(ask(command, "auv.urdf.xacro", ROBOT, *given))
+    assert problem in find_error(run_with_text(command, "auv.urdf.xacro", ROBOT, *given))
 
 
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arguments_for_a_file_without_xacro_are_an_error(ask: Ask, command: str) -> None:
+def test_arguments_for_a_file_without_xacro_are_an_error(run_with_text: Ask, command: str) -> None:
     robot = '<robot name="a"><link name="b"/></robot>'
-    found = ask(command, "plain.urdf", robot, "--xacro", "rate=5")
-    assert "xacro argument: rate; must be an <xacro:arg> of the files: there is none" in refusal(found)
+    found = run_with_text(command, "plain.urdf", robot, "--xacro", "rate=5")
+    assert "xacro argument: rate; must be an <xacro:arg> of the files: there is none" in find_error(found)
 
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_world_without_skipped_models(ask: Ask, command: str) -> None:
-    """By default an error; with the option a warning that names the file, the line and the URI."""
+def test_world_without_skipped_models(run_with_text: Ask, command: str) -> None:
+    """A missing model is an error by default, and with the option a warning with file, line and URI."""
     imu = '<model name="auv"><link name="base"><sensor name="imu" type="imu"/></link></model>'
     lost = "<include><uri>model://reef</uri></include>\n<include><uri>https://fuel.org/1.0/o/models/X</uri></include>"
     text = f'<sdf version="1.9">\n<world name="w">\n{lost}\n{imu}</world></sdf>'
-    assert "dive.sdf:3: <include><uri>: model://reef; is not found;" in refusal(ask(command, "dive.sdf", text))
-    found = ask(command, "dive.sdf", text, "--skip-missing")
+    assert "dive.sdf:3: <include><uri>: model://reef; is not found;" in find_error(
+        run_with_text(command, "dive.sdf", text)
+    )
+    found = run_with_text(command, "dive.sdf", text, "--skip-missing")
     assert found.exit_code == 0, found.output
     assert "dive.sdf:3: <include><uri>: model://reef: is not found; searched " in found.output
     assert (

@@ -1,4 +1,4 @@
-"""Other projects' files: each loads, or is refused for the reason given here."""
+"""Third-party files load, or raise the error listed here."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FILES: dict[str, int | str] = {
     "sdformat-frames/world_nested_frame_attached_to.sdf": 0,
     "sdformat-frames/world_relative_to_nested_reference.sdf": 0,
 }
-"""File: how many simulated sensors it has, or a part of a problem that it is refused with."""
+"""File: number of simulated sensors, or a part of its error."""
 
 
 def test_list_of_real_files_is_complete(shared_data: Path) -> None:

@@ -14,27 +14,27 @@ from navsense.sensors import Magnetometer
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 
-def sensor(body: str = "", name: str = "mag", kind: str = "magnetometer") -> str:
+def make_sensor(body: str = "", name: str = "mag", kind: str = "magnetometer") -> str:
     return f'<sensor name="{name}" type="{kind}">{body}</sensor>\n'
 
 
 @pytest.mark.requirement("MAG-3")
-def test_magnetometer_axes_are_read(load: Load, in_link: Text) -> None:
+def test_magnetometer_axes_are_read(load: Load, wrap_in_link: Text) -> None:
     axes = "".join(f'<{a}><noise type="gaussian"><stddev>{i}e-8</stddev></noise></{a}>' for i, a in enumerate("xyz", 1))
-    (found,) = load(in_link(sensor(f"<magnetometer>{axes}</magnetometer>"))).sensors
+    (found,) = load(wrap_in_link(make_sensor(f"<magnetometer>{axes}</magnetometer>"))).sensors
     assert found.spec == Magnetometer(Noise(stddev=1e-8), Noise(stddev=2e-8), Noise(stddev=3e-8))
-    (found,) = load(in_link(sensor("<magnetometer><y/></magnetometer>"))).sensors
+    (found,) = load(wrap_in_link(make_sensor("<magnetometer><y/></magnetometer>"))).sensors
     assert found.spec == Magnetometer(NO_NOISE, NO_NOISE, NO_NOISE)
-    (found,) = load(in_link(sensor())).sensors
+    (found,) = load(wrap_in_link(make_sensor())).sensors
     assert found.spec == Magnetometer()
 
 
-def test_mounting_is_read(load: Load, in_link: Text) -> None:
-    world = load(in_link(sensor("<pose>1 2 3 0 0 0.5</pose><update_rate>50</update_rate>")))
+def test_mounting_is_read(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(make_sensor("<pose>1 2 3 0 0 0.5</pose><update_rate>50</update_rate>")))
     (found,) = world.sensors
     assert (found.name, found.model, found.link) == ("auv::base::mag", "auv", "auv::base")
     assert found.pose.position == (1.0, 2.0, 3.0)
@@ -45,9 +45,9 @@ def test_mounting_is_read(load: Load, in_link: Text) -> None:
     assert str(found.where).endswith("dive.sdf:5")
 
 
-def test_sensor_names_in_nested_models(load: Load, in_world: Text) -> None:
-    text = '<model name="a"><model name="b"><link name="l">' + sensor(kind="imu") + "</link></model></model>"
-    (found,) = load(in_world(text)).sensors
+def test_sensor_names_in_nested_models(load: Load, wrap_in_world: Text) -> None:
+    text = '<model name="a"><model name="b"><link name="l">' + make_sensor(kind="imu") + "</link></model></model>"
+    (found,) = load(wrap_in_world(text)).sensors
     assert (found.name, found.model, found.link) == ("a::b::l::mag", "a", "a::b::l")
     assert found.topic == "/world/ocean/model/a/model/b/link/l/sensor/mag/imu"
 
@@ -66,27 +66,31 @@ def test_sensor_names_in_nested_models(load: Load, in_world: Text) -> None:
         ("0.3", "1e7", 1e7),
     ],
 )
-def test_rate_is_read(load: Load, in_link: Text, step: str | None, rate: str | None, expected: float) -> None:
-    text = in_link(sensor("" if rate is None else f"<update_rate>{rate}</update_rate>"))
+def test_rate_is_read(load: Load, wrap_in_link: Text, step: str | None, rate: str | None, expected: float) -> None:
+    text = wrap_in_link(make_sensor("" if rate is None else f"<update_rate>{rate}</update_rate>"))
     physics = "" if step is None else f"<physics><max_step_size>{step}</max_step_size></physics>"
     (found,) = load(text.replace("<model", physics + "<model", 1)).sensors
     assert found.rate == pytest.approx(expected, rel=1e-15, abs=0.0)
 
 
 @pytest.mark.parametrize("rate", ["1e12", "10000001", "1e-9", "0.00099"])
-def test_rates_outside_the_range_are_an_error(refused: Refused, in_link: Text, rate: str) -> None:
-    (line,) = refused(in_link(sensor(f"\n<update_rate>{rate}</update_rate>")))
+def test_rates_outside_the_range_are_an_error(list_problems: ListProblems, wrap_in_link: Text, rate: str) -> None:
+    (line,) = list_problems(wrap_in_link(make_sensor(f"\n<update_rate>{rate}</update_rate>")))
     assert line == f"dive.sdf:6: <sensor><update_rate>: {float(rate):g} Hz; must be from 0.001 to 10000000 Hz"
 
 
 @pytest.mark.parametrize("rate", ["-1", "nan", "fast"])
-def test_invalid_rates_are_an_error(refused: Refused, in_link: Text, rate: str) -> None:
-    assert refused(in_link(sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith("dive.sdf:5: <sensor><update_r")
+def test_invalid_rates_are_an_error(list_problems: ListProblems, wrap_in_link: Text, rate: str) -> None:
+    assert list_problems(wrap_in_link(make_sensor(f"<update_rate>{rate}</update_rate>")))[0].startswith(
+        "dive.sdf:5: <sensor><update_r"
+    )
 
 
-def test_step_size_without_a_rate_is_an_error(refused: Refused, in_link: Text) -> None:
-    text = in_link(sensor()).replace("<model", "<physics><max_step_size>1e-9</max_step_size></physics><model", 1)
-    (line,) = refused(text)
+def test_step_size_without_a_rate_is_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    text = wrap_in_link(make_sensor()).replace(
+        "<model", "<physics><max_step_size>1e-9</max_step_size></physics><model", 1
+    )
+    (line,) = list_problems(text)
     assert "<physics><max_step_size>: 1e-09; must be from 1e-07 to 1000 s" in line
 
 
@@ -109,42 +113,42 @@ def test_step_size_without_a_rate_is_an_error(refused: Refused, in_link: Text) -
     ],
 )
 def test_valid_topics_equal_gazebo_transport(given: str, expected: str | None) -> None:
-    """Measured with gz-transport's `AsValidTopic`, but for the leading slash."""
+    """Expected values are from gz-transport's `AsValidTopic`, except for the leading slash."""
     assert normalize_topic(given) == expected
 
 
-def test_topics_are_normalised(load: Load, refused: Refused, in_link: Text) -> None:
-    (found,) = load(in_link(sensor("<topic>a b</topic>"))).sensors
+def test_topics_are_normalised(load: Load, list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (found,) = load(wrap_in_link(make_sensor("<topic>a b</topic>"))).sensors
     assert found.topic == "/a_b"
-    (found,) = load(in_link(sensor("<topic/>"))).sensors
+    (found,) = load(wrap_in_link(make_sensor("<topic/>"))).sensors
     assert found.topic.endswith("/magnetometer")
-    (line,) = refused(in_link(sensor("<topic>@@@</topic>")))
+    (line,) = list_problems(wrap_in_link(make_sensor("<topic>@@@</topic>")))
     assert line.startswith("dive.sdf:5: <sensor><topic>: @@@; must contain more")
 
 
-def test_duplicate_topic_falls_back_to_the_default(load: Load, refused: Refused, in_link: Text) -> None:
-    world = load(in_link(sensor("<topic>x</topic>", "a") + sensor("<topic>/x</topic>", "b")))
+def test_duplicate_topic_falls_back_to_the_default(load: Load, list_problems: ListProblems, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(make_sensor("<topic>x</topic>", "a") + make_sensor("<topic>/x</topic>", "b")))
     assert [found.topic for found in world.sensors] == ["/x", "/world/ocean/model/auv/link/base/sensor/b/magnetometer"]
     (note,) = world.notes
     assert (note.kind, note.what) == ("warning", "<topic>: /x")
     assert "already the topic of auv::base::a" in note.reason
     default = world.sensors[1].topic
-    (line,) = refused(in_link(sensor(f"<topic>{default}</topic>", "a") + sensor("", "b")))
+    (line,) = list_problems(wrap_in_link(make_sensor(f"<topic>{default}</topic>", "a") + make_sensor("", "b")))
     assert line.startswith("dive.sdf:6: <sensor>: /world/ocean")
 
 
-def test_frame_is_read(load: Load, in_link: Text) -> None:
-    (found,) = load(in_link(sensor("<frame_id>imu_frd</frame_id>"))).sensors
+def test_frame_is_read(load: Load, wrap_in_link: Text) -> None:
+    (found,) = load(wrap_in_link(make_sensor("<frame_id>imu_frd</frame_id>"))).sensors
     assert found.frame == "imu_frd"
-    (found,) = load(in_link(sensor("<gz_frame_id>old</gz_frame_id>"))).sensors
+    (found,) = load(wrap_in_link(make_sensor("<gz_frame_id>old</gz_frame_id>"))).sensors
     assert found.frame == "old"
-    (found,) = load(in_link(sensor("<gz_frame_id>old</gz_frame_id><frame_id>new</frame_id>"))).sensors
+    (found,) = load(wrap_in_link(make_sensor("<gz_frame_id>old</gz_frame_id><frame_id>new</frame_id>"))).sensors
     assert found.frame == "new"
 
 
 @pytest.mark.parametrize("kind", sorted(UNSIMULATED_TYPES))
-def test_unsupported_types_are_listed(load: Load, in_link: Text, kind: str) -> None:
-    world = load(in_link(sensor("<whatever/>", "s", kind)))
+def test_unsupported_types_are_listed(load: Load, wrap_in_link: Text, kind: str) -> None:
+    world = load(wrap_in_link(make_sensor("<whatever/>", "s", kind)))
     assert world.sensors == ()
     (note,) = world.notes
     assert (note.kind, note.what, note.reason) == (
@@ -154,27 +158,30 @@ def test_unsupported_types_are_listed(load: Load, in_link: Text, kind: str) -> N
     )
 
 
-def test_invalid_elements_are_reported(refused: Refused, in_link: Text) -> None:
+def test_invalid_elements_are_reported(list_problems: ListProblems, wrap_in_link: Text) -> None:
     for text, problem in (
-        (sensor(kind="magnetometr"), "<sensor type>: magnetometr; must be one of imu, magnetometer"),
-        (sensor(kind=""), "<sensor type>: missing; must be one of"),
-        (sensor(name=""), "<sensor name>: empty; must be given"),
-        (sensor(name="a::b"), '<sensor name>: a::b; must not contain "::"'),
-        (sensor("<update_rat>1</update_rat>"), "<sensor><update_rat>; is not allowed here; did you mean update_rate?"),
-        (sensor("<navsense:flux>1</navsense:flux>"), "<sensor><navsense:flux>; is not allowed here"),
-        (sensor("<update_rate hz='1'>1</update_rate>"), "<update_rate hz>; is not allowed here"),
-        (sensor("<update_rate>1<a/></update_rate>"), "<update_rate><a>; is not allowed here"),
+        (make_sensor(kind="magnetometr"), "<sensor type>: magnetometr; must be one of imu, magnetometer"),
+        (make_sensor(kind=""), "<sensor type>: missing; must be one of"),
+        (make_sensor(name=""), "<sensor name>: empty; must be given"),
+        (make_sensor(name="a::b"), '<sensor name>: a::b; must not contain "::"'),
+        (
+            make_sensor("<update_rat>1</update_rat>"),
+            "<sensor><update_rat>; is not allowed here; did you mean update_rate?",
+        ),
+        (make_sensor("<navsense:flux>1</navsense:flux>"), "<sensor><navsense:flux>; is not allowed here"),
+        (make_sensor("<update_rate hz='1'>1</update_rate>"), "<update_rate hz>; is not allowed here"),
+        (make_sensor("<update_rate>1<a/></update_rate>"), "<update_rate><a>; is not allowed here"),
     ):
-        assert refused(in_link(text))[0].startswith(f"dive.sdf:5: {problem}")
-    (line,) = refused(in_link(sensor() + sensor()))
+        assert list_problems(wrap_in_link(text))[0].startswith(f"dive.sdf:5: {problem}")
+    (line,) = list_problems(wrap_in_link(make_sensor() + make_sensor()))
     assert line.startswith("dive.sdf:6: <sensor name>: mag; must be unique among the sensors of its link; first on")
 
 
-def test_ignored_elements_are_listed(load: Load, in_link: Text) -> None:
+def test_ignored_elements_are_listed(load: Load, wrap_in_link: Text) -> None:
     listed = "<always_on>1</always_on><visualize>1</visualize><enable_metrics>1</enable_metrics><imu/>"
     plugin = '<plugin filename="libx.so" name="x"><navsense:y/></plugin>'
     foreign = "<gz:a/><ignition:b><c/></ignition:b>"
-    world = load(in_link(sensor(listed + plugin + foreign)))
+    world = load(wrap_in_link(make_sensor(listed + plugin + foreign)))
     assert [(note.kind, note.what) for note in world.notes] == [
         ("unsupported", "<sensor><always_on>"),
         ("unsupported", "<sensor><visualize>"),
@@ -188,16 +195,16 @@ def test_ignored_elements_are_listed(load: Load, in_link: Text) -> None:
 
 
 @pytest.mark.requirement("SDF-1")
-def test_unread_plugins_are_listed_at_every_level(load: Load, in_world: Text) -> None:
-    """Library and element: of a world, a model, a link, a sensor that is simulated or not, and what is not read."""
+def test_unread_plugins_are_listed_at_every_level(load: Load, wrap_in_world: Text) -> None:
+    """Plug-ins of a world, a model, a link and of sensors are listed with library and element."""
 
     def plugin(name: str) -> str:
         return f'<plugin name="{name}" filename="lib{name}.so"><plugin name="inner" filename="no.so"/></plugin>\n'
 
-    inside = plugin("d") + sensor(plugin("e")) + sensor(plugin("f"), "other", "camera")
+    inside = plugin("d") + make_sensor(plugin("e")) + make_sensor(plugin("f"), "other", "camera")
     visual = f'<visual name="v"><geometry/>{plugin("g")}</visual>'
     model = f'<model name="m">\n{plugin("c")}<link name="l">\n{inside}{visual}</link></model>'
-    world = load(in_world(f"<gui>{plugin('a')}</gui>{plugin('b')}{model}"))
+    world = load(wrap_in_world(f"<gui>{plugin('a')}</gui>{plugin('b')}{model}"))
     found = [(note.what, note.where.line if note.where else 0) for note in world.notes if "plugin" in note.what]
     assert found == [
         ('<world><plugin name="b" filename="libb.so">', 4),
@@ -211,13 +218,13 @@ def test_unread_plugins_are_listed_at_every_level(load: Load, in_world: Text) ->
     assert all(element in text for element, _ in found)
 
 
-def test_sensors_in_joints_are_listed(load: Load, in_world: Text) -> None:
-    joint = f'<joint name="j" type="fixed"><parent>world</parent><child>l</child>{sensor()}</joint>'
-    world = load(in_world(f'<model name="m"><link name="l"/>{joint}</model>'))
+def test_sensors_in_joints_are_listed(load: Load, wrap_in_world: Text) -> None:
+    joint = f'<joint name="j" type="fixed"><parent>world</parent><child>l</child>{make_sensor()}</joint>'
+    world = load(wrap_in_world(f'<model name="m"><link name="l"/>{joint}</model>'))
     assert world.sensors == ()
     assert "move other sensors to a link" in world.notes[0].reason
 
 
-def test_pose_in_degrees_is_read(load: Load, in_link: Text) -> None:
-    (found,) = load(in_link(sensor('<pose degrees="true">0 0 0 0 0 90</pose>'))).sensors
+def test_pose_in_degrees_is_read(load: Load, wrap_in_link: Text) -> None:
+    (found,) = load(wrap_in_link(make_sensor('<pose degrees="true">0 0 0 0 0 90</pose>'))).sensors
     assert found.pose.rotation == pytest.approx((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)), rel=1e-12, abs=0.0)

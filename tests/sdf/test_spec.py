@@ -1,4 +1,4 @@
-"""The specification as the standard publishes it: every element is read, listed with a reason, or refused by name."""
+"""The SDF specification: every element is read, listed with a reason, or an error."""
 
 from __future__ import annotations
 
@@ -69,24 +69,24 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     *((file, "noise", range_sensor.RAY_NOISE) for file in ("ray", "lidar")),
     ("sonar", "", schema.SONAR),
 ]
-"""Specification file, path of an element in it, and what navsense knows of that element."""
+"""Specification file, path of an element, and navsense's table of the element."""
 
 
-def element(folder: Path, file: str, path: str) -> Spec:
+def read_element(folder: Path, file: str, path: str) -> Spec:
     found = ET.parse(folder / f"{file}.sdf").getroot()  # noqa: S314 - the standard's own file
     for tag in filter(None, path.split("/")):
         found = next(child for child in found if child.tag == "element" and child.get("name") == tag)
     return found
 
 
-def children(folder: Path, spec: Spec) -> set[str]:
+def list_children(folder: Path, spec: Spec) -> set[str]:
     own = {child.get("name", "") for child in spec if child.tag == "element"}
     files = [child.get("filename", "") for child in spec if child.tag == "include"]
-    return own | {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
+    return own | {read_element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
 
 
 def assert_known(folder: Path, spec: Spec, place: ElementSchema) -> None:
-    assert children(folder, spec) <= place.children | set(place.unsupported) | set(place.forbidden)
+    assert list_children(folder, spec) <= place.children | set(place.unsupported) | set(place.forbidden)
     attributes = {child.get("name", "") for child in spec if child.tag == "attribute"}
     assert attributes <= place.attributes | set(place.ignored_attributes) | set(place.forbidden)
 
@@ -95,20 +95,20 @@ def assert_known(folder: Path, spec: Spec, place: ElementSchema) -> None:
 @pytest.mark.parametrize(("file", "path", "place"), KNOWN, ids=[f"{file}/{path}" for file, path, _ in KNOWN])
 def test_every_element_is_read_or_listed(shared_data: Path, file: str, path: str, place: ElementSchema) -> None:
     folder = shared_data / "sdformat-spec"
-    assert_known(folder, element(folder, file, path), place)
+    assert_known(folder, read_element(folder, file, path), place)
 
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("minor", range(4, 10))
 def test_every_older_element_is_read_or_listed(minor: int) -> None:
-    """The same of the older specifications: what was moved since is rewritten first, what was dropped is listed."""
+    """For older specifications, moved elements are rewritten and removed elements are listed."""
     folder = PACKAGED / f"1.{minor}"
     if not folder.is_dir():
         pytest.skip("needs Debian's sdformat-sdf: the specifications up to 1.9")
     seen = 0
     for file, path, place in KNOWN:
         with suppress(FileNotFoundError, StopIteration):  # newer than this version
-            assert_known(folder, element(folder, file, path), place)
+            assert_known(folder, read_element(folder, file, path), place)
             seen += 1
     assert seen > 20
 
@@ -116,8 +116,8 @@ def test_every_older_element_is_read_or_listed(minor: int) -> None:
 @pytest.mark.requirement("SDF-1")
 def test_every_block_of_a_sensor_belongs_to_one_type(shared_data: Path) -> None:
     folder = shared_data / "sdformat-spec"
-    files = [child.get("filename", "") for child in element(folder, "sensor", "") if child.tag == "include"]
-    type_elements = {element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
+    files = [child.get("filename", "") for child in read_element(folder, "sensor", "") if child.tag == "include"]
+    type_elements = {read_element(folder, file.removesuffix(".sdf"), "").get("name", "") for file in files}
     assert type_elements - {"pose", "plugin"} == schema.TYPE_ELEMENTS
     for kind, place in SENSOR_SCHEMAS.items():
         assert schema.TYPE_ELEMENTS - place.children == {
@@ -142,7 +142,7 @@ def test_element_tables_are_consistent(place: ElementSchema) -> None:
 
 def test_every_sensor_type_is_simulated_or_listed(shared_data: Path) -> None:
     """Each type that the specification's text names is simulated or listed."""
-    spec = element(shared_data / "sdformat-spec", "sensor", "")
+    spec = read_element(shared_data / "sdformat-spec", "sensor", "")
     (text,) = (child.findtext("description") or "" for child in spec if child.get("name") == "type")
     named = {word.strip(' .,"\n') for word in text.replace("\n", ",").split(",")}
     types = {word for word in named if word and " " not in word} - {"and"}

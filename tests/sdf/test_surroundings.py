@@ -20,7 +20,7 @@ from navsense.environment.signal import Signal
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 PLACE = (
@@ -30,8 +30,8 @@ PLACE = (
 ORIGIN = Origin(math.radians(36.8), math.radians(-121.8), -30.0, math.radians(20.0))
 
 
-def test_empty_element_has_sdf_defaults(load: Load, in_world: Text) -> None:
-    found = load(in_world("")).environment
+def test_empty_element_has_sdf_defaults(load: Load, wrap_in_world: Text) -> None:
+    found = load(wrap_in_world("")).environment
     assert (found.gravity, found.magnetic_field) == (
         UniformField(DEFAULT_GRAVITY),
         UniformField(DEFAULT_MAGNETIC_FIELD),
@@ -39,13 +39,13 @@ def test_empty_element_has_sdf_defaults(load: Load, in_world: Text) -> None:
     assert (found.origin, found.atmosphere, found.signals) == (None, Atmosphere(), {})
 
 
-# place
+# coordinates
 
 
 @pytest.mark.requirement("SDF-1")
-def test_incomplete_coordinates_are_reported(load: Load, in_world: Text) -> None:
+def test_incomplete_coordinates_are_reported(load: Load, wrap_in_world: Text) -> None:
     half = "<spherical_coordinates><longitude_deg>7</longitude_deg></spherical_coordinates>"
-    world = load(in_world(half))
+    world = load(wrap_in_world(half))
     assert world.environment.origin == Origin(0.0, math.radians(7.0))
     (note,) = world.notes
     assert (note.kind, note.reason) == ("warning", "has no latitude_deg: SDF's default is 0")
@@ -55,21 +55,21 @@ def test_incomplete_coordinates_are_reported(load: Load, in_world: Text) -> None
 
 
 @pytest.mark.requirement("MAG-4", "MAG-7")
-def test_world_magnetic_model_is_read(load: Load, in_world: Text) -> None:
+def test_world_magnetic_model_is_read(load: Load, wrap_in_world: Text) -> None:
     element = '<navsense:magnetic_field model="WMM2025" date="2027.0"/>'
     for text in (PLACE + element, element + PLACE):
-        found = load(in_world(text)).environment
+        found = load(wrap_in_world(text)).environment
         assert found.magnetic_field == WorldMagneticModel(ORIGIN, 2027.0, "WMM2025")
         assert found.origin == ORIGIN
     (field,) = found.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))
     assert 40e-6 < np.linalg.norm(field) < 55e-6
-    assert field[2] < 0.0  # into the ground in the north
+    assert field[2] < 0.0  # downwards in the north
 
 
 @pytest.mark.requirement("MAG-4")
-def test_anomaly_adds_to_the_uniform_field(load: Load, in_world: Text) -> None:
+def test_anomaly_adds_to_the_uniform_field(load: Load, wrap_in_world: Text) -> None:
     ours = '<navsense:magnetic_field model="WMM2020" date="2022.5"/>\n<navsense:gravity model="WGS84"/>\n'
-    world = load(in_world(PLACE + ours + "<magnetic_field>1 2 3</magnetic_field><gravity>0 0 -1</gravity>"))
+    world = load(wrap_in_world(PLACE + ours + "<magnetic_field>1 2 3</magnetic_field><gravity>0 0 -1</gravity>"))
     assert world.environment.magnetic_field == WorldMagneticModel(ORIGIN, 2022.5, "WMM2020")
     assert world.environment.gravity == NormalGravity(ORIGIN)
     assert [(note.kind, note.what, note.reason) for note in world.notes] == [
@@ -98,13 +98,17 @@ def test_anomaly_adds_to_the_uniform_field(load: Load, in_world: Text) -> None:
         ('gravity model="EGM96"', "gravity model>: EGM96; must be WGS84"),
     ],
 )
-def test_invalid_models_are_reported(refused: Refused, in_world: Text, element: str, problem: str) -> None:
-    assert refused(in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(f"dive.sdf:4: <navsense:{problem}")
+def test_invalid_models_are_reported(
+    list_problems: ListProblems, wrap_in_world: Text, element: str, problem: str
+) -> None:
+    assert list_problems(wrap_in_world(f"{PLACE}<navsense:{element}/>"))[0].startswith(
+        f"dive.sdf:4: <navsense:{problem}"
+    )
 
 
 @pytest.mark.parametrize("element", ['magnetic_field model="WMM2025" date="2027"', 'gravity model="WGS84"'])
-def test_models_need_coordinates(refused: Refused, in_world: Text, element: str) -> None:
-    (line,) = refused(in_world(f"<navsense:{element}/>"))
+def test_models_need_coordinates(list_problems: ListProblems, wrap_in_world: Text, element: str) -> None:
+    (line,) = list_problems(wrap_in_world(f"<navsense:{element}/>"))
     assert "needs the place on earth; give the world <spherical_coordinates> with latitude_deg" in line
 
 
@@ -112,14 +116,14 @@ def test_models_need_coordinates(refused: Refused, in_world: Text, element: str)
 
 
 @pytest.mark.requirement("MAG-7")
-def test_dipoles_are_read(load: Load, in_world: Text) -> None:
-    """A moment along the axes of its pose, which stands in a frame of the world."""
+def test_dipoles_are_read(load: Load, wrap_in_world: Text) -> None:
+    """The moment is along the axes of its pose, in a frame of the world."""
     frame = '<frame name="wreck"><pose>10 0 -5 0 0 1.5707963267948966</pose></frame>'
     inside = '<pose relative_to="wreck">2 0 0 0 0 0</pose><moment>7 0 0</moment>'
     moved = f'<navsense:dipole radius="0.3">{inside}</navsense:dipole>'
     plain = "<navsense:dipole><moment>0 0 5</moment></navsense:dipole>"
     field = "<magnetic_field>1e-5 0 0</magnetic_field>"
-    found = load(in_world(frame + moved + plain + field)).environment.magnetic_field
+    found = load(wrap_in_world(frame + moved + plain + field)).environment.magnetic_field
     assert isinstance(found, FieldSum)
     uniform, first, second = found.fields
     assert uniform == UniformField((1e-5, 0.0, 0.0))
@@ -132,7 +136,7 @@ def test_dipoles_are_read(load: Load, in_world: Text) -> None:
 
 @pytest.mark.requirement("MAG-7")
 @pytest.mark.parametrize(
-    ("inside", "problem"),
+    ("content", "problem"),
     [
         (">", "<navsense:dipole><moment>: missing; must be given (A m^2)"),
         ("><moment>1 2</moment>", "<navsense:dipole><moment>: 1 2; must be 3 finite numbers"),
@@ -145,22 +149,26 @@ def test_dipoles_are_read(load: Load, in_world: Text) -> None:
         ("><moment>1 2 3</moment><charge/>", "<navsense:dipole><charge>; is not allowed here"),
     ],
 )
-def test_invalid_dipoles_are_reported(refused: Refused, in_world: Text, inside: str, problem: str) -> None:
-    assert refused(in_world(f"<navsense:dipole{inside}</navsense:dipole>"))[0].startswith(f"dive.sdf:3: {problem}")
+def test_invalid_dipoles_are_reported(
+    list_problems: ListProblems, wrap_in_world: Text, content: str, problem: str
+) -> None:
+    assert list_problems(wrap_in_world(f"<navsense:dipole{content}</navsense:dipole>"))[0].startswith(
+        f"dive.sdf:3: {problem}"
+    )
 
 
 # air
 
 
 @pytest.mark.requirement("SDF-1", "PRS-1")
-def test_atmosphere_is_read(load: Load, in_world: Text) -> None:
+def test_atmosphere_is_read(load: Load, wrap_in_world: Text) -> None:
     inside = (
         "<temperature>300</temperature><pressure>100000</pressure><temperature_gradient>-0.005</temperature_gradient>"
     )
-    found = load(in_world(f'<atmosphere type="adiabatic">{inside}</atmosphere>'))
+    found = load(wrap_in_world(f'<atmosphere type="adiabatic">{inside}</atmosphere>'))
     assert found.environment.atmosphere == Atmosphere(300.0, 100000.0, -0.005)
     assert not found.notes
-    assert load(in_world('<atmosphere type="adiabatic"/>')).environment.atmosphere == Atmosphere()
+    assert load(wrap_in_world('<atmosphere type="adiabatic"/>')).environment.atmosphere == Atmosphere()
 
 
 @pytest.mark.requirement("SDF-1")
@@ -183,15 +191,17 @@ def test_atmosphere_is_read(load: Load, in_world: Text) -> None:
         ),
     ],
 )
-def test_invalid_atmosphere_is_reported(refused: Refused, in_world: Text, text: str, problem: str) -> None:
-    assert refused(in_world(text))[0].startswith(f"dive.sdf:3: {problem}")
+def test_invalid_atmosphere_is_reported(
+    list_problems: ListProblems, wrap_in_world: Text, text: str, problem: str
+) -> None:
+    assert list_problems(wrap_in_world(text))[0].startswith(f"dive.sdf:3: {problem}")
 
 
 # signals
 
 
 @pytest.mark.requirement("SDF-1")
-def test_signals_are_read(load: Load, in_world: Text, tmp_path: Path) -> None:
+def test_signals_are_read(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "sea.csv").write_text("time,value\n0,290\n10,280\n", encoding="utf-8")
     points = '<point time="0">1</point><point time="5">2</point><point time="5">-3</point>'
     text = (
@@ -199,7 +209,7 @@ def test_signals_are_read(load: Load, in_world: Text, tmp_path: Path) -> None:
         '<navsense:signal name="sea" file="sea.csv"/>'
         f'<navsense:signal name="load">{points}</navsense:signal>'
     )
-    assert load(in_world(text)).environment.signals == {
+    assert load(wrap_in_world(text)).environment.signals == {
         "current": Signal.constant(3.5),
         "sea": Signal((0.0, 10.0), (290.0, 280.0)),
         "load": Signal((0.0, 5.0, 5.0), (1.0, 2.0, -3.0)),
@@ -232,20 +242,22 @@ def test_signals_are_read(load: Load, in_world: Text, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_signals_are_reported(refused: Refused, in_world: Text, element: str, problem: str) -> None:
-    text = in_world(f'<navsense:signal name="b">1</navsense:signal>\n<navsense:signal {element}')
-    assert refused(text)[0].startswith(f"dive.sdf:4: {problem}")
+def test_invalid_signals_are_reported(
+    list_problems: ListProblems, wrap_in_world: Text, element: str, problem: str
+) -> None:
+    text = wrap_in_world(f'<navsense:signal name="b">1</navsense:signal>\n<navsense:signal {element}')
+    assert list_problems(text)[0].startswith(f"dive.sdf:4: {problem}")
 
 
-def test_signal_file_error_has_its_line(refused: Refused, in_world: Text, tmp_path: Path) -> None:
+def test_signal_file_error_has_its_line(list_problems: ListProblems, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("time,value\n0,1\n1,x\n", encoding="utf-8")
-    (line,) = refused(in_world('<navsense:signal name="a" file="bad.csv"/>'))
+    (line,) = list_problems(wrap_in_world('<navsense:signal name="a" file="bad.csv"/>'))
     assert line.startswith("dive.sdf:3: <navsense:signal> bad.csv:3: value: x; must be a finite number")
 
 
 @pytest.mark.requirement("MAG-4")
 def test_magnetometer_measures_the_earth_field(tmp_path: Path) -> None:
-    """From the file to the reading: the field of the model at the place, turned into the sensor."""
+    """The reading is the field of the model at the position, rotated into the sensor frame."""
     sensor = '<sensor name="mag" type="magnetometer"><update_rate>10</update_rate></sensor>'
     model = f'<model name="m"><pose>0 0 0 0 0 0.3</pose><link name="l">{sensor}</link></model>'
     element = '<navsense:magnetic_field model="WMM2025" date="2027.0"/>'
@@ -260,7 +272,7 @@ def test_magnetometer_measures_the_earth_field(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inside", "warned"),
+    ("content", "warned"),
     [
         ("", ["gravity", "magnetic_field"]),
         ("<gravity>0 0 -9.8</gravity>", ["magnetic_field"]),
@@ -268,14 +280,16 @@ def test_magnetometer_measures_the_earth_field(tmp_path: Path) -> None:
         ('<navsense:gravity model="WGS84"/><navsense:magnetic_field model="WMM2025" date="2026.5"/>', []),
     ],
 )
-def test_default_fields_at_known_coordinates_warn(load: Load, in_world: Text, inside: str, warned: list[str]) -> None:
+def test_default_fields_at_known_coordinates_warn(
+    load: Load, wrap_in_world: Text, content: str, warned: list[str]
+) -> None:
     """A field in the file causes no warning, even if it equals SDF's default."""
-    notes = [note for note in load(in_world(PLACE + inside)).notes if "SDF's default" in note.reason]
+    notes = [note for note in load(wrap_in_world(PLACE + content)).notes if "SDF's default" in note.reason]
     assert [note.what for note in notes] == [f"<world><{tag}>" for tag in warned]
     assert {note.kind for note in notes} <= {"warning"}
     for note, tag in zip(notes, warned, strict=True):
         assert f"add <navsense:{tag} model=" in note.reason
 
 
-def test_default_fields_of_a_world_without_coordinates_do_not_warn(load: Load, in_world: Text) -> None:
-    assert not load(in_world("")).notes
+def test_default_fields_of_a_world_without_coordinates_do_not_warn(load: Load, wrap_in_world: Text) -> None:
+    assert not load(wrap_in_world("")).notes

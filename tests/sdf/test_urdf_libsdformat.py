@@ -1,6 +1,6 @@
-"""Robots in URDF against libsdformat 12.3, which turns them into SDF: poses with fixed joints kept, and lumped.
+"""URDF robots equal libsdformat 12.3, which converts them to SDF, with fixed joints kept and lumped.
 
-Its answers to `tests/oracles/libsdformat/urdf` are recorded; where it is installed it is asked about random robots too.
+Its results for `tests/oracles/libsdformat/urdf` are recorded. If it is installed, random robots are compared too.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MASS = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz=
 KEEP = "<preserveFixedJoint>true</preserveFixedJoint>"
 
 
-def found(path: Path) -> dict[str, dict[str, Pose]]:
-    """Return our poses: of models in the world; of links, and of sensors by their own name, in their model."""
+def list_poses(path: Path) -> dict[str, dict[str, Pose]]:
+    """Return our poses: of models in the world, and of links and sensors in their model."""
     world = sdf.load(path)
     models = {model.name: model for model in world.models}
     links = {link.name: link.pose for model in world.models for link in model.links}
@@ -42,7 +42,7 @@ def found(path: Path) -> dict[str, dict[str, Pose]]:
 
 
 def parse_poses(answer: dict[str, Any]) -> dict[str, dict[str, Pose]]:
-    """Return libsdformat's, likewise; a sensor of a lumped link stands in the link that this became part of."""
+    """Return libsdformat's poses likewise. A sensor of a lumped link is in the link that contains it."""
     poses: dict[str, dict[str, Pose]] = {"model": {}, "link": {}, "sensor": {}}
     for kind, name, numbers in answer["poses"]:
         pose = Pose(tuple(numbers[:3]), tuple(numbers[3:]))
@@ -61,13 +61,14 @@ def assert_same(ours: Pose, theirs: Pose, length: float, angle: float) -> None:
 
 
 def compare(path: Path, answer: dict[str, Any], *, lumped: bool) -> int:
-    """Hold all that libsdformat has against ours; return how many poses that are.
+    """Assert that all poses of libsdformat equal ours; return their number.
 
-    Whenever it lumps a link it writes the poses of its sensors anew with six digits, a half of 1e-5 of each number: of
-    three lengths within `reach`, and of three angles within pi. Each rounding turns and moves what it has, no more.
+    When it lumps a link, it writes the poses of its sensors with six digits: a rounding of half of 1e-5 of each number,
+    of
+    three lengths within `reach` and three angles within pi.
     """
     assert not answer["errors"]
-    ours, theirs = found(path), parse_poses(answer)
+    ours, theirs = list_poses(path), parse_poses(answer)
     assert ours["sensor"].keys() == theirs["sensor"].keys()
     assert theirs["link"].keys() <= ours["link"].keys()
     assert lumped == (theirs["link"].keys() < ours["link"].keys())
@@ -91,7 +92,7 @@ def test_every_robot_is_recorded() -> None:
     assert {path.name for path in ROBOTS.iterdir()} == set(RECORDED)
 
 
-def random_robot(seed: int, *, kept: bool) -> str:
+def make_random_robot(seed: int, *, kept: bool) -> str:
     pick = random.Random(seed)
 
     def numbers(most: float) -> str:
@@ -116,11 +117,11 @@ def random_robot(seed: int, *, kept: bool) -> str:
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-2")
 @pytest.mark.parametrize("kept", [True, False])
-def test_random_robots_agree_with_libsdformat(resolve: Path, tmp_path: Path, kept: bool) -> None:
+def test_random_robots_agree_with_libsdformat(resolver: Path, tmp_path: Path, kept: bool) -> None:
     files = [tmp_path / f"r{seed}.urdf" for seed in range(8)]
     for seed, file in enumerate(files):
-        file.write_text(random_robot(seed, kept=kept), encoding="utf-8")
-    ran = subprocess.run([resolve, *files], capture_output=True, text=True, check=True)
+        file.write_text(make_random_robot(seed, kept=kept), encoding="utf-8")
+    ran = subprocess.run([resolver, *files], capture_output=True, text=True, check=True)
     answers = [json.loads(line) for line in ran.stdout.splitlines()]
     for file, answer in zip(files, answers, strict=True):
         fixed = 'type="fixed"' in file.read_text(encoding="utf-8")
@@ -129,7 +130,7 @@ def test_random_robots_agree_with_libsdformat(resolve: Path, tmp_path: Path, kep
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-2")
-def test_recorded_results_equal_the_library(resolve: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_results_equal_the_library(resolver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(ROBOTS))
-    ran = subprocess.run([resolve, *sorted(RECORDED)], capture_output=True, text=True, check=True, cwd=ROBOTS)
+    ran = subprocess.run([resolver, *sorted(RECORDED)], capture_output=True, text=True, check=True, cwd=ROBOTS)
     assert [json.loads(line) for line in ran.stdout.splitlines()] == [RECORDED[file] for file in sorted(RECORDED)]

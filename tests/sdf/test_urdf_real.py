@@ -1,4 +1,4 @@
-"""Other projects' robots: the DVLs of the UUV Simulator and of Woods Hole, as a document shows them and as macros."""
+"""Third-party robots: the DVLs of the UUV Simulator and of Woods Hole, from a document and as macros."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATER = "not simulated yet"
 needs_xacro = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 
 
-def simulated_or_told(world: World, name: str) -> bool:
+def simulate_or_list_reasons(world: World, name: str) -> bool:
     return any(s.name == name for s in world.sensors) or any(
         note.what.endswith(f": {name}") and LATER in note.reason for note in world.notes
     )
@@ -31,7 +31,7 @@ def list_reasons(world: World, plugin: str) -> list[str]:
 
 @pytest.mark.requirement("DVU-2")
 def test_real_dvl_has_four_beams_over_level_ground(dvl_robots: dict[str, str], tmp_path: Path) -> None:
-    """Each range is that of the steepest of its 3 x 3 rays, with the noise that its plug-in declares."""
+    """Each range is that of the steepest of its 3 x 3 rays, with the noise of its plug-in."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     bed = "<collision name='c'><geometry><plane/></geometry></collision>"
     (tmp_path / "sea.sdf").write_text(
@@ -64,7 +64,7 @@ def test_real_dvl_has_four_beams_over_level_ground(dvl_robots: dict[str, str], t
 
 @pytest.mark.requirement("SDF-2")
 def test_uuv_simulator_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
-    """Model plug-in, four beam links on fixed joints, a ray sensor in each: all are read, or listed with a reason."""
+    """Model plug-in, four beam links on fixed joints and their ray sensors are read or listed with a reason."""
     (tmp_path / "auv.urdf").write_text(dvl_robots["uuv"], encoding="utf-8")
     world = sdf.load(tmp_path / "auv.urdf")
     (model,) = world.models
@@ -81,13 +81,11 @@ def test_uuv_simulator_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -
         (-math.sin(0.52), 0, -low),
         (0, -math.sin(0.52), -low),
     ]
-    for i, way in enumerate(
-        ways
-    ):  # the DVL's x points down: a beam 0.52 rad off it looks forward, to port, back, starboard
+    for i, way in enumerate(ways):  # x of the DVL points down: beams at 0.52 rad point forward, to port, aft, starboard
         pose = model.link(f"auv::dvl/dvl_sonar{i}_link").pose
         assert pose.position == (1.5, 0.0, -0.5)
         assert rotate(pose.rotation, (1.0, 0.0, 0.0)) == pytest.approx(way, abs=1e-11)
-        assert simulated_or_told(world, f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}")
+        assert simulate_or_list_reasons(world, f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}")
     assert world.sensors[-1].name == "auv::robot_link::libuuv_gazebo_dvl_plugin"
     assert list_reasons(world, "libuuv_gazebo_ros_dvl_plugin.so") == []
 
@@ -110,7 +108,7 @@ def test_ds_sim_dvl_is_read(dvl_robots: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.requirement("SDF-2")
 @needs_xacro
 def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> None:
-    """Three files of macros, included and called: what they make stands in their own files and lines."""
+    """Elements of three included files of macros have the locations of these files."""
     dave, woods_hole = shared_data / "dave", shared_data / "ds_sim"
     whn = dave / "teledyne_whn_dsl_description__teledyne_whn.xacro"
     nortek = dave / "nortek_dvl1000_300_uuvsim_description__nortek_dvl1000_300.xacro"
@@ -140,9 +138,9 @@ def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> N
         pose = model.link(f"auv::nortek/dvl_sonar{i}_link").pose
         assert pose.position == (-1.0, 0.0, -0.5)
         assert rotate(pose.rotation, (1.0, 0.0, 0.0)) == pytest.approx((x, y, -math.cos(tilt)), abs=1e-12)
-        assert simulated_or_told(world, f"auv::nortek/dvl_sonar{i}_link::dvl_sonar{i}")
+        assert simulate_or_list_reasons(world, f"auv::nortek/dvl_sonar{i}_link::dvl_sonar{i}")
     for name in ("auv::whn_link::whn_sensor", "auv::base::rdi_sensor"):
-        assert simulated_or_told(world, name)
+        assert simulate_or_list_reasons(world, name)
     places = {note.where.path for note in world.notes if note.where is not None}
     assert {str(whn), str(nortek), str(rdi)} <= places
     sensor = next(sensor for sensor in world.sensors if sensor.name == "auv::whn_link::whn_sensor")

@@ -1,4 +1,4 @@
-"""xacro: arguments, includes and packages, lines that survive, and programs that never end."""
+"""xacro: arguments, includes and packages, line numbers, and programs that do not terminate."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Load = Callable[..., World]
 
 
 @pytest.fixture
-def expanded(tmp_path: Path) -> Load:
-    """Return a function that loads a robot from the inside of its file, which begins on line 2."""
+def load_robot(tmp_path: Path) -> Load:
+    """Return a function that loads a robot from its content, which starts on line 2."""
 
-    def from_body(body: str, **options: object) -> World:
+    def load_body(body: str, **options: object) -> World:
         path = tmp_path / "auv.urdf.xacro"
         path.write_text(f"{OPEN}\n{body}\n</robot>\n", encoding="utf-8")
         return sdf.load(path, **options)
 
-    return from_body
+    return load_body
 
 
 @pytest.fixture
-def problems(expanded: Load, tmp_path: Path) -> Callable[..., list[str]]:
-    """Return a function that gives the problems of a body, without the folder of the file."""
+def list_problems(load_robot: Load, tmp_path: Path) -> Callable[..., list[str]]:
+    """Return a function that lists the problems of a content, without the folder of the file."""
 
-    def of(body: str, **options: object) -> list[str]:
+    def read_problems(body: str, **options: object) -> list[str]:
         with pytest.raises(SdfError) as caught:
-            expanded(body, **options)
+            load_robot(body, **options)
         return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
 
-    return of
+    return read_problems
 
 
 LEGS = """<xacro:arg name="legs" default="2"/><xacro:arg name="rate" default="50"/>
@@ -65,20 +65,20 @@ LEGS = """<xacro:arg name="legs" default="2"/><xacro:arg name="rate" default="50
 
 
 @pytest.mark.requirement("SDF-2")
-def test_macros_and_arguments_are_expanded(expanded: Load) -> None:
-    world = expanded(LEGS)
+def test_macros_and_arguments_are_expanded(load_robot: Load) -> None:
+    world = load_robot(LEGS)
     links = {link.name: link.pose.position for link in world.models[0].links}
     assert links == {"auv::base": (0, 0, 0), "auv::leg_0": (1.5, 0, 0), "auv::leg_1": (1.5, 1, 0)}
     assert [(sensor.name, sensor.rate) for sensor in world.sensors] == [("auv::leg_0::imu", 50.0)]
-    more = expanded(LEGS, xacro={"legs": "4", "rate": "200"})
+    more = load_robot(LEGS, xacro={"legs": "4", "rate": "200"})
     assert (len(more.models[0].links), more.sensors[0].rate) == (5, 200.0)
 
 
 @pytest.mark.requirement("SDF-2")
-def test_invalid_arguments(problems: Callable[..., list[str]], tmp_path: Path) -> None:
-    (line,) = problems('<link name="a"/>', xacro={"rate": "1"})
+def test_invalid_arguments(list_problems: Callable[..., list[str]], tmp_path: Path) -> None:
+    (line,) = list_problems('<link name="a"/>', xacro={"rate": "1"})
     assert line == "auv.urdf.xacro: xacro argument: rate; must be an <xacro:arg> of the files: there is none"
-    (line,) = problems('<link name="a"/>\n<xacro:arg name="rate"/>')
+    (line,) = list_problems('<link name="a"/>\n<xacro:arg name="rate"/>')
     assert line == "auv.urdf.xacro:3: xacro: xacro:arg: missing attribute 'default'"
     (tmp_path / "plain.urdf").write_text('<robot name="a"><link name="b"/></robot>', encoding="utf-8")
     with pytest.raises(SdfError, match="xacro argument: rate; must be an <xacro:arg>"):
@@ -86,22 +86,22 @@ def test_invalid_arguments(problems: Callable[..., list[str]], tmp_path: Path) -
 
 
 @pytest.mark.requirement("SDF-2")
-def test_problems_name_the_source_text(problems: Callable[..., list[str]], tmp_path: Path) -> None:
-    """A wrong value that a macro makes stands where the macro writes it, in whichever file that is."""
+def test_problems_name_the_source_text(list_problems: Callable[..., list[str]], tmp_path: Path) -> None:
+    """An invalid value from a macro has the location in the file of the macro."""
     (tmp_path / "parts.xacro").write_text(
         f'{OPEN}\n<xacro:macro name="mast" params="height">\n<link name="mast"/>\n<joint name="j" type="fixed">\n'
         '<parent link="base"/><child link="mast"/>\n<origin xyz="0 0 ${height}"/></joint></xacro:macro></robot>',
         encoding="utf-8",
     )
     include = '<xacro:include filename="parts.xacro"/>\n<link name="base"/>\n<xacro:mast height="{}"/>'
-    assert problems(include.format("high")) == [
+    assert list_problems(include.format("high")) == [
         "parts.xacro:6: <joint><origin xyz>: 0 0 high; must be 3 finite numbers"
     ]
-    assert problems(include.format("1").replace("base", "keel"))[0].startswith(
+    assert list_problems(include.format("1").replace("base", "keel"))[0].startswith(
         "parts.xacro:5: <joint><parent link>: base; must name a link of the robot"
     )
-    assert problems(include.format("${1 / 0}"))[0].startswith("auv.urdf.xacro:4: xacro: division by zero")
-    assert problems(include.format("1").replace("height=", "hight="))[0] == (
+    assert list_problems(include.format("${1 / 0}"))[0].startswith("auv.urdf.xacro:4: xacro: division by zero")
+    assert list_problems(include.format("1").replace("height=", "hight="))[0] == (
         'auv.urdf.xacro:4: xacro: Invalid parameter "hight"'
     )
 
@@ -130,28 +130,30 @@ def test_problems_name_the_source_text(problems: Callable[..., list[str]], tmp_p
         ('<link><xacro:attribute name="navsense.at" value="9:x"/></link>', ": <link name>: missing"),
     ],
 )  # fmt: skip
-def test_errors_name_the_problem(problems: Callable[..., list[str]], tmp_path: Path, body: str, problem: str) -> None:
+def test_errors_name_the_problem(
+    list_problems: Callable[..., list[str]], tmp_path: Path, body: str, problem: str
+) -> None:
     os.mkfifo(tmp_path / "pipe.xacro")
     (tmp_path / "broken.xacro").write_text(f"{OPEN}\n<link></robot>", encoding="utf-8")
     (tmp_path / "bomb.xacro").write_text(
         f'<?xml version="1.0"?>\n<!DOCTYPE robot [<!ENTITY a "a">]>{OPEN}</robot>', encoding="utf-8"
     )
     (tmp_path / "large.xacro").write_bytes(OPEN.encode() + b" " * 65 * 2**20 + b"</robot>")
-    lines = problems(body)
+    lines = list_problems(body)
     assert len(lines) == 1, lines
     own = problem if problem[0] not in ": " else f"auv.urdf.xacro{problem}"
     assert lines[0].startswith(own) or (problem.startswith(": xacro: without end") and own[14:] in lines[0]), lines
 
 
 @pytest.mark.requirement("SDF-2")
-def test_xacro_timeout_is_an_error(problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xacro_timeout_is_an_error(list_problems: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xacro, "TIMEOUT", 2.0)
-    (line,) = problems('<link name="${9**9**9}"/>')
+    (line,) = list_problems('<link name="${9**9**9}"/>')
     assert line == "auv.urdf.xacro: xacro: did not end; must end within 2 s"
 
 
 @pytest.mark.requirement("SDF-2")
-def test_package_paths_are_resolved(expanded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_package_paths_are_resolved(load_robot: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """$(find PACKAGE) by --path, ROS 1 and ROS 2; an optional file may be missing."""
     for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "GZ_SIM_RESOURCE_PATH", "SDF_PATH"):
         monkeypatch.delenv(variable, raising=False)
@@ -167,14 +169,14 @@ def test_package_paths_are_resolved(expanded: Load, tmp_path: Path, monkeypatch:
 <joint name="k" type="fixed"><parent link="a"/><child link="c"/></joint>"""
     monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "src"))
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "install"))
-    assert len(expanded(body, path=tmp_path / "mine").models[0].links) == 3
+    assert len(load_robot(body, path=tmp_path / "mine").models[0].links) == 3
     with pytest.raises(SdfError, match=r"\(find\): three; no such package; searched .*; name the folder that holds it"):
-        expanded(body)
+        load_robot(body)
 
 
 @pytest.mark.requirement("SDF-2")
-def test_warnings_are_reported(expanded: Load) -> None:
-    world = expanded('<link name="a"/>\n<xacro:include filename="none*.xacro"/>')
+def test_warnings_are_reported(load_robot: Load) -> None:
+    world = load_robot('<link name="a"/>\n<xacro:include filename="none*.xacro"/>')
     (note,) = world.notes
     assert (note.kind, note.what, note.where.line) == ("warning", "xacro", 3)
     assert "matched no files" in note.reason
@@ -182,7 +184,7 @@ def test_warnings_are_reported(expanded: Load) -> None:
 
 @pytest.mark.requirement("SDF-2")
 def test_xacro_worlds_and_includes(tmp_path: Path) -> None:
-    """A world may be written with xacro, and may include robots that are; both have the arguments."""
+    """A world and its robots can use xacro. Both have the arguments."""
     (tmp_path / "r.urdf.xacro").write_text(
         f'{OPEN}<xacro:arg name="n" default="a"/><link name="$(arg n)"/></robot>', encoding="utf-8"
     )
@@ -226,11 +228,11 @@ ESCAPE = (
     "${(lambda: [c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '_wrap_close'][0]"
     ".__init__.__globals__['system']('touch {}'))()}"
 )
-"""An expression that leaves the sandbox of xacro and runs a command of the shell: a new file."""
+"""An expression that leaves the sandbox of xacro and creates a file with a shell command."""
 
 
-def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
-    """Write files that use xacro, each of which makes the file `proof` when it is expanded; return them by name."""
+def write_xacro_files(folder: Path, proof: Path) -> dict[str, Path]:
+    """Write files that use xacro and create the file `proof` when expanded; return them by name."""
     link = f'<link name="l{ESCAPE.replace("{}", str(proof))}"/>'
     robot = f'{OPEN}<xacro:property name="x" value="1"/>{link}</robot>'
     world = '<sdf version="1.9"><world name="w">\n<include><uri>{}</uri></include></world></sdf>'
@@ -261,9 +263,9 @@ def using_xacro(folder: Path, proof: Path) -> dict[str, Path]:
     "name", ["renamed.urdf", "model.sdf", "expression.sdf", "include.sdf", "deep.sdf", "packed.sdf", "alias.sdf"]
 )
 def test_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> None:
-    """Only the name from the user decides. An include, a link or an argument of xacro is not consent."""
+    """Only the name from the user decides. An include, a link or a xacro argument is not consent."""
     proof = tmp_path / "proof"
-    path = using_xacro(tmp_path, proof)[name]
+    path = write_xacro_files(tmp_path, proof)[name]
     with pytest.raises(SdfError) as caught:
         sdf.load(path, xacro={"a": "b"})
     assert any(
@@ -277,7 +279,7 @@ def test_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> N
 
 @pytest.mark.requirement("SDF-2")
 def test_xacro_file_name_is_consent_to_run_xacro(tmp_path: Path) -> None:
-    """The expression of the tests above runs with consent."""
+    """With consent, the expression of the tests above runs."""
     proof = tmp_path / "proof"
-    assert sdf.load(using_xacro(tmp_path, proof)["robot.xacro"]).models
+    assert sdf.load(write_xacro_files(tmp_path, proof)["robot.xacro"]).models
     assert proof.exists()

@@ -1,4 +1,4 @@
-"""Older versions of SDF, element by element; whole files are held against libsdformat elsewhere."""
+"""Older versions of SDF, element by element. Other tests compare complete files with libsdformat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from navsense.sensors import Imu, NavSat
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 SPECS = Path("/usr/share/sdformat12")
@@ -32,7 +32,7 @@ def upgraded(body: str, minor: int) -> tuple[Element, Context]:
     return root.children[0], context
 
 
-def found(element: Element, *path: str) -> Element:
+def list_content(element: Element, *path: str) -> Element:
     for tag in path:
         inner = element.find(tag)
         assert inner is not None, tag
@@ -50,33 +50,39 @@ def test_fields_moved_out_of_physics_keep_their_lines() -> None:
         ("gravity", "0 0 -5", 3),
         ("magnetic_field", "1 2 3", 4),
     ]
-    assert not found(world, "physics").children
+    assert not list_content(world, "physics").children
 
 
-def test_repeated_moved_fields_are_an_error(refused: Refused, in_world: Text) -> None:
+def test_repeated_moved_fields_are_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
     physics = "<physics><gravity>0 0 -5</gravity></physics>"
     both = "<gravity>0 0 -4</gravity>\n" + physics
-    assert refused(in_world(both, "1.5"))[0].startswith("dive.sdf:4: <gravity> in <physics>; moved to <world> in")
-    assert refused(in_world(physics + "\n" + physics, "1.5"))[0].startswith("dive.sdf:4: <gravity> in <physics>; moved")
-    assert refused(in_world(physics, "1.6"))[0].startswith("dive.sdf:3: <gravity> in <physics>; moved to <world> in")
+    assert list_problems(wrap_in_world(both, "1.5"))[0].startswith(
+        "dive.sdf:4: <gravity> in <physics>; moved to <world> in"
+    )
+    assert list_problems(wrap_in_world(physics + "\n" + physics, "1.5"))[0].startswith(
+        "dive.sdf:4: <gravity> in <physics>; moved"
+    )
+    assert list_problems(wrap_in_world(physics, "1.6"))[0].startswith(
+        "dive.sdf:3: <gravity> in <physics>; moved to <world> in"
+    )
 
 
 # poses
 
 
-def test_frame_attribute_of_a_pose(load: Load, refused: Refused, in_world: Text) -> None:
+def test_frame_attribute_of_a_pose(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     def text(attributes: str, version: str = "1.5") -> str:
         first, second = '<link name="a"><pose>0 0 1 0 0 0</pose></link>', f"<pose {attributes}>1 0 0 0 0 0</pose>"
-        return in_world(f'<model name="m">{first}\n<link name="b">{second}</link></model>', version)
+        return wrap_in_world(f'<model name="m">{first}\n<link name="b">{second}</link></model>', version)
 
     for version in ("1.4", "1.5", "1.6"):
         links = {link.name: link.pose.position for link in load(text('frame="a"', version)).models[0].links}
         assert links == {"m::a": (0.0, 0.0, 1.0), "m::b": (1.0, 0.0, 1.0)}
     assert load(text('frame=""')).models[0].links[1].pose.position == (1.0, 0.0, 0.0)
-    assert "must name a link" in refused(text('frame="c"'))[0]
-    both = refused(text('frame="a" relative_to="a"'))
+    assert "must name a link" in list_problems(text('frame="c"'))[0]
+    both = list_problems(text('frame="a" relative_to="a"'))
     assert any("<pose frame>: a; the attribute frame of SDF 1.5 and 1.6" in line for line in both)
-    assert "use relative_to of SDF 1.7" in refused(text('frame="a"', "1.7"))[0]
+    assert "use relative_to of SDF 1.7" in list_problems(text('frame="a"', "1.7"))[0]
 
 
 # joints
@@ -98,32 +104,32 @@ def test_frame_attribute_of_a_pose(load: Load, refused: Refused, in_world: Text)
 def test_frame_of_a_joint_axis(flag: str, minor: int, expected: str | None) -> None:
     for tag in ("axis", "axis2"):
         world, context = upgraded(f"<model><joint>\n<{tag}><xyz>1 0 0</xyz>{flag}</{tag}></joint></model>", minor)
-        axis = found(world, "model", "joint", tag)
-        assert found(axis, "xyz").attributes.get("expressed_in") == expected
+        axis = list_content(world, "model", "joint", tag)
+        assert list_content(axis, "xyz").attributes.get("expressed_in") == expected
         assert [child.tag for child in axis.children] == ["xyz"]
         context.raise_problems()
 
 
-def test_invalid_flag_is_an_error(refused: Refused, in_world: Text) -> None:
+def test_invalid_flag_is_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
     axis = "<axis><xyz>1 0 0</xyz>\n<use_parent_model_frame>maybe</use_parent_model_frame></axis>"
     joint = f'<joint name="j" type="revolute"><parent>a</parent><child>b</child>{axis}</joint>'
-    (line,) = refused(in_world(f'<model name="m"><link name="a"/><link name="b"/>{joint}</model>', "1.6"))
+    (line,) = list_problems(wrap_in_world(f'<model name="m"><link name="a"/><link name="b"/>{joint}</model>', "1.6"))
     assert line == "dive.sdf:4: <axis><use_parent_model_frame>: maybe; must be true, false, 1 or 0"
 
 
 # IMU
 
 
-def imu(noise: str, more: str = "") -> str:
+def make_imu(noise: str, more: str = "") -> str:
     return f'<sensor name="s" type="imu"><imu>\n<noise>{noise}</noise>{more}</imu></sensor>'
 
 
-def test_old_imu_noise_applies_to_every_axis(load: Load, in_link: Text) -> None:
+def test_old_imu_noise_applies_to_every_axis(load: Load, wrap_in_link: Text) -> None:
     terms = "<mean>{0}</mean><stddev>{1}</stddev><bias_mean>{2}</bias_mean><bias_stddev>{3}</bias_stddev>"
     rate, accel = terms.format(1, 2, 3, 4), terms.format(5, 6, 7, 8)
-    text = imu(f"<type>gaussian</type><rate>{rate}</rate><accel>{accel}</accel>")
+    text = make_imu(f"<type>gaussian</type><rate>{rate}</rate><accel>{accel}</accel>")
     for version in ("1.4", "1.5"):
-        (sensor,) = load(in_link(text, version)).sensors
+        (sensor,) = load(wrap_in_link(text, version)).sensors
         spec = sensor.spec
         assert isinstance(spec, Imu)
         gyro, force = Noise(1.0, 2.0, 3.0, 4.0), Noise(5.0, 6.0, 7.0, 8.0)
@@ -131,8 +137,8 @@ def test_old_imu_noise_applies_to_every_axis(load: Load, in_link: Text) -> None:
         assert (spec.linear_acceleration_x, spec.linear_acceleration_y, spec.linear_acceleration_z) == (force,) * 3
 
 
-def test_old_imu_noise_of_one_quantity(load: Load, in_link: Text) -> None:
-    (sensor,) = load(in_link(imu("<type>gaussian</type><rate><stddev>2</stddev></rate>"), "1.5")).sensors
+def test_old_imu_noise_of_one_quantity(load: Load, wrap_in_link: Text) -> None:
+    (sensor,) = load(wrap_in_link(make_imu("<type>gaussian</type><rate><stddev>2</stddev></rate>"), "1.5")).sensors
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_z == Noise(stddev=2.0)
     assert sensor.spec.linear_acceleration_z == NO_NOISE
@@ -155,24 +161,26 @@ def test_old_imu_noise_of_one_quantity(load: Load, in_link: Text) -> None:
         ("<type>gaussian</type><rate>\n<stddev>-1</stddev></rate>", "dive.sdf:7: <noise><stddev>: -1; must be >= 0"),
     ],
 )
-def test_invalid_old_noise_is_an_error(refused: Refused, in_link: Text, noise: str, problem: str) -> None:
-    assert problem in refused(in_link(imu(noise), "1.5"))
+def test_invalid_old_noise_is_an_error(
+    list_problems: ListProblems, wrap_in_link: Text, noise: str, problem: str
+) -> None:
+    assert problem in list_problems(wrap_in_link(make_imu(noise), "1.5"))
 
 
-def test_old_and_new_noise_together_are_an_error(refused: Refused, in_link: Text) -> None:
+def test_old_and_new_noise_together_are_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
     more = "\n<angular_velocity><x/></angular_velocity>"
-    (line,) = refused(in_link(imu("<type>gaussian</type>", more), "1.5"))
+    (line,) = list_problems(wrap_in_link(make_imu("<type>gaussian</type>", more), "1.5"))
     assert line.startswith("dive.sdf:6: <imu><noise>; defines the noise of the axes twice; the other definition is")
     assert line.endswith("the <angular_velocity> on line 7; remove one")
 
 
-def test_old_imu_noise_in_a_newer_file(refused: Refused, in_link: Text) -> None:
-    (line,) = refused(in_link(imu("<type>gaussian</type><rate/><accel/>"), "1.6"))
+def test_old_imu_noise_in_a_newer_file(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (line,) = list_problems(wrap_in_link(make_imu("<type>gaussian</type><rate/><accel/>"), "1.6"))
     assert line.startswith("dive.sdf:6: <noise> in <imu>; moved to each axis in SDF 1.6:")
 
 
 @pytest.mark.parametrize(
-    ("version", "inside", "beside", "topic", "notes"),
+    ("version", "content", "beside", "topic", "notes"),
     [
         ("1.4", "<topic>a</topic>", "", "/a", 0),
         ("1.6", "<topic>a</topic>", "", "/a", 0),
@@ -183,9 +191,9 @@ def test_old_imu_noise_in_a_newer_file(refused: Refused, in_link: Text) -> None:
     ],
 )
 def test_old_imu_topic_is_read(
-    load: Load, in_link: Text, version: str, inside: str, beside: str, topic: str | None, notes: int
+    load: Load, wrap_in_link: Text, version: str, content: str, beside: str, topic: str | None, notes: int
 ) -> None:
-    world = load(in_link(f'<sensor name="s" type="imu">{beside}<imu>{inside}</imu></sensor>', version))
+    world = load(wrap_in_link(f'<sensor name="s" type="imu">{beside}<imu>{content}</imu></sensor>', version))
     assert world.sensors[0].topic == (topic or "/world/ocean/model/auv/link/base/sensor/s/imu")
     assert [note.what for note in world.notes] == ["<imu><topic>"] * notes
 
@@ -193,14 +201,14 @@ def test_old_imu_topic_is_read(
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize("kind", ["gps", "navsat"])
 @pytest.mark.parametrize("block", ["gps", "navsat"])
-def test_gps_is_read_as_navsat(load: Load, in_world: Text, kind: str, block: str) -> None:
+def test_gps_is_read_as_navsat(load: Load, wrap_in_world: Text, kind: str, block: str) -> None:
     noise = '<noise type="gaussian"><stddev>0.5</stddev></noise>'
     sensing = f"<{block}><position_sensing><vertical>{noise}</vertical></position_sensing></{block}>"
     origin = (
         "<spherical_coordinates><latitude_deg>1</latitude_deg><longitude_deg>2</longitude_deg></spherical_coordinates>"
     )
     sensor = f'<sensor name="s" type="{kind}">{sensing}</sensor>'
-    (made,) = load(in_world(f'{origin}<model name="m"><link name="l">{sensor}</link></model>', "1.4")).sensors
+    (made,) = load(wrap_in_world(f'{origin}<model name="m"><link name="l">{sensor}</link></model>', "1.4")).sensors
     assert isinstance(made.spec, NavSat)
     assert Noise(stddev=0.5) in made.spec.noise()["altitude"]
 
@@ -208,14 +216,14 @@ def test_gps_is_read_as_navsat(load: Load, in_world: Text, kind: str, block: str
 # names joined by ::
 
 
-def test_flattened_names_are_read(load: Load, in_world: Text) -> None:
+def test_flattened_names_are_read(load: Load, wrap_in_world: Text) -> None:
     links = (
         '<link name="a::b"><pose>1 0 0 0 0 0</pose><sensor name="s" type="imu"/></link>\n'
         '<link name="c"><pose relative_to="a::b">0 1 0 0 0 0</pose></link>'
         '<link name="a::d::e"><pose relative_to="a::d::e2">0 0 1 0 0 0</pose></link>'
         '<link name="a::d::e2"/><plugin name="x::y" filename="z"/>'
     )
-    world = load(in_world(f'<model name="m">\n{links}</model>', "1.7"))
+    world = load(wrap_in_world(f'<model name="m">\n{links}</model>', "1.7"))
     poses = {link.name: link.pose.position for link in world.models[0].links}
     assert poses == {
         "m::c": (1.0, 1.0, 0.0),
@@ -231,26 +239,28 @@ def test_flattened_names_are_read(load: Load, in_world: Text) -> None:
     ]
 
 
-def test_duplicate_flattened_names_are_an_error(refused: Refused, in_world: Text) -> None:
+def test_duplicate_flattened_names_are_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
     text = '<model name="m"><link name="a"/>\n<link name="a::b"/></model>'
-    assert refused(in_world(text, "1.7"))[0].startswith("dive.sdf:4: <model name>: a; must be unique among")
-    assert refused(in_world(text, "1.8"))[0].startswith('dive.sdf:4: <link name>: a::b; must not contain "::"')
+    assert list_problems(wrap_in_world(text, "1.7"))[0].startswith("dive.sdf:4: <model name>: a; must be unique among")
+    assert list_problems(wrap_in_world(text, "1.8"))[0].startswith(
+        'dive.sdf:4: <link name>: a::b; must not contain "::"'
+    )
     for name in ("::a", "a::", "::"):
-        assert refused(in_world(f'<model name="m"><link name="b"/><link name="{name}"/></model>', "1.6"))
+        assert list_problems(wrap_in_world(f'<model name="m"><link name="b"/><link name="{name}"/></model>', "1.6"))
 
 
-def test_joint_with_the_name_of_a_link(load: Load, in_world: Text) -> None:
+def test_joint_with_the_name_of_a_link(load: Load, wrap_in_world: Text) -> None:
     joint = '<joint name="a" type="fixed"><parent>b</parent><child>a</child></joint>'
     for first, second, line in ((joint, '<link name="a"/>', 3), ('<link name="a"/>', joint, 4)):
         text = f'<model name="m">{first}\n{second}<link name="b"><pose>0 0 1 0 0 0</pose></link></model>'
-        world = load(in_world(text, "1.6"))
+        world = load(wrap_in_world(text, "1.6"))
         assert [link.name for link in world.models[0].links] == ["m::a", "m::b"]
         assert world.models[0].canonical_link == "m::a"
         (note,) = world.notes
         assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", '<joint name="a">', str(line))
 
 
-# what is newer than the file says
+# elements newer than the version of the file
 
 
 @pytest.mark.parametrize(
@@ -269,27 +279,27 @@ def test_joint_with_the_name_of_a_link(load: Load, in_world: Text) -> None:
     ],
 )
 def test_newer_elements_are_read_with_a_warning(
-    load: Load, in_world: Text, version: int, body: str, problem: str, since: int
+    load: Load, wrap_in_world: Text, version: int, body: str, problem: str, since: int
 ) -> None:
     text = f'<model name="m"><link name="a"/>\n{body}\n{body.replace(chr(34) + "b", chr(34) + "c")}</model>'
-    newer = load(in_world(text, f"1.{since}"))
+    newer = load(wrap_in_world(text, f"1.{since}"))
     assert newer.notes == ()
-    older = load(in_world(text, f"1.{version}"))
+    older = load(wrap_in_world(text, f"1.{version}"))
     assert older.models[0].links == newer.models[0].links
     (note,) = older.notes
     assert (note.kind, note.what, str(note.where).rpartition(":")[2]) == ("warning", problem, "4")
     assert note.reason == f"requires SDF 1.{since}, and the file has 1.{version}; it is read as in SDF 1.{since}"
 
 
-def test_foreign_elements_are_not_version_checked(load: Load, in_world: Text) -> None:
+def test_foreign_elements_are_not_version_checked(load: Load, wrap_in_world: Text) -> None:
     inside = '<noise><dynamic_bias_stddev>1</dynamic_bias_stddev></noise><pose relative_to="x"/>'
     plugin = f'<plugin name="p" filename="f">{inside}</plugin><gz:x>{inside}</gz:x>'
-    world = load(in_world(f'<model name="m"><link name="a"/>{plugin}</model>', "1.4"))
+    world = load(wrap_in_world(f'<model name="m"><link name="a"/>{plugin}</model>', "1.4"))
     assert {note.kind for note in world.notes} == {"unsupported", "foreign"}
 
 
-def spec_names(minor: int) -> set[tuple[str, str]]:
-    """Return (element, child or attribute) of all that a version of the specification has."""
+def list_spec_names(minor: int) -> set[tuple[str, str]]:
+    """Return (element, child or attribute) of all items in a version of the specification."""
 
     def walk(element: ET.Element) -> Iterator[tuple[str, str]]:
         name = element.get("name", "")
@@ -309,8 +319,8 @@ def spec_names(minor: int) -> set[tuple[str, str]]:
 
 @pytest.mark.skipif(not SPECS.is_dir(), reason="needs Debian's sdformat-sdf: the specifications up to 1.9")
 def test_element_versions_equal_the_specification() -> None:
-    """Against the published specifications; these packaged ones know nothing yet of navsat and of 1.10 on."""
-    names = {minor: spec_names(minor) for minor in range(4, 10)}
+    """The packaged specifications have no navsat and end before 1.10."""
+    names = {minor: list_spec_names(minor) for minor in range(4, 10)}
     for pair, since in {**NEWER_ATTRIBUTES, **NEWER_ELEMENTS}.items():
         if since < 10 and pair != ("sensor", "navsat"):
             assert min(minor for minor in names if pair in names[minor]) == since, pair
@@ -318,8 +328,8 @@ def test_element_versions_equal_the_specification() -> None:
             assert not any(pair in names[minor] for minor in names)
 
 
-def test_poses_of_version_1_4_have_plain_numbers(load: Load, in_world: Text) -> None:
+def test_poses_of_version_1_4_have_plain_numbers(load: Load, wrap_in_world: Text) -> None:
     pose = "<pose>1 2 3 0 0 1.5707963267948966</pose>"
-    (model,) = load(in_world(f'<model name="m">{pose}<link name="a">{pose}</link></model>', "1.4")).models
+    (model,) = load(wrap_in_world(f'<model name="m">{pose}<link name="a">{pose}</link></model>', "1.4")).models
     assert model.pose.position == (1.0, 2.0, 3.0)
     assert 2.0 * math.acos(model.pose.rotation[0]) == pytest.approx(math.pi / 2.0, rel=1e-12, abs=0.0)

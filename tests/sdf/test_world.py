@@ -11,12 +11,12 @@ from navsense.environment.base import DEFAULT_GRAVITY, DEFAULT_MAGNETIC_FIELD, U
 from navsense.world import World
 
 Load = Callable[..., World]
-Refused = Callable[..., list[str]]
+ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
 
 
-def test_empty_world_has_defaults(load: Load, in_world: Text) -> None:
-    world = load(in_world(""))
+def test_empty_world_has_defaults(load: Load, wrap_in_world: Text) -> None:
+    world = load(wrap_in_world(""))
     assert (world.name, world.models, world.sensors, world.clocks, world.notes) == ("ocean", (), (), (), ())
     assert world.max_step_size == 0.001
     assert world.environment.gravity == UniformField(DEFAULT_GRAVITY)
@@ -25,46 +25,46 @@ def test_empty_world_has_defaults(load: Load, in_world: Text) -> None:
 
 
 @pytest.mark.requirement("MAG-4")
-def test_magnetic_field_is_read(load: Load, refused: Refused, in_world: Text) -> None:
-    assert load(in_world("")).environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
+def test_magnetic_field_is_read(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
+    assert load(wrap_in_world("")).environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
     assert DEFAULT_MAGNETIC_FIELD == (5.5645e-6, 22.8758e-6, -42.3884e-6)
-    given = load(in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
+    given = load(wrap_in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
     assert given.environment.magnetic_field == UniformField((1e-6, 2e-6, -3e-6))
     for text in ("1 2", "1 2 3 4", "a b c", "nan 0 0", "1e400 0 0", ""):
-        (line,) = refused(in_world(f"<magnetic_field>{text}</magnetic_field>"))
+        (line,) = list_problems(wrap_in_world(f"<magnetic_field>{text}</magnetic_field>"))
         assert line.startswith("dive.sdf:3: <world><magnetic_field>: ")
     in_physics = "<physics><magnetic_field>1 2 3</magnetic_field></physics>"
-    (line,) = refused(in_world(in_physics))
+    (line,) = list_problems(wrap_in_world(in_physics))
     assert line == "dive.sdf:3: <magnetic_field> in <physics>; moved to <world> in SDF 1.6; move it there"
-    assert load(in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
+    assert load(wrap_in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
 
 
-def test_gravity_and_heading_are_read(load: Load, refused: Refused, in_world: Text) -> None:
+def test_gravity_and_heading_are_read(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     place = "<spherical_coordinates><heading_deg>{}</heading_deg></spherical_coordinates>"
-    world = load(in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
+    world = load(wrap_in_world("<gravity>0 0 -1.62</gravity>" + place.format(-90)))
     assert world.environment.gravity == UniformField((0.0, 0.0, -1.62))
     assert world.environment.heading == -math.pi / 2
     assert [(note.kind, note.reason) for note in world.notes] == [
         ("warning", "has no latitude_deg and no longitude_deg: SDF's default is 0")
     ]
-    assert len(refused(in_world(place.format("east")))) == 1
+    assert len(list_problems(wrap_in_world(place.format("east")))) == 1
     orientation = (
         "<spherical_coordinates><world_frame_orientation>NED</world_frame_orientation></spherical_coordinates>"
     )
-    assert "must be one of ENU" in refused(in_world(orientation))[0]
+    assert "must be one of ENU" in list_problems(wrap_in_world(orientation))[0]
 
 
 @pytest.mark.requirement("NAV-1")
-def test_coordinates_are_read(load: Load, refused: Refused, in_world: Text) -> None:
+def test_coordinates_are_read(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     def place(**values: object) -> str:
         inner = "".join(f"<{tag}>{value}</{tag}>" for tag, value in values.items())
-        return in_world(f"<spherical_coordinates>\n{inner}</spherical_coordinates>")
+        return wrap_in_world(f"<spherical_coordinates>\n{inner}</spherical_coordinates>")
 
     complete = {"surface_model": "EARTH_WGS84", "latitude_deg": -22.9, "longitude_deg": -43.2, "elevation": 7}
     origin = load(place(**complete, heading_deg=30)).environment.origin
     assert origin == Origin(math.radians(-22.9), math.radians(-43.2), 7.0, math.radians(30.0))
     assert load(place()).environment.origin == Origin(0.0, 0.0)
-    assert load(in_world("")).environment.origin is None
+    assert load(wrap_in_world("")).environment.origin is None
     for tag, value, allowed in (
         ("latitude_deg", "91", "must be from -90 to 90"),
         ("longitude_deg", "-360.5", "must be from -360 to 360"),
@@ -72,23 +72,25 @@ def test_coordinates_are_read(load: Load, refused: Refused, in_world: Text) -> N
         ("heading_deg", "1e4", "must be from -3600 to 3600"),
         ("surface_model", "MOON_SCS", "must be one of EARTH_WGS84"),
     ):
-        assert refused(place(**{tag: value})) == [f"dive.sdf:4: <spherical_coordinates><{tag}>: {value}; {allowed}"]
+        assert list_problems(place(**{tag: value})) == [
+            f"dive.sdf:4: <spherical_coordinates><{tag}>: {value}; {allowed}"
+        ]
     notes = [note.what for note in load(place(**complete, surface_axis_polar=1)).notes]
     assert notes == ["<world><gravity>", "<world><magnetic_field>", "<spherical_coordinates><surface_axis_polar>"]
 
 
-def test_physics_is_read(load: Load, refused: Refused, in_world: Text) -> None:
+def test_physics_is_read(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     def physics(step: str, attributes: str = "") -> str:
         return f"<physics {attributes}><max_step_size>{step}</max_step_size></physics>"
 
-    assert load(in_world(physics("0.004"))).max_step_size == 0.004
-    assert load(in_world("<physics/>")).max_step_size == 0.001
-    assert load(in_world(physics("0.1") + physics("0.2"))).max_step_size == 0.1
-    two = load(in_world(physics("0.1") + "\n" + physics("0.2", 'default="true"')))
+    assert load(wrap_in_world(physics("0.004"))).max_step_size == 0.004
+    assert load(wrap_in_world("<physics/>")).max_step_size == 0.001
+    assert load(wrap_in_world(physics("0.1") + physics("0.2"))).max_step_size == 0.1
+    two = load(wrap_in_world(physics("0.1") + "\n" + physics("0.2", 'default="true"')))
     assert two.max_step_size == 0.2
     assert "the one on line 4 is used" in two.notes[0].reason
     for step in ("0", "-0.001", "nan", "inf", "1e-400"):
-        (line,) = refused(in_world(physics(step)))
+        (line,) = list_problems(wrap_in_world(physics(step)))
         assert line.startswith(f"dive.sdf:3: <physics><max_step_size>: {step}; must be ")
 
 
@@ -113,14 +115,14 @@ def test_model_without_world_is_read(load: Load) -> None:
         ('<wrld name="a"/>', "dive.sdf:1: <sdf><wrld>; is not allowed here; did you mean world?"),
     ],
 )
-def test_file_needs_one_world_or_model(refused: Refused, body: str, line: str) -> None:
-    assert any(problem.startswith(line) for problem in refused(f'<sdf version="1.9">{body}</sdf>'))
+def test_file_needs_one_world_or_model(list_problems: ListProblems, body: str, line: str) -> None:
+    assert any(problem.startswith(line) for problem in list_problems(f'<sdf version="1.9">{body}</sdf>'))
 
 
 @pytest.mark.requirement("SDF-1")
 @pytest.mark.parametrize("version", range(4, 13))
-def test_versions_are_read(load: Load, in_world: Text, version: int) -> None:
-    assert load(in_world("", f"1.{version}")).name == "ocean"
+def test_versions_are_read(load: Load, wrap_in_world: Text, version: int) -> None:
+    assert load(wrap_in_world("", f"1.{version}")).name == "ocean"
 
 
 @pytest.mark.requirement("SDF-1")
@@ -135,51 +137,57 @@ def test_versions_are_read(load: Load, in_world: Text, version: int) -> None:
         ("", 'write <sdf version="1.12">'),
     ],
 )
-def test_invalid_versions_are_an_error(refused: Refused, in_world: Text, version: str, remedy: str) -> None:
-    (line,) = refused(in_world("", version))
+def test_invalid_versions_are_an_error(
+    list_problems: ListProblems, wrap_in_world: Text, version: str, remedy: str
+) -> None:
+    (line,) = list_problems(wrap_in_world("", version))
     assert line.startswith("dive.sdf:1: <sdf version>: ")
     assert f"must be 1.4 to 1.12; {remedy}" in line
 
 
-def test_root_elements_are_checked(refused: Refused) -> None:
-    assert "must be <sdf> or <robot>" in refused("<world/>")[0]
-    assert refused("<sdf/>")[0].startswith("dive.sdf:1: <sdf version>: missing")
+def test_root_elements_are_checked(list_problems: ListProblems) -> None:
+    assert "must be <sdf> or <robot>" in list_problems("<world/>")[0]
+    assert list_problems("<sdf/>")[0].startswith("dive.sdf:1: <sdf version>: missing")
 
 
-def test_invalid_fidelity_is_an_error(load: Load, in_world: Text) -> None:
+def test_invalid_fidelity_is_an_error(load: Load, wrap_in_world: Text) -> None:
     with pytest.raises(SdfError, match="fidelity"):
-        load(in_world(""), fidelity="exact")
+        load(wrap_in_world(""), fidelity="exact")
 
 
-def test_unknown_elements_are_reported(refused: Refused, in_world: Text) -> None:
-    assert refused(in_world("<gravty>0 0 0</gravty>")) == [
+def test_unknown_elements_are_reported(list_problems: ListProblems, wrap_in_world: Text) -> None:
+    assert list_problems(wrap_in_world("<gravty>0 0 0</gravty>")) == [
         "dive.sdf:3: <world><gravty>; is not allowed here; did you mean gravity?"
     ]
-    assert refused(in_world("<navsense:wave/>"))[0].startswith(
+    assert list_problems(wrap_in_world("<navsense:wave/>"))[0].startswith(
         "dive.sdf:3: <world><navsense:wave>; is not allowed here"
     )
-    assert refused(in_world("<zzzzzzzz/>"))[0].endswith("remove it")
-    assert refused(in_world('<model nam="m" name="m"><link name="l"/></model>'))[0].endswith("did you mean name?")
+    assert list_problems(wrap_in_world("<zzzzzzzz/>"))[0].endswith("remove it")
+    assert list_problems(wrap_in_world('<model nam="m" name="m"><link name="l"/></model>'))[0].endswith(
+        "did you mean name?"
+    )
 
 
-def test_foreign_elements_are_listed(load: Load, in_world: Text) -> None:
-    world = load(in_world('<gz:policies gz:a="1"><b/></gz:policies><model name="m" gz:c="2"><link name="l"/></model>'))
+def test_foreign_elements_are_listed(load: Load, wrap_in_world: Text) -> None:
+    world = load(
+        wrap_in_world('<gz:policies gz:a="1"><b/></gz:policies><model name="m" gz:c="2"><link name="l"/></model>')
+    )
     assert [(note.kind, note.what) for note in world.notes] == [
         ("foreign", "<world><gz:policies>"),
         ("foreign", "<model gz:c>"),
     ]
 
 
-def test_number_of_reported_problems_is_bounded(refused: Refused, in_world: Text) -> None:
-    problems = refused(in_world("<gravty/>\n" * 5000))
+def test_number_of_reported_problems_is_bounded(list_problems: ListProblems, wrap_in_world: Text) -> None:
+    problems = list_problems(wrap_in_world("<gravty/>\n" * 5000))
     assert len(problems) == 1001
     assert problems[-1].endswith("reading stops after 1000; there may be more")
-    assert len(refused(in_world("<gravty/>" * 5000))) == 1
+    assert len(list_problems(wrap_in_world("<gravty/>" * 5000))) == 1
 
 
-def test_static_and_nested_models_are_read(load: Load, in_world: Text) -> None:
+def test_static_and_nested_models_are_read(load: Load, wrap_in_world: Text) -> None:
     world = load(
-        in_world(
+        wrap_in_world(
             '<model name="a"><static>true</static><link name="l"/></model>'
             '<model name="b"><link name="l"/><model name="c"><static>1</static><link name="l"/></model></model>'
         )

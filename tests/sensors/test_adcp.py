@@ -1,6 +1,6 @@
-"""Current profiles against closed forms: shear, side lobes, tilt, frames, motion, noise and sound; OOI's test vectors.
+"""Current profiles equal closed forms: shear, side lobes, tilt, frames, motion, noise, sound, and OOI's test vectors.
 
-Provenance of vectors and first cells: tests/oracles/ooi/README.md, tests/oracles/rdi/README.md.
+Sources of the vectors and first cells: tests/oracles/ooi/README.md, tests/oracles/rdi/README.md.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ ORACLES = Path(__file__).resolve().parents[1] / "oracles"
 FALSE_ALARM = 1e-6
 ULP = 2.0**-53
 ROUNDING = 64 * ULP * 4.0 * 2.0 / math.tan(math.radians(20.0)) ** 2
-"""m/s: of 64 operations on numbers up to 4 m/s, grown as the normal equations of beams at 20 degrees grow it."""
+"""Rounding in m/s: 64 operations on numbers up to 4 m/s, amplified by the normal equations of beams at 20 degrees."""
 LENGTH, MOMENT = 16 * ULP * 100.0, 16 * ULP
-"""m of 16 operations on lengths up to 100 m; s of as many on instants of up to 1 s."""
+"""Rounding in m of 16 operations on lengths up to 100 m, and in s of as many on times up to 1 s."""
 V, SHEAR, DRIFT = (1.2, -0.3, 0.1), (0.02, -0.01, 0.0), (0.3, 0.2, 0.0)
 CELLS = DepthCells(8, 2.0, 1.0)
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 
 
-class Sheared:
-    """Water whose velocity (m/s) grows with height: `DRIFT` at 0, `SHEAR` more each metre, and with its square."""
+class ShearedCurrent:
+    """A current (m/s) that varies with height: `DRIFT` at 0, a gradient `SHEAR`, and a quadratic term."""
 
     def __init__(self, square: float = 0.0) -> None:
         self.square = square
@@ -78,8 +78,8 @@ class Sheared:
 CONSTANTS = ("cell_distance", "beam_direction")
 
 
-class Passing:
-    """A frame that goes at a velocity (m/s, world) but is looked at where it stands; it knows when it was asked for."""
+class PassingMotion:
+    """A frame at a fixed position with a velocity (m/s, world). It records the requested times."""
 
     end = math.inf
 
@@ -98,27 +98,29 @@ def make_sea(current: Any = None, *, surface: float = 100.0, sound: float = 1500
     """Return water up to a height above a bed at 0."""
     bed = Body("bed", Plane())
     water = Water(surface=surface, sound_speed=sound)
-    return Environment(scene=Scene((bed,) if bodies is None else bodies), water=water, current=current or Sheared())
+    return Environment(
+        scene=Scene((bed,) if bodies is None else bodies), water=water, current=current or ShearedCurrent()
+    )
 
 
-def sheet(**more: Any) -> Adcp:
+def make_spec(**more: Any) -> Adcp:
     return Adcp(**{"cells": CELLS, "propagation": False, "bottom_pings": 1, **more})
 
 
 def measure(
-    spec: Adcp, motion: Any, around: Environment, count: int = 1, rate: float = 1.0, seed: int = 5
+    spec: Adcp, motion: Any, environment: Environment, count: int = 1, rate: float = 1.0, seed: int = 5
 ) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "adcp"))
-    ideal = spec.ideal(motion, around, ticks)
+    ideal = spec.ideal(motion, environment, ticks)
     return spec.measure(spec.init(source.initial), ticks, ideal, source.take(count))[1]
 
 
-def turning(angle: float = 20.0, down: Vector = (0.0, 0.0, -1.0)) -> Beams:
+def make_rotation(angle: float = 20.0, down: Vector = (0.0, 0.0, -1.0)) -> Beams:
     return make_janus_beams(math.radians(angle), [math.radians(a) for a in (-135.0, 135.0, 45.0, -45.0)], down=down)
 
 
-def water_at(height: AnyArray) -> AnyArray:
+def compute_current(height: AnyArray) -> AnyArray:
     return np.array(DRIFT) + height[:, None] * np.array(SHEAR)
 
 
@@ -126,13 +128,13 @@ def water_at(height: AnyArray) -> AnyArray:
 @pytest.mark.parametrize("angle", [20.0, 25.0, 30.0])
 @pytest.mark.parametrize("removes", [False, True])
 def test_linear_shear_is_measured_down_to_the_side_lobes(angle: float, removes: bool) -> None:
-    """Cells overlap and have weights, which leaves a shear as it is; the bottom spoils D (1 - cos angle) of the way."""
-    height, spec = 14.9, sheet(beams=turning(angle), motion_compensated=removes)
-    one = measure(spec, Passing(height), make_sea())
+    """Overlapping weighted cells do not change a linear shear. Side lobes contaminate the last D (1 - cos angle)."""
+    height, spec = 14.9, make_spec(beams=make_rotation(angle), motion_compensated=removes)
+    one = measure(spec, PassingMotion(height), make_sea())
     distance = np.array([3.0 + 2.0 * m for m in range(8)])
     clear = distance + 2.0 <= height * math.cos(math.radians(angle))
     assert clear.sum() == {20.0: 5, 25.0: 5, 30.0: 4}[angle]
-    expected = water_at(height - distance) - (0.0 if removes else np.array(V))
+    expected = compute_current(height - distance) - (0.0 if removes else np.array(V))
     assert np.isfinite(one.arrays["velocity"][0, :, 0]).tolist() == clear.tolist()
     assert one.arrays["velocity"][0, clear] == pytest.approx(expected[clear], rel=0.0, abs=ROUNDING)
     assert one.arrays["percent_good"][0].tolist() == clear.astype(float).tolist()
@@ -140,18 +142,18 @@ def test_linear_shear_is_measured_down_to_the_side_lobes(angle: float, removes: 
     assert one.arrays["bottom_velocity"][0] == pytest.approx(V, rel=0.0, abs=ROUNDING)
     assert one.arrays["bottom_range"][0] == pytest.approx(height / math.cos(math.radians(angle)), rel=0.0, abs=LENGTH)
     relative = one.arrays["relative_velocity" if removes else "velocity"]
-    assert relative[0, clear] == pytest.approx((water_at(height - distance) - V)[clear], rel=0.0, abs=ROUNDING)
+    assert relative[0, clear] == pytest.approx((compute_current(height - distance) - V)[clear], rel=0.0, abs=ROUNDING)
     assert ("relative_velocity" in one.arrays) == removes
-    complete = measure(replace(spec, side_lobes=False), Passing(height), make_sea()).arrays["velocity"]
+    complete = measure(replace(spec, side_lobes=False), PassingMotion(height), make_sea()).arrays["velocity"]
     assert np.isfinite(complete[0, :, 0]).tolist() == (distance + 2.0 <= height).tolist()
 
 
 @pytest.mark.requirement("GAP-8")
 def test_ensembles_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 30.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 25.0))]
-    motion, spec = waypoints((0.0, 4.0, 8.0), path), sheet(pings=3, bottom_pings=2, motion_compensated=True)
+    motion, spec = waypoints((0.0, 4.0, 8.0), path), make_spec(pings=3, bottom_pings=2, motion_compensated=True)
     complete = measure(spec, motion, make_sea(), 8).arrays
-    monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 2 * 8 * 4 * 5)  # places of two pings
+    monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 2 * 8 * 4 * 5)  # positions of two pings
     parts = measure(spec, motion, make_sea(), 8).arrays
     assert np.isnan(complete["velocity"]).any()
     assert np.isfinite(complete["velocity"]).any()
@@ -161,13 +163,13 @@ def test_ensembles_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.requirement("GAP-8")
 def test_surface_side_lobes_contaminate_cells() -> None:
-    spec = sheet(beams=turning(30.0, (0.0, 0.0, 1.0)), bottom_pings=0)
-    one = measure(spec, Passing(50.0), make_sea(surface=64.0)).arrays
+    spec = make_spec(beams=make_rotation(30.0, (0.0, 0.0, 1.0)), bottom_pings=0)
+    one = measure(spec, PassingMotion(50.0), make_sea(surface=64.0)).arrays
     clear = CELLS.distances + 2.0 <= 14.0 * math.cos(math.radians(30.0))
     assert np.isfinite(one["velocity"][0, :, 0]).tolist() == clear.tolist()
-    expected = water_at(50.0 + CELLS.distances[clear]) - np.array(V)
+    expected = compute_current(50.0 + CELLS.distances[clear]) - np.array(V)
     assert one["velocity"][0, clear] == pytest.approx(expected, rel=0.0, abs=ROUNDING)
-    ends = measure(replace(spec, side_lobes=False), Passing(50.0), make_sea(surface=64.0)).arrays["velocity"]
+    ends = measure(replace(spec, side_lobes=False), PassingMotion(50.0), make_sea(surface=64.0)).arrays["velocity"]
     assert np.isfinite(ends[0, :, 0]).tolist() == (CELLS.distances + 2.0 <= 14.0).tolist()
 
 
@@ -177,19 +179,19 @@ def test_surface_side_lobes_contaminate_cells() -> None:
     [(None, 2.0**2 / 6.0, 1.0), (0.0, 2.0**2 / 12.0, -1.0), (1.0, (2.0**2 + 1.0) / 12.0, 1.0)],
 )
 def test_cell_weights_are_the_pulse_convolved_with_the_cell(pulse: float | None, variance: float, side: float) -> None:
-    """A curved profile is off by its curvature times the variance of the weights: of a triangle, a box, both.
+    """A curved profile has an error of its curvature times the variance of the weights: triangle, box, or both.
 
-    Places d apart, the corners of the weights between two of them, have d^2 / 24 times what the slope of w x^2 gains
-    between corners less than the integral, and of cubics nothing else: +d^2 / 12 in the variance, -d^2 / 12 of a box.
+    With samples d apart and the corners of the weights between them, the sum adds d^2 / 24 times the jumps of the slope
+    of w x^2 at the corners: +d^2 / 12 in the variance of a triangle, -d^2 / 12 of a box.
     """
     square, cells = 1e-3, DepthCells(1, 2.0, 5.0, pulse, 0.0, 402)
     variance += side * (2.0 * cells.half_extent / 402) ** 2 / 12.0
-    one = measure(sheet(cells=cells), Passing(40.0, velocity=(0.0, 0.0, 0.0)), make_sea(Sheared(square))).arrays[
-        "velocity"
-    ]
+    one = measure(
+        make_spec(cells=cells), PassingMotion(40.0, velocity=(0.0, 0.0, 0.0)), make_sea(ShearedCurrent(square))
+    ).arrays["velocity"]
     middle = 40.0 - cells.first_distance
     expected = DRIFT[0] + SHEAR[0] * middle + square * (middle**2 + variance)
-    assert one[0, 0, 0] == pytest.approx(expected, rel=0.0, abs=402 / 64 * ROUNDING)  # one operation a place
+    assert one[0, 0, 0] == pytest.approx(expected, rel=0.0, abs=402 / 64 * ROUNDING)  # one operation per sample
 
 
 @pytest.mark.requirement("GAP-8")
@@ -201,7 +203,7 @@ def test_first_cell_distance_equals_real_instruments() -> None:
         cells = DepthCells(1, row["cell_cm"], row["blank_cm"], row["transmit_cm"], row["lag_cm"])
         assert cells.first_distance == pytest.approx(
             row["first_cm"], rel=0.0, abs=0.5
-        )  # they round to whole centimetres
+        )  # the sources round to whole centimetres
     assert DepthCells(3, 2.0, 0.88).distances.tolist() == [2.88, 4.88, 6.88]
 
 
@@ -211,14 +213,14 @@ TILTS = [(0.0, 12.0), (8.0, 0.0), (-5.0, 10.0)]
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("roll", "pitch"), TILTS)
 def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> None:
-    """Without bin mapping, and with the nearest cell, the error is that of beams at different heights, by NumPy."""
+    """Without bin mapping, or with the nearest cell, NumPy gives the error of beams at different heights."""
     turn = from_rpy(math.radians(roll), math.radians(pitch), 0.4)
-    base = sheet(side_lobes=False, coordinates=CoordinateSystem.EARTH, beams=turning(25.0))
+    base = make_spec(side_lobes=False, coordinates=CoordinateSystem.EARTH, beams=make_rotation(25.0))
     axes = Rotation.from_quat(turn, scalar_first=True).apply(base.beams.axes)
     nominal = CELLS.distances
     along = nominal / math.cos(math.radians(25.0))
     for mapping in BinMapping:
-        one = measure(replace(base, bin_mapping=mapping), Passing(80.0, turn), make_sea()).arrays["velocity"][0]
+        one = measure(replace(base, bin_mapping=mapping), PassingMotion(80.0, turn), make_sea()).arrays["velocity"][0]
         at = np.array([np.arange(8)] * 4)
         if mapping is not BinMapping.NONE:
             at = (nominal[None, :] * math.cos(math.radians(25.0)) / -axes[:, 2:] - nominal[0]) / CELLS.size
@@ -227,14 +229,14 @@ def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> 
         inside = ((at >= -1e-9) & (at <= 7.0 + 1e-9)).sum(axis=0) >= 3
         assert np.isfinite(one[:, 0]).tolist() == inside.tolist()
         if mapping is BinMapping.LINEAR:
-            expected = water_at(80.0 - nominal) - np.array(V)
+            expected = compute_current(80.0 - nominal) - np.array(V)
             assert one[inside] == pytest.approx(expected[inside], rel=0.0, abs=ROUNDING)
             continue
         for m in np.nonzero(((at >= 0) & (at <= 7)).all(axis=0))[0]:
             slant = along[at[:, m]]
-            seen = (axes * (np.array(V) - water_at(80.0 + slant * axes[:, 2]))).sum(axis=1)
+            seen = (axes * (np.array(V) - compute_current(80.0 + slant * axes[:, 2]))).sum(axis=1)
             assert one[m] == pytest.approx(-np.linalg.lstsq(axes, seen, rcond=None)[0], rel=0.0, abs=ROUNDING)
-        worst = np.abs(one[inside] - (water_at(80.0 - nominal) - np.array(V))[inside]).max()
+        worst = np.abs(one[inside] - (compute_current(80.0 - nominal) - np.array(V))[inside]).max()
         assert worst > 1e9 * ROUNDING, "there is something to be taken out"
 
 
@@ -242,9 +244,9 @@ def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> 
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
 def test_output_axes(coordinates: CoordinateSystem) -> None:
     turn, reference = from_rpy(0.1, -0.2, 0.7), from_rpy(math.pi, 0.1, 0.2)
-    spec = sheet(coordinates=coordinates, reference=reference)
-    around = replace(make_sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
-    one = measure(spec, Passing(40.0, turn), around).arrays
+    spec = make_spec(coordinates=coordinates, reference=reference)
+    environment = replace(make_sea(UniformField(DRIFT)), origin=Origin(0.5, 0.1, 0.0, 0.3))
+    one = measure(spec, PassingMotion(40.0, turn), environment).arrays
     flow = np.array(DRIFT) - np.array(V)
     sensor, body = (Rotation.from_quat(q, scalar_first=True) for q in (turn, reference))
     north = Rotation.from_euler("z", 0.3)
@@ -267,9 +269,9 @@ def test_output_axes(coordinates: CoordinateSystem) -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_constant_arrays_are_in_every_row() -> None:
-    """Also in the first row, which has no ensemble."""
-    spec = sheet(propagation=True)
-    one = measure(spec, Passing(40.0), make_sea(), 3)
+    """This includes the first row, which has no ensemble."""
+    spec = make_spec(propagation=True)
+    one = measure(spec, PassingMotion(40.0), make_sea(), 3)
     assert one.emitted is not None
     assert one.emitted.tolist() == [False, True, True]
     assert one.arrays["cell_distance"].tolist() == [spec.cell_distance.tolist()] * 3
@@ -279,9 +281,9 @@ def test_constant_arrays_are_in_every_row() -> None:
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
 def test_profile_equals_ooi_test_vectors() -> None:
-    """Ten cells of a real ensemble from beams to the earth's axes, by the profile's own averaging.
+    """Ten cells of a real ensemble are transformed from beams to earth axes by the averaging of the profile.
 
-    Four places are printed, and six of the error velocity, cut off.
+    Four decimals are printed, and six of the error velocity, truncated.
     """
     with (ORACLES / "ooi" / "velocities.csv").open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
@@ -305,11 +307,12 @@ def test_profile_equals_ooi_test_vectors() -> None:
     assert ways[0].tolist() == [[0.0, 0.0, 0.0, 1.0]] * 10
 
 
-def instants(order: str, far: float) -> tuple[list[float], list[float], float]:
-    """Return when pings for the profile, P, and for the bottom, B, are about (s), and how long all take (s).
+def compute_ping_times(order: str, far: float) -> tuple[list[float], list[float], float]:
+    """Return the mean times (s) of water and bottom pings, and the duration of all (s).
 
-    The last of `CELLS` ends at 1 + 8 x 2 + 2 = 19 m, the middle is at (3 + 17) / 2 m, along an axis 20 degrees off; the
-    bottom is listened for as far as `far` (m). Sound goes 1500 m/s.
+    The last of `CELLS` ends at 1 + 8 x 2 + 2 = 19 m. The middle is at (3 + 17) / 2 m along an axis at 20 degrees.
+    Bottom
+    echoes are awaited up to `far` (m). The speed of sound is 1500 m/s.
     """
     found: dict[str, list[float]] = {"P": [], "B": []}
     slant = 1.0 / math.cos(math.radians(20.0))
@@ -323,15 +326,15 @@ def instants(order: str, far: float) -> tuple[list[float], list[float], float]:
 
 @pytest.mark.requirement("GAP-8")
 def test_pings_have_separate_times() -> None:
-    """Of three for the profile and two for the bottom, each waits for its own sound, and the tick for all of them."""
+    """Three water pings and two bottom pings each wait for their echoes, and the ensemble waits for all."""
     found = schedule_pings(3, 2, (0.02, 0.1), (0.005, 0.05))
     assert found.bottom_times.tolist() == pytest.approx([0.05, 0.19], rel=0.0, abs=MOMENT)
     assert found.profile_times.tolist() == pytest.approx([0.105, 0.125, 0.245], rel=0.0, abs=MOMENT)
     assert (found.duration, found.mean_profile_time) == pytest.approx((0.26, 0.475 / 3.0), rel=0.0, abs=MOMENT)
     spec = Adcp(cells=CELLS, pings=3, bottom_pings=2, maximum_range=75.0, processing_time=0.01)
-    profile, bottom, lasts = instants("BPPBP", 75.0)
+    profile, bottom, lasts = compute_ping_times("BPPBP", 75.0)
     assert spec.duration == pytest.approx(lasts + 0.01, rel=0.0, abs=MOMENT)
-    motion = Passing(15.0)
+    motion = PassingMotion(15.0)
     one = measure(spec, motion, make_sea(), count=20, rate=10.0)
     assert spec.count_ticks_per_ensemble(10.0) == 3
     assert np.nonzero(one.emitted)[0].tolist() == [3, 6, 9, 12, 15, 18]  # type: ignore[arg-type]
@@ -347,9 +350,9 @@ def test_pings_have_separate_times() -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_moving_vehicle_in_still_water() -> None:
-    """Its motion cancels but for what it changes between the pings for the bottom and those of the profile.
+    """The motion cancels, except for its change between bottom pings and water pings.
 
-    What is left is the difference of two means of the path's own velocity, at instants reckoned by hand.
+    The remainder is the difference of two means of the velocity at manually computed times.
     """
     path = [
         Pose((0.0, 0.0, 30.0)),
@@ -363,7 +366,7 @@ def test_moving_vehicle_in_still_water() -> None:
     kept = measure(
         replace(spec, motion_compensated=False), motion, make_sea(UniformField((0.0, 0.0, 0.0))), count=8
     ).arrays["velocity"]
-    profile, bottom, lasts = instants("BPBPBPBP", 60.0)
+    profile, bottom, lasts = compute_ping_times("BPBPBPBP", 60.0)
     for tick in range(1, 8):
         past, over = (motion.at(tick - lasts + np.array(after)).velocity_w.mean(axis=0) for after in (profile, bottom))
         known = complete[tick]
@@ -379,14 +382,14 @@ SIGMA, RUNS = 0.05, 2000 if not INTERPRETED else 150
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("pings", "reference"), [(1, 0.0), (16, 0.0), (4, 1.0)])
 def test_ensemble_noise_equals_the_declaration(pings: int, reference: float) -> None:
-    """1 / sqrt(pings) of one, at the deviations of RDI's transformation; half of it in cells twice as long."""
+    """The noise is 1 / sqrt(pings) of one ping by RDI's transformation, and half of it in cells of twice the size."""
     count = RUNS if pings == 1 else RUNS // 4
-    spec = sheet(
+    spec = make_spec(
         cells=DepthCells(2, 2.0, 1.0), pings=pings, profile=Accuracy(SIGMA), reference_cell_size=reference,
         bin_mapping=BinMapping.NONE, coordinates=CoordinateSystem.INSTRUMENT,
     )  # fmt: skip
-    one = measure(spec, Passing(40.0), make_sea(), count).arrays
-    errors = one["velocity"] - (water_at(40.0 - spec.cell_distance) - np.array(V))
+    one = measure(spec, PassingMotion(40.0), make_sea(), count).arrays
+    errors = one["velocity"] - (compute_current(40.0 - spec.cell_distance) - np.array(V))
     single = SIGMA / math.sqrt(pings) * (reference / 2.0 if reference else 1.0)
     s, c = math.sin(math.radians(20.0)), math.cos(math.radians(20.0))
     deviations = np.array([1.0 / (math.sqrt(2.0) * s), 1.0 / (math.sqrt(2.0) * s), 1.0 / (2.0 * c)]) * single
@@ -399,12 +402,12 @@ def test_ensemble_noise_equals_the_declaration(pings: int, reference: float) -> 
 
 @pytest.mark.requirement("GAP-8")
 def test_echo_and_percent_good_fall_with_range() -> None:
-    """Each beam's share is that of the logistic law, S = level - 20 log r - 2 absorption r."""
+    """The share of each beam follows the logistic law with S = level - 20 log r - 2 absorption r."""
     cells = DepthCells(10, 4.0, 2.0)
     echo = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
-    spec = sheet(cells=cells, backscatter=echo, pings=10, profile=Accuracy(0.01), min_good_share=0.3)
+    spec = make_spec(cells=cells, backscatter=echo, pings=10, profile=Accuracy(0.01), min_good_share=0.3)
     count = 40 if not INTERPRETED else 10
-    one = measure(spec, Passing(80.0), make_sea(), count).arrays
+    one = measure(spec, PassingMotion(80.0), make_sea(), count).arrays
     slant = cells.distances / math.cos(math.radians(20.0))
     strength = 60.0 - 20.0 * np.log10(slant) - 0.7 * slant
     chance = 1.0 / (1.0 + np.exp(-(strength - 6.0) / 2.0))
@@ -423,7 +426,7 @@ def test_echo_and_percent_good_fall_with_range() -> None:
     assert np.isfinite(one["velocity"][~few]).all()
     rho = 0.8 * power / (1.0 + power)
     deviation = 0.01 * np.sqrt((rho**-2 - 1.0) / (0.8**-2 - 1.0))
-    seen = -(spec.beams.axes @ (water_at(80.0 - cells.distances) - np.array(V)).T).T
+    seen = -(spec.beams.axes @ (compute_current(80.0 - cells.distances) - np.array(V)).T).T
     many = np.rint(one["beam_percent_good"] * 10.0)
     scaled = (one["beam_velocity"] - seen) * np.sqrt(many) / deviation[:, None]
     known = np.isfinite(scaled)
@@ -435,12 +438,12 @@ def test_echo_and_percent_good_fall_with_range() -> None:
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("transducer", list(Transducer))
 def test_wrong_speed_of_sound_scales_ranges_and_velocities(transducer: Transducer) -> None:
-    """Cells are farther by c / c0; velocities are scaled by c0 / c, those of a phased array along its axis alone."""
-    spec = sheet(sound=Sound(1470.0), transducer=transducer)
-    one = measure(spec, Passing(60.0), make_sea())
-    true = measure(replace(spec, sound=Sound()), Passing(60.0), make_sea()).arrays
+    """Cell distances scale by c / c0, velocities by c0 / c. A phased array scales the axial velocity only."""
+    spec = make_spec(sound=Sound(1470.0), transducer=transducer)
+    one = measure(spec, PassingMotion(60.0), make_sea())
+    true = measure(replace(spec, sound=Sound()), PassingMotion(60.0), make_sea()).arrays
     ratio = 1470.0 / 1500.0
-    expected = water_at(60.0 - CELLS.distances / ratio) - np.array(V)
+    expected = compute_current(60.0 - CELLS.distances / ratio) - np.array(V)
     expected *= np.array([ratio] * 3 if transducer is Transducer.PISTON else [1.0, 1.0, ratio])
     assert one.arrays["velocity"][0] == pytest.approx(expected, rel=0.0, abs=ROUNDING)
     scaled = np.array(V) * (np.array([ratio] * 3) if transducer is Transducer.PISTON else (1.0, 1.0, ratio))
@@ -451,66 +454,66 @@ def test_wrong_speed_of_sound_scales_ranges_and_velocities(transducer: Transduce
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
 def test_three_beam_solutions_and_screening() -> None:
-    """A buoy hides one beam from its fourth cell on: three solve there, without an error velocity to be judged by.
+    """A buoy hides one beam from its fourth cell on. Three beams solve there, without screening.
 
-    The error velocity of a ping has the deviation 0.1 / (sqrt 2 sin 20 degrees): 20 of them stay below 0.05 once in
+    The error velocity of a ping has the deviation 0.1 / (sqrt 2 sin 20 degrees): 20 pings stay below 0.05 once in
     1e14 times.
     """
-    spec = sheet(side_lobes=False, bin_mapping=BinMapping.NONE)
+    spec = make_spec(side_lobes=False, bin_mapping=BinMapping.NONE)
     axis = spec.beams.axes[2]
     buoy = Body("buoy", Sphere(0.5), Pose(tuple((11.0 * axis + (0.0, 0.0, 40.0)).tolist())))
-    around = make_sea(bodies=(Body("bed", Plane()), buoy))
-    one = measure(spec, Passing(40.0), around).arrays
+    environment = make_sea(bodies=(Body("bed", Plane()), buoy))
+    one = measure(spec, PassingMotion(40.0), environment).arrays
     behind = np.arange(8) >= 3
     assert np.isnan(one["beam_velocity"][0, :, 2]).tolist() == behind.tolist()
     assert one["percent_good"][0].tolist() == [1.0] * 8
     assert np.isnan(one["error_velocity"][0]).tolist() == behind.tolist()
     assert one["solutions"][0].tolist() == [[float(b), 0.0, 0.0, float(not b)] for b in behind]
-    expected = water_at(40.0 - CELLS.distances) - np.array(V)
+    expected = compute_current(40.0 - CELLS.distances) - np.array(V)
     assert one["velocity"][0] == pytest.approx(expected, rel=0.0, abs=ROUNDING)
-    four = measure(replace(spec, min_beams=4), Passing(40.0), around).arrays
+    four = measure(replace(spec, min_beams=4), PassingMotion(40.0), environment).arrays
     assert (four["percent_good"][0] == 0.0).tolist() == behind.tolist()
     assert four["solutions"][0].tolist() == [[0.0, 0.0, float(b), float(not b)] for b in behind]
     noisy = replace(spec, profile=Accuracy(0.1), error_velocity_limit=0.05, pings=20)
-    found = measure(noisy, Passing(40.0), around).arrays
-    judged, ways = found["percent_good"][0], found["solutions"][0]
-    assert (judged[:3] < 1.0).all()
-    assert (judged[3:] == 1.0).all()
-    assert ways[:3].tolist() == [[0.0, pytest.approx(1.0 - share, abs=ULP), 0.0, share] for share in judged[:3]]
+    found = measure(noisy, PassingMotion(40.0), environment).arrays
+    good, ways = found["percent_good"][0], found["solutions"][0]
+    assert (good[:3] < 1.0).all()
+    assert (good[3:] == 1.0).all()
+    assert ways[:3].tolist() == [[0.0, pytest.approx(1.0 - share, abs=ULP), 0.0, share] for share in good[:3]]
     assert ways[3:].tolist() == [[1.0, 0.0, 0.0, 0.0]] * 5
 
 
 @pytest.mark.requirement("GAP-8")
 def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each ping hears is counted by NumPy: cells by the weak echo, bottom by ranges beyond the limits.
+    """NumPy counts the valid echoes of each ping: cells by weak echoes, bottom by ranges beyond the limits.
 
-    Four beams are judged by Teledyne's error velocity, d (v1 + v3 - v2 - v4), d = 1 / (2 sqrt 2 sin a); three are not.
+    Four beams are screened by Teledyne's error velocity, d (v1 + v3 - v2 - v4), d = 1 / (2 sqrt 2 sin a).
     """
     heard: dict[str, AnyArray] = {}
 
     def spy(name: str) -> Any:
         real, key = getattr(ensemble, name), name.removeprefix("average_")
 
-        def called(rules: AnyArray, laid: Any, inside: Any, *found: AnyArray) -> Any:
+        def record_call(rules: AnyArray, laid: Any, inside: Any, *found: AnyArray) -> Any:
             heard[key], heard[f"{key} shown"], heard["echo"] = found[-1], found[0], inside.true_bottom_range
             return real(rules, laid, inside, *found)
 
-        return called
+        return record_call
 
     for name in ("average_profile", "average_bottom"):
         monkeypatch.setattr(ensemble, name, spy(name))
     pings, limit, spread = (7, 5), 0.12, 0.05
     weak = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
-    spec = sheet(
-        beams=turning(), cells=DepthCells(10, 4.0, 2.0), backscatter=weak, pings=pings[0], bottom_pings=pings[1]
+    spec = make_spec(
+        beams=make_rotation(), cells=DepthCells(10, 4.0, 2.0), backscatter=weak, pings=pings[0], bottom_pings=pings[1]
     )
     spec = replace(spec, profile=Accuracy(spread), bottom=Accuracy(spread), error_velocity_limit=limit)
     spec = replace(spec, bin_mapping=BinMapping.NONE, range_stddev=1.0, maximum_range=80.5 / math.cos(math.radians(20)))
-    one = measure(spec, Passing(80.0), make_sea(), 12).arrays
+    one = measure(spec, PassingMotion(80.0), make_sea(), 12).arrays
     factor = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(20.0)))
 
-    def judged(seen: AnyArray) -> tuple[AnyArray, AnyArray]:
-        """Return how many pings (n, ..., 4) came out in each way, and how many heard each beam (n, ..., k)."""
+    def good(seen: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return how many pings (n, ..., 4) have each result, and how many echoes each beam has (n, ..., k)."""
         known = np.isfinite(seen).sum(axis=-1)
         error = factor * (seen[..., 0] + seen[..., 2] - seen[..., 1] - seen[..., 3])
         wild = (known == 4) & (np.abs(error) > limit)
@@ -520,7 +523,7 @@ def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> No
     in_limits = (heard["echo"] <= spec.maximum_range) & (heard["bottom shown"] <= spec.maximum_range)
     bottom = np.where(in_limits, heard["bottom"], math.nan)
     for prefix, seen, count in (("", heard["profile"], pings[0]), ("bottom_", bottom, pings[1])):
-        ways, beams = judged(seen)
+        ways, beams = good(seen)
         assert np.array_equal(one[f"{prefix}solutions"], ways / count)
         assert (ways.sum(axis=-1) == count).all()
         assert (ways.reshape(-1, 4).max(axis=0) > 0).all(), "each way comes out somewhere"
@@ -535,20 +538,20 @@ def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.requirement("GAP-8", "GAP-9")
 def test_bottom_pings_have_one_of_four_results() -> None:
-    """A tilt to one side gives all beams different lengths: four, three or two beams have an echo."""
+    """A roll gives the beams different ranges: four, three or two beams have an echo."""
     turn = from_rpy(math.radians(3.0), math.radians(4.0), 0.0)
-    spec = sheet(bottom_pings=2)
+    spec = make_spec(bottom_pings=2)
     slants = np.sort(-39.0 / Rotation.from_quat(turn, scalar_first=True).apply(spec.beams.axes)[:, 2])
     for count, ways in ((4, [0.0, 0.0, 0.0, 1.0]), (3, [1.0, 0.0, 0.0, 0.0]), (2, [0.0, 0.0, 1.0, 0.0])):
         near = replace(spec, maximum_range=float(slants[count - 1]) + 1e-6)
-        one = measure(near, Passing(39.0, turn), make_sea()).arrays
+        one = measure(near, PassingMotion(39.0, turn), make_sea()).arrays
         assert one["bottom_solutions"][0].tolist() == ways
         assert (one["bottom_percent_good"][0] > 0.0).sum() == count
         assert np.isfinite(one["bottom_velocity"][0]).all() == (count > 2)
     sigma, pings = 0.05, 500 if not INTERPRETED else 100
     limit = sigma / (math.sqrt(2.0) * math.sin(math.radians(20.0)))
-    noisy = sheet(bottom_pings=pings, bottom=Accuracy(sigma), error_velocity_limit=limit)
-    three, rejected, few, four = measure(noisy, Passing(39.0), make_sea()).arrays["bottom_solutions"][0].tolist()
+    noisy = make_spec(bottom_pings=pings, bottom=Accuracy(sigma), error_velocity_limit=limit)
+    three, rejected, few, four = measure(noisy, PassingMotion(39.0), make_sea()).arrays["bottom_solutions"][0].tolist()
     least, most = binom.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], pings, 2.0 * norm.sf(1.0))
     assert least <= rejected * pings <= most
     assert (three, few, four) == (0.0, 0.0, pytest.approx(1.0 - rejected, rel=0.0, abs=4 * ULP))
@@ -557,10 +560,10 @@ def test_bottom_pings_have_one_of_four_results() -> None:
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize("coordinates", list(CoordinateSystem))
 def test_relative_velocity_remains_without_bottom_track(coordinates: CoordinateSystem) -> None:
-    """Without a bottom within reach the velocity over the ground is none; that against the instrument is the same."""
-    spec = sheet(motion_compensated=True, coordinates=coordinates)
+    """Without a bottom in range, the velocity over ground is NaN and the relative velocity is unchanged."""
+    spec = make_spec(motion_compensated=True, coordinates=coordinates)
     with_bottom, without = (
-        measure(replace(spec, maximum_range=far), Passing(39.0), make_sea()) for far in (100.0, 20.0)
+        measure(replace(spec, maximum_range=far), PassingMotion(39.0), make_sea()) for far in (100.0, 20.0)
     )
     is_beam = coordinates is CoordinateSystem.BEAM
     assert with_bottom.valid is not None
@@ -578,8 +581,8 @@ def test_relative_velocity_remains_without_bottom_track(coordinates: CoordinateS
 
 @pytest.mark.requirement("GAP-8")
 def test_two_beams_give_no_valid_velocity() -> None:
-    spec = sheet(backscatter=EchoStrength(60.0, 0.35), pings=1)
-    ideal = spec.ideal(Passing(39.0), make_sea(), Ticks(np.arange(1), 1.0))
+    spec = make_spec(backscatter=EchoStrength(60.0, 0.35), pings=1)
+    ideal = spec.ideal(PassingMotion(39.0), make_sea(), Ticks(np.arange(1), 1.0))
     heard = {**ideal, "true_beam_velocity": ideal["true_beam_velocity"].copy()}
     heard["true_beam_velocity"][..., :2] = math.nan
     draws = np.zeros((sum(process.per_tick for process in spec.processes()), 1))
@@ -592,8 +595,8 @@ def test_two_beams_give_no_valid_velocity() -> None:
 
 @pytest.mark.requirement("NOI-6", "GAP-8")
 def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
-    """From 2 to 4 s there is no bottom echo; water echoes and true values remain."""
-    spec = sheet(motion_compensated=True, bottom_pings=2)
+    """From 2 to 4 s there is no bottom echo. Water echoes and true values are unchanged."""
+    spec = make_spec(motion_compensated=True, bottom_pings=2)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 40.0)))
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 2.0, 4.0),))
     mounted = MountedSensor("auv::base::adcp", spec, "auv", "auv::base", 1.0, topic="/adcp", faults=lost)
@@ -612,11 +615,11 @@ def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_instruments_have_different_constant_errors() -> None:
-    spec = sheet(profile=Accuracy(0.0, 0.01, 0.02), bottom=Accuracy(0.0, 0.01, 0.02))
-    ones = [measure(spec, Passing(40.0), make_sea(), 3, seed=seed).arrays for seed in (1, 2)]
+    spec = make_spec(profile=Accuracy(0.0, 0.01, 0.02), bottom=Accuracy(0.0, 0.01, 0.02))
+    ones = [measure(spec, PassingMotion(40.0), make_sea(), 3, seed=seed).arrays for seed in (1, 2)]
     for one in ones:
         assert np.ptp(one["velocity"], axis=0) == pytest.approx(0.0, abs=ROUNDING)
-    exact = water_at(40.0 - CELLS.distances) - np.array(V)
+    exact = compute_current(40.0 - CELLS.distances) - np.array(V)
     offs = [one["velocity"][0] - exact for one in ones]
     assert np.abs(offs[0] - offs[1]).max() > 3e-4, "three offsets of 0.02 sqrt 2 are so near once in a million times"
     state = spec.init(Draws(spec.processes(), 1, (0, "adcp")).initial).long_term_errors
@@ -653,14 +656,14 @@ def test_instruments_have_different_constant_errors() -> None:
 )
 def test_invalid_specifications_are_an_error(change: Any, problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
-        sheet(**change)
+        make_spec(**change)
 
 
 NEVER: tuple[Any, ...] = ("4", True, math.nan, -1, 1e101, 10**400, (1.0,), np.ones(2))
-"""What no number of a profiler's sheet is."""
+"""Invalid numbers for every field of a profiler."""
 SIZES = tuple(f.name for f in fields(Adcp) if f.type in ("int", "float"))
 OF_SHEETS: tuple[tuple[Any, str], ...] = (
-    *((sheet, name) for name in (*SIZES, "reference")),
+    *((make_spec, name) for name in (*SIZES, "reference")),
     *((DepthCells, field.name) for field in fields(DepthCells)),
     *((Accuracy, field.name) for field in fields(Accuracy)),
 )
@@ -685,7 +688,7 @@ def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_ensemble_takes_less_than_a_day() -> None:
-    """Four pings at intervals of a quarter of a day, for the profile alone, fill one; without propagation none does."""
+    """Four water pings at intervals of a quarter of a day fill a day. Without propagation, no ensemble does."""
     quarter = 21_600.0
     complete = {"pings": 4, "bottom_pings": 0, "propagation": True, "cells": CELLS}
     assert Adcp(**complete, ping_interval=math.nextafter(quarter, 0.0)).duration < 4.0 * quarter

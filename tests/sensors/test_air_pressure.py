@@ -1,4 +1,4 @@
-"""Air pressure against figures that Gazebo's library printed, and against the law of hydrostatics."""
+"""Air pressures equal values that Gazebo's library printed, and the hydrostatic law."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ GAZEBO = {
     5000.0: 54048.286145761413,
     11000.0: 22699.960739233353,
 }
-"""Altitude (m) -> Pa, as gz-sensors' library printed it."""
+"""Altitude (m) -> Pa, as printed by gz-sensors."""
 
 
-def pressure(z: float, altitude: float = 0.0, surroundings: Environment | None = None) -> float:
+def read_pressure(z: float, altitude: float = 0.0, surroundings: Environment | None = None) -> float:
     sheet = AirPressure(reference_altitude=altitude)
     return float(sheet.ideal(Stationary(Pose((5.0, 6.0, z))), surroundings or Environment(), ONE)["pressure"][0])
 
@@ -40,35 +40,35 @@ def pressure(z: float, altitude: float = 0.0, surroundings: Environment | None =
 @pytest.mark.requirement("PRS-1")
 @pytest.mark.parametrize("altitude", GAZEBO)
 def test_pressures_equal_the_gazebo_library(altitude: float) -> None:
-    assert pressure(altitude) == pytest.approx(GAZEBO[altitude], rel=1e-13, abs=0.0)
-    assert pressure(altitude - 70.0, 70.0) == pytest.approx(GAZEBO[altitude], rel=1e-13, abs=0.0)
+    assert read_pressure(altitude) == pytest.approx(GAZEBO[altitude], rel=1e-13, abs=0.0)
+    assert read_pressure(altitude - 70.0, 70.0) == pytest.approx(GAZEBO[altitude], rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
 def test_gazebo_unit_test() -> None:
-    """gz-sensors: reference altitude 1, then the sensor at z = 2."""
-    assert pressure(2.0, 1.0) == pytest.approx(101288.9657925308, rel=1e-14, abs=0.0)
+    """gz-sensors' test has a reference altitude of 1, then the sensor at z = 2."""
+    assert read_pressure(2.0, 1.0) == pytest.approx(101288.9657925308, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
 def test_world_elevation_changes_the_pressure() -> None:
     surroundings = Environment(origin=Origin(0.8, 0.1, 400.0))
-    assert pressure(100.0, 0.0, surroundings) == pressure(500.0)
-    assert pressure(100.0, 30.0, surroundings) == pressure(530.0)
+    assert read_pressure(100.0, 0.0, surroundings) == read_pressure(500.0)
+    assert read_pressure(100.0, 30.0, surroundings) == read_pressure(530.0)
 
 
 @pytest.mark.requirement("PRS-1")
 def test_world_atmosphere_changes_the_pressure() -> None:
     surroundings = Environment(atmosphere=Atmosphere(300.0, 99000.0, -0.005))
-    assert pressure(0.0, 0.0, surroundings) == 99000.0
+    assert read_pressure(0.0, 0.0, surroundings) == 99000.0
     height = 6356766.0 * 250.0 / (6356766.0 + 250.0)
     expected = 99000.0 * (1.0 - 0.005 * height / 300.0) ** (9.80665 * 28.9644 / 8314.32 / 0.005)
-    assert pressure(250.0, 0.0, surroundings) == pytest.approx(expected, rel=1e-13, abs=0.0)
+    assert read_pressure(250.0, 0.0, surroundings) == pytest.approx(expected, rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("PRS-1")
 def test_pressure_gradient_is_the_weight_of_the_air() -> None:
-    """dp/dz = -rho g, g that of the standard at this height, along a moving sensor's path."""
+    """dp/dz = -rho g along a moving sensor's path, with the standard's g at this height."""
     world = example_world(("baro", AirPressure()))
     run = ns.simulate(world, 2.0)["robot::arm::baro"]["pressure"]
     z = ns.simulate(example_world(("alt", ns.sensors.Altimeter())), 2.0)["robot::arm::alt"]["vertical_position"]
@@ -102,4 +102,4 @@ def test_altitude_without_air_is_an_error() -> None:
     with pytest.raises(SensorError, match=r"reference_altitude \(m\): 'x'; must be a finite number"):
         AirPressure(reference_altitude="x")  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(FieldError, match="must be from -20000 to 80000"):
-        pressure(90_000.0)
+        read_pressure(90_000.0)

@@ -1,4 +1,4 @@
-"""Altimeter against the document's cases, closed forms, Gazebo's figures, and a caller in the loop."""
+"""The altimeter equals the documented cases, closed forms and Gazebo's values, in batch and live runs."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ NAME = "robot::arm::alt"
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 
 
-def ideal(sheet: Altimeter, motion: Motion, ticks: Ticks = ONE) -> dict[str, AnyArray]:
-    return dict(sheet.ideal(motion, Environment(), ticks))
+def compute_ideal(spec: Altimeter, motion: Motion, ticks: Ticks = ONE) -> dict[str, AnyArray]:
+    return dict(spec.ideal(motion, Environment(), ticks))
 
 
-def at_height(z: float) -> Stationary:
+def make_motion(z: float) -> Stationary:
     return Stationary(Pose((1.0, 2.0, z), from_rpy(0.3, 0.2, 0.1)))
 
 
-def world(sheet: Altimeter, *, rate: float = 200.0, step: float = 0.001) -> World:
-    base = example_world(("alt", sheet))
+def make_world(spec: Altimeter, *, rate: float = 200.0, step: float = 0.001) -> World:
+    base = example_world(("alt", spec))
     return replace(base, sensors=tuple(replace(s, rate=rate) for s in base.sensors), max_step_size=step)
 
 
-def heights(ticks: Ticks) -> FloatArray:
+def compute_heights(ticks: Ticks) -> FloatArray:
     return example_motion().at(ticks.time).position_w[:, 2]
 
 
 @pytest.mark.requirement("ALT-6", "ALT-2", "ALT-1")
 @pytest.mark.parametrize("height", [0.0, 10.0])
 def test_documentation_cases(height: float) -> None:
-    """At (0, 0, 0) height and velocity are zero, at (0, 0, 10) the height is 10; the reference is the world's."""
-    found = ideal(Altimeter(), Stationary(Pose((0.0, 0.0, height))))
+    """At (0, 0, 0) height and velocity are zero; at (0, 0, 10) the height is 10. The reference is the world origin."""
+    found = compute_ideal(Altimeter(), Stationary(Pose((0.0, 0.0, height))))
     assert {name: array.tolist() for name, array in found.items()} == {
         "vertical_position": [height],
         "vertical_velocity": [0.0],
@@ -67,11 +67,11 @@ def test_documentation_cases(height: float) -> None:
 
 @pytest.mark.requirement("ALT-2")
 def test_velocity_is_that_of_the_sensor_origin() -> None:
-    """v_b + R (omega x r) by SciPy, and the slope of the height by finite differences."""
+    """SciPy gives v_b + R (omega x r); finite differences give the slope of the height."""
     arm = (0.7, -0.4, 0.3)
     ticks = Ticks(np.arange(1, 400, dtype=np.int64), 200.0)
     mounted = AttachedMotion(example_motion(), Pose(arm, from_rpy(1.0, 0.5, -2.0)))
-    found = ideal(Altimeter(), mounted, ticks)
+    found = compute_ideal(Altimeter(), mounted, ticks)
     body = example_motion().at(ticks.time)
     rotation = Rotation.from_quat(body.rotation_wb, scalar_first=True)
     own = body.velocity_w + rotation.apply(np.cross(body.angular_velocity_b, arm))
@@ -85,11 +85,11 @@ def test_velocity_is_that_of_the_sensor_origin() -> None:
 
 @pytest.mark.requirement("ALT-2")
 def test_rod_rotating_about_a_level_axis() -> None:
-    """A point r from the axis, at angle w t above the horizon: z = r sin wt, v = r w cos wt."""
+    """A point at distance r from the axis and angle w t above the horizon has z = r sin wt, v = r w cos wt."""
     rate, arm = 0.5, 10.0
 
-    class Rod:
-        """Turns about -y, so that its x axis rises."""
+    class RotatingRod:
+        """Rotates about -y, so that its x axis rises."""
 
         end = math.inf
 
@@ -100,7 +100,7 @@ def test_rod_rotating_about_a_level_axis() -> None:
             return replace(still, rotation_wb=turn, angular_velocity_b=spin)
 
     ticks = Ticks(np.arange(100, dtype=np.int64), 10.0)
-    found = ideal(Altimeter(), AttachedMotion(Rod(), Pose((arm, 0.0, 0.0))), ticks)
+    found = compute_ideal(Altimeter(), AttachedMotion(RotatingRod(), Pose((arm, 0.0, 0.0))), ticks)
     angle = rate * ticks.time
     assert np.allclose(found["vertical_position"], arm * np.sin(angle), rtol=0.0, atol=1e-12)
     assert np.allclose(found["vertical_velocity"], arm * rate * np.cos(angle), rtol=0.0, atol=1e-12)
@@ -109,8 +109,8 @@ def test_rod_rotating_about_a_level_axis() -> None:
 @pytest.mark.requirement("ALT-1", "ALT-2")
 @pytest.mark.parametrize(("height", "expected"), [(2.0, 1.0), (-6.0, -7.0)])
 def test_gazebo_unit_test_of_the_reference(height: float, expected: float) -> None:
-    """gz-sensors: reference 1; at 2 it reads 1, at -6 it reads -7, exactly."""
-    found = ideal(Altimeter(reference=1.0), at_height(height))
+    """In gz-sensors' test the reference is 1: the heights at 2 and -6 are exactly 1 and -7."""
+    found = compute_ideal(Altimeter(reference=1.0), make_motion(height))
     assert found["vertical_position"][0] == expected
     assert found[REFERENCE][0] == 1.0
 
@@ -118,15 +118,15 @@ def test_gazebo_unit_test_of_the_reference(height: float, expected: float) -> No
 @pytest.mark.requirement("ALT-1")
 def test_reference_is_the_height_at_the_start() -> None:
     ticks = Ticks(np.arange(300, dtype=np.int64), 100.0)
-    found = ideal(Altimeter(reference=ZeroReference()), example_motion(), ticks)
-    z = heights(ticks)
+    found = compute_ideal(Altimeter(reference=ZeroReference()), example_motion(), ticks)
+    z = compute_heights(ticks)
     assert np.array_equal(found[REFERENCE], np.full(300, z[0]))
     assert np.array_equal(found["vertical_position"], z - z[0])
     assert found["vertical_position"][0] == 0.0
 
 
 def find_reset_tick(index: int, period: float, rate: float) -> int:
-    """Return the tick at which the reference in force was taken, in exact arithmetic."""
+    """Return the tick at which the current reference was set, in exact arithmetic."""
     samples = Fraction(period) * Fraction(rate)
     n = Fraction(index) // samples
     return math.ceil(n * samples)
@@ -139,7 +139,7 @@ def find_reset_tick(index: int, period: float, rate: float) -> int:
     st.sampled_from([0.5, 1.0, 3.0, 64.0, 100.0, 1000.0, 1e6]),
 )
 def test_reference_is_updated_at_the_first_sample_of_each_period(index: int, period: float, rate: float) -> None:
-    """Periods that are exact in binary, so that exact arithmetic has one answer."""
+    """The periods are exact in binary, so the exact result is unique."""
     ticks = Ticks(np.array([index], dtype=np.int64), rate)
     assert ZeroReference(period).find_reset_ticks(ticks)[0] == find_reset_tick(index, period, rate)
 
@@ -155,7 +155,7 @@ def test_decimal_periods_are_whole_samples(period: float, samples: int | None) -
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize("period", [1e-15, 1e-19, 1e-300, 5e-324, 0.009, 1e12, 1e18, 1e300, 1.7e308])
 def test_periods_below_one_sample_and_beyond_the_run(
-    period: float, interpreted: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
+    period: float, interpret: Callable[[Any], Callable[..., Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = Ticks(np.array([0, 1, 2, 999, 10**6, 2**52], dtype=np.int64), 100.0)
     expected = ticks.index if period < 0.01 else np.zeros(6, dtype=np.int64)
@@ -163,15 +163,15 @@ def test_periods_below_one_sample_and_beyond_the_run(
         ticks, expected = Ticks(10**14 + ticks.index - 2, 100.0), 10**14 * ((10**14 + ticks.index - 2) // 10**14)
     assert np.array_equal(ZeroReference(period).find_reset_ticks(ticks), expected)
     if not INTERPRETED:
-        monkeypatch.setattr(altimeter, "_write_reset_ticks", interpreted(altimeter._write_reset_ticks))
+        monkeypatch.setattr(altimeter, "_write_reset_ticks", interpret(altimeter._write_reset_ticks))
         assert np.array_equal(ZeroReference(period).find_reset_ticks(ticks), expected)
 
 
 @pytest.mark.requirement("ALT-1")
 def test_reference_is_updated_every_period() -> None:
     ticks = Ticks(np.arange(600, dtype=np.int64), 200.0)
-    found = ideal(Altimeter(reference=ZeroReference(0.4)), example_motion(), ticks)
-    z = heights(ticks)
+    found = compute_ideal(Altimeter(reference=ZeroReference(0.4)), example_motion(), ticks)
+    z = compute_heights(ticks)
     assert np.array_equal(found[REFERENCE], np.repeat(z[::80], 80)[:600])
     assert np.array_equal(found["vertical_position"], z - found[REFERENCE])
     assert not found["vertical_position"][::80].any()
@@ -180,7 +180,7 @@ def test_reference_is_updated_every_period() -> None:
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize(("period", "rate", "every"), [(0.07, 100.0, 7), (0.29, 100.0, 29), (1.1, 10.0, 11)])
 def test_period_of_whole_samples_tolerates_rounding(period: float, rate: float, every: int) -> None:
-    """0.07 * 100 is 7.000000000000001 in doubles: a reference is taken at tick 7, and not at tick 8."""
+    """0.07 * 100 is 7.000000000000001 in doubles: the reference is set at tick 7, not at tick 8."""
     index = np.arange(5 * every + 1)
     assert ZeroReference(period).find_reset_ticks(Ticks(index, rate)).tolist() == (index // every * every).tolist()
 
@@ -195,8 +195,8 @@ def test_every_reference_satisfies_the_cut_law(reference: float | ZeroReference)
 
 @pytest.mark.requirement("ALT-1")
 def test_classic_reference_is_the_height_at_the_start() -> None:
-    """gz-sim sets it when it creates the sensor; the reference of the spec has no effect."""
-    plain = world(Altimeter(reference=0.25))
+    """gz-sim sets it when it creates the sensor. The reference of the spec has no effect."""
+    plain = make_world(Altimeter(reference=0.25))
     run = ns.simulate(plain, 1.0, fidelity="classic")[NAME]
     assert np.array_equal(run[REFERENCE], np.full(200, run[REFERENCE][0]))
     assert run["vertical_position"][0] == 0.0
@@ -259,7 +259,7 @@ def test_height_and_velocity_have_independent_random_streams() -> None:
 
 @pytest.mark.requirement("ALT-3")
 def test_gazebo_unit_test_of_noise() -> None:
-    """gz-sensors: mean 1, deviation 0.2, bias 10: height and velocity differ from the truth, the reference does not."""
+    """With mean 1, deviation 0.2 and bias 10, height and velocity have errors and the reference has none."""
     noise = Noise(mean=1.0, stddev=0.2, bias_mean=10.0, classic=True)
     reading = Altimeter(noise, noise, classic=True).apply([0.0, 1.0], [2.0, 2.0], [3.0, 3.0], seed=1)
     off = {name: reading[name] - reading.ideal[name] for name in reading}
@@ -286,7 +286,7 @@ def test_apply_adds_errors_to_given_heights() -> None:
 
 @pytest.mark.requirement("ALT-5", "LIV-1")
 def test_accessors_of_the_documentation() -> None:
-    sim = ns.live(world(Altimeter.example_spec()), seed=3)
+    sim = ns.live(make_world(Altimeter.example_spec()), seed=3)
     altimeter = sim.sensor(NAME)
     with pytest.raises(SimulationError, match="'vertical_position' of robot::arm::alt; is available after"):
         altimeter.get("vertical_position")
@@ -303,9 +303,9 @@ def test_accessors_of_the_documentation() -> None:
 @pytest.mark.parametrize("fidelity", ["physical", "classic"])
 @pytest.mark.parametrize("step", [0.001, 0.012])
 def test_changed_reference_acts_from_the_next_sample(step: float, fidelity: str) -> None:
-    sheet = Altimeter(POSITION, VELOCITY, ZeroReference(0.1))
-    batch = ns.simulate(world(sheet, step=step), 1.0, seed=3, fidelity=fidelity)[NAME]
-    sim = ns.live(world(sheet, step=step), seed=3, fidelity=fidelity)
+    spec = Altimeter(POSITION, VELOCITY, ZeroReference(0.1))
+    batch = ns.simulate(make_world(spec, step=step), 1.0, seed=3, fidelity=fidelity)[NAME]
+    sim = ns.live(make_world(spec, step=step), seed=3, fidelity=fidelity)
     released = []
     while sim.time < 0.5:
         released += [sim.step().readings.get(NAME)]
@@ -324,7 +324,7 @@ def test_changed_reference_acts_from_the_next_sample(step: float, fidelity: str)
     assert live["vertical_velocity"].tobytes() == batch["vertical_velocity"].tobytes()
     assert live["vertical_position"][:changed].tobytes() == batch["vertical_position"][:changed].tobytes()
     moved = batch["vertical_position"] + batch[REFERENCE] - live[REFERENCE]
-    assert np.allclose(live["vertical_position"], moved, rtol=0.0, atol=1e-12)  # errors go on, undisturbed
+    assert np.allclose(live["vertical_position"], moved, rtol=0.0, atol=1e-12)  # errors continue unchanged
     truth = np.concatenate([reading.ideal["vertical_position"] for reading in released if reading])
     assert np.allclose(
         truth[: batch.time.size] + live[REFERENCE],
@@ -352,8 +352,8 @@ def test_unadjustable_arrays_are_errors() -> None:
         sim.sensor("robot::arm::mag").set("field", 1.0)
 
 
-def climbing(time: float) -> State:
-    """Up and down between -2 and 2 m in 1.5 s."""
+def make_climbing_state(time: float) -> State:
+    """Return a state that oscillates between -2 and 2 m with a period of 1.5 s."""
     angle = 2.0 * math.pi * time / 1.5
     return State(Pose((0.0, 0.0, 2.0 * math.sin(angle))), (0.0, 0.0, 4.0 * math.pi / 1.5 * math.cos(angle)))
 
@@ -361,14 +361,15 @@ def climbing(time: float) -> State:
 @pytest.mark.requirement("ALT-1", "LIV-1")
 @pytest.mark.parametrize("rate", [3.0, 40.0, 200.0, 1700.0])
 def test_driven_robot_updates_its_reference(rate: float) -> None:
-    """The robot knows its last step alone; the reference was taken many steps ago."""
-    period = 0.7043  # so that it is taken within a step, and within what a fast sensor reads in it
+    """The robot knows its last step only; the reference was set many steps ago."""
+    period = 0.7043  # so that it is set within a step, between samples of a fast sensor
     sim = ns.live(
-        world(Altimeter(reference=ZeroReference(period)), rate=rate, step=0.01), driven={"robot": climbing(0.0)}
+        make_world(Altimeter(reference=ZeroReference(period)), rate=rate, step=0.01),
+        driven={"robot": make_climbing_state(0.0)},
     )
     parts = []
     for n in range(300):
-        step = sim.step({"robot": climbing(n / 100.0)})
+        step = sim.step({"robot": make_climbing_state(n / 100.0)})
         parts += [step.readings[NAME]] if NAME in step.readings else []
     time = np.concatenate([part.time for part in parts])
     reference = np.concatenate([part[REFERENCE] for part in parts])
@@ -381,28 +382,28 @@ def test_driven_robot_updates_its_reference(rate: float) -> None:
 
 
 def test_cached_motion_returns_past_states() -> None:
-    driven = DrivenMotion(climbing(0.0))
+    driven = DrivenMotion(make_climbing_state(0.0))
     recalled = CachedMotion(driven)
     assert recalled.end == math.inf
     captured = []
     for n in range(6):
-        driven.push(n / 10.0, climbing(n / 10.0))
+        driven.push(n / 10.0, make_climbing_state(n / 10.0))
         captured.append(recalled.at(np.array([n / 10.0])).position_w[0, 2])
     assert recalled.at(np.array([0.3])).position_w[0, 2] == captured[3]
     with pytest.raises(ns.NavsenseError, match="must be inside the last step"):
-        recalled.at(np.array([0.1]))  # asked for once, and four others since
+        recalled.at(np.array([0.1]))  # requested once, then four others
     with pytest.raises(ns.NavsenseError, match="must be inside the last step"):
         recalled.at(np.array([0.2, 0.3]))
 
 
 @pytest.mark.requirement("ALT-1")
 @pytest.mark.parametrize(
-    ("sheet", "words"),
+    ("spec", "words"),
     [
         (Altimeter(reference=12.5), "reference: 12.5 m"),
         (Altimeter(reference=ZeroReference(60.0)), "reference: initial height of the sensor and every 60 s"),
         (Altimeter(reference=12.5, classic=True), "reference: initial height of the sensor"),
     ],
 )
-def test_description_names_the_height_reference(sheet: Altimeter, words: str) -> None:
-    assert f"    {words}" in list(describe(world(sheet)))
+def test_description_names_the_height_reference(spec: Altimeter, words: str) -> None:
+    assert f"    {words}" in list(describe(make_world(spec)))

@@ -1,4 +1,4 @@
-"""One sensor's errors onto one's own arrays."""
+"""`apply` adds the errors of a sensor to arrays of the user."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_apply_adds_errors_and_keeps_the_input() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "NOI-3")
 def test_drift_is_exact_for_uneven_steps() -> None:
-    """Over many instruments the drift has its stationary variance after uneven steps, and their correlation."""
+    """Over many runs, the drift has its stationary variance and correlation after uneven steps."""
     noise = Noise(dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=2.0)
     time = np.array([3.0, 3.001, 4.5, 5.0])
     runs = 3000
@@ -144,7 +144,7 @@ def test_every_sensor_with_apply_is_tested() -> None:
 
 
 def make_noisy_spec(kind: type[Sensor]) -> Any:
-    """Return a sheet with a turn-on bias, a drift and white noise wherever it has a noise."""
+    """Return a spec with turn-on bias, drift and white noise in every noise."""
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
     if kind is Dvl:
         return Dvl(bottom=DopplerTrack(noise), range=noise)
@@ -155,7 +155,7 @@ def make_noisy_spec(kind: type[Sensor]) -> Any:
 @pytest.mark.requirement("DOO-1", "NOI-2")
 @pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
 def test_default_run_is_run_0_of_the_seed(kind: type[Sensor]) -> None:
-    """Run 0 to the last bit, clock included; another run, seed or name has other errors in every array with noise."""
+    """It equals run 0 bitwise, including the clock. Another run, seed or name changes every array with noise."""
     sheet, clock = make_noisy_spec(kind), Clock("bench::clock", Noise(stddev=1e-5, bias_stddev=1e-3))
     reference = sheet.apply(TIME, *OWN[kind], seed=11, clock=clock)
     same = sheet.apply(TIME, *OWN[kind], seed=11, run=0, clock=clock)
@@ -184,7 +184,7 @@ def test_numpy_integer_is_accepted_as_integer() -> None:
 
 @pytest.mark.requirement("DOO-1")
 def test_spec_has_the_parameters_of_a_filter() -> None:
-    """ADIS16448 as Kalibr's users have it: density 1.6968e-4 and 2.0e-3 at 200 Hz."""
+    """Kalibr users declare the ADIS16448 with densities 1.6968e-4 and 2.0e-3 at 200 Hz."""
     gyro = Noise(
         stddev=1.6968e-4 * math.sqrt(200.0), dynamic_bias_stddev=1.9393e-5, dynamic_bias_correlation_time=1000.0
     )

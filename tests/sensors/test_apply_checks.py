@@ -1,4 +1,4 @@
-"""Errors and warnings of `apply`: numbers that are not finite, wrong units, times that are not in seconds."""
+"""Errors and warnings of `apply`: non-finite numbers, wrong units, times that are not in seconds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HARMLESS = {("range", "distance")}
 """Arrays that may be NaN and infinite if nothing is in range."""
 
 
-def applied(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading:
+def apply_example(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading:
     spec, given = GIVEN[kind]
     reading: ns.Reading = spec.apply(time, **{**given, **changed}, seed=7)
     return reading
@@ -45,7 +45,7 @@ def applied(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading
 
 @pytest.mark.parametrize("kind", GIVEN)
 def test_plausible_arrays_pass_without_a_warning(kind: str) -> None:
-    assert applied(kind).time.size == N
+    assert apply_example(kind).time.size == N
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
@@ -54,10 +54,10 @@ def test_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: str
     array = GIVEN[kind][1][name].copy()
     array[3] = wrong
     if (kind, name) in HARMLESS:
-        assert applied(kind, **{name: array}).time.size == N
+        assert apply_example(kind, **{name: array}).time.size == N
         return
     with pytest.raises(SensorError, match=r"of row 3.*(must be finite numbers|must be from)"):
-        applied(kind, **{name: array})
+        apply_example(kind, **{name: array})
 
 
 @pytest.mark.parametrize(
@@ -79,24 +79,24 @@ def test_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: str
 )
 def test_values_in_another_unit_are_an_error(kind: str, changed: dict[str, AnyArray], message: str) -> None:
     with pytest.raises(SensorError, match=message):
-        applied(kind, **changed)
+        apply_example(kind, **changed)
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(1e-2, "hPa"), (1e-3, "kPa"), (1e-5, "bar")])
 def test_air_pressure_in_another_unit_warns(factor: float, unit: str) -> None:
-    """It is a pressure of the stratosphere or above, which is possible."""
+    """The value is a possible pressure of the stratosphere."""
     with pytest.warns(RuntimeWarning, match=f"look like {unit}: convert them to Pa"):
-        applied("air_pressure", pressure=factor * GIVEN["air_pressure"][1]["pressure"])
+        apply_example("air_pressure", pressure=factor * GIVEN["air_pressure"][1]["pressure"])
 
 
 def test_time_in_milliseconds_is_an_error_for_an_imu_and_a_warning_for_slower_sensors() -> None:
     for factor in (1e2, 1e3, 1e6):
         with pytest.raises(SensorError, match=r"step of time \(s\): .*must be below 1 s .*milliseconds"):
-            applied("imu", factor * TIME)
+            apply_example("imu", factor * TIME)
     with pytest.warns(RuntimeWarning, match="rows are 10 s apart; it must be in seconds"):
-        applied("magnetometer", 1e3 * TIME)
+        apply_example("magnetometer", 1e3 * TIME)
     with pytest.raises(SensorError, match=r"must be below 1000 s for a sensor magnetometer"):
-        applied("magnetometer", 1e6 * TIME)
+        apply_example("magnetometer", 1e6 * TIME)
 
 
 @pytest.mark.parametrize(
@@ -119,28 +119,28 @@ def test_possible_values_that_look_like_another_unit_warn(
     kind: str, changed: dict[str, AnyArray], message: str
 ) -> None:
     with pytest.warns(RuntimeWarning, match=message):
-        assert applied(kind, **changed).time.size == N
+        assert apply_example(kind, **changed).time.size == N
 
 
 @pytest.mark.filterwarnings("error")
 def test_plausible_records_do_not_warn() -> None:
     moving = np.sin(np.arange(N))[:, None] * np.array([0.3, 0.4, 0.5])
     for force in (moving, FORCE + moving, FORCE + 100.0 * moving, 50.0 * FORCE, 1e4 * FORCE):
-        assert applied("imu", linear_acceleration=force).time.size == N
+        assert apply_example("imu", linear_acceleration=force).time.size == N
     for velocity in (320.0 * RATE, -320.0 * RATE):
-        assert applied("dvl", velocity=velocity).time.size == N
+        assert apply_example("dvl", velocity=velocity).time.size == N
     for rate in (0.0 * RATE, 349.0 * RATE, -349.0 * RATE):
-        assert applied("imu", angular_velocity=rate).time.size == N
-    assert applied("imu", time=10.0 * TIME).time.size == N
-    assert applied("magnetometer", time=100.0 * TIME).time.size == N
+        assert apply_example("imu", angular_velocity=rate).time.size == N
+    assert apply_example("imu", time=10.0 * TIME).time.size == N
+    assert apply_example("magnetometer", time=100.0 * TIME).time.size == N
     landed = np.concatenate((0.1 * FORCE[: N - 10], FORCE[:10]))
-    assert applied("imu", linear_acceleration=landed).time.size == N
+    assert apply_example("imu", linear_acceleration=landed).time.size == N
 
 
 @pytest.mark.filterwarnings("error")
 def test_free_fall_and_the_moon_are_possible() -> None:
     for size in (0.0, 1e-3, 1.62, 3.7, 30.0):
-        assert applied("imu", linear_acceleration=FORCE * (size / 9.8)).time.size == N
+        assert apply_example("imu", linear_acceleration=FORCE * (size / 9.8)).time.size == N
 
 
 UNTURNED = np.tile([1.0, 0.0, 0.0, 0.0], (N, 1))
@@ -159,12 +159,12 @@ ARRAYS = [(kind, name, array) for kind, (_, given) in GIVEN.items() for name, ar
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize(("kind", "name", "right"), ARRAYS)
 def test_array_of_another_type_or_shape_is_an_error_with_its_name(kind: str, name: str, right: AnyArray) -> None:
-    assert applied(kind, **{name: right}).time.size == N
+    assert apply_example(kind, **{name: right}).time.size == N
     words = "range" if name == "distance" else name
     wrong: list[Any] = ["fast", ["a"] * N, [[1.0], [1.0, 2.0]], right + 1j, right > 0.0, [None] * N, {}, b"1", object()]
     for array in [*wrong, right[:-1], right[None], np.zeros((N, 7)), 1.0]:
         with pytest.raises(SensorError, match=rf"^{words}: .*; must be (an array of|\({N},)"):
-            applied(kind, **{name: array})
+            apply_example(kind, **{name: array})
 
 
 @pytest.mark.requirement("DOO-1")
@@ -174,10 +174,10 @@ def test_number_of_an_optional_array_that_is_not_finite_is_an_error(kind: str, n
         array = right.copy()
         array[3] = value
         if name == "beam_range":
-            assert applied(kind, **{name: array}).time.size == N
+            assert apply_example(kind, **{name: array}).time.size == N
         else:
             with pytest.raises(SensorError, match=rf"^{name} of row 3: .*; must be finite numbers"):
-                applied(kind, **{name: array})
+                apply_example(kind, **{name: array})
 
 
 @pytest.mark.filterwarnings("error")
@@ -187,7 +187,7 @@ def test_orientation_must_be_a_unit_quaternion(kind: str, row: list[float]) -> N
     array = UNTURNED.copy()
     array[5] = row
     with pytest.raises(SensorError, match=r"^orientation of row 5: .*; must be (of length 1|a unit quaternion)"):
-        applied(kind, orientation=array)
+        apply_example(kind, orientation=array)
 
 
 @pytest.mark.requirement("DOO-1")
@@ -206,10 +206,10 @@ def test_value_that_is_physically_impossible_is_an_error_with_its_first_row(
 ) -> None:
     array = next(right for at, also, right in ARRAYS if (at, also) == (kind, name)).copy()
     array[3] = lowest
-    assert applied(kind, **{name: array}).time.size == N
+    assert apply_example(kind, **{name: array}).time.size == N
     array[3:5] = -5.0
     with pytest.raises(SensorError, match=rf"of row 3 \(.*\): -5.0; must be at least {lowest:g}"):
-        applied(kind, **{name: array})
+        apply_example(kind, **{name: array})
 
 
 def test_gauge_pressure_below_vacuum_is_an_error() -> None:

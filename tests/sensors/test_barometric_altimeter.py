@@ -1,4 +1,4 @@
-"""The example sensor of `examples/barometric_altimeter.py`, against closed forms."""
+"""The example of a user-defined sensor (examples/barometric_altimeter.py) equals closed forms."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_standard_atmosphere_gives_the_height(spec: Any, height: float) -> None:
 
 @pytest.mark.parametrize(("pressure", "offset", "setting"), [(100300.0, 10.0, 101325.0), (103000.0, -25.0, 103000.0)])
 def test_sea_level_conditions_and_altimeter_setting(spec: Any, pressure: float, offset: float, setting: float) -> None:
-    """The troposphere by hand: p = p0 (T / T0)^(1/k) of the day, and the standard's height of it above the setting."""
+    """The formula is p = p0 (T / T0)^(1/k) of the day, and the standard height of p above the setting."""
     day = replace(spec, sea_level_pressure=pressure, temperature_offset=offset, setting=setting)
     for z in (0.0, 500.0, 4000.0):
         height = 6356766.0 * z / (6356766.0 + z)
@@ -74,7 +74,7 @@ def test_sea_level_conditions_and_altimeter_setting(spec: Any, pressure: float, 
 
 @pytest.mark.parametrize("rate", [1.0, 7.0, 100.0, 10_000.0])
 def test_lag_of_a_steady_climb_is_exact_at_any_rate(spec: Any, rate: float) -> None:
-    """lag dy/dt = u - y with u = u0 + s t and y(0) = u0 has y = u - s lag (1 - exp(-t / lag))."""
+    """lag dy/dt = u - y with u = u0 + s t and y(0) = u0 has the solution y = u - s lag (1 - exp(-t / lag))."""
     lag, slope = 0.8, -60.0
     time = np.arange(int(3.0 * rate)) / rate
     steady = 90_000.0 + slope * time
@@ -89,7 +89,7 @@ def test_lag_of_a_sine_has_first_order_gain_and_phase(spec: Any) -> None:
     time = np.arange(8000) / rate
     own = measure_pressure(replace(spec, lag=lag), 90_000.0 + 100.0 * np.sin(angle * time), rate)[4000:] - 90_000.0
     response = 2.0 * np.mean(own * np.exp(-1j * angle * time[4000:])) * 1j / 100.0
-    # What is left after 4 s is exp(-8) of it; a wave of straight pieces is smaller by (w dt)^2 / 12 = 3e-6.
+    # The transient after 4 s is exp(-8); linear interpolation reduces a sine by (w dt)^2 / 12 = 3e-6.
     assert abs(response - 1.0 / (1.0 + 1j * angle * lag)) < 5e-4
 
 
@@ -101,13 +101,13 @@ def test_reading_without_lag_follows_height_and_dynamic_pressure(spec: Any) -> N
 
 
 def test_dynamic_pressure_uses_the_speed_of_the_port(spec: Any) -> None:
-    """Speed by differences of the port's own places, off the link's origin; sea-level density 1.225 kg/m^3."""
+    """Differences of the port's positions, off the link origin, give the speed. Sea-level density is 1.225 kg/m^3."""
     motion = AttachedMotion(example_motion(), Pose((0.7, -0.4, 0.3)))
     ticks, h = Ticks(np.arange(1, 200, dtype=np.int64), 100.0), 1e-4
     places = [motion.at(ticks.time + shift).position_w for shift in (-h, h)]
     speed = np.linalg.norm(places[1] - places[0], axis=1) / (2.0 * h)
     found = spec.ideal(motion, Environment(), ticks)["dynamic_pressure"]
-    assert np.allclose(found, 0.5 * 1.225 * speed**2, rtol=5e-4, atol=0.0)  # 3 m up the air is thinner by 3e-4
+    assert np.allclose(found, 0.5 * 1.225 * speed**2, rtol=5e-4, atol=0.0)  # at 3 m the density is lower by 3e-4
 
 
 @pytest.mark.parametrize(

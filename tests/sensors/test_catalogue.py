@@ -1,4 +1,4 @@
-"""The catalogue of parts: every figure has its source, and the units become SI as others convert them."""
+"""The catalogue of parts: every value has a source, and its conversion to SI equals other programs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ noise_density = { value = 1, unit = "deg/sqrt(h)", source = "sheet" }
 """
 
 
-def figures(name: str) -> list[tuple[str, str, DatasheetEntry]]:
+def list_values(name: str) -> list[tuple[str, str, DatasheetEntry]]:
     entries = catalogue.load_part(name).entries
     return [(channel, key, figure) for channel, rows in entries.items() for key, figure in rows.items()]
 
 
-def figure(name: str, channel: str, key: str) -> DatasheetEntry:
+def get_value(name: str, channel: str, key: str) -> DatasheetEntry:
     return catalogue.load_part(name).entries[channel][key]
 
 
@@ -67,7 +67,7 @@ def test_catalogue_has_parts_of_every_type_and_grade() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_value_has_a_source(name: str) -> None:
     part = catalogue.load_part(name)
-    assert {f.source for _, _, f in figures(name)} == set(part.sources.values())  # none missing, none idle
+    assert {f.source for _, _, f in list_values(name)} == set(part.sources.values())  # none missing, none unused
     for source in part.sources.values():
         assert len(source.citation) > 25
         assert re.match(r"https?://[\w.-]+\.\w+", source.address)
@@ -76,7 +76,7 @@ def test_every_value_has_a_source(name: str) -> None:
 @pytest.mark.requirement("IMU-3")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_value_is_in_the_si_unit_of_its_name(name: str) -> None:
-    for channel, key, found in figures(name):
+    for channel, key, found in list_values(name):
         assert channel in CHANNEL_UNITS
         assert key in ENTRY_NAMES
         assert found.unit == get_si_unit(channel, key)
@@ -105,7 +105,7 @@ def test_every_part_has_error_parameters(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "channel", "key", "value"),
     [
-        # As NavToolkit's documentation converts the same figures, to its five digits.
+        # NavToolkit's documentation converts the same values, to five digits.
         ("stim300", "angular_velocity", "noise_density", 4.3633e-5),
         ("stim300", "angular_velocity", "bias_instability", 2.4241e-6),
         ("hg1700", "angular_velocity", "noise_density", 3.6361e-5),
@@ -113,14 +113,14 @@ def test_every_part_has_error_parameters(name: str) -> None:
         ("hg1700", "linear_acceleration", "noise_density", 3.302e-4),
         ("hg9900", "angular_velocity", "noise_density", 5.8178e-7),
         ("hg9900", "angular_velocity", "turn_on_bias", 1.6968e-8),
-        # As an extract of the sheet of the BMI270 converts them.
+        # An extract of the BMI270 datasheet converts these.
         ("bmi270", "angular_velocity", "noise_density", 1.22173e-4),
         ("bmi270", "angular_velocity", "turn_on_bias", 8.72665e-3),
         ("bmi270", "angular_velocity", "bias_temperature_coefficient", 2.61799e-4),
         ("bmi270", "linear_acceleration", "noise_density", 1.56906e-3),
         ("bmi270", "linear_acceleration", "bias_temperature_coefficient", 2.45166e-3),
         ("bmi270", "linear_acceleration", "noise_rms", 1.4808e-2),
-        # By hand: 0.07 / 60; 0.75 * 9.80665e-3; 3.2e-7; 1 / (16384 * 1e4); 120e-2; 500e-6.
+        # Manual conversions: 0.07 / 60; 0.75 * 9.80665e-3; 3.2e-7; 1 / (16384 * 1e4); 120e-2; 500e-6.
         ("stim300", "linear_acceleration", "noise_density", 1.16667e-3),
         ("stim300", "linear_acceleration", "turn_on_bias", 7.35499e-3),
         ("lis3mdl", "field", "noise_rms", 3.2e-7),
@@ -137,7 +137,7 @@ def test_every_part_has_error_parameters(name: str) -> None:
     ],
 )
 def test_values_are_converted_to_si(name: str, channel: str, key: str, value: float) -> None:
-    assert figure(name, channel, key).values[0] == pytest.approx(value, rel=5e-5, abs=0.0)
+    assert get_value(name, channel, key).values[0] == pytest.approx(value, rel=5e-5, abs=0.0)
 
 
 def test_units_equal_scipy() -> None:
@@ -221,7 +221,7 @@ def test_units_equal_scipy() -> None:
     ],
 )
 def test_range_and_resolution_of_a_datasheet_are_consistent(name: str, channel: str, bits: int) -> None:
-    counts = figure(name, channel, "range").values[0] / figure(name, channel, "resolution").values[0]
+    counts = get_value(name, channel, "range").values[0] / get_value(name, channel, "resolution").values[0]
     assert counts == pytest.approx(2.0**bits, rel=2e-3, abs=0.0)
 
 
@@ -236,21 +236,21 @@ def test_range_and_resolution_of_a_datasheet_are_consistent(name: str, channel: 
 def test_density_and_deviation_of_a_datasheet_are_consistent(
     name: str, channel: str, bandwidth: float, digit: float
 ) -> None:
-    """The deviation is the density times sqrt(bandwidth), to half its last digit: a one-sided density."""
-    density, rms = figure(name, channel, "noise_density"), figure(name, channel, "noise_rms")
+    """The deviation is the one-sided density times sqrt(bandwidth), to half its last digit."""
+    density, rms = get_value(name, channel, "noise_density"), get_value(name, channel, "noise_rms")
     scale = rms.printed[0] / rms.values[0]
     for level, deviation in zip(density.values, rms.values, strict=True):
         assert abs(level * math.sqrt(bandwidth) - deviation) * scale <= digit
 
 
 def test_different_axes_keep_separate_values() -> None:
-    assert figure("bmi088", "linear_acceleration", "noise_density").printed == (160.0, 160.0, 190.0)
-    assert figure("bmp388", "pressure", "range").values == (30000.0, 125000.0)
-    assert figure("bar30", "pressure", "range").values == (0.0, 3e6)
-    assert figure("whn600", "beam", "range").values == (0.7, 90.0)
-    assert figure("whn600", "bottom_track", "noise_rms").values == (0.005,)
-    assert figure("bmp388", "pressure", "noise_rms").values == (1.2,)
-    assert len(figure("bmi088", "angular_velocity", "output_rate").values) == 1
+    assert get_value("bmi088", "linear_acceleration", "noise_density").printed == (160.0, 160.0, 190.0)
+    assert get_value("bmp388", "pressure", "range").values == (30000.0, 125000.0)
+    assert get_value("bar30", "pressure", "range").values == (0.0, 3e6)
+    assert get_value("whn600", "beam", "range").values == (0.7, 90.0)
+    assert get_value("whn600", "bottom_track", "noise_rms").values == (0.005,)
+    assert get_value("bmp388", "pressure", "noise_rms").values == (1.2,)
+    assert len(get_value("bmi088", "angular_velocity", "output_rate").values) == 1
 
 
 @pytest.mark.requirement("IMU-3")

@@ -1,4 +1,4 @@
-"""Depth sensor: the pressure of the water it is in, and how far off its depth is where the water is another."""
+"""Depth sensor: pressure in the true water, and depth errors from wrong assumptions about the water."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from navsense.testing import example_world
 ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 STANDARD_OCEAN = Water(latitude=math.radians(30.0), temperatures=(273.15,))
 UUV = ConstantDensity(9806.38 / 9.80665)
-"""9.80638 kPa a metre, as the UUV Simulator's and DAVE's pressure sensors have it."""
+"""9.80638 kPa per metre, as in the pressure sensors of the UUV Simulator and DAVE."""
 
 
-def read_depth(z: float, sheet: Depth, surroundings: Environment) -> tuple[float, float, float]:
-    """Return pressure and depth as read, and the true depth, of a sensor without noise at a height z (m)."""
-    ideal = sheet.ideal(Stationary(Pose((5.0, 6.0, z))), surroundings, ONE)
-    _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
+def read_depth(z: float, spec: Depth, surroundings: Environment) -> tuple[float, float, float]:
+    """Return the measured pressure and depth, and the true depth, of an ideal sensor at height z (m)."""
+    ideal = spec.ideal(Stationary(Pose((5.0, 6.0, z))), surroundings, ONE)
+    _, measured = spec.measure(spec.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
     assert measured.arrays["pressure"][0] == ideal["pressure"][0]
     return float(measured.arrays["pressure"][0]), float(measured.arrays["depth"][0]), float(ideal["depth"][0])
 
@@ -40,7 +40,7 @@ def read_depth(z: float, sheet: Depth, surroundings: Environment) -> tuple[float
 @pytest.mark.requirement("PRS-1", "ALT-8")
 @pytest.mark.parametrize("z", [0.0, -0.5, -10.0, -300.0, -6000.0])
 def test_default_pressure_equals_other_simulators(z: float) -> None:
-    """Water is not declared: 101.325 kPa + 9.80638 kPa per metre, as in the sources of the simulators."""
+    """Without declared water, the pressure is 101.325 kPa + 9.80638 kPa per metre, as in the other simulators."""
     pressure, depth, true = read_depth(z, Depth(assumed=UUV), Environment())
     assert pressure == pytest.approx(1000.0 * (101.325 + -z * 9.80638), rel=1e-14, abs=0.0)
     assert true == -z
@@ -49,24 +49,24 @@ def test_default_pressure_equals_other_simulators(z: float) -> None:
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 def test_sensor_reproduces_the_unesco_check_value() -> None:
-    """The water of UNESCO 44's formula at its latitude: 10000 dbar are 9712.653 m, the formula a fit good to 0.1 m."""
-    sheet = Depth(assumed=Unesco(math.radians(30.0)))
-    pressure, depth, true = read_depth(-9712.653, sheet, Environment())
+    """In the standard ocean at UNESCO 44's latitude, 10000 dbar are 9712.653 m. The formula is a fit to 0.1 m."""
+    spec = Depth(assumed=Unesco(math.radians(30.0)))
+    pressure, depth, true = read_depth(-9712.653, spec, Environment())
     assert pressure == pytest.approx(101325.0 + 1e8, abs=5.1, rel=0.0)  # half a millimetre
     assert depth == pytest.approx(9712.653, rel=1e-12, abs=0.0)
-    pressure, depth, true = read_depth(-9712.653, sheet, Environment(water=STANDARD_OCEAN))
+    pressure, depth, true = read_depth(-9712.653, spec, Environment(water=STANDARD_OCEAN))
     assert true == 9712.653
     assert 1e-3 < abs(depth - true) < 0.1
 
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 def test_wrong_water_assumption_biases_the_depth() -> None:
-    """By the ratio of the densities; of a fresh lake read by an ocean's formula 2.8 percent."""
+    """The error is the ratio of the densities: 2.8 percent for a freshwater lake with an ocean formula."""
     lake = Environment(water=Water(density=999.7, salinities=(0.0,)))
     _, depth, true = read_depth(-100.0, Depth(), lake)
     assert depth / true == pytest.approx(
         999.7 / 1028.33, rel=2e-4, abs=0.0
-    )  # the ocean's mean down to 100 m: 1028.106 + 0.23
+    )  # mean density of the ocean to 100 m: 1028.106 + 0.23
     _, depth, true = read_depth(-100.0, Depth(assumed=ConstantDensity(1025.0, 9.80665)), lake)
     gravity = 9.780318 * (1.0 + 5.2788e-3 * 0.5 + 2.36e-5 * 0.25)
     assert depth / true == pytest.approx(999.7 * gravity / (1025.0 * 9.80665), rel=1e-12, abs=0.0)
@@ -86,22 +86,22 @@ def test_wrong_latitude_and_formula_bias_the_depth() -> None:
 
 @pytest.mark.requirement("PRS-1", "ALT-8")
 def test_pressure_above_the_water_is_atmospheric() -> None:
-    """As the air pressure sensor beside it, the depth not positive; below the surface the water comes on top."""
+    """It equals the air pressure sensor, with a depth <= 0. Below the surface, the water pressure is added."""
     surroundings = Environment(origin=Origin(0.8, 0.1, 400.0), water=Water(surface=12.0))
     barometer = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 20.0))), surroundings, ONE)["pressure"][0]
     surface = AirPressure().ideal(Stationary(Pose((5.0, 6.0, 12.0))), surroundings, ONE)["pressure"][0]
-    sheet = Depth(surface_pressure=float(surface))
-    pressure, depth, true = read_depth(20.0, sheet, surroundings)
+    spec = Depth(surface_pressure=float(surface))
+    pressure, depth, true = read_depth(20.0, spec, surroundings)
     assert pressure == barometer
     assert true == -8.0
     assert -0.02 < depth < 0.0  # eight metres of air weigh as much as a centimetre of water
-    pressure, depth, true = read_depth(12.0, sheet, surroundings)
+    pressure, depth, true = read_depth(12.0, spec, surroundings)
     assert (pressure, depth, true) == (surface, 0.0, 0.0)
-    pressure, depth, true = read_depth(2.0, sheet, surroundings)
+    pressure, depth, true = read_depth(2.0, spec, surroundings)
     assert true == 10.0
     assert depth == pytest.approx(10.0, rel=2e-3, abs=0.0)
     assert pressure - surface == Water(surface=12.0).pressure_at(np.array([10.0]))[0]
-    _, depth, _ = read_depth(20.0, replace(sheet, assumed=None), surroundings)
+    _, depth, _ = read_depth(20.0, replace(spec, assumed=None), surroundings)
     assert depth == -8.0
 
 
@@ -115,16 +115,16 @@ def test_gauge_and_absolute_pressure_give_equal_depth() -> None:
     low = read_depth(-20.0, Depth(surface_pressure=98000.0), surroundings)[1]
     assert absolute_reading[1] - low == pytest.approx(
         (98000.0 - 101325.0) / (1028.1 * 9.806), rel=2e-3, abs=0.0
-    )  # the weather reads as depth
+    )  # atmospheric pressure changes the depth
 
 
 @pytest.mark.requirement("ALT-8")
 @pytest.mark.parametrize("assumed", [None, Unesco(), ConstantDensity(1000.0)], ids=["known", "unesco", "constant"])
 def test_pressure_noise_propagates_to_the_depth(assumed: Any) -> None:
-    """The deviation, and the correlation of the two; bounds of a share of 1e-6 false alarms (4.9 deviations)."""
+    """The test compares the deviation and the correlation of both at a false-alarm rate of 1e-6 (4.9 deviations)."""
     count = 20_000
-    sheet = Depth(Noise(stddev=300.0, bias_mean=2000.0), assumed)
-    world = example_world(("d", sheet))
+    spec = Depth(Noise(stddev=300.0, bias_mean=2000.0), assumed)
+    world = example_world(("d", spec))
     world = replace(
         world,
         models=(replace(world.models[0], motion=Stationary(Pose((0.0, 0.0, -50.0)))),),

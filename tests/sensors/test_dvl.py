@@ -1,4 +1,4 @@
-"""Doppler velocity log: readings of pings and their errors, against NumPy's algebra and chi-squared bounds."""
+"""DVL pings and their errors equal NumPy's linear algebra and chi-squared bounds."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ RED = DopplerTrack(Noise(stddev=0.01))
 
 
 @dataclass(frozen=True)
-class Flying:
-    """A frame at place + velocity t (m, m/s, world), of one attitude but for a turn (rad/s) about the vertical."""
+class LinearMotion:
+    """A frame at position + velocity t (m, m/s, world), with a turn rate (rad/s) about the vertical."""
 
     place: Vector = (0.0, 0.0, 20.0)
     velocity: Vector = (0.0, 0.0, 0.0)
@@ -64,7 +64,9 @@ class Flying:
         else:
             rotation = rows * from_rpy(roll, pitch, yaw)
         w, x, y, z = from_rpy(roll, pitch, yaw)
-        omega = rows * rotate((w, -x, -y, -z), (0.0, 0.0, self.turn))  # a turn about the vertical leaves it as it is
+        omega = rows * rotate(
+            (w, -x, -y, -z), (0.0, 0.0, self.turn)
+        )  # a rotation about the vertical does not change it
         position = np.array(self.place) + time[:, None] * self.velocity
         return MotionBlock(position, rotation, rows * self.velocity, omega, rows * np.zeros(3), rows * np.zeros(3))
 
@@ -75,37 +77,39 @@ def make_bed(slope: float = 0.0, water: Water | None = None) -> Environment:
     return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=water)
 
 
-def sheet(angle: float = 30.0, azimuths: tuple[float, ...] = CROSSED, **more: Any) -> Dvl:
-    """Return beams at an angle and azimuths (deg) that answer at once."""
+def make_spec(angle: float = 30.0, azimuths: tuple[float, ...] = CROSSED, **more: Any) -> Dvl:
+    """Return a DVL without travel time, with beams at an angle and azimuths (deg)."""
     beams = make_janus_beams(math.radians(angle), [math.radians(a) for a in azimuths])
     return Dvl(**{"beams": beams, "propagation": False, **more})
 
 
-def axes_of(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
-    """Return the unit vectors (k, 3) of beams that look down -z."""
-    a, around = math.radians(angle), np.radians(azimuths)
+def compute_axes(angle: float, azimuths: tuple[float, ...]) -> AnyArray:
+    """Return the unit vectors (k, 3) of beams that point along -z."""
+    a, environment = math.radians(angle), np.radians(azimuths)
     return np.column_stack(
-        [math.sin(a) * np.cos(around), math.sin(a) * np.sin(around), np.full(around.size, -math.cos(a))]
+        [math.sin(a) * np.cos(environment), math.sin(a) * np.sin(environment), np.full(environment.size, -math.cos(a))]
     )
 
 
 def measure_pings(
-    spec: Dvl, motion: Any, around: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
+    spec: Dvl, motion: Any, environment: Environment, count: int = 1, *, rate: float = RATE, seed: int = 5
 ) -> Measurement:
     """Return the measurement of an instrument at `count` ticks."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), seed, (0, "dvl"))
-    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    _, measured = spec.measure(
+        spec.init(source.initial), ticks, spec.ideal(motion, environment, ticks), source.take(count)
+    )
     return measured
 
 
 def check_sum(squares: float, count: int, alarm: float = FALSE_ALARM) -> None:
-    """Hold a sum of squares of standard normals against chi-squared."""
+    """Assert that a sum of squares of standard normals is within its chi-squared bounds."""
     assert chi2.ppf(0.5 * alarm, count) < squares < chi2.isf(0.5 * alarm, count)
 
 
 def check_spread(errors: AnyArray, covariance: AnyArray) -> None:
-    """Hold errors (n, m) against a covariance: along every axis and every diagonal between two, when whitened."""
+    """Assert that errors (n, m) have this covariance, along every axis and every diagonal of two, when whitened."""
     white = np.linalg.solve(np.linalg.cholesky(covariance), errors.T)
     m, n = white.shape
     pairs = [(i, j, s) for i in range(m) for j in range(i) for s in (1.0, -1.0)]
@@ -120,7 +124,7 @@ def check_share(hits: float, count: int, probability: float) -> None:
 
 
 def compute_fading(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return by how much a beam's deviation grows, and how likely it is locked."""
+    """Return the factor of a beam's deviation, and its lock probability."""
     decibels = strength.level - 30 * np.log10(slant) - 2 * strength.absorption * slant + 20 * np.log10(cosine)
     power = 10 ** (decibels / 10)
     rho = strength.correlation * power / (1 + power)
@@ -129,7 +133,7 @@ def compute_fading(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) ->
 
 
 FAINT = EchoStrength(60.0, 0.3, threshold=-200.0)
-"""Deviations of its beams on a slope differ, and none is lost."""
+"""The beams have different deviations on a slope, and none is lost."""
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4", "GAP-4")
@@ -146,10 +150,10 @@ FAINT = EchoStrength(60.0, 0.3, threshold=-200.0)
 def test_covariance_matches_the_errors(
     angle: float, azimuths: tuple[float, ...], slope: float, strength: EchoStrength | None
 ) -> None:
-    """(sum u u^T / sigma^2)^-1, by NumPy, is what is reported; the errors have it (false alarms 1e-6)."""
-    axes, normal = axes_of(angle, azimuths), np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
-    spec = sheet(angle, azimuths, bottom=RED, strength=strength)
-    reading = measure_pings(spec, Flying(), make_bed(slope), MANY)
+    """The reported covariance is (sum u u^T / sigma^2)^-1 by NumPy, and the errors match it (false alarms 1e-6)."""
+    axes, normal = compute_axes(angle, azimuths), np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
+    spec = make_spec(angle, azimuths, bottom=RED, strength=strength)
+    reading = measure_pings(spec, LinearMotion(), make_bed(slope), MANY)
     cosine = -axes @ normal
     slant = 20.0 * normal[2] / cosine
     sigma = 0.01 * (np.ones(len(azimuths)) if strength is None else compute_fading(strength, slant, cosine)[0])
@@ -167,25 +171,27 @@ def test_covariance_matches_the_errors(
 
 @pytest.mark.requirement("DVW-4", "GAP-4")
 def test_solution_is_the_weighted_pseudo_inverse() -> None:
-    """Velocity from the measured beams, by NumPy's least squares with rows over sigma."""
-    spec = sheet(bottom=RED, strength=FAINT)
-    arrays = measure_pings(spec, Flying(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), make_bed(0.5), 20).arrays
+    """NumPy's least squares with rows over sigma gives the velocity from the measured beams."""
+    spec = make_spec(bottom=RED, strength=FAINT)
+    arrays = measure_pings(spec, LinearMotion(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), make_bed(0.5), 20).arrays
     for k in range(20):
         weight = 1.0 / arrays["beam_deviation"][k][:, None]
-        solved = np.linalg.lstsq(weight * axes_of(30.0, CROSSED), weight[:, 0] * arrays["beam_velocity"][k], rcond=None)
+        solved = np.linalg.lstsq(
+            weight * compute_axes(30.0, CROSSED), weight[:, 0] * arrays["beam_velocity"][k], rcond=None
+        )
         assert arrays["velocity"][k] == pytest.approx(solved[0], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("DVW-2", "DVW-3", "GAP-4")
 def test_beam_velocity_on_a_rotating_vehicle_over_a_moving_plate() -> None:
-    """Each beam has u . R^T (v + omega x r - v_plate), and a slant range h / cos, positive when going that way."""
+    """Each beam measures u . R^T (v + omega x r - v_plate), positive along the beam, and a slant range h / cos."""
     place, turned = (1.5, -0.4, -0.5), from_rpy(0.02, -0.03, 0.6)
-    motion, belt = Flying((0.0, 0.0, 9.0), (1.2, 0.3, -0.1), (0.0, 0.0, 0.2), 0.4), (0.5, -0.2, 0.0)
-    plate = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), Flying((0.0, 0.0, 0.0), belt))
+    motion, belt = LinearMotion((0.0, 0.0, 9.0), (1.2, 0.3, -0.1), (0.0, 0.0, 0.2), 0.4), (0.5, -0.2, 0.0)
+    plate = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), LinearMotion((0.0, 0.0, 0.0), belt))
     model = Model("robot", (Link("robot::hull"),), "robot::hull", motion=motion)
-    eye = MountedSensor("robot::hull::dvl", sheet(), "robot", "robot::hull", RATE, Pose(place, turned))
+    eye = MountedSensor("robot::hull::dvl", make_spec(), "robot", "robot::hull", RATE, Pose(place, turned))
     run = ns.simulate(World("w", (model,), (eye,), environment=Environment(scene=Scene((plate,)))), 2.0)
-    reading, axes = run["robot::hull::dvl"], axes_of(30.0, CROSSED)
+    reading, axes = run["robot::hull::dvl"], compute_axes(30.0, CROSSED)
     for k, t in enumerate(reading.time.tolist()):
         hull = from_rpy(0.0, 0.0, 0.2 + 0.4 * t)
         arm = np.array(rotate(hull, place))
@@ -210,16 +216,18 @@ def test_beam_velocity_on_a_rotating_vehicle_over_a_moving_plate() -> None:
 @pytest.mark.parametrize(("reference", "growth"), [(0.0, 1.0), (2.5, 2.0)])
 def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, growth: float) -> None:
     sigma = (0.002 + 0.001 * speed) * growth
-    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.002), 0.001, reference))
-    arrays = measure_pings(spec, Flying(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), make_bed(), MANY).arrays
-    true = axes_of(30.0, CROSSED) @ [speed * math.cos(0.1), 0.0, speed * math.sin(0.1)]
+    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.002), 0.001, reference))
+    arrays = measure_pings(spec, LinearMotion(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), make_bed(), MANY).arrays
+    true = compute_axes(30.0, CROSSED) @ [speed * math.cos(0.1), 0.0, speed * math.sin(0.1)]
     assert np.allclose(arrays["beam_deviation"], sigma, rtol=1e-12, atol=0.0)
     check_spread(arrays["beam_velocity"] - true, sigma**2 * np.eye(4))
 
 
 @pytest.mark.requirement("GAP-2", "DVU-3")
 def test_reported_stddev_may_differ() -> None:
-    arrays = measure_pings(sheet(bottom=replace(RED, reported_stddev=0.03)), Flying(), make_bed(), MANY).arrays
+    arrays = measure_pings(
+        make_spec(bottom=replace(RED, reported_stddev=0.03)), LinearMotion(), make_bed(), MANY
+    ).arrays
     assert arrays["velocity_covariance"][7] == pytest.approx(9e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]), abs=1e-17)
     assert np.all(arrays["beam_deviation"] == 0.03)
     check_spread(arrays["velocity"], 1e-4 * np.diag([2.0, 2.0, 1.0 / 3.0]))
@@ -227,30 +235,30 @@ def test_reported_stddev_may_differ() -> None:
 
 @pytest.mark.requirement("DVW-4", "GAP-2")
 def test_range_noise_and_resolution() -> None:
-    """Errors of ranges reach the altitude and nothing else: of four beams alike the mean, times cos 30 deg."""
-    spec = sheet(range=Noise(stddev=0.05))
-    arrays = measure_pings(spec, Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), MANY).arrays
+    """Range errors change the altitude only: for four equal beams, their mean times cos 30 deg."""
+    spec = make_spec(range=Noise(stddev=0.05))
+    arrays = measure_pings(spec, LinearMotion(velocity=(1.0, 0.0, 0.0)), make_bed(), MANY).arrays
     check_spread(arrays["beam_range"] - 20.0 / math.cos(math.radians(30.0)), 0.0025 * np.eye(4))
     off = (arrays["altitude"] - 20.0) / (0.025 * math.cos(math.radians(30.0)))
-    check_sum(float(off @ off), MANY, 0.1 * FALSE_ALARM)  # of a plane through four points that lie crosswise, to 1e-5
+    check_sum(float(off @ off), MANY, 0.1 * FALSE_ALARM)  # of a plane through four crosswise points, to 1e-5
     assert np.allclose(arrays["velocity"], [1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    coarse = measure_pings(replace(spec, range=Noise(precision=0.5)), Flying(), make_bed()).arrays
+    coarse = measure_pings(replace(spec, range=Noise(precision=0.5)), LinearMotion(), make_bed()).arrays
     assert coarse["beam_range"][0] == pytest.approx(np.full(4, 23.0), abs=1e-12)
 
 
-# what is the same in every ping of an instrument
+# errors that are constant in a run
 
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
 def test_long_term_error_differs_by_instrument() -> None:
-    """e = s v + o of variance scale^2 v v^T + offset^2 I, of bottom and water each by itself; constant in a run."""
-    spec = sheet(
+    """The error s v + o has the covariance scale^2 v v^T + offset^2 I, separate for bottom and water."""
+    spec = make_spec(
         bottom=DopplerTrack(long_term_scale=0.004, long_term_offset=0.002),
         water=DopplerTrack(long_term_scale=0.01, long_term_offset=0.02),
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(2.0, 10.0),
     )
-    motion = Flying(velocity=(1.5, 0.5, 0.2))
+    motion = LinearMotion(velocity=(1.5, 0.5, 0.2))
     model = Model("robot", (Link("robot::hull"),), "robot::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "robot", "robot::hull", RATE)
     reading = ns.simulate(World("w", (model,), (eye,), environment=make_bed()), 0.2, runs=500, seed=3)["dvl"]
@@ -266,29 +274,35 @@ def test_long_term_error_differs_by_instrument() -> None:
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_misalignment_rotates_the_velocity() -> None:
-    """A yaw error of 1 degree: 1.745 % across the track, by the sine; other tracks and rotations by the matrix."""
+    """A yaw error of 1 degree gives 1.745 % across the track. Other cases equal the rotation matrix."""
     yaw = math.radians(1.0)
-    arrays = measure_pings(sheet(misalignment=(0.0, 0.0, yaw)), Flying(velocity=(2.0, 0.0, 0.0)), make_bed()).arrays
+    arrays = measure_pings(
+        make_spec(misalignment=(0.0, 0.0, yaw)), LinearMotion(velocity=(2.0, 0.0, 0.0)), make_bed()
+    ).arrays
     assert arrays["velocity"][0] == pytest.approx([2.0 * math.cos(yaw), 2.0 * math.sin(yaw), 0.0], abs=1e-12)
     assert arrays["velocity"][0, 1] / 2.0 == pytest.approx(0.0174524, rel=1e-5, abs=0.0)
     vector, v = (0.02, -0.05, 0.03), (1.0, -2.0, 0.5)
-    arrays = measure_pings(sheet(misalignment=vector), Flying(velocity=v), make_bed(), 3).arrays
+    arrays = measure_pings(make_spec(misalignment=vector), LinearMotion(velocity=v), make_bed(), 3).arrays
     assert arrays["velocity"][2] == pytest.approx(rotate(from_rotation_vector(vector), v), rel=1e-12, abs=0.0)
-    belt = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), Flying((0.0, 0.0, 0.0), v))
-    carried = measure_pings(sheet(misalignment=vector), Flying(velocity=v), Environment(scene=Scene((belt,)))).arrays
-    assert carried["velocity"][0] == pytest.approx(np.zeros(3), abs=1e-12)  # it stands still over what it tracks
+    belt = Body("belt", Box((400.0, 400.0, 2.0)), Pose((0.0, 0.0, -1.0)), LinearMotion((0.0, 0.0, 0.0), v))
+    carried = measure_pings(
+        make_spec(misalignment=vector), LinearMotion(velocity=v), Environment(scene=Scene((belt,)))
+    ).arrays
+    assert carried["velocity"][0] == pytest.approx(
+        np.zeros(3), abs=1e-12
+    )  # it is stationary relative to the tracked surface
 
 
 @pytest.mark.requirement("GAP-2")
 def test_misalignment_differs_by_instrument() -> None:
-    """A rotation vector theta of deviation 10 urad turns 1 m/s along x into (0, theta_z, -theta_y), to second order."""
-    spec, count = sheet(misalignment_stddev=1e-5), 500
+    """A rotation vector theta of 10 urad changes 1 m/s along x by (0, theta_z, -theta_y), to second order."""
+    spec, count = make_spec(misalignment_stddev=1e-5), 500
     turned = []
     for run in range(count):
         source, one = Draws(spec.processes(), 4, (run, "dvl")), Ticks(np.zeros(1, dtype=np.int64), RATE)
         state = spec.init(source.initial)
         if run == 0:
-            ideal = spec.ideal(Flying(velocity=(1.0, 0.0, 0.0)), make_bed(), one)
+            ideal = spec.ideal(LinearMotion(velocity=(1.0, 0.0, 0.0)), make_bed(), one)
         turned.append(spec.measure(state, one, ideal, source.take(1))[1].arrays["velocity"][0])
     errors = np.array(turned) - [1.0, 0.0, 0.0]
     check_spread(errors[:, 1:], 1e-10 * np.eye(2))
@@ -298,15 +312,15 @@ def test_misalignment_differs_by_instrument() -> None:
 @pytest.mark.requirement("GAP-2", "GAP-9")
 @pytest.mark.parametrize("pitch", [0.0, 0.3])
 def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
-    """Pistons scale all axes by c0 / c; a phased array what is along its axis alone; ranges scale with both.
+    """Pistons scale all axes by c0 / c, a phased array the axial component only. Ranges scale with both.
 
-    The array's beams are at asin(c / c0 sin 30) where it takes them to be at 30 degrees: cos' / cos more, ranges less.
+    The beams of the array are at asin(c / c0 sin 30), not at the assumed 30 degrees, which changes altitude and range.
     """
     water, v = Water(surface=100.0, sound_speed=1450.0), (1.0, 0.4, -0.3)
-    motion = Flying(velocity=v, rpy=(0.0, pitch, 0.0))
+    motion = LinearMotion(velocity=v, rpy=(0.0, pitch, 0.0))
     w, x, y, z = from_rpy(0.0, pitch, 0.0)
     own, scale = np.array(rotate((w, -x, -y, -z), v)), 1500.0 / 1450.0
-    assumed = sheet(sound=Sound(1500.0))
+    assumed = make_spec(sound=Sound(1500.0))
     bent = math.cos(math.asin(0.5 / scale)) / math.cos(math.radians(30.0))
     for made, factors in (
         (assumed, [scale, scale, scale]),
@@ -317,7 +331,7 @@ def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
         assert arrays["velocity"][0] == pytest.approx(own * factors, rel=1e-12, abs=1e-15)
         told = scale if made.sound.speed else 1.0
         assert arrays["sound_speed"][0] == (1500.0 if made.sound.speed else 1450.0)
-        world = np.array([rotate((w, x, y, z), tuple(axis)) for axis in axes_of(30.0, CROSSED).tolist()])
+        world = np.array([rotate((w, x, y, z), tuple(axis)) for axis in compute_axes(30.0, CROSSED).tolist()])
         told /= bent if made.transducer is Transducer.PHASED_ARRAY else 1.0
         assert arrays["beam_range"][0] == pytest.approx(-20.0 / world[:, 2] * told, rel=1e-12, abs=0.0)
 
@@ -327,23 +341,23 @@ def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_error_velocity_is_the_scaled_beam_disagreement() -> None:
-    """d (b0 + b2 - b1 - b3) of opposite pairs, d = 1 / (2 sqrt 2 sin angle): as rough as a horizontal velocity."""
+    """It is d (b0 + b2 - b1 - b3) of opposite pairs, d = 1 / (2 sqrt 2 sin angle), with the horizontal variance."""
     d = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(25.0)))
-    arrays = measure_pings(sheet(25.0, bottom=RED), Flying(velocity=(1.0, 0.5, 0.0)), make_bed(), MANY).arrays
+    arrays = measure_pings(make_spec(25.0, bottom=RED), LinearMotion(velocity=(1.0, 0.5, 0.0)), make_bed(), MANY).arrays
     beams = arrays["beam_velocity"]
     pairs = np.abs(beams[:, 0] + beams[:, 2] - beams[:, 1] - beams[:, 3])
     assert np.allclose(np.abs(arrays["error_velocity"]), d * pairs, rtol=1e-9, atol=1e-14)
     horizontal = 1e-4 * 0.5 / math.sin(math.radians(25.0)) ** 2
     check_sum(float((arrays["error_velocity"] ** 2).sum()) / horizontal, MANY)
-    three = measure_pings(sheet(30.0, (0.0, 120.0, 240.0), bottom=RED), Flying(), make_bed(), 10).arrays
+    three = measure_pings(make_spec(30.0, (0.0, 120.0, 240.0), bottom=RED), LinearMotion(), make_bed(), 10).arrays
     assert np.isnan(three["error_velocity"]).all()
 
 
 @pytest.mark.requirement("GAP-9")
 def test_error_velocity_screening_rejects_pings() -> None:
-    """Of deviation sqrt(2) sigma, a share 2 Q(limit / deviation) is rejected; three beams cannot be screened."""
+    """With deviation sqrt(2) sigma, a share 2 Q(limit / deviation) is rejected. Three beams cannot be screened."""
     limit, deviation = 0.02, math.sqrt(2.0) * 0.01
-    reading = measure_pings(sheet(bottom=RED, error_velocity_limit=limit), Flying(), make_bed(), MANY)
+    reading = measure_pings(make_spec(bottom=RED, error_velocity_limit=limit), LinearMotion(), make_bed(), MANY)
     assert reading.valid is not None
     check_share(float((~reading.valid).sum()), MANY, 2.0 * norm.sf(limit / deviation))
     assert np.nanmax(np.abs(reading.arrays["error_velocity"])) <= limit
@@ -354,33 +368,33 @@ def test_error_velocity_screening_rejects_pings() -> None:
     assert np.array_equal(reading.arrays["velocity_mode"] == 1.0, reading.valid)
     assert np.isfinite(reading.arrays["beam_velocity"]).all()
     alone = measure_pings(
-        sheet(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), Flying(), make_bed(), 100
+        make_spec(30.0, (0.0, 120.0, 240.0), bottom=RED, error_velocity_limit=1e-6), LinearMotion(), make_bed(), 100
     )
     assert alone.valid is not None
     assert alone.valid.all()
 
 
-# bad beams
+# invalid beams
 
 
 def make_cliff() -> Environment:
-    """Return a plateau that ends 5 m ahead of the origin, and nothing beyond."""
+    """Return a plateau that ends 5 m ahead of the origin, with no bottom beyond."""
     return Environment(scene=Scene((Body("plateau", Box((100.0, 100.0, 10.0)), Pose((-45.0, 0.0, -5.0))),)))
 
 
 def compute_plane_hits(normal: AnyArray, height: float, axes: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return slant ranges and cosines of incidence over a plane, `height` (m) above it along z."""
+    """Return slant ranges and cosines of incidence to a plane `height` (m) below along z."""
     cosine = -axes @ normal
     return height * normal[2] / cosine, cosine
 
 
 SLOPED = np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
-SLANTS, COSINES = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, PLUS))
+SLANTS, COSINES = compute_plane_hits(SLOPED, 20.0, compute_axes(30.0, PLUS))
 
 
 @pytest.mark.requirement("GAP-9", "DVW-4", "DVW-7", "GAP-5")
 @pytest.mark.parametrize(
-    ("around", "limits", "lost"),
+    ("environment", "limits", "lost"),
     [
         (make_cliff(), {}, 0),
         (make_bed(0.3), {"minimum_range": float(SLANTS[0]) + 1e-6}, 0),
@@ -389,14 +403,14 @@ SLANTS, COSINES = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, PLUS))
     ],
     ids=["cliff", "minimum", "maximum", "incidence"],
 )
-def test_three_beams_give_a_solution(around: Environment, limits: dict[str, float], lost: int) -> None:
-    """One beam has no bottom: the other three give the velocity, their covariance, and the height over their plane."""
-    v, axes = (0.8, -0.3, 0.1), np.delete(axes_of(30.0, PLUS), lost, axis=0)
-    spec = sheet(30.0, PLUS, bottom=RED, **limits)
-    clean = measure_pings(spec.without_errors(), Flying(velocity=v), around).arrays
+def test_three_beams_give_a_solution(environment: Environment, limits: dict[str, float], lost: int) -> None:
+    """One beam has no echo: the other three give the velocity, its covariance, and the altitude over their plane."""
+    v, axes = (0.8, -0.3, 0.1), np.delete(compute_axes(30.0, PLUS), lost, axis=0)
+    spec = make_spec(30.0, PLUS, bottom=RED, **limits)
+    clean = measure_pings(spec.without_errors(), LinearMotion(velocity=v), environment).arrays
     assert clean["velocity"][0] == pytest.approx(v, rel=1e-12, abs=0.0)
     assert clean["altitude"][0] == pytest.approx(20.0, rel=1e-12, abs=0.0)
-    reading = measure_pings(spec, Flying(), around, MANY).arrays
+    reading = measure_pings(spec, LinearMotion(), environment, MANY).arrays
     good = [k != lost for k in range(4)]
     assert np.all(reading["beam_valid"] == np.array(good, dtype=float))
     assert np.all(reading["num_good_beams"] == 3.0)
@@ -413,9 +427,9 @@ def test_three_beams_give_a_solution(around: Environment, limits: dict[str, floa
 
 @pytest.mark.requirement("GAP-9", "DVW-4")
 def test_two_beams_give_no_solution() -> None:
-    """Four beams in an X over a slope: the two downhill are out of range."""
-    slants, _ = compute_plane_hits(SLOPED, 20.0, axes_of(30.0, CROSSED))
-    reading = measure_pings(sheet(maximum_range=float(slants.mean()), bottom=RED), Flying(), make_bed(0.3), 5)
+    """The four beams are in an X over a slope: the two downhill beams are out of range."""
+    slants, _ = compute_plane_hits(SLOPED, 20.0, compute_axes(30.0, CROSSED))
+    reading = measure_pings(make_spec(maximum_range=float(slants.mean()), bottom=RED), LinearMotion(), make_bed(0.3), 5)
     assert reading.arrays["beam_valid"].tolist() == [(slants < slants.mean()).astype(float).tolist()] * 5
     assert np.all(reading.arrays["num_good_beams"] == 2.0)
     assert np.all(reading.arrays["velocity_mode"] == 0.0)
@@ -429,9 +443,9 @@ def test_two_beams_give_no_solution() -> None:
 
 @pytest.mark.requirement("GAP-9", "GAP-2")
 def test_share_of_dropouts_and_weak_echoes() -> None:
-    """Beams drop out by themselves: a velocity in a share 4 q^3 p + q^4 of the pings; locks by the logistic law."""
+    """Independent beam dropouts leave a velocity in a share 4 q^3 p + q^4 of pings. Lock follows the logistic law."""
     p = 0.2
-    reading = measure_pings(sheet(dropout_probability=p), Flying(), make_bed(), MANY)
+    reading = measure_pings(make_spec(dropout_probability=p), LinearMotion(), make_bed(), MANY)
     check_share(float(reading.arrays["beam_valid"].sum()), 4 * MANY, 1.0 - p)
     assert reading.valid is not None
     check_share(float(reading.valid.sum()), MANY, 4.0 * (1.0 - p) ** 3 * p + (1.0 - p) ** 4)
@@ -443,22 +457,22 @@ def test_share_of_dropouts_and_weak_echoes() -> None:
     slant = np.full(4, 20.0 / math.cos(math.radians(30.0)))
     share = compute_fading(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
     assert 0.1 < share < 0.9
-    valid = measure_pings(sheet(strength=faint), Flying(), make_bed(), MANY).arrays["beam_valid"]
+    valid = measure_pings(make_spec(strength=faint), LinearMotion(), make_bed(), MANY).arrays["beam_valid"]
     for k in range(4):
         check_share(float(valid[:, k].sum()), MANY, float(share))
 
 
-# sheets
+# specs
 
 
 @pytest.mark.requirement("DVW-2", "GAP-1", "GAP-9")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sheet(azimuths=(0.0, 90.0)), "beams: 2; must be from 3"),
-        (lambda: sheet(azimuths=(0.0, 0.0, 0.0)), "axes of the beams: "),
-        (lambda: sheet(0.0), "angle of the beams (rad): 0.0"),
-        (lambda: sheet(90.0), "angle of the beams (rad): 1.57"),
+        (lambda: make_spec(azimuths=(0.0, 90.0)), "beams: 2; must be from 3"),
+        (lambda: make_spec(azimuths=(0.0, 0.0, 0.0)), "axes of the beams: "),
+        (lambda: make_spec(0.0), "angle of the beams (rad): 0.0"),
+        (lambda: make_spec(90.0), "angle of the beams (rad): 1.57"),
         (lambda: Dvl(minimum_range=-0.1), "minimum_range: -0.1"),
         (lambda: Dvl(maximum_range=math.inf), "maximum_range: inf"),
         (lambda: Dvl(maximum_range=math.nan), "maximum_range: nan"),
@@ -496,7 +510,7 @@ def test_impossible_instruments_are_an_error(make: Callable[[], Any], message: s
 
 
 def test_layer_just_within_range() -> None:
-    """20 m along beams at 30 degrees are 17.32 m along the instrument."""
+    """A range of 20 m along beams at 30 degrees is 17.32 m along the instrument axis."""
     assert Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.32), water_mode=TrackMode.ALWAYS).layer is not None
 
 

@@ -1,4 +1,4 @@
-"""A Doppler instrument's errors onto one's own velocities and ranges."""
+"""`apply` adds the errors of a Doppler instrument to given velocities and ranges."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ OWN = np.column_stack((1.5 + np.sin(TIME), 0.3 * np.cos(TIME), 0.1 * np.sin(3.0 
 
 
 @dataclass(frozen=True)
-class Gliding:
-    """An attitude 12 m above the ground, with a velocity, as if for an instant."""
+class GlidingMotion:
+    """An attitude 12 m above the ground with a velocity, at every time."""
 
     rotation: Quaternion
 
@@ -56,7 +56,7 @@ def make_track(stddev: float, **track: float) -> DopplerTrack:
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-9")
 def test_apply_adds_errors_to_a_given_velocity() -> None:
-    """Four beams at 30 degrees: sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as is stated."""
+    """Four beams at 30 degrees have sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as reported."""
     given = OWN.copy()
     reading = Dvl(bottom=make_track(0.01)).apply(TIME, given, seed=7)
     assert np.array_equal(given, OWN)
@@ -77,13 +77,13 @@ def test_apply_adds_errors_to_a_given_velocity() -> None:
 
 @pytest.mark.requirement("DOO-1", "GAP-5", "GAP-7")
 def test_ideal_reading_equals_that_of_the_world() -> None:
-    """A level bed 12 m below an instrument that is turned and moves: the same velocity, ranges, altitude and course."""
+    """A moving, tilted instrument 12 m above a level bed has the same velocity, ranges, altitude and course."""
     q = pose.from_rpy(0.1, -0.15, 0.7)
     sheet = Dvl(beams=make_janus_beams(math.radians(25.0), [0.3, 2.1, 4.0, 5.5]), propagation=False)
     bed = Environment(scene=Scene((Body("bed", Plane()),)))
 
     ticks = Ticks(np.arange(3, dtype=np.int64), 5.0)
-    ideal = sheet.ideal(Gliding(q), bed, ticks)
+    ideal = sheet.ideal(GlidingMotion(q), bed, ticks)
     own = np.tile(pose.rotate(pose.conjugate(q), (0.8, -0.2, 0.05)), (3, 1))
     reading = sheet.apply(ticks.time, own, beam_range=ideal["beam_range"], orientation=np.tile(q, (3, 1)), seed=1)
     for name in ("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"):
@@ -108,7 +108,7 @@ def test_ranges_determine_valid_beams() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-1")
 def test_given_velocity_relative_to_the_water() -> None:
-    """Over a bottom 20 m along the beams the layer from 5 to 20 m ends at 80 % of 17.3 m; over 7 m there is none."""
+    """At a range of 20 m, the layer from 5 to 20 m ends at 80 % of 17.3 m. At 7 m it is empty."""
     sheet = Dvl(water=make_track(0.02), layer=WaterMassLayer(5.0, 20.0), water_mode=TrackMode.ALWAYS)
     through = OWN + np.array([0.3, -0.2, 0.0])
     ranges = np.full((COUNT, 4), 20.0)
@@ -130,7 +130,7 @@ def test_given_velocity_relative_to_the_water() -> None:
 
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_pings_are_output_after_their_echoes() -> None:
-    """Echoes from 75 m return after 0.1 s and are output 20 ms later: every other row of 10 Hz, from the first on."""
+    """Echoes from 75 m return after 0.1 s and are output 20 ms later, in every other row of 10 Hz."""
     sheet = Dvl(processing_time=0.02)
     reading = sheet.apply(np.arange(9) * 0.1, OWN[:9], beam_range=np.full((9, 4), 75.0), seed=1)
     assert reading.emitted.tolist() == [True, False] * 4 + [True]
@@ -145,7 +145,7 @@ def test_pings_are_output_after_their_echoes() -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_rate_is_that_of_the_given_times() -> None:
-    """Deviations that hold at 16 Hz are half of that at 4 Hz; a density is times the root of the rate."""
+    """A deviation for 16 Hz is halved at 4 Hz. A density is multiplied by the square root of the rate."""
     for track in (make_track(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
         reading = Dvl(bottom=track).apply(TIME, OWN, seed=3)
         off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
@@ -155,7 +155,7 @@ def test_rate_is_that_of_the_given_times() -> None:
 
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_apply_assumes_true_sound_speed_and_a_perpendicular_bottom() -> None:
-    """A strength is lost to the cosine of the beams' angle: 20 log10 cos 30 of it, and no more."""
+    """The strength is reduced by the cosine of the beam angle: 20 log10 cos 30."""
     strong = EchoStrength(level=60.0, absorption=0.0, threshold=-60.0)
     sheet = Dvl(bottom=make_track(0.01), sound=Sound(1400.0), strength=strong)
     reading = sheet.apply(TIME[:50], OWN[:50], seed=3)
@@ -211,7 +211,7 @@ def test_invalid_arrays_are_an_error(given: dict[str, Any], message: str) -> Non
 
 @pytest.mark.requirement("GAP-4", "DVW-8")
 def test_arrays_state_why_a_velocity_is_invalid() -> None:
-    """The rows of the table in docs/dvl.md: too few beams, each with its reason, an error velocity, the water track."""
+    """The cases are the rows of the table in docs/dvl.md."""
     sheet = Dvl(minimum_range=1.0, maximum_range=80.0, propagation=False)
     ranges = np.full((5, 4), 20.0)
     ranges[1, :2], ranges[2, :2], ranges[3, :2], ranges[4, 0] = math.nan, 0.5, 90.0, math.nan

@@ -1,4 +1,4 @@
-"""The two classic plug-ins: the documented rules of the UUV Simulator's DVL and of WHOI's, where `classic` is set."""
+"""Classic fidelity of the two DVL plug-ins: the documented rules of the UUV Simulator and of Woods Hole (WHOI)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ LEVEL, OVER = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 V, FLOW = (1.2, -0.3, 0.1), (0.4, 0.5, -0.02)
 
 
-class Drifting:
-    """A frame that goes at a velocity (m/s, world) but is looked at where it stands."""
+class DriftingMotion:
+    """A frame at a fixed position with a velocity (m/s, world)."""
 
     end = math.inf
 
@@ -55,22 +55,24 @@ class Drifting:
         return MotionBlock(rows * self.place, rows * self.rotation, rows * self.velocity, zero, zero, zero)
 
 
-def bed(slope: float = 0.0) -> Environment:
-    """Return a bottom through the origin that rises by `slope` towards x, in water that flows."""
+def make_bed(slope: float = 0.0) -> Environment:
+    """Return a bottom through the origin with a slope towards x, in a current."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     scene = Scene((Body("bed", Plane(), pose),))
     return Environment(scene=scene, water=Water(surface=1000.0), current=UniformField(FLOW))
 
 
-def pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
+def measure_pings(spec: Dvl, motion: Any, environment: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 7.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, told = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
-    return told
+    _, reading = spec.measure(
+        spec.init(source.initial), ticks, spec.ideal(motion, environment, ticks), source.take(count)
+    )
+    return reading
 
 
 def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
-    """Hold errors (n, m) that are independent against their deviations, and the same of all sums of two."""
+    """Assert that independent errors (n, m) have these deviations, and all sums of two theirs."""
     white = errors / deviations
     n, m = white.shape
     pairs = [(i, j, s) for i in range(m) for j in range(i) for s in (1.0, -1.0)]
@@ -84,7 +86,7 @@ def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
 # the UUV Simulator
 
 
-def uuv(**more: Any) -> Dvl:
+def make_uuv_spec(**more: Any) -> Dvl:
     given: dict[str, Any] = {
         "beams": make_janus_beams(0.52, PLUS),
         "minimum_range": 2.0,
@@ -95,30 +97,32 @@ def uuv(**more: Any) -> Dvl:
 
 
 @pytest.mark.requirement("DVU-3")
-def test_the_links_own_velocity_with_noise_on_each_axis() -> None:
-    """R^T v + noise_amplitude w each tick, of a covariance noise_sigma^2 I, in the frame that is asked for."""
+def test_uuv_velocity_is_that_of_the_link_with_noise_per_axis() -> None:
+    """The velocity is R^T v + noise_amplitude w, with the covariance noise_sigma^2 I, in the output frame."""
     turned = from_rpy(0.1, -0.2, 0.7)
     own = np.array(rotate((turned[0], -turned[1], -turned[2], -turned[3]), V))
     for reference, true in ((LEVEL, own), (OVER, own * [1.0, -1.0, -1.0])):
-        told = pings(uuv(reference=reference), Drifting((0.0, 0.0, 10.0), turned), bed(), MANY)
-        assert told.emitted is not None
-        assert told.emitted.all()
-        check_spread(told.arrays["velocity"] - true, np.full(3, 0.02))
-        assert np.array_equal(told.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
+        reading = measure_pings(
+            make_uuv_spec(reference=reference), DriftingMotion((0.0, 0.0, 10.0), turned), make_bed(), MANY
+        )
+        assert reading.emitted is not None
+        assert reading.emitted.all()
+        check_spread(reading.arrays["velocity"] - true, np.full(3, 0.02))
+        assert np.array_equal(reading.arrays["velocity_covariance"], np.tile(0.05**2 * np.eye(3), (MANY, 1, 1)))
         back = 1.0 if reference == LEVEL else np.array([1.0, -1.0, -1.0])
-        east, north = np.array([rotate(turned, tuple(row)) for row in told.arrays["velocity"] * back]).T[:2]
-        assert told.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
-        assert told.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
-        assert np.array_equal(told.arrays["time_of_validity"], np.arange(MANY) / 7.0)
+        east, north = np.array([rotate(turned, tuple(row)) for row in reading.arrays["velocity"] * back]).T[:2]
+        assert reading.arrays["course"] == pytest.approx(np.arctan2(east, north) % (2.0 * math.pi), abs=1e-12)
+        assert reading.arrays["speed"] == pytest.approx(np.hypot(east, north), rel=1e-12, abs=0.0)
+        assert np.array_equal(reading.arrays["time_of_validity"], np.arange(MANY) / 7.0)
 
 
 @pytest.mark.requirement("DVU-3")
-def test_velocity_without_a_bottom() -> None:
-    told = pings(uuv(bottom=DopplerTrack()), Drifting((0.0, 0.0, 10.0)), Environment())
-    assert told.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
-    assert told.arrays["velocity_mode"][0] == 1.0
-    assert np.isnan(told.arrays["altitude"][0])
-    assert told.arrays["num_good_beams"][0] == 0.0
+def test_uuv_velocity_does_not_need_a_bottom() -> None:
+    reading = measure_pings(make_uuv_spec(bottom=DopplerTrack()), DriftingMotion((0.0, 0.0, 10.0)), Environment())
+    assert reading.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
+    assert reading.arrays["velocity_mode"][0] == 1.0
+    assert np.isnan(reading.arrays["altitude"][0])
+    assert reading.arrays["num_good_beams"][0] == 0.0
 
 
 @pytest.mark.requirement("DVU-5")
@@ -128,19 +132,19 @@ def test_velocity_without_a_bottom() -> None:
         (0.0, 10.0, 0),
         (0.0, 1.0, 4),
         (0.0, 40.0, 4),
-        (0.8, 20.0, 1),  # downhill there is nothing within 30 m
-        (0.8, 2.2, 1),  # uphill it is nearer than 2 m
+        (0.8, 20.0, 1),  # downhill there is no bottom within 30 m
+        (0.8, 2.2, 1),  # uphill the bottom is nearer than 2 m
     ],
 )
-def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height: float, clamped: int) -> None:
-    """What is nearer than the least or farther than the most counts as that; only where all do is there none."""
+def test_uuv_altitude_is_the_mean_of_clipped_ranges(slope: float, height: float, clamped: int) -> None:
+    """Ranges outside the limits count as the limits. The altitude is NaN only if all are outside."""
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     axes = np.column_stack([math.sin(0.52) * np.cos(PLUS), math.sin(0.52) * np.sin(PLUS), np.full(4, -math.cos(0.52))])
     slants = height * normal[2] / -(axes @ normal)
     outside = (slants < 2.0) | (slants > 30.0)
     assert outside.sum() == clamped
     shown = np.clip(slants, 2.0, 30.0)
-    arrays = pings(uuv(), Drifting((0.0, 0.0, height)), bed(slope)).arrays
+    arrays = measure_pings(make_uuv_spec(), DriftingMotion((0.0, 0.0, height)), make_bed(slope)).arrays
     assert arrays["beam_range"][0] == pytest.approx(shown, rel=1e-12, abs=0.0)
     assert arrays["beam_valid"][0].tolist() == (~outside).astype(float).tolist()
     expected = math.nan if clamped == 4 else float(shown.mean())
@@ -148,20 +152,22 @@ def test_altitude_is_the_mean_of_ranges_within_their_limits(slope: float, height
 
 
 @pytest.mark.requirement("DVU-5")
-def test_ranges_of_which_some_are_at_either_limit_have_a_mean() -> None:
-    """In a steep gully one side is too near and the other out of reach: limits of both kinds are averaged."""
-    spec = uuv(
+def test_ranges_at_both_limits_have_a_mean() -> None:
+    """In a steep gully one side is too near and the other out of range: both limits enter the mean."""
+    spec = make_uuv_spec(
         beams=make_janus_beams(0.52, [0.25 * math.pi, 0.75 * math.pi, 1.25 * math.pi, 1.75 * math.pi]),
         maximum_range=4.0,
     )
-    arrays = pings(spec, Drifting((0.0, 0.0, 2.6)), bed(1.4)).arrays
+    arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 2.6)), make_bed(1.4)).arrays
     assert sorted(arrays["beam_range"][0].tolist()) == [2.0, 2.0, 4.0, 4.0]
     assert arrays["altitude"][0] == 3.0
 
 
 @pytest.mark.requirement("DVU-5")
-def test_noise_does_not_take_ranges_beyond_their_limits() -> None:
-    arrays = pings(uuv(range=Noise(stddev=1.0)), Drifting((0.0, 0.0, 29.0 * math.cos(0.52))), bed(), MANY).arrays
+def test_noisy_ranges_stay_within_their_limits() -> None:
+    arrays = measure_pings(
+        make_uuv_spec(range=Noise(stddev=1.0)), DriftingMotion((0.0, 0.0, 29.0 * math.cos(0.52))), make_bed(), MANY
+    ).arrays
     ranges = arrays["beam_range"]
     assert ranges.max() == 30.0
     share = (4 * MANY, norm.sf(1.0))
@@ -171,10 +177,10 @@ def test_noise_does_not_take_ranges_beyond_their_limits() -> None:
 
 
 @pytest.mark.requirement("DVU-3", "DVU-5")
-def test_physical_beams_of_the_same_sheet_are_solved() -> None:
-    """Without `classic` the dialect is a name: velocity and covariance are the beams', the altitude the bed's."""
-    spec = replace(uuv(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
-    arrays = pings(spec, Drifting((0.0, 0.0, 10.0)), bed(0.3)).arrays
+def test_physical_fidelity_solves_the_same_beams() -> None:
+    """Without `classic`, velocity and covariance are solved from the beams, and the altitude is the true one."""
+    spec = replace(make_uuv_spec(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
+    arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 10.0)), make_bed(0.3)).arrays
     sine, cosine = math.sin(0.52), math.cos(0.52)
     unit = np.diag([0.5 / sine**2, 0.5 / sine**2, 0.25 / cosine**2])
     assert arrays["velocity_covariance"][0] == pytest.approx(0.05**2 * unit, abs=1e-15)
@@ -184,8 +190,8 @@ def test_physical_beams_of_the_same_sheet_are_solved() -> None:
 # WHOI
 
 
-def whoi(angle: float = 25.0, **more: Any) -> Dvl:
-    """Return a sheet as `dsros_dvl` has them: z down, told in its own frame."""
+def make_whoi_spec(angle: float = 25.0, **more: Any) -> Dvl:
+    """Return a spec like `dsros_dvl`: z down, output in the sensor frame."""
     given: dict[str, Any] = {
         "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True),
         "minimum_range": 0.7,
@@ -199,21 +205,23 @@ def whoi(angle: float = 25.0, **more: Any) -> Dvl:
     return Dvl(**{**given, **more}, dialect=MessageDialect.DSROS, classic=True)
 
 
-def slants_over(slope: float, height: float, angle: float) -> AnyArray:
-    """Return slant ranges (4,) of a level DVL that looks down by z; u = (-sin a cos A, -sin a sin A, cos a) there."""
-    a, around = math.radians(angle), np.radians(X_AZIMUTHS_DEG)
-    axes = np.column_stack([-math.sin(a) * np.cos(around), math.sin(a) * np.sin(around), np.full(4, -math.cos(a))])
+def compute_slant_ranges(slope: float, height: float, angle: float) -> AnyArray:
+    """Return slant ranges (4,) of a level DVL with z down; u = (-sin a cos A, -sin a sin A, cos a)."""
+    a, environment = math.radians(angle), np.radians(X_AZIMUTHS_DEG)
+    axes = np.column_stack(
+        [-math.sin(a) * np.cos(environment), math.sin(a) * np.sin(environment), np.full(4, -math.cos(a))]
+    )
     return height / (slope * axes[:, 0] - axes[:, 2])
 
 
 @pytest.mark.requirement("DVW-4", "DVW-6")
-def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
-    """Altitude mean(r) cos(pi / 6) at any beam angle; course atan2(x', y') in the sensor's frame: forward is east."""
-    told = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(0.2), MANY)
-    arrays = told.arrays
-    assert told.emitted is not None
-    assert told.emitted.all()
-    slants = slants_over(0.2, 20.0, 25.0)
+def test_whoi_beam_noise_altitude_course_and_speed_equal_the_documentation() -> None:
+    """The altitude is mean(r) cos(pi / 6) at any beam angle, the course atan2(x', y') in the sensor frame."""
+    reading = measure_pings(make_whoi_spec(), DriftingMotion((0.0, 0.0, 20.0), OVER), make_bed(0.2), MANY)
+    arrays = reading.arrays
+    assert reading.emitted is not None
+    assert reading.emitted.all()
+    slants = compute_slant_ranges(0.2, 20.0, 25.0)
     check_spread(arrays["beam_range"] - slants, np.full(4, 0.1))
     assert np.allclose(
         arrays["altitude"], arrays["beam_range"].mean(axis=1) * math.cos(math.pi / 6.0), rtol=1e-12, atol=0.0
@@ -226,39 +234,43 @@ def test_noise_of_beams_and_the_documented_altitude_course_and_speed() -> None:
     x, y = arrays["velocity"][:, 0], arrays["velocity"][:, 1]
     assert np.allclose(arrays["course"], np.mod(np.arctan2(x, y), 2.0 * math.pi), rtol=0.0, atol=1e-12)
     assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12, atol=0.0)
-    quiet = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), bed()).arrays
+    quiet = measure_pings(
+        make_whoi_spec(bottom=DopplerTrack()), DriftingMotion((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), make_bed()
+    ).arrays
     assert math.degrees(quiet["course"][0]) == pytest.approx(90.0, abs=1e-9)
-    back = pings(whoi(bottom=DopplerTrack()), Drifting((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), bed()).arrays
+    back = measure_pings(
+        make_whoi_spec(bottom=DopplerTrack()), DriftingMotion((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), make_bed()
+    ).arrays
     assert math.degrees(back["course"][0]) == pytest.approx(270.0, abs=1e-9)
 
 
 @pytest.mark.requirement("DVW-2", "WTR-2")
-def test_beams_are_single_rays_and_water_goes_down_to_the_bottom() -> None:
-    """Its width changes no range, and the layer ends at the bottom: of the mean of a current sheared by depth."""
+def test_beams_are_single_rays_and_the_layer_ends_at_the_bottom() -> None:
+    """Beam width does not change ranges. The layer ends at the bottom and averages the sheared current."""
     wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True, width=0.1)
-    spec = whoi(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
+    spec = make_whoi_spec(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
     sheared = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
-    around = replace(bed(), water=Water(surface=50.0), current=sheared)
-    classic = pings(spec, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
+    environment = replace(make_bed(), water=Water(surface=50.0), current=sheared)
+    classic = measure_pings(spec, DriftingMotion((0.0, 0.0, 15.0), OVER), environment).arrays
     nearest = replace(wide, weighting=BeamWeighting.NEAREST)
     wider = replace(spec, beams=nearest, classic=False, propagation=False)
-    physical = pings(wider, Drifting((0.0, 0.0, 15.0), OVER), around).arrays
-    assert classic["beam_range"][0] == pytest.approx(slants_over(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
+    physical = measure_pings(wider, DriftingMotion((0.0, 0.0, 15.0), OVER), environment).arrays
+    assert classic["beam_range"][0] == pytest.approx(compute_slant_ranges(0.0, 15.0, 25.0), rel=1e-12, abs=0.0)
     assert np.all(physical["beam_range"][0] < 0.99 * classic["beam_range"][0])
-    middle = 0.5 * (1.0 + 15.0)  # m below the instrument, 35 m under the surface
+    middle = 0.5 * (1.0 + 15.0)  # m below the instrument, at a depth of 35 m
     flow = np.array([0.04, -0.02, 0.0]) * (35.0 + middle)
     assert classic["water_velocity"][0] == pytest.approx((np.array(V) - flow) * [1.0, -1.0, -1.0], rel=1e-10, abs=0.0)
 
 
 @pytest.mark.requirement("DVW-7")
 @pytest.mark.parametrize("classic", [True, False])
-def test_classic_rule_needs_all_beams(classic: bool) -> None:
-    """One beam of four is out of range: classic has no velocity over the bottom, physical that of the other three."""
-    farthest = float(slants_over(0.5, 20.0, 30.0).max())
-    spec = whoi(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())
-    turned = from_rpy(math.pi, 0.0, 0.3)  # of the two that would be as far, one is farther, the other nearer
+def test_classic_solution_needs_all_beams(classic: bool) -> None:
+    """One of four beams is out of range: classic has no bottom velocity, physical uses the other three."""
+    farthest = float(compute_slant_ranges(0.5, 20.0, 30.0).max())
+    spec = make_whoi_spec(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())
+    turned = from_rpy(math.pi, 0.0, 0.3)  # of two equally far beams, one is farther, the other nearer
     spec = replace(spec, classic=classic, propagation=False, bottom=DopplerTrack())
-    arrays = pings(spec, Drifting((0.0, 0.0, 20.0), turned), bed(0.5)).arrays
+    arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 20.0), turned), make_bed(0.5)).arrays
     assert arrays["num_good_beams"][0] == 3.0
     if classic:
         assert arrays["velocity_mode"][0] == 0.0
@@ -273,25 +285,27 @@ def test_classic_rule_needs_all_beams(classic: bool) -> None:
 
 
 @pytest.mark.requirement("WTR-1", "WTR-2")
-def test_water_track_where_there_is_no_bottom_track() -> None:
-    """Velocity of the link less the current, by least squares, the noise of each axis of the solution."""
-    told = pings(whoi(), Drifting((0.0, 0.0, 200.0), OVER), bed(), MANY).arrays
-    assert np.all(told["velocity_mode"] == 2.0)
+def test_water_track_replaces_a_missing_bottom_track() -> None:
+    """The velocity is that of the link minus the current, by least squares, with the noise of the solution."""
+    reading = measure_pings(make_whoi_spec(), DriftingMotion((0.0, 0.0, 200.0), OVER), make_bed(), MANY).arrays
+    assert np.all(reading["velocity_mode"] == 2.0)
     true = (np.array(V) - FLOW) * [1.0, -1.0, -1.0]
-    check_spread(told["velocity"] - true, np.full(3, 0.01))
-    assert np.array_equal(told["velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
-    assert np.array_equal(told["water_velocity"], told["velocity"])
+    check_spread(reading["velocity"] - true, np.full(3, 0.01))
+    assert np.array_equal(reading["velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
+    assert np.array_equal(reading["water_velocity"], reading["velocity"])
     for name in ("altitude", "course", "speed", "beam_range"):
-        assert np.isnan(told[name]).all()
-    bottom = pings(whoi(), Drifting((0.0, 0.0, 20.0), OVER), bed(), 5).arrays
+        assert np.isnan(reading[name]).all()
+    bottom = measure_pings(make_whoi_spec(), DriftingMotion((0.0, 0.0, 20.0), OVER), make_bed(), 5).arrays
     assert np.all(bottom["velocity_mode"] == 1.0)
 
 
 @pytest.mark.requirement("WTR-2")
-def test_both_tracks_at_once_have_each_its_noise() -> None:
-    told = pings(whoi(30.0, water_mode=TrackMode.ALWAYS), Drifting((0.0, 0.0, 40.0), OVER), bed(), MANY).arrays
-    assert np.all(told["velocity_mode"] == 1.0)
+def test_both_tracks_have_separate_noise() -> None:
+    reading = measure_pings(
+        make_whoi_spec(30.0, water_mode=TrackMode.ALWAYS), DriftingMotion((0.0, 0.0, 40.0), OVER), make_bed(), MANY
+    ).arrays
+    assert np.all(reading["velocity_mode"] == 1.0)
     flip = np.array([1.0, -1.0, -1.0])
-    off = np.column_stack([told["velocity"] - V * flip, told["water_velocity"] - (np.array(V) - FLOW) * flip])
+    off = np.column_stack([reading["velocity"] - V * flip, reading["water_velocity"] - (np.array(V) - FLOW) * flip])
     check_spread(off, np.concatenate([0.005 * np.sqrt([2.0, 2.0, 1.0 / 3.0]), np.full(3, 0.01)]))
-    assert np.array_equal(told["water_velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))
+    assert np.array_equal(reading["water_velocity_covariance"], np.tile(1e-4 * np.eye(3), (MANY, 1, 1)))

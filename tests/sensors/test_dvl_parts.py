@@ -1,4 +1,4 @@
-"""Parts of the catalogue as Doppler instruments, and what their files are held against."""
+"""Parts of the catalogue as Doppler instruments; their values equal the cited files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ name="s" type="dvl"><update_rate>7</update_rate>
 </sensor></link></model></world></sdf>"""
 
 
-def spec(folder: Path, inside: str) -> Dvl:
+def load_spec(folder: Path, inside: str) -> Dvl:
     path = folder / "w.sdf"
     path.write_text(WORLD.format(inside=inside), encoding="utf-8")
     (sensor,) = ns.load(path).sensors
@@ -45,7 +45,7 @@ def test_catalogue_has_dvls_of_several_makers_and_types() -> None:
 
 @pytest.mark.requirement("IMU-3", "GAP-2")
 def test_part_gives_a_spec() -> None:
-    """Workhorse 600: 30 degrees, 4 degrees wide, 0.7 to 90 m, 5 and 7.5 mm/s of a beam."""
+    """The Workhorse 600 has beams at 30 degrees, 4 degrees wide, 0.7 to 90 m, with 5 and 7.5 mm/s."""
     sheet = Dvl.from_part("WHN600")
     assert (sheet.minimum_range, sheet.maximum_range, sheet.transducer) == (0.7, 90.0, Transducer.PISTON)
     assert (sheet.bottom.noise.stddev, sheet.water.noise.stddev) == (0.005, 0.0075)
@@ -61,7 +61,7 @@ def test_part_gives_a_spec() -> None:
 
 @pytest.mark.requirement("IMU-3", "GAP-1", "GAP-6")
 def test_missing_part_values_have_defaults() -> None:
-    """The A50: beams at 22.5 degrees, altitudes of 0.05 to 50 m, 3.75 m/s over the bottom and 7.5 m/s in the water."""
+    """The A50 has beams at 22.5 degrees, altitudes of 0.05 to 50 m, limits of 3.75 m/s and 7.5 m/s (water)."""
     sheet, plain = Dvl.from_part("a50", stddev=0.01), Dvl()
     cosine = math.cos(math.radians(22.5))
     assert -sheet.beams.axes[:, 2] == pytest.approx([cosine] * 4, abs=1e-15)
@@ -89,10 +89,10 @@ def test_world_file_names_a_part(tmp_path: Path, name: str) -> None:
     """The file gives the deviation of a ping if the part has no source for it."""
     part = f"<navsense:part>{name}</navsense:part>"
     if "bottom_track.noise_rms" not in catalogue.load_part(name).missing_values:
-        assert spec(tmp_path, part) == Dvl.from_part(name)
+        assert load_spec(tmp_path, part) == Dvl.from_part(name)
         return
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
-    assert spec(tmp_path, part + noise) == Dvl.from_part(name, stddev=0.01)
+    assert load_spec(tmp_path, part + noise) == Dvl.from_part(name, stddev=0.01)
 
 
 def test_missing_deviation_of_a_part_is_detected_by_error_class(
@@ -100,36 +100,36 @@ def test_missing_deviation_of_a_part_is_detected_by_error_class(
 ) -> None:
     for kind, message in ((MissingDeviationError, "requires the standard deviation"), (SensorError, "is not a part")):
 
-        def from_part(*_names: object, kind: type[SensorError] = kind, **_options: object) -> Dvl:
+        def load_from_part(*_names: object, kind: type[SensorError] = kind, **_options: object) -> Dvl:
             raise kind("stddev of part")
 
-        monkeypatch.setattr(Dvl, "from_part", from_part)
+        monkeypatch.setattr(Dvl, "from_part", load_from_part)
         with pytest.raises(SdfError, match=message):
-            spec(tmp_path, "<navsense:part>a50</navsense:part>")
+            load_spec(tmp_path, "<navsense:part>a50</navsense:part>")
 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_part_without_the_deviation_of_a_ping_is_an_error(tmp_path: Path) -> None:
     """Its covariance would be 0, infinite weight in a filter. The caller's deviation replaces that of the part."""
-    refused = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.load_part(name).missing_values]
-    assert refused == ["a50"]
+    incomplete = [name for name in PARTS if "bottom_track.noise_rms" in catalogue.load_part(name).missing_values]
+    assert incomplete == ["a50"]
     words = r'stddev of part a50; must be given .*; write Dvl.from_part\("a50", stddev'
     with pytest.raises(MissingDeviationError, match=words):
         Dvl.from_part("a50")
     with pytest.raises(SdfError, match=r"w.sdf:4: <sensor><navsense:part>: a50; requires the standard deviation of a"):
-        spec(tmp_path, "<navsense:part>a50</navsense:part>")
+        load_spec(tmp_path, "<navsense:part>a50</navsense:part>")
     time, velocity = np.arange(5.0), np.tile([1.0, 0.0, 0.0], (5, 1))
     for name in PARTS:
         reading = Dvl.from_part(name, stddev=0.02).apply(time, velocity, seed=1)
         assert (np.diagonal(reading["velocity_covariance"][0]) > 0.02**2 / 4.0).all()
     unused = '<dvl><bottom_track when="never"/><water_track><layer near="1" far="4"/></water_track></dvl>'
-    assert spec(tmp_path, f"{unused}<navsense:part>a50</navsense:part>").bottom_mode is TrackMode.NEVER
+    assert load_spec(tmp_path, f"{unused}<navsense:part>a50</navsense:part>").bottom_mode is TrackMode.NEVER
 
 
 @pytest.mark.requirement("GAP-2", "GAP-3")
 @pytest.mark.parametrize("name", PARTS)
 def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
-    """In the data sheet and in the description of a world, each value that a DVL requires is set or listed."""
+    """In the datasheet and in the description of a world, each required value of a DVL is set or listed."""
     figures, sheet = catalogue.load_part(name).entries, Dvl.from_part(name, stddev=0.01)
     declared_figures = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
     if "beam.altitude" in declared_figures:
@@ -145,7 +145,7 @@ def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     assert listed == wanted - declared_figures
     assert set(sheet.missing_values) == set(catalogue.load_part(name).missing_values) - {"bottom_track.noise_rms"}
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
-    spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")
+    load_spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")
     (line,) = (
         line
         for line in describe(ns.load(tmp_path / "w.sdf"))
@@ -163,7 +163,7 @@ def test_values_set_in_the_world_are_not_listed_as_missing(tmp_path: Path) -> No
       <range><noise type="gaussian"><stddev>0.1</stddev></noise></range>
       <strength level="90"/>
     </dvl>"""
-    spec(tmp_path, f"{values}<navsense:part>dvl1000</navsense:part>")
+    load_spec(tmp_path, f"{values}<navsense:part>dvl1000</navsense:part>")
     text = "\n".join(describe(ns.load(tmp_path / "w.sdf")))
     (names,) = re.findall("neither the part nor the world has a value: (.*)", text)
     assert names.split(", ") == [
@@ -202,7 +202,7 @@ def test_every_part_rejects_a_velocity_in_another_unit(name: str) -> None:
 def test_file_values_override_the_part(tmp_path: Path) -> None:
     block = """<dvl><beams angle_deg="22.5"/><max>12</max><bottom_track><per_speed>0.01</per_speed></bottom_track>
       <water_track when="always"><layer near="2" far="5"/></water_track></dvl>"""
-    found, part = spec(tmp_path, f"{block}<navsense:part>whn600</navsense:part>"), Dvl.from_part("whn600")
+    found, part = load_spec(tmp_path, f"{block}<navsense:part>whn600</navsense:part>"), Dvl.from_part("whn600")
     assert found.beams.axes[:, 2] == pytest.approx(-math.cos(math.radians(22.5)), abs=1e-15)
     assert (found.minimum_range, found.maximum_range) == (part.minimum_range, 12.0)
     assert (found.bottom.noise.stddev, found.bottom.per_speed) == (0.005, 0.01)
@@ -211,10 +211,10 @@ def test_file_values_override_the_part(tmp_path: Path) -> None:
 
 
 def test_part_that_contradicts_the_file_is_an_error_with_line(tmp_path: Path) -> None:
-    """The A50's layer ends at 4.5 m along the axis, beyond what beams of 3 m reach; the file's range is shorter."""
+    """The layer of the A50 ends at 4.5 m along the axis, beyond the range of 3 m in the file."""
     noise = '<bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track>'
     with pytest.raises(SdfError, match=r"w.sdf:4: .*a50; does not fit the other values of the sensor: far boundary"):
-        spec(tmp_path, f"<dvl><max>3</max>{noise}</dvl><navsense:part>a50</navsense:part>")
+        load_spec(tmp_path, f"<dvl><max>3</max>{noise}</dvl><navsense:part>a50</navsense:part>")
 
 
 FILES = {

@@ -1,4 +1,4 @@
-"""Ping times, times of validity and loss of lock of a Doppler velocity log: closed forms of r / c."""
+"""Ping times, times of validity and loss of lock of a DVL equal closed forms of r / c."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SEA = Water(surface=1000.0, sound_speed=1500.0)
 
 
 @dataclass(frozen=True)
-class Flying:
-    """A frame at place + velocity t + acceleration t^2 / 2 (m, s, world), yawing at `turn` (rad/s), else level."""
+class AcceleratedMotion:
+    """A level frame at position + velocity t + acceleration t^2 / 2 (m, s, world), yawing at `turn` (rad/s)."""
 
     place: Vector = (0.0, 0.0, 20.0)
     velocity: Vector = (0.0, 0.0, 0.0)
@@ -60,30 +60,32 @@ class Flying:
 
 
 def make_bed(slope: float = 0.0) -> Environment:
-    """Return a bottom through the origin, in water where sound goes 1500 m/s."""
+    """Return a bottom through the origin, in water with a sound speed of 1500 m/s."""
     pose = Pose((0.0, 0.0, 0.0), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(scene=Scene((Body("bed", Plane(), pose),)), water=SEA)
 
 
-def sheet(**more: Any) -> Dvl:
+def make_spec(**more: Any) -> Dvl:
     return Dvl(**{"beams": make_janus_beams(math.radians(30.0), [math.radians(a) for a in PLUS]), **more})
 
 
 def measure_pings(
-    spec: Dvl, motion: Any, around: Environment, count: int, rate: float
+    spec: Dvl, motion: Any, environment: Environment, count: int, rate: float
 ) -> tuple[FloatArray, Measurement]:
     """Return the times of the ticks, and the measurement."""
     ticks = Ticks(np.arange(count, dtype=np.int64), rate)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    _, measured = spec.measure(
+        spec.init(source.initial), ticks, spec.ideal(motion, environment, ticks), source.take(count)
+    )
     return ticks.time, measured
 
 
-def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
-    """Return the ticks that publish the ping sent at the previous one: the first after all echoes are back."""
+def find_output_ticks(time: FloatArray, compute_delay: Callable[[float], float]) -> list[bool]:
+    """Return the ticks that publish a ping: the first tick after all its echoes."""
     last, found = 0.0, []
     for t in time.tolist():
-        found.append(t >= last + awaited(t) - 1e-9)
+        found.append(t >= last + compute_delay(t) - 1e-9)
         last = t if found[-1] else last
     return found
 
@@ -92,15 +94,15 @@ def told_at(time: FloatArray, awaited: Callable[[float], float]) -> list[bool]:
 @pytest.mark.parametrize("height", [3.0, 20.0, 47.0, 80.0])
 @pytest.mark.parametrize("processing", [0.0, 0.013])
 def test_ping_rate_decreases_with_altitude(height: float, processing: float) -> None:
-    """A ping each 2 r / c + processing, at the next tick of 100 Hz."""
-    spec = sheet(maximum_range=150.0, processing_time=processing)
-    time, reading = measure_pings(spec, Flying((0.0, 0.0, height)), make_bed(), 400, 100.0)
-    awaited = 2.0 * height * SLANT / 1500.0 + processing
+    """A ping follows each 2 r / c + processing time, at the next tick of 100 Hz."""
+    spec = make_spec(maximum_range=150.0, processing_time=processing)
+    time, reading = measure_pings(spec, AcceleratedMotion((0.0, 0.0, height)), make_bed(), 400, 100.0)
+    interval = 2.0 * height * SLANT / 1500.0 + processing
     assert reading.emitted is not None
     assert reading.valid is not None
-    assert reading.emitted.tolist() == told_at(time, lambda _: awaited)
+    assert reading.emitted.tolist() == find_output_ticks(time, lambda _: interval)
     steps = np.diff(np.flatnonzero(reading.emitted))
-    assert set(steps.tolist()) == {math.ceil(awaited * 100.0)}
+    assert set(steps.tolist()) == {math.ceil(interval * 100.0)}
     assert np.array_equal(reading.valid, reading.emitted)
     for name, values in reading.arrays.items():
         rows = values.reshape(400, -1)[~reading.emitted]
@@ -111,23 +113,26 @@ def test_ping_rate_decreases_with_altitude(height: float, processing: float) -> 
 
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_ping_rate_during_a_climb_from_a_slope() -> None:
-    """Ranges are those when all echoes are back, a processing time before the tick: the farthest, and the mean."""
-    spec, normal = sheet(maximum_range=400.0, processing_time=0.02), np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0)
-    motion = Flying((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
+    """Ranges are those at the return of all echoes, the processing time before the tick."""
+    spec, normal = (
+        make_spec(maximum_range=400.0, processing_time=0.02),
+        np.array([-0.3, 0.0, 1.0]) / math.hypot(0.3, 1.0),
+    )
+    motion = AcceleratedMotion((0.0, 0.0, 10.0), (1.0, 0.0, 2.0))
     time, reading = measure_pings(spec, motion, make_bed(0.3), 800, 50.0)
-    tilt, around = math.radians(30.0), np.radians(PLUS)
+    tilt, environment = math.radians(30.0), np.radians(PLUS)
     axes = np.column_stack(
-        [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
+        [math.sin(tilt) * np.cos(environment), math.sin(tilt) * np.sin(environment), np.full(4, -math.cos(tilt))]
     )
 
     def ranges(t: float) -> AnyArray:
         return (normal @ [t, 0.0, 10.0 + 2.0 * t]) / -(axes @ normal)
 
-    def awaited(t: float) -> float:
+    def find_farthest(t: float) -> float:
         return 2.0 * float(ranges(max(t - 0.02, 0.0)).max()) / 1500.0 + 0.02
 
     assert reading.emitted is not None
-    assert reading.emitted.tolist() == told_at(time, awaited)
+    assert reading.emitted.tolist() == find_output_ticks(time, find_farthest)
     assert 5 < reading.emitted.sum() < 700
     for k in np.flatnonzero(reading.emitted).tolist():
         heard = ranges(time[k] - 0.02)
@@ -138,10 +143,10 @@ def test_ping_rate_during_a_climb_from_a_slope() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_ping_without_bottom_waits_for_the_longest_echo() -> None:
-    spec, nothing = sheet(maximum_range=75.0), Environment(water=SEA)
-    time, reading = measure_pings(spec, Flying(), nothing, 100, 40.0)
+    spec, nothing = make_spec(maximum_range=75.0), Environment(water=SEA)
+    time, reading = measure_pings(spec, AcceleratedMotion(), nothing, 100, 40.0)
     assert reading.emitted is not None
-    assert reading.emitted.tolist() == told_at(time, lambda _: 0.1)
+    assert reading.emitted.tolist() == find_output_ticks(time, lambda _: 0.1)
     assert reading.valid is not None
     assert not reading.valid.any()
     assert np.all(reading.arrays["velocity_mode"][reading.emitted] == 0.0)
@@ -157,17 +162,17 @@ STILL = {"bottom_mode": TrackMode.NEVER, "water_mode": TrackMode.ALWAYS, "layer"
 @pytest.mark.parametrize(
     ("more", "waits", "mode"),
     [
-        (STILL, 25.0 * SLANT, 2.0),  # nobody waits for a bottom that is never tracked
+        (STILL, 25.0 * SLANT, 2.0),  # without bottom track there is no wait for a bottom
         (STILL | {"bottom_mode": TrackMode.ALWAYS, "water_mode": TrackMode.FALLBACK}, 400.0, 2.0),
     ],
 )
 def test_water_time_of_validity_is_in_the_layer(more: dict[str, Any], waits: float, mode: float) -> None:
-    """No bottom: out goes the ping 2 r / c before, and 15 m down, in the middle of the layer, is where it is about."""
-    spec, nothing = sheet(maximum_range=400.0, **more), Environment(water=SEA)
-    motion = Flying((0.0, 0.0, 60.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
+    """Without bottom, the ping is sent 2 r / c earlier. The time of validity is at 15 m, the middle of the layer."""
+    spec, nothing = make_spec(maximum_range=400.0, **more), Environment(water=SEA)
+    motion = AcceleratedMotion((0.0, 0.0, 60.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
     time, reading = measure_pings(spec, motion, nothing, 100, 40.0)
     assert reading.emitted is not None
-    assert reading.emitted.tolist() == told_at(time, lambda _: 2.0 * waits / 1500.0)
+    assert reading.emitted.tolist() == find_output_ticks(time, lambda _: 2.0 * waits / 1500.0)
     rows = np.flatnonzero(reading.emitted)
     assert rows.size > 3
     about = time[rows] - 2.0 * waits / 1500.0 + 15.0 * SLANT / 1500.0
@@ -180,9 +185,9 @@ def test_water_time_of_validity_is_in_the_layer(more: dict[str, Any], waits: flo
 
 @pytest.mark.requirement("GAP-1", "GAP-9")
 def test_both_echoes_of_a_ping_have_separate_times() -> None:
-    """Bed 20 m down, layer to 16 m by the 80 % rule: 20 / cos and 10.5 / cos of sound after the ping went out."""
-    spec = sheet(**STILL | {"bottom_mode": TrackMode.ALWAYS})
-    motion = Flying((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
+    """The bed is 20 m below, the layer ends at 16 m (80 % rule): travel times of 20 / cos and 10.5 / cos."""
+    spec = make_spec(**STILL | {"bottom_mode": TrackMode.ALWAYS})
+    motion = AcceleratedMotion((0.0, 0.0, 20.0), (1.0, 0.0, 0.0), (0.8, -0.4, 0.0))
     time, reading = measure_pings(spec, motion, make_bed(), 100, 40.0)
     assert reading.emitted is not None
     rows = np.flatnonzero(reading.emitted)
@@ -199,8 +204,10 @@ def test_both_echoes_of_a_ping_have_separate_times() -> None:
 
 @pytest.mark.requirement("GAP-2")
 def test_beam_dropout_loses_bottom_and_water() -> None:
-    spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, dropout_probability=1.0)
-    _, reading = measure_pings(spec, Flying(), make_bed(), 20, 4.0)
+    spec = make_spec(
+        **STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, dropout_probability=1.0
+    )
+    _, reading = measure_pings(spec, AcceleratedMotion(), make_bed(), 20, 4.0)
     assert reading.emitted is not None
     assert np.all(reading.arrays["velocity_mode"][reading.emitted] == 0.0)
     assert np.isnan(reading.arrays["water_beam_velocity"]).all()
@@ -208,8 +215,8 @@ def test_beam_dropout_loses_bottom_and_water() -> None:
 
 @pytest.mark.requirement("NOI-6", "GAP-1")
 def test_bottom_loss_fault_keeps_the_water_track() -> None:
-    """From 1 to 2 s of a run nothing comes back from the bottom; what is true of it is true."""
-    spec = sheet(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, propagation=False)
+    """From 1 to 2 s there is no bottom echo. True values are unchanged."""
+    spec = make_spec(**STILL | {"water_mode": TrackMode.FALLBACK, "bottom_mode": TrackMode.ALWAYS}, propagation=False)
     model = Model("auv", (Link("auv::base"),), "auv::base", pose=Pose((0.0, 0.0, 20.0)))
     lost = Faults(scheduled=(ScheduledFault("lost_lock", 1.0, 2.0),))
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", 5.0, topic="/dvl", faults=lost)
@@ -224,9 +231,9 @@ def test_bottom_loss_fault_keeps_the_water_track() -> None:
 
 @pytest.mark.requirement("GAP-9", "DVW-3")
 def test_velocity_is_that_at_the_time_of_validity() -> None:
-    """It accelerates and turns: the velocity is that at the echo, in the sensor axes of that time, to 1 nm/s."""
-    motion = Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
-    spec = sheet(processing_time=0.03)
+    """The vehicle accelerates and turns: the velocity is that at the echo, in the sensor axes of that time."""
+    motion = AcceleratedMotion((0.0, 0.0, 60.0), (0.5, 0.0, 0.0), (0.8, -0.4, 0.0), 0.5)
+    spec = make_spec(processing_time=0.03)
     time, reading = measure_pings(spec, motion, make_bed(), 200, 20.0)
     assert reading.emitted is not None
     emitted = np.flatnonzero(reading.emitted).tolist()
@@ -249,10 +256,10 @@ def test_velocity_is_that_at_the_time_of_validity() -> None:
 
 @pytest.mark.requirement("GAP-9")
 def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
-    """Equal in `simulate` and live: truth is that of the echo, and ticks without a ping are not published."""
+    """Truth is that of the echo, and ticks without a ping are not published."""
     motion, spec = (
-        Flying((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
-        sheet(bottom=DopplerTrack(Noise(stddev=0.01))),
+        AcceleratedMotion((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
+        make_spec(bottom=DopplerTrack(Noise(stddev=0.01))),
     )
     model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "auv", "auv::hull", 20.0)
@@ -275,8 +282,8 @@ def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
 # lock
 
 
-def trench() -> Environment:
-    """Return a bed at height 0 that is missing from x = 10 to x = 20 m."""
+def make_trench() -> Environment:
+    """Return a bed at height 0 with a gap from x = 10 to x = 20 m."""
     sides = [Body(f"side_{x:g}", Box((100.0, 400.0, 1e-4)), Pose((x, 0.0, -5e-5))) for x in (-40.0, 70.0)]
     return Environment(scene=Scene(tuple(sides)), water=SEA)
 
@@ -284,9 +291,11 @@ def trench() -> Environment:
 @pytest.mark.requirement("GAP-9")
 @pytest.mark.parametrize("again", [0.0, 0.36, 1.0])
 def test_lost_beam_needs_the_reacquisition_time(again: float) -> None:
-    """At 5 m/s over a trench: each beam is lost while it looks into it, and `again` longer, from its last lost ping."""
-    spec, height = sheet(propagation=False, reacquisition_time=again), 10.0
-    time, reading = measure_pings(spec, Flying((0.0, 0.0, height), (5.0, 0.0, 0.0)), trench(), 700, 100.0)
+    """Each beam is lost over the gap and for the reacquisition time after its last lost ping."""
+    spec, height = make_spec(propagation=False, reacquisition_time=again), 10.0
+    time, reading = measure_pings(
+        spec, AcceleratedMotion((0.0, 0.0, height), (5.0, 0.0, 0.0)), make_trench(), 700, 100.0
+    )
     reach = height * math.tan(math.radians(30.0))
     for k, offset in enumerate((reach, 0.0, -reach, 0.0)):
         x = 5.0 * time + offset
@@ -303,23 +312,23 @@ def test_lost_beam_needs_the_reacquisition_time(again: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-9")
 def test_dropouts_start_the_reacquisition_time() -> None:
-    """Lock is back where no dropout was in the time of re-acquisition: a share (1 - p)^(m + 1) of the pings."""
+    """A beam has lock if the reacquisition time contains no dropout: a share (1 - p)^(m + 1) of the pings."""
     count, p, ticks = 4_000 if INTERPRETED else 40_000, 0.02, 7
-    spec = sheet(propagation=False, dropout_probability=p, reacquisition_time=(ticks - 0.5) / 100.0)
-    _, reading = measure_pings(spec, Flying(), make_bed(), count, 100.0)
+    spec = make_spec(propagation=False, dropout_probability=p, reacquisition_time=(ticks - 0.5) / 100.0)
+    _, reading = measure_pings(spec, AcceleratedMotion(), make_bed(), count, 100.0)
     valid, q = reading.arrays["beam_valid"], (1.0 - p) ** ticks
-    # Pings nearer than `ticks` share draws: their covariances q^2 ((1 - p)^-(ticks - j) - 1) add to the variance.
+    # Pings within `ticks` share draws: their covariances q^2 ((1 - p)^-(ticks - j) - 1) add to the variance.
     spread = q * (1.0 - q) + 2.0 * sum((1.0 - p) ** (ticks + j) - q * q for j in range(1, ticks))
     off = (valid.mean(axis=0) - q) / math.sqrt(spread / count)
     assert float(off @ off) < chi2.isf(FALSE_ALARM, 4)
 
 
-# the long term
+# long-term velocity
 
 
 @dataclass(frozen=True)
-class Wandering:
-    """A frame that stays in place but for its velocity (m/s), which is given tick by tick."""
+class WanderingMotion:
+    """A frame at a fixed position with a velocity (m/s) per tick."""
 
     velocity: FloatArray
     rate: float
@@ -337,9 +346,9 @@ class Wandering:
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
 def test_long_term_velocity_covariance_matches_its_errors() -> None:
-    """A thousand instruments on walks of the density that it takes: e^T P^-1 e is chi-squared, at several pings."""
+    """Over 1000 random walks of the declared density, e^T P^-1 e is chi-squared at several pings."""
     runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
-    spec = sheet(
+    spec = make_spec(
         propagation=False,
         bottom=DopplerTrack(Noise(stddev=0.02), long_term_offset=offset, long_term_scale=scale),
         long_term=LongTermFilter(density, offset, scale),
@@ -350,7 +359,7 @@ def test_long_term_velocity_covariance_matches_its_errors() -> None:
     sums, single = dict.fromkeys(shown, 0.0), 0.0
     for run in range(runs):
         source = Draws(spec.processes(), 6, (run, "dvl"))
-        ideal = spec.ideal(Wandering(walks[run], rate), make_bed(), ticks)
+        ideal = spec.ideal(WanderingMotion(walks[run], rate), make_bed(), ticks)
         _, measured = spec.measure(spec.init(source.initial), ticks, ideal, source.take(count))
         error = measured.arrays["long_term_velocity"] - walks[run]
         for k in shown:
@@ -366,7 +375,7 @@ def test_long_term_velocity_covariance_matches_its_errors() -> None:
 @pytest.mark.requirement("GAP-2")
 def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
     velocity, rate, told = (1.2, -0.4, 0.1), 5.0, []
-    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
+    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
     model = Model("auv", (Link("auv::base"),), "auv::base")
     for step in (0.2, 0.004):
@@ -378,7 +387,7 @@ def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
         states = [ns.State(Pose((x, y, z)), velocity) for _, (x, y, z) in at]
         sim = ns.live(world, seed=4, driven={"auv": states[0]})
         found = [reading for state in states for reading in sim.step({"auv": state}).readings.values()]
-        assert [bool(reading.emitted[0]) for reading in found] == [False] + [True] * 20  # no ping is back at 0
+        assert [bool(reading.emitted[0]) for reading in found] == [False] + [True] * 20  # no echo has returned at 0
         told.append(
             [
                 (reading.time[0], reading["time_of_validity"][0], *reading["velocity"][0], reading["altitude"][0])
@@ -388,6 +397,6 @@ def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
     assert np.array(told[0]) == pytest.approx(np.array(told[1]), rel=1e-12, abs=1e-12)
     time, about, *_, altitude = np.array(told[1]).T
     back = time - 0.02
-    slant = (30.0 + velocity[2] * back) * SLANT  # m, of each of four beams when the echo is back
+    slant = (30.0 + velocity[2] * back) * SLANT  # m, of each of four beams at the return of the echo
     assert about == pytest.approx(back - slant / 1500.0, abs=1e-12)
     assert altitude == pytest.approx(30.0 + velocity[2] * about, abs=1e-9)

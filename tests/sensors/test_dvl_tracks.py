@@ -35,8 +35,8 @@ V, FLOW = (1.2, -0.3, 0.1), (0.4, 0.5, -0.02)
 LAYER = WaterMassLayer(2.0, 10.0, 1.0)
 
 
-class Drifting:
-    """A frame that goes at a velocity (m/s, world) but is looked at where it stands."""
+class DriftingMotion:
+    """A frame at a fixed position with a velocity (m/s, world)."""
 
     end = math.inf
 
@@ -57,36 +57,38 @@ def make_sea(
     return Environment(scene=scene, water=Water(surface=surface, sound_speed=sound), current=current)
 
 
-def sheet(**more: Any) -> Dvl:
+def make_spec(**more: Any) -> Dvl:
     return Dvl(**{"propagation": False, "layer": LAYER, "water_mode": TrackMode.ALWAYS, **more})
 
 
-def measure_pings(spec: Dvl, motion: Any, around: Environment, count: int = 1) -> Measurement:
+def measure_pings(spec: Dvl, motion: Any, environment: Environment, count: int = 1) -> Measurement:
     ticks = Ticks(np.arange(count, dtype=np.int64), 10.0)
     source = Draws(spec.processes(), 5, (0, "dvl"))
-    _, measured = spec.measure(spec.init(source.initial), ticks, spec.ideal(motion, around, ticks), source.take(count))
+    _, measured = spec.measure(
+        spec.init(source.initial), ticks, spec.ideal(motion, environment, ticks), source.take(count)
+    )
     return measured
 
 
-def axes_in(rotation: Quaternion) -> AnyArray:
-    """Return the axes (4, 3) of the beams in the world."""
-    tilt, around = math.radians(30.0), np.radians(X_AZIMUTHS_DEG)
+def rotate_axes(rotation: Quaternion) -> AnyArray:
+    """Return the beam axes (4, 3) in the world."""
+    tilt, environment = math.radians(30.0), np.radians(X_AZIMUTHS_DEG)
     own = np.column_stack(
-        [math.sin(tilt) * np.cos(around), math.sin(tilt) * np.sin(around), np.full(4, -math.cos(tilt))]
+        [math.sin(tilt) * np.cos(environment), math.sin(tilt) * np.sin(environment), np.full(4, -math.cos(tilt))]
     )
     return np.array([rotate(rotation, (x, y, z)) for x, y, z in own.tolist()])
 
 
-def inverse(q: Quaternion, vector: Any) -> AnyArray:
+def rotate_inverse(q: Quaternion, vector: Any) -> AnyArray:
     x, y, z = (float(part) for part in vector)
     return np.array(rotate((q[0], -q[1], -q[2], -q[3]), (x, y, z)))
 
 
-# which of the two
+# selection
 
 BOTH, ONLY_BOTTOM, ONLY_WATER, NEITHER = (
     (20.0, make_sea(current=UniformField(FLOW))),
-    (3.0, make_sea(current=UniformField(FLOW))),  # 80 % of 3 m leave 0.4 m of a layer that begins at 2
+    (3.0, make_sea(current=UniformField(FLOW))),  # 80 % of 3 m is 0.4 m of a layer that begins at 2 m
     (20.0, make_sea(bottom=False, current=UniformField(FLOW))),
     (20.0, make_sea(bottom=False, surface=10.0, current=UniformField(FLOW))),
 )
@@ -104,7 +106,7 @@ TABLE = {
     ("best", "best"): "BWBW-",
     ("best", "fallback"): "BBBW-",
 }
-"""Both with a better bottom, both with a better water track, only the bottom, only the water, neither."""
+"""Cases: both with a better bottom track, both with a better water track, bottom only, water only, neither."""
 
 
 @pytest.mark.requirement("GAP-1", "WTR-1", "WTR-2")
@@ -118,9 +120,9 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
         *((fine, coarse, w) for w in (ONLY_BOTTOM, ONLY_WATER, NEITHER)),
     )
     through, unit = np.array(V) - FLOW, np.diag([2.0, 2.0, 1.0 / 3.0])
-    for letter, (bottom, water, (height, around)) in zip(expected, cases, strict=True):
-        spec = sheet(bottom=bottom, water=water, bottom_mode=bottom_mode, water_mode=water_mode)
-        reading = measure_pings(spec, Drifting((0.0, 0.0, height)), around)
+    for letter, (bottom, water, (height, environment)) in zip(expected, cases, strict=True):
+        spec = make_spec(bottom=bottom, water=water, bottom_mode=bottom_mode, water_mode=water_mode)
+        reading = measure_pings(spec, DriftingMotion((0.0, 0.0, height)), environment)
         arrays = {name: values[0] for name, values in reading.arrays.items()}
         assert arrays["velocity_mode"] == {"B": 1.0, "W": 2.0, "-": 0.0}[letter]
         true = {"B": np.array(V), "W": through, "-": np.full(3, math.nan)}[letter]
@@ -131,9 +133,9 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
             assert arrays["num_good_beams"] == 4.0
         assert np.isfinite(arrays["course"]) == (letter == "B")
         assert np.isfinite(arrays["speed"]) == (letter == "B")
-        has_bottom = around.scene.bodies and height > 0.0
+        has_bottom = environment.scene.bodies and height > 0.0
         assert np.isfinite(arrays["altitude"]) == bool(has_bottom)
-        wet = height == 20.0 and around.water.surface == 100.0 and water_mode is not TrackMode.NEVER
+        wet = height == 20.0 and environment.water.surface == 100.0 and water_mode is not TrackMode.NEVER
         has_water = letter == "W" or (wet and water_mode is TrackMode.ALWAYS)
         assert arrays["water_velocity"] == pytest.approx(
             through if has_water else np.full(3, math.nan), rel=1e-12, nan_ok=True, abs=0.0
@@ -145,10 +147,12 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
 
 @pytest.mark.requirement("GAP-1", "GAP-4")
 def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
-    """Without a bottom each beam has an echo of the layer, with its deviation; the bottom is unknown."""
-    spec = sheet(water=DopplerTrack(reported_stddev=0.02))
-    arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0)), make_sea(bottom=False, current=UniformField(FLOW))).arrays
-    own = axes_in((1.0, 0.0, 0.0, 0.0)) @ (np.array(V) - FLOW)
+    """Without a bottom, each beam has an echo of the layer with its deviation. Bottom values are NaN."""
+    spec = make_spec(water=DopplerTrack(reported_stddev=0.02))
+    arrays = measure_pings(
+        spec, DriftingMotion((0.0, 0.0, 20.0)), make_sea(bottom=False, current=UniformField(FLOW))
+    ).arrays
+    own = rotate_axes((1.0, 0.0, 0.0, 0.0)) @ (np.array(V) - FLOW)
     assert arrays["water_beam_velocity"][0] == pytest.approx(own, rel=1e-12, abs=0.0)
     assert arrays["water_beam_deviation"][0] == pytest.approx(np.full(4, 0.02), rel=1e-12, abs=0.0)
     for name in ("beam_velocity", "beam_deviation", "beam_range"):
@@ -162,28 +166,28 @@ def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 def test_water_track_in_a_uniform_current(rpy: Vector) -> None:
-    """R^T (v - current), for any attitude; without a current the water is at rest."""
+    """The velocity is R^T (v - current) at any attitude. Without a current, the water is at rest."""
     turned = from_rpy(*rpy)
-    motion = Drifting((0.0, 0.0, 20.0), rotation=turned)
-    arrays = measure_pings(sheet(), motion, make_sea(current=UniformField(FLOW))).arrays
-    assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, np.array(V) - FLOW), rel=1e-12, abs=0.0)
-    assert arrays["velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
-    still = measure_pings(sheet(), motion, make_sea()).arrays
-    assert still["water_velocity"][0] == pytest.approx(inverse(turned, V), rel=1e-12, abs=0.0)
+    motion = DriftingMotion((0.0, 0.0, 20.0), rotation=turned)
+    arrays = measure_pings(make_spec(), motion, make_sea(current=UniformField(FLOW))).arrays
+    assert arrays["water_velocity"][0] == pytest.approx(rotate_inverse(turned, np.array(V) - FLOW), rel=1e-12, abs=0.0)
+    assert arrays["velocity"][0] == pytest.approx(rotate_inverse(turned, V), rel=1e-12, abs=0.0)
+    still = measure_pings(make_spec(), motion, make_sea()).arrays
+    assert still["water_velocity"][0] == pytest.approx(rotate_inverse(turned, V), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-2", "GAP-1")
 @pytest.mark.parametrize("rpy", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 @pytest.mark.parametrize("height", [40.0, 9.0])
 def test_water_track_in_a_sheared_current(rpy: Vector, height: float) -> None:
-    """A triangle's weights about the middle of the layer: each beam hears the current there, where shear is uniform.
+    """The weights are triangular about the middle of the layer: in uniform shear, beams measure the current there.
 
-    Near the bottom the layer ends at 80 % of the way to it, along the instrument's axis in the shallowest beam.
+    Near the bottom the layer ends at 80 % of the distance along the instrument axis, for the shallowest beam.
     """
     shear = np.array([0.03, -0.02, 0.0])  # 1/s
     current = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (3.0, -2.0, 0.0)), surface=50.0)
     turned = from_rpy(*rpy)
-    axes, cosine = axes_in(turned), math.cos(math.radians(30.0))
+    axes, cosine = rotate_axes(turned), math.cos(math.radians(30.0))
     shallow = float((height / -axes[:, 2]).min() * cosine)
     far = min(10.0, 0.8 * shallow)
     assert (far < 10.0) == (height == 9.0)
@@ -192,19 +196,19 @@ def test_water_track_in_a_sheared_current(rpy: Vector, height: float) -> None:
     beams = (axes * (np.array(V) - flow)).sum(axis=1)
     solved = np.linalg.lstsq(axes, beams, rcond=None)[0]
     arrays = measure_pings(
-        sheet(), Drifting((0.0, 0.0, height), rotation=turned), make_sea(surface=50.0, current=current)
+        make_spec(), DriftingMotion((0.0, 0.0, height), rotation=turned), make_sea(surface=50.0, current=current)
     ).arrays
-    assert arrays["water_velocity"][0] == pytest.approx(inverse(turned, solved), rel=1e-10, abs=0.0)
+    assert arrays["water_velocity"][0] == pytest.approx(rotate_inverse(turned, solved), rel=1e-10, abs=0.0)
     if not any(rpy):
         assert solved == pytest.approx(np.array(V) - flow[0], rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("WTR-2", "WTR-1", "GAP-1")
 def test_water_track_has_separate_noise() -> None:
-    """Per beam: sigma^2 diag(2, 2, 1/3) of each track, and nothing that both share (false alarms 1e-6)."""
+    """Each track has sigma^2 diag(2, 2, 1/3), and both are uncorrelated (false alarms 1e-6)."""
     count, unit = 500 if INTERPRETED else 10_000, np.diag([2.0, 2.0, 1.0 / 3.0])
-    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.03)))
-    arrays = measure_pings(spec, Drifting((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW)), count).arrays
+    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.03)))
+    arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW)), count).arrays
     assert np.allclose(arrays["water_velocity_covariance"], 9e-4 * unit, rtol=1e-9, atol=1e-16)
     off = np.column_stack([arrays["velocity"] - V, arrays["water_velocity"] - (np.array(V) - FLOW)])
     white = off / np.sqrt(np.concatenate([1e-4 * np.diag(unit), 9e-4 * np.diag(unit)]))
@@ -219,18 +223,18 @@ def test_water_track_has_separate_noise() -> None:
 
 @pytest.mark.requirement("WTR-2", "GAP-2")
 def test_drifting_vehicle_has_no_water_velocity() -> None:
-    """Shares of a velocity through the water are shares of that: misalignment, scale, speed, the speed of sound."""
-    around, motion = (
+    """Proportional errors act on the velocity through water: misalignment, scale, speed, speed of sound."""
+    environment, motion = (
         make_sea(current=UniformField(FLOW), sound=1450.0),
-        Drifting((0.0, 0.0, 20.0), FLOW, from_rpy(0.1, 0.2, 0.3)),
+        DriftingMotion((0.0, 0.0, 20.0), FLOW, from_rpy(0.1, 0.2, 0.3)),
     )
-    spec = sheet(
+    spec = make_spec(
         misalignment=(0.02, -0.05, 0.03),
         sound=Sound(1500.0),
         transducer=Transducer.PHASED_ARRAY,
         water=DopplerTrack(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
     )
-    reading = measure_pings(spec, motion, around, 200).arrays
+    reading = measure_pings(spec, motion, environment, 200).arrays
     quiet = reading["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
     assert np.allclose(
         reading["water_velocity_covariance"], 4e-6 * np.diag([2.0, 2.0, 1.0 / 3.0]), rtol=1e-6, atol=1e-12
@@ -242,7 +246,7 @@ def test_drifting_vehicle_has_no_water_velocity() -> None:
 def test_misalignment_rotates_the_water_velocity() -> None:
     yaw, through = 0.02, np.array(V) - FLOW
     arrays = measure_pings(
-        sheet(misalignment=(0.0, 0.0, yaw)), Drifting((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW))
+        make_spec(misalignment=(0.0, 0.0, yaw)), DriftingMotion((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW))
     ).arrays
     x, y, z = through.tolist()
     turned = [math.cos(yaw) * x - math.sin(yaw) * y, math.sin(yaw) * x + math.cos(yaw) * y, z]
@@ -252,13 +256,13 @@ def test_misalignment_rotates_the_water_velocity() -> None:
 # runs
 
 
-def dive() -> World:
+def make_dive() -> World:
     chance = GaussMarkovCurrent(
         GaussMarkovProcess.from_stddev(0.3, 0.1, 60.0, 0.0, 1.0),
         GaussMarkovProcess.from_stddev(0.5, 0.2, 30.0),
         name="wander",
     )
-    spec = sheet(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.02)), propagation=True)
+    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.02)), propagation=True)
     model = Model("auv", (Link("auv::hull"),), "auv::hull", Pose((0.0, 0.0, 20.0)))
     return World(
         "w",
@@ -270,8 +274,8 @@ def dive() -> World:
 
 @pytest.mark.requirement("WTR-2", "GAP-1", "CUR-1")
 def test_random_current_differs_between_runs(tmp_path: Path) -> None:
-    """Truth has an axis of runs; row i is the single run i, to the last bit, in memory and from files."""
-    world = dive()
+    """Truth has an axis of runs. Row i equals the single run i bitwise, in memory and from files."""
+    world = make_dive()
     many = ns.simulate(world, 3.0, seed=7, runs=3)
     reading = many["dvl"]
     assert reading.ideal_in_runs
@@ -303,6 +307,6 @@ def test_random_current_differs_between_runs(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("GAP-1")
 def test_random_current_has_no_effect_without_water_track() -> None:
-    world = dive()
+    world = make_dive()
     dry = replace(world, sensors=(replace(world.sensors[0], spec=Dvl()),))
     assert not ns.simulate(dry, 1.0, runs=2)["dvl"].ideal_in_runs

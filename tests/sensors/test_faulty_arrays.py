@@ -1,4 +1,4 @@
-"""A fault on purpose of an array that others are made of: they follow, and no others do."""
+"""A scheduled fault of an array changes the arrays that are computed from it, and no others."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NAME, HEIGHT, RATE = "auv::base::one", -20.0, 10.0
 DOWN = from_rpy(0.0, 0.5 * np.pi, 0.0)
 
 
-def world(spec: Any, *planned: ScheduledFault) -> World:
-    """One that stands 20 m below the surface and 30 m above a level bed, looking down."""
+def make_world(spec: Any, *planned: ScheduledFault) -> World:
+    """Return a world with the sensor 20 m below the surface and 30 m above a level bed, pointing down."""
     model = Model("auv", (Link("auv::base"),), "auv::base", motion=Stationary(Pose((0.0, 0.0, HEIGHT), DOWN)))
     mounted = MountedSensor(NAME, spec, "auv", "auv::base", RATE, topic="/one", faults=Faults(scheduled=planned))
     bed = Body("bed", Plane(), Pose((0.0, 0.0, HEIGHT - 30.0)))
@@ -36,9 +36,9 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
 
 
 def measure_both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
-    """Readings with and without a fault from 1 s to 2 s, and the faulty rows."""
+    """Return readings without and with a fault from 1 s to 2 s, and the faulty rows."""
     fault = ScheduledFault(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
-    sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
+    sound, faulty = (ns.simulate(make_world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
     rows = pack_fault_bits(faulty.fault) > 0.0
     assert rows.sum() == (4 if kind == "spike" else 10)
     for name in sound.arrays:
@@ -51,7 +51,7 @@ def measure_both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, A
 @pytest.mark.parametrize("kind", ["bias", "spike"])
 @pytest.mark.parametrize("gauge", [False, True])
 def test_depth_is_computed_from_the_measured_pressure(kind: str, gauge: bool) -> None:
-    """Of 0.1 bar in fresh water a metre, by the formula that is assumed; in a known water by its density there."""
+    """A bias of 0.1 bar is about a metre of fresh water by the assumed formula, or by the density of known water."""
     assumed, noise = ConstantDensity(1000.0, 10.0), Noise(stddev=50.0)
     for sheet in (Depth(noise, assumed, gauge=gauge), Depth(noise, Unesco(0.7), gauge=gauge)):
         sound, faulty, rows = measure_both(sheet, kind, "pressure", 1e4)
@@ -76,7 +76,7 @@ def test_depth_fault_does_not_change_the_pressure() -> None:
 @pytest.mark.requirement("NOI-6", "ALT-1")
 @pytest.mark.parametrize("reference", [0.0, -5.0, ZeroReference(0.7)])
 def test_height_is_relative_to_the_reported_reference(reference: float | ZeroReference) -> None:
-    """Height and reference still add up to the sensor's own place; a height that is off leaves its reference."""
+    """Height plus reference equals the sensor position. A height fault does not change the reference."""
     sheet = Altimeter(Noise(stddev=0.1), Noise(stddev=0.1), reference)
     sound, faulty, rows = measure_both(sheet, "bias", "vertical_reference", 2.0)
     for name, moved in (("vertical_reference", 2.0), ("vertical_position", -2.0), ("vertical_velocity", 0.0)):
@@ -89,7 +89,7 @@ def test_height_is_relative_to_the_reported_reference(reference: float | ZeroRef
 @pytest.mark.requirement("NOI-6", "ALT-8")
 @pytest.mark.parametrize(("value", "side"), [(5.0, 0.0), (21.0, 1.0), (-29.0, -1.0)])
 def test_biased_range_stays_within_limits(value: float, side: float) -> None:
-    """30 m, between limits of 2 m and 50 m; a value beyond them is no return, with a flag."""
+    """The range is 30 m with limits of 2 m and 50 m. A value outside the limits is no return, with a flag."""
     sheet = Range(Noise(stddev=0.01), 2.0, 50.0)
     sound, faulty, rows = measure_both(sheet, "bias", "range", value)
     assert np.array_equal(faulty["out_of_range"], np.where(rows, side, 0.0))

@@ -1,4 +1,4 @@
-"""A transducer that is off on purpose: all that an instrument makes of it follows, in readings and device formats."""
+"""A transducer fault changes every value that an instrument computes from the beam, in readings and device formats."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ DVL = Dvl(
 ADCP = Adcp(cells=DepthCells(6), propagation=False, bottom_pings=2, pings=2, motion_compensated=True)
 
 
-def world(spec: Any, *planned: ScheduledFault) -> World:
-    """Return one that goes north-east at 20 m above a level bed."""
+def make_world(spec: Any, *planned: ScheduledFault) -> World:
+    """Return a world with the instrument 20 m above a level bed, moving north-east."""
     motion = waypoints(np.array((0.0, 100.0)), [Pose((0.0, 0.0, HEIGHT)), Pose((100.0, 50.0, HEIGHT))])
     model = Model("auv", (Link(LINK),), LINK, motion=motion)
     mounted = MountedSensor(NAME, spec, "auv", LINK, 10.0, topic="/one", faults=Faults(scheduled=planned))
@@ -52,8 +52,8 @@ def world(spec: Any, *planned: ScheduledFault) -> World:
 
 
 def measure_both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
-    """Return readings with and without faults, and the published rows while the faults act."""
-    sound, faulty = (ns.simulate(world(spec, *given), 3.0, seed=4)[NAME] for given in ((), planned))
+    """Return readings with and without faults, and the published rows during the faults."""
+    sound, faulty = (ns.simulate(make_world(spec, *given), 3.0, seed=4)[NAME] for given in ((), planned))
     assert np.array_equal(sound.emitted, faulty.emitted)
     inside = (sound.time >= START) & (sound.time < END)
     for name in sound.arrays:
@@ -64,12 +64,12 @@ def measure_both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
 
 
 def solve(axes: FloatArray, along: FloatArray) -> FloatArray:
-    """Return the velocities that least squares makes of beams."""
+    """Return the least-squares velocities from beam velocities."""
     return np.asarray(np.linalg.lstsq(axes, along.T, rcond=None)[0].T)
 
 
-def error_velocity(axes: FloatArray, along: FloatArray) -> FloatArray:
-    """Return what RDI's transformation makes of beams 1 to 4 that are a Janus: opposite pairs, summed and differed."""
+def compute_error_velocity(axes: FloatArray, along: FloatArray) -> FloatArray:
+    """Return RDI's error velocity of Janus beams 1 to 4."""
     angle = math.acos(abs(axes[0, 2]))
     pairs = along[:, 0] + along[:, 2] - along[:, 1] - along[:, 3]
     return np.asarray(np.abs(pairs) / (2.0 * math.sqrt(2.0) * math.sin(angle)))
@@ -89,7 +89,7 @@ def test_beam_velocity_fault_changes_every_derived_array(array: str, velocity: s
     assert faulty[velocity][rows] == pytest.approx(solve(axes, faulty[array][rows]), abs=1e-12)
     assert np.abs(faulty[velocity][rows] - sound[velocity][rows]).min() > 0.01
     if array == "beam_velocity":
-        wanted = error_velocity(axes, faulty[array][rows])
+        wanted = compute_error_velocity(axes, faulty[array][rows])
         assert np.abs(faulty["error_velocity"][rows]) == pytest.approx(wanted, abs=1e-12)
         x, y, _ = faulty[velocity][rows].T
         assert faulty["speed"][rows] == pytest.approx(np.hypot(x, y), abs=1e-12)
@@ -100,7 +100,7 @@ def test_beam_velocity_fault_changes_every_derived_array(array: str, velocity: s
 
 @pytest.mark.requirement("NOI-6")
 def test_range_fault_changes_the_altitude_and_limits_lose_the_beam() -> None:
-    level = replace(DVL, range=Noise())  # unequal ranges tilt what is taken for the bottom
+    level = replace(DVL, range=Noise())  # unequal ranges tilt the fitted bottom plane
     sound, faulty, rows = measure_both(level, ScheduledFault("bias", START, END, "beam_range", (OFF,)))
     lower = OFF * math.cos(math.radians(30.0))
     assert faulty["altitude"][rows] - sound["altitude"][rows] == pytest.approx(lower, abs=1e-12)
@@ -121,7 +121,7 @@ def test_faulty_beam_is_rejected_by_the_error_velocity() -> None:
 
 @pytest.mark.requirement("NOI-6")
 def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
-    """Also for a DVL between pings: it acts on the next published ping only."""
+    """Between the pings of a DVL, the spike acts on the next published ping only."""
     sound, faulty, _ = measure_both(DVL, ScheduledFault("spike", 1.01, END, "beam_velocity", (OFF,)))
     struck = np.flatnonzero(np.abs(faulty["beam_velocity"] - sound["beam_velocity"]).max(axis=1) > 0.5 * OFF)
     assert struck.tolist() == [int(np.flatnonzero(sound.emitted & (sound.time >= 1.01))[0])]
@@ -134,7 +134,7 @@ def test_spike_affects_one_ping_and_its_derived_arrays() -> None:
 @pytest.mark.requirement("NOI-6", "GAP-8")
 @pytest.mark.parametrize("array", ["beam_velocity", "bottom_beam_velocity", "bottom_range"])
 def test_adcp_beam_fault_changes_the_profile(array: str) -> None:
-    """In still water the profile is the motion that is compensated, with the error of either beam."""
+    """In still water the profile is the compensated motion, with the error of the faulty beams."""
     sound, faulty, rows = measure_both(ADCP, ScheduledFault("bias", START, END, array, (OFF, 0.0, 0.0, 0.0)))
     moved = faulty[array][rows] - sound[array][rows]
     good = np.isfinite(moved[..., 0])
@@ -150,18 +150,18 @@ def test_adcp_beam_fault_changes_the_profile(array: str) -> None:
     assert np.linalg.norm(apart, axis=1) == pytest.approx((sign > 0.0) * np.linalg.norm(off), abs=1e-12)
     if array == "beam_velocity":
         error = np.abs(faulty["error_velocity"] - sound["error_velocity"])[rows]
-        wanted = error_velocity(ADCP.beams.axes, np.array([[OFF, 0.0, 0.0, 0.0]]))[0]
+        wanted = compute_error_velocity(ADCP.beams.axes, np.array([[OFF, 0.0, 0.0, 0.0]]))[0]
         assert error[np.isfinite(error)] == pytest.approx(wanted, abs=1e-12)
 
 
 def encode(path: Path, *planned: ScheduledFault, spec: Any = DVL) -> bytes:
-    ns.record(world(spec, *planned), path, duration=3.0, seed=4, epoch=1767225600)
+    ns.record(make_world(spec, *planned), path, duration=3.0, seed=4, epoch=1767225600)
     return path.read_bytes()
 
 
 @pytest.mark.requirement("NOI-6", "REC-1:devices")
 def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
-    """PD0 of beams, turned by RDI's rule, is PD0 of the earth; ranges are in the altitude of every format."""
+    """PD0 in beam coordinates, transformed by RDI's rule, equals PD0 in earth coordinates. All altitudes are faulty."""
     velocity = ScheduledFault("bias", START, END, "beam_velocity", (OFF, 0.0, 0.0, 0.0))
     decoded = {
         frame: pd0.decode(encode(tmp_path / f"a.{frame}.pd0", velocity)).blocks[0].arrays["bottom_velocity"]
@@ -173,7 +173,7 @@ def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
     wanted = np.stack((a * (one - two), a * (four - three), b * (one + two + three + four), error), axis=1)
     assert decoded["instrument"] == pytest.approx(wanted, abs=4e-3)
     assert decoded["earth"][:, 3] == pytest.approx(error, abs=4e-3)
-    # The vehicle's own velocity is the same length in all axes.
+    # The speed of the vehicle is equal in all axes.
     assert np.linalg.norm(decoded["earth"][:, :3], axis=1) == pytest.approx(
         np.linalg.norm(wanted[:, :3], axis=1), abs=4e-3
     )
@@ -213,10 +213,12 @@ TOLD = ("beam.pd0", "instrument.pd0", "ship.pd0", "earth.pd0", "pd6", "wl.json",
 def test_bias_fault_reaches_the_documented_formats(
     tmp_path: Path, array: str, value: tuple[float, ...], without: tuple[str, ...]
 ) -> None:
-    """Measured arrays are in all formats; some formats compute other arrays, as in `docs/worlds.md`."""
+    """All formats contain measured arrays. Some formats compute other arrays, as in `docs/worlds.md`."""
     for folder, planned in (("sound", ()), ("faulty", (ScheduledFault("bias", START, END, array, value),))):
         (tmp_path / folder).mkdir()
-        ns.record(world(DVL, *planned), [tmp_path / folder / f"a.{one}" for one in TOLD], 3.0, seed=4, epoch=1767225600)
+        ns.record(
+            make_world(DVL, *planned), [tmp_path / folder / f"a.{one}" for one in TOLD], 3.0, seed=4, epoch=1767225600
+        )
     sound, faulty = ([(tmp_path / folder / f"a.{one}").read_bytes() for one in TOLD] for folder in ("sound", "faulty"))
     same = [one for one, a, b in zip(TOLD, sound, faulty, strict=True) if a == b]
     assert tuple(same) == without

@@ -1,4 +1,4 @@
-"""What no field of a data sheet may hold: text for numbers, truth values for them, numbers for flags, other classes."""
+"""Invalid field values of specs are errors: text or booleans for numbers, numbers for flags, other classes."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ BESIDE = (
     *(Unesco(), Saunders(), ConstantDensity(1000.0)),
     *(Faults(0.1, 1.0, 0.1, 1.0), ScheduledFault("spike", 0.0, 1.0, "field", (1.0,), 0.1)),
 )
-"""Sheets that no witness holds."""
+"""Specs that no example spec contains."""
 
 NOT_CHECKED = (Pose,)
-"""Classes among the fields that are no sheets."""
+"""Classes of fields that are not specs."""
 
 
-def parts(sheet: Any) -> Iterator[Any]:
-    """A sheet and all those in its fields."""
+def list_specs(sheet: Any) -> Iterator[Any]:
+    """Return a spec and all specs in its fields."""
     if isinstance(sheet, tuple):
         for one in sheet:
-            yield from parts(one)
+            yield from list_specs(one)
     elif is_dataclass(sheet) and not isinstance(sheet, NOT_CHECKED):
         yield sheet
         for field in fields(sheet):
-            yield from parts(getattr(sheet, field.name))
+            yield from list_specs(getattr(sheet, field.name))
 
 
-def kind(value: object) -> str:
-    """What a field holds in a sheet that is sound."""
+def describe_type(value: object) -> str:
+    """Return the type of a valid field value."""
     if isinstance(value, bool):
         return "flag"
     if isinstance(value, str):
@@ -88,14 +88,16 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 MAY_BE_A_NUMBER = {(Altimeter, "reference")}
 
-SHEETS = {type(part): part for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for part in parts(start)}
+SHEETS = {
+    type(part): part for start in (*(kind.example_spec() for kind in SENSORS), *BESIDE) for part in list_specs(start)
+}
 
 
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=lambda sheet: type(sheet).__name__)
 def test_invalid_field_value_is_a_navsense_error(sheet: Any) -> None:
     for field in fields(sheet):
-        for wrong in WRONG[kind(getattr(sheet, field.name))]:
+        for wrong in WRONG[describe_type(getattr(sheet, field.name))]:
             if (type(sheet), field.name) in MAY_BE_A_NUMBER and wrong == 4:
                 continue
             with pytest.raises(NavsenseError) as caught:
@@ -107,7 +109,7 @@ def test_invalid_field_value_is_a_navsense_error(sheet: Any) -> None:
 
 @pytest.mark.requirement("DOO-1")
 def test_every_spec_class_is_checked() -> None:
-    """Every class of a sheet that `ns.sensors` has is among them, and None where it may not be is refused too."""
+    """Every spec class of `ns.sensors` is included, and an invalid None is an error."""
     import navsense.sensors as public
 
     classes = {one for name in public.__all__ if is_dataclass(one := getattr(public, name))}
@@ -163,11 +165,11 @@ def test_error_has_problem_and_remedy(make: Any, message: str) -> None:
 @pytest.mark.requirement("DOO-1")
 @pytest.mark.parametrize("sheet", SHEETS.values(), ids=lambda sheet: type(sheet).__name__)
 def test_integers_are_finite_and_numbers_fit_a_double(sheet: Any) -> None:
-    """Ten to the 400th is a number of Python's alone, ten to the 5000th is not even printed."""
+    """1e400 does not fit a double, and Python does not print 10^5000."""
     for field in fields(sheet):
         value = getattr(sheet, field.name)
         is_integer = "int" in str(field.type)
-        if kind(value) == "number" and not isinstance(value, np.generic):
+        if describe_type(value) == "number" and not isinstance(value, np.generic):
             wrong: tuple[Any, ...] = (
                 10**400,
                 -(10**400),
@@ -175,7 +177,7 @@ def test_integers_are_finite_and_numbers_fit_a_double(sheet: Any) -> None:
             )
         elif is_integer:
             wrong = ((1.5,), (1, math.nan), (10**400,))
-        elif kind(value) == "numbers":
+        elif describe_type(value) == "numbers":
             wrong = ((10**400,) * len(value),)
         else:
             continue
@@ -201,7 +203,7 @@ def test_integer_fields_accept_any_integral_number() -> None:
 
 @pytest.mark.requirement("DOO-1")
 def test_remedy_names_an_existing_option() -> None:
-    """Each name that stands in a remedy is found where the remedy says, behind the article that it is read with."""
+    """Each name in a remedy exists where the remedy says, with the correct article."""
     found = set()
     for sheet in SHEETS.values():
         for field in fields(sheet):
@@ -225,7 +227,7 @@ def test_remedy_names_an_existing_option() -> None:
 
 @pytest.mark.requirement("DOO-1")
 def test_numbers_of_every_type_and_lists_are_accepted() -> None:
-    """Integers, NumPy numbers, rows in a list: the spec is equal, and hashable."""
+    """With integers, NumPy numbers and rows in a list, the spec is equal and hashable."""
     assert Noise(stddev=1) == Noise(stddev=np.float64(1.0)) == Noise(stddev=np.int64(1))
     assert Cone(0.1, axis=[1.0, 0.0, 0.0]) == Cone(0.1)
     assert Dvl(misalignment=[0, 0, 0]) == Dvl(misalignment=np.zeros(3)) == Dvl()

@@ -1,4 +1,4 @@
-"""IMU against closed forms and the figures of Gazebo's library."""
+"""The IMU equals closed forms and values of Gazebo's library."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TICKS = Ticks(np.arange(300), RATE)
 G5 = Environment(gravity=UniformField((0.0, 0.0, -5.0)))
 
 
-class Spinning:
-    """Turns about the world's z axis at omega + alpha t from attitude `tilt`, the origin at rest."""
+class SpinningMotion:
+    """Rotates about the world z axis at omega + alpha t from attitude `tilt`, with the origin at rest."""
 
     end = math.inf
 
@@ -55,22 +55,22 @@ def test_imu_at_rest_measures_gravity_upwards(rpy: Vector) -> None:
 
 @pytest.mark.requirement("IMU-1")
 def test_imu_in_free_fall_measures_zero() -> None:
-    class Falling:
+    class FallingMotion:
         end = math.inf
 
         def at(self, time: Times) -> MotionBlock:
             falling = np.tile([0.0, 0.0, -5.0], (time.size, 1))
             return replace(Stationary(Pose()).at(time), acceleration_w=falling)
 
-    assert not Imu().ideal(Falling(), G5, TICKS)["linear_acceleration"].any()
+    assert not Imu().ideal(FallingMotion(), G5, TICKS)["linear_acceleration"].any()
 
 
 @pytest.mark.requirement("IMU-2")
 @pytest.mark.parametrize("radius", [0.0, 0.25, 3.0])
 def test_lever_arm_adds_centripetal_and_tangential_acceleration(radius: float) -> None:
-    """A turntable: -omega^2 r along the arm, alpha r across it, 5 upwards."""
+    """On a turntable, the force is -omega^2 r along the arm, alpha r across it, and 5 upwards."""
     omega, alpha = 3.0, 0.7
-    ideal = Imu().ideal(attach(Spinning(omega, alpha), Pose((radius, 0.0, 0.0))), G5, TICKS)
+    ideal = Imu().ideal(attach(SpinningMotion(omega, alpha), Pose((radius, 0.0, 0.0))), G5, TICKS)
     rate = omega + alpha * TICKS.time
     expected = np.stack([-(rate**2) * radius, np.full(300, alpha * radius), np.full(300, 5.0)], axis=1)
     assert np.allclose(ideal["linear_acceleration"], expected, atol=1e-10, rtol=0.0)
@@ -89,7 +89,7 @@ def test_rotated_mounting_rotates_the_reading() -> None:
 
 @pytest.mark.requirement("IMU-1")
 def test_integrated_readings_reproduce_the_motion() -> None:
-    """Dead reckoning by SciPy from the ideal readings: the complete model with gravity and frames."""
+    """SciPy integrates the ideal readings with gravity and frames."""
     rate, count = 2000.0, 4000
     ticks = Ticks(np.arange(count), rate)
     truth = example_motion().at(ticks.time)
@@ -116,7 +116,7 @@ def test_integrated_readings_reproduce_the_motion() -> None:
 
 @pytest.mark.requirement("IMU-1")
 def test_orientation_is_relative_to_its_reference() -> None:
-    """gz-sensors: q = q_ref^-1 q_world; with a reference yaw of 1.57 an unturned sensor reads yaw -1.57."""
+    """As in gz-sensors, q = q_ref^-1 q_world: with a reference yaw of 1.57, a level sensor measures yaw -1.57."""
     ideal = Imu(reference=from_rpy(0.0, 0.0, 1.57)).ideal(Stationary(Pose()), G5, TICKS)
     assert np.allclose(ideal["orientation"], from_rpy(0.0, 0.0, -1.57), atol=1e-15, rtol=0.0)
 

@@ -1,4 +1,4 @@
-"""Readings averaged over sample intervals: increments that give the motion back, and the earth that turns."""
+"""Readings averaged over sample intervals: their increments reproduce the motion, with earth rotation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARM = Pose((0.4, -0.3, 0.2), from_rpy(0.5, 0.1, -0.7))
 
 
 def make_violent_motion() -> Motion:
-    """Return metres and up to 100 degrees within 0.15 s, again and again, off the turning point."""
+    """Return an off-centre motion that repeats metres and up to 100 degrees within 0.15 s."""
     draw = np.random.default_rng(8)
     attitude, poses = Rotation.identity(), []
     for _ in range(12):
@@ -52,7 +52,7 @@ def make_rotation(quaternions: FloatArray) -> Rotation:
 
 @pytest.mark.requirement("IMU-4", "IMU-2")
 def test_sums_of_readings_reproduce_the_motion() -> None:
-    """Attitude and velocity after each of 330 intervals, turning by up to 5 degrees in one, from the readings alone."""
+    """The readings give attitude and velocity after each of 330 intervals with up to 5 degrees of rotation."""
     ticks = Ticks(np.arange(331), RATE)
     truth = make_violent_motion().at(ticks.time)
     averaged = Imu(averaged=True).ideal(make_violent_motion(), Environment(), ticks)
@@ -68,28 +68,28 @@ def test_sums_of_readings_reproduce_the_motion() -> None:
             apart = (attitude.inv() * make_rotation(truth.rotation_wb[k])).magnitude()
             off[name] = max(off[name], apart, np.abs(velocity - truth.velocity_w[k]).max())
     assert off["averaged"] < 1e-9
-    assert off["instant"] > 1e-2  # what an instantaneous reading would do
+    assert off["instant"] > 1e-2  # the same with instantaneous readings
 
 
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("earth", [False, True])
 def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
-    """Adaptive quadrature over the instantaneous readings, turned by the frame's own attitude in inertial space."""
+    """Adaptive quadrature integrates the instantaneous readings, rotated by the inertial attitude."""
     sheet, motion = Imu(earth_rotation=earth), make_violent_motion()
-    spin = np.array(rate_on_earth(ZURICH)) if earth else np.zeros(3)
+    spin = np.array(compute_earth_rate(ZURICH)) if earth else np.zeros(3)
     averaged = replace(sheet, averaged=True).ideal(motion, ON_EARTH, Ticks(np.arange(200), RATE))
 
-    def felt(t: float, start: float) -> FloatArray:
+    def compute_force(t: float, start: float) -> FloatArray:
         one = Ticks(np.array([1], dtype=np.int64), 1.0 / t)
         ideal, now = sheet.ideal(motion, ON_EARTH, one), make_rotation(motion.at(np.array([t])).rotation_wb[0])
         then = make_rotation(motion.at(np.array([start])).rotation_wb[0])
         inertial = Rotation.from_rotvec(spin * (t - start))
         return (then.inv() * inertial * now).apply(ideal["linear_acceleration"][0])
 
-    for k in (7, 60, 121):  # no knot of the spline lies within these intervals
+    for k in (7, 60, 121):  # these intervals contain no knot of the spline
         start, end = (k - 1) / RATE, k / RATE
         for axis in range(3):
-            mean, error = quad(lambda t, a=axis, s=start: felt(t, s)[a], start, end, epsrel=1e-12)
+            mean, error = quad(lambda t, a=axis, s=start: compute_force(t, s)[a], start, end, epsrel=1e-12)
             assert error * RATE < 1e-10
             assert abs(averaged["linear_acceleration"][k, axis] - mean * RATE) < 1e-9
         truth = motion.at(np.array([start, end])).rotation_wb
@@ -97,14 +97,14 @@ def test_reading_is_the_mean_in_the_initial_frame(earth: bool) -> None:
         assert np.allclose(averaged["angular_velocity"][k] / RATE, turn.as_rotvec(), rtol=0.0, atol=1e-14)
 
 
-def rate_on_earth(origin: Origin) -> tuple[float, float, float]:
-    """Return the earth's rate along the world's axes, from the latitude and the heading alone."""
+def compute_earth_rate(origin: Origin) -> tuple[float, float, float]:
+    """Return the earth rate in world axes, from latitude and heading."""
     north, up = EARTH_RATE * math.cos(origin.latitude), EARTH_RATE * math.sin(origin.latitude)
     return (north * math.sin(origin.heading), north * math.cos(origin.heading), up)
 
 
-class Slope:
-    """Gravity that changes along x and with time, as a sum of cubics: Simpson's rule is exact for it."""
+class CubicGravity:
+    """Gravity that varies with x and time as a sum of cubics: Simpson's rule is exact for it."""
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         out = np.zeros((time.size, 3))
@@ -116,8 +116,8 @@ class Slope:
         raise NotImplementedError
 
 
-class Sliding:
-    """Moves along the world's x axis as a cubic of time, unturned."""
+class SlidingMotion:
+    """Moves along the world x axis as a cubic of time, without rotation."""
 
     end = math.inf
 
@@ -132,8 +132,8 @@ class Sliding:
 
 @pytest.mark.requirement("IMU-4")
 def test_varying_gravity_is_integrated() -> None:
-    """A long interval: the closed integrals of cubics in time."""
-    found = Imu(averaged=True).ideal(Sliding(), Environment(gravity=Slope()), Ticks(np.arange(4), 2.0))
+    """The reference for a long interval is the closed integral of cubics in time."""
+    found = Imu(averaged=True).ideal(SlidingMotion(), Environment(gravity=CubicGravity()), Ticks(np.arange(4), 2.0))
 
     def place(t: float) -> float:
         return t + t**2 + t**3 / 3.0 - t**4 / 8.0
@@ -146,8 +146,8 @@ def test_varying_gravity_is_integrated() -> None:
         assert np.allclose(found["linear_acceleration"][k], [gain - pull, 0.0, -down], rtol=0.0, atol=1e-13)
 
 
-class Spinning:
-    """Turns about z at a constant rate (rad/s)."""
+class SpinningMotion:
+    """Rotates about z at a constant rate (rad/s)."""
 
     end = math.inf
 
@@ -166,7 +166,7 @@ class Spinning:
     ("turn", "read"), [(0.3, 0.3), (3.1, 3.1), (-3.1, -3.1), (3.5, 3.5 - 2.0 * math.pi), (1e-9, 1e-9)]
 )
 def test_rotation_per_interval_is_unique_up_to_half_a_turn(turn: float, read: float) -> None:
-    found = Imu(averaged=True).ideal(Spinning(turn * 10.0), Environment(), Ticks(np.arange(8), 10.0))
+    found = Imu(averaged=True).ideal(SpinningMotion(turn * 10.0), Environment(), Ticks(np.arange(8), 10.0))
     assert np.allclose(found["angular_velocity"][1:, 2], read * 10.0, rtol=1e-9, atol=0.0)
 
 
@@ -202,7 +202,7 @@ def test_rows_do_not_depend_on_other_rows() -> None:
     assert np.allclose(wide["linear_acceleration"], coarse["linear_acceleration"], rtol=0.0, atol=1e-12)
 
 
-def driven_world(rate: float) -> World:
+def make_driven_world(rate: float) -> World:
     sensor = MountedSensor("robot::base::imu", Imu(averaged=True), "robot", "robot::base", rate, pose=ARM, topic="/imu")
     model = Model("robot", (Link("robot::base"),), "robot::base")
     return World("w", (model,), (replace(sensor, frame=sensor.name),), (), max_step_size=0.01)
@@ -211,13 +211,13 @@ def driven_world(rate: float) -> World:
 @pytest.mark.requirement("IMU-4", "LIV-1")
 @pytest.mark.parametrize("rate", [10.0, 30.0, 100.0, 250.0])
 def test_closed_loop_readings_reproduce_the_motion(rate: float) -> None:
-    """The driven robot does not store the start of the interval, for any steps; the sensor does."""
+    """The sensor stores the start of the interval, at any step size."""
 
     def state(t: float) -> State:
         angle, at = 0.8 * t, math.sin(2.0 * t)
         return State(Pose((at, 0.0, 0.0), from_rpy(0.0, 0.0, angle)), (2.0 * math.cos(2.0 * t), 0.0, 0.0))
 
-    sim, found = ns.live(driven_world(rate), driven={"robot": state(0.0)}), []
+    sim, found = ns.live(make_driven_world(rate), driven={"robot": state(0.0)}), []
     for n in range(101):
         step = sim.step({"robot": state(n / 100.0)})
         found += list(step.readings.values())
@@ -234,19 +234,19 @@ def test_closed_loop_readings_reproduce_the_motion(rate: float) -> None:
         now = Rotation.from_rotvec([0.0, 0.0, 0.8 * t])
         return np.array([2.0 * math.cos(2.0 * t), 0.0, 0.0]) + now.apply(np.cross([0.0, 0.0, 0.8], ARM.position))
 
-    velocity, end = speed(1.0 / rate), (len(rows) - 1) / rate  # how it turns is not known at t = 0
+    velocity, end = speed(1.0 / rate), (len(rows) - 1) / rate  # the angular velocity is unknown at t = 0
     for k in range(2, len(rows)):
         velocity = velocity + (attitude.apply(rows[k]) + [0.0, 0.0, -9.8]) / rate
         attitude = attitude * Rotation.from_rotvec(turn[k] / rate)
-    # At the end of a step the motion is the caller's own. In the first step, of which no acceleration is known, the
-    # velocity is a straight line, off by h^2 a' / 8; later between ends by less.
+    # At the end of a step the motion equals the state of the caller. In the first step, without acceleration, the
+    # velocity is linear, with an error of h^2 a' / 8; later errors are smaller.
     within = 0.01**2 * 8.0 / 8.0 if rate > 100.0 or rate == 30.0 else 0.0
     assert np.allclose(velocity, speed(end), rtol=0.0, atol=1e-9 + 2.0 * within)
 
 
 @pytest.mark.requirement("IMU-4")
 def test_unpublished_rows_are_not_written() -> None:
-    run = ns.simulate(driven_world(50.0), 0.5)
+    run = ns.simulate(make_driven_world(50.0), 0.5)
     reading = run["robot::base::imu"]
     assert reading.emitted.tolist() == [False] + [True] * 24
     from navsense.messages.imu import encode_gz_messages
@@ -258,22 +258,22 @@ def test_unpublished_rows_are_not_written() -> None:
 @pytest.mark.parametrize("averaged", [False, True])
 @pytest.mark.parametrize("latitude", [-90.0, -33.0, 0.0, 47.0, 90.0])
 def test_earth_rotation_at_rest_is_about_the_polar_axis(latitude: float, averaged: bool) -> None:
-    """Along north and up, Omega cos and Omega sin of the latitude; gravity stays as it is."""
+    """The rates along north and up are Omega cos and Omega sin of the latitude. Gravity is unchanged."""
     here = Origin(math.radians(latitude), 0.3)
     sheet = Imu(averaged=averaged, earth_rotation=True)
     found = sheet.ideal(Stationary(Pose()), Environment(origin=here), Ticks(np.arange(3), 100.0))
     expected = [0.0, EARTH_RATE * math.cos(here.latitude), EARTH_RATE * math.sin(here.latitude)]
     assert np.allclose(found["angular_velocity"], expected, rtol=0.0, atol=1e-19)
     assert np.allclose(found["linear_acceleration"][0], [0.0, 0.0, 9.8], rtol=0.0, atol=1e-14)
-    east = 9.8 * expected[1] * 0.005 if averaged else 0.0  # the frame of the start stays behind by half an interval
+    east = 9.8 * expected[1] * 0.005 if averaged else 0.0  # the initial frame lags by half an interval
     assert np.allclose(found["linear_acceleration"][1:], [east, 0.0, 9.8], rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.requirement("IMU-4")
 def test_eastward_motion_at_the_equator_reduces_specific_force() -> None:
-    """Eoetvoes: 2 Omega v upwards, with v = 100 m/s 1.458423e-2 m/s^2."""
+    """The Eotvos effect is 2 Omega v upwards: 1.458423e-2 m/s^2 at v = 100 m/s."""
 
-    class East:
+    class EastwardMotion:
         end = math.inf
 
         def at(self, time: Times) -> MotionBlock:
@@ -281,16 +281,16 @@ def test_eastward_motion_at_the_equator_reduces_specific_force() -> None:
             return replace(Stationary(Pose()).at(time), velocity_w=east, position_w=east * time[:, None])
 
     equator = Environment(origin=Origin(0.0, 0.0))
-    found = Imu(earth_rotation=True).ideal(East(), equator, Ticks(np.arange(3), 100.0))
+    found = Imu(earth_rotation=True).ideal(EastwardMotion(), equator, Ticks(np.arange(3), 100.0))
     assert np.allclose(found["linear_acceleration"], [0.0, 0.0, 9.8 - 1.458423e-2], rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.requirement("IMU-4")
 def test_specific_force_equals_newton_in_inertial_space() -> None:
-    """A curve in the world as seen from inertial space, differentiated twice there; gravitation is gravity without
-    its centrifugal part. No Coriolis term is written down here.
+    """A curve in the world is transformed to inertial space and differentiated twice. Gravitation is gravity without
+    its centrifugal part. The test contains no Coriolis term.
     """
-    motion, time = Sliding(), np.array([0.0, 0.4, 1.1])
+    motion, time = SlidingMotion(), np.array([0.0, 0.4, 1.1])
     block, frame = motion.at(time), ZURICH.ecef_transform
     found = Imu(earth_rotation=True).ideal(motion, ON_EARTH, Ticks(np.array([0, 4, 11]), 10.0))
     gravity = ON_EARTH.gravity.at(block.position_w, time)
@@ -317,7 +317,7 @@ def test_earth_rotation_needs_coordinates() -> None:
 
 @pytest.mark.requirement("IMU-4", "NOI-6")
 def test_readings_without_earth_rotation_are_rotation_invariant() -> None:
-    """With it the rotations about the vertical do, which the laws hold by the witness."""
+    """With earth rotation, they are invariant to rotations about the vertical, which the laws test."""
     assert Imu.example_spec().symmetry_group == "vertical"
     for averaged in (False, True):
         sheet = replace(Imu.example_spec(), earth_rotation=False, averaged=averaged)

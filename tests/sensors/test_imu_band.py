@@ -1,4 +1,4 @@
-"""Band limit and vibration of an IMU, against SciPy's integrator, closed responses and what sampling does to lines."""
+"""Band limit and vibration of an IMU equal SciPy's integrator, closed responses and sampling theory."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from navsense.sensors._low_pass import compute_coefficients, compute_stiffness, 
 NOTHING = np.empty(0)
 
 
-def filtered(bandwidth: float, index: FloatArray, rate: float, values: FloatArray) -> FloatArray:
-    """Return one channel (n,) behind the band limit."""
+def filter_channel(bandwidth: float, index: FloatArray, rate: float, values: FloatArray) -> FloatArray:
+    """Return one channel (n,) after the band limit."""
     state, rows = np.full((1, 3), np.nan), np.array([values], dtype=np.float64)
     filter_rows(compute_stiffness(bandwidth), np.array(index, dtype=np.int64), rate, 0, state, rows)
     return rows[0]
 
 
-def read_forces(sheet: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = None) -> dict[str, FloatArray]:
-    """Return the readings of a sheet without noise of given forces and rates (n, 3)."""
-    sheet = replace(sheet, orientation=False)
+def read_forces(spec: Imu, ticks: Ticks, force: FloatArray, rate: FloatArray | None = None) -> dict[str, FloatArray]:
+    """Return the readings of a spec without noise for these forces and rates (n, 3)."""
+    spec = replace(spec, orientation=False)
     ideal = {"linear_acceleration": force, "angular_velocity": np.zeros(force.shape) if rate is None else rate}
-    _, measured = sheet.measure(sheet.init(NOTHING), ticks, ideal, np.empty((0, len(ticks))))
+    _, measured = spec.measure(spec.init(NOTHING), ticks, ideal, np.empty((0, len(ticks))))
     return dict(measured.arrays)
 
 
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("bandwidth", [0.02, 3.0, 47.0, 100.0, 900.0])
 def test_output_equals_butterworth_filter_of_linear_interpolation(bandwidth: float) -> None:
-    """`scipy.signal.lsim` integrates the transfer function exactly for such an input, from rest at its first value."""
+    """`scipy.signal.lsim` integrates the transfer function exactly for this input, from rest at its first value."""
     rate, omega = 200.0, 2.0 * math.pi * bandwidth
     values = np.random.default_rng(5).normal(0.0, 1.0, 500)
     system = ([omega**2], [1.0, math.sqrt(2.0) * omega, omega**2])
     _, expected, _ = lsim(system, values - values[0], np.arange(500) / rate, interp=True)
-    ours = filtered(bandwidth, np.arange(500), rate, values)
+    ours = filter_channel(bandwidth, np.arange(500), rate, values)
     assert np.allclose(ours - values[0], expected, rtol=0.0, atol=1e-13)
 
 
 @pytest.mark.requirement("IMU-4")
 def test_additional_samples_on_a_line_change_nothing() -> None:
-    """A polygon sampled at its corners, and at any further instants between them: the same at the corners."""
+    """A piecewise linear input with samples added between its corners gives the same output at the corners."""
     draw = np.random.default_rng(6)
     corners = np.arange(0, 4000, 100)
     heights = draw.normal(0.0, 1.0, corners.size)
     finer = np.unique(np.concatenate((corners, draw.integers(0, 3900, 300))))
-    coarse = filtered(12.0, corners, 1e4, heights)
-    fine = filtered(12.0, finer, 1e4, np.interp(finer, corners, heights))
+    coarse = filter_channel(12.0, corners, 1e4, heights)
+    fine = filter_channel(12.0, finer, 1e4, np.interp(finer, corners, heights))
     assert np.allclose(fine[np.isin(finer, corners)], coarse, rtol=0.0, atol=1e-13)
 
 
@@ -68,7 +68,7 @@ def test_additional_samples_on_a_line_change_nothing() -> None:
     "frequency", [10.0, *(pytest.param(other, marks=pytest.mark.compiled) for other in (1.0, 20.0, 60.0, 200.0))]
 )
 def test_sine_has_the_gain_and_phase_of_the_filter(frequency: float) -> None:
-    """At 100 kHz; a polygon through a sine is off by (omega h)^2 / 8 at most, and the start has died out by 0.3 s."""
+    """At 100 kHz, linear interpolation of a sine has an error of (omega h)^2 / 8. The transient ends before 0.3 s."""
     bandwidth, rate, count = 20.0, 1e5, 60000
     time, omega = np.arange(count) / rate, 2.0 * math.pi * frequency
     found = read_forces(
@@ -91,7 +91,7 @@ def test_step_response_overshoots_by_four_percent() -> None:
     """The overshoot of a Butterworth filter of second order is exp(-pi), at t = pi / a."""
     rate, bandwidth = 1e5, 5.0
     values = np.concatenate(([0.0], np.ones(60000)))
-    out = filtered(bandwidth, np.arange(values.size), rate, values)
+    out = filter_channel(bandwidth, np.arange(values.size), rate, values)
     assert out.max() == pytest.approx(1.0 + math.exp(-math.pi), abs=1e-8)
     assert (np.argmax(out) - 0.5) / rate == pytest.approx(math.pi / compute_stiffness(bandwidth), abs=2.0 / rate)
 
@@ -99,21 +99,21 @@ def test_step_response_overshoots_by_four_percent() -> None:
 @pytest.mark.requirement("IMU-4")
 def test_constant_input_is_unchanged() -> None:
     for bandwidth in (1e-6, 0.3, 20.0, 5e6):
-        assert set(filtered(bandwidth, np.arange(1000), 333.0, np.full(1000, 9.81)).tolist()) == {9.81}
+        assert set(filter_channel(bandwidth, np.arange(1000), 333.0, np.full(1000, 9.81)).tolist()) == {9.81}
 
 
 @pytest.mark.requirement("IMU-4")
 def test_filter_far_above_the_rate_changes_nothing() -> None:
     values = np.random.default_rng(7).normal(0.0, 1.0, 100)
     lag = 1.0 / (compute_stiffness(1e9) / 1000.0)
-    assert np.allclose(filtered(1e9, np.arange(100), 1000.0, values), values, rtol=0.0, atol=6.0 * lag)
+    assert np.allclose(filter_channel(1e9, np.arange(100), 1000.0, values), values, rtol=0.0, atol=6.0 * lag)
     force = np.stack([values, values, values], axis=1)
     through = read_forces(Imu(), Ticks(np.arange(100), 1000.0), force)["linear_acceleration"]
     assert np.array_equal(through, force)
 
 
-def exactly(tau: float) -> list[float]:
-    """Return the five coefficients of a step from power series in 60 digits."""
+def compute_exact_coefficients(tau: float) -> list[float]:
+    """Return the five coefficients of a step from power series with 60 digits."""
     getcontext().prec = 60
     t, real, imaginary = Decimal(tau), Decimal(1), Decimal(0)
     reals, imaginaries = Decimal(1), Decimal(0)
@@ -128,14 +128,14 @@ def exactly(tau: float) -> list[float]:
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("tau", [1e-9, 1e-4, 0.1, 0.4999999, 0.5, 0.5000001, 1.0, 3.0, 20.0])
 def test_coefficients_are_exact_on_both_sides_of_the_series_switch(tau: float) -> None:
-    """Of the series below 0.5 and the closed forms from there on, to the last digits."""
-    assert np.allclose(compute_coefficients(tau), exactly(tau), rtol=5e-15, atol=1e-16)
+    """The series is used below 0.5, the closed forms above. Both are accurate to the last digits."""
+    assert np.allclose(compute_coefficients(tau), compute_exact_coefficients(tau), rtol=5e-15, atol=1e-16)
 
 
 @pytest.mark.requirement("IMU-4")
 def test_filter_restarts_after_invalid_values() -> None:
     values = np.array([1.0, 2.0, math.nan, 5.0, 5.0])
-    out = filtered(3.0, np.arange(5), 100.0, values)
+    out = filter_channel(3.0, np.arange(5), 100.0, values)
     assert out[0] == 1.0
     assert 1.0 < out[1] < 2.0
     assert math.isnan(out[2])
@@ -144,11 +144,11 @@ def test_filter_restarts_after_invalid_values() -> None:
 
 @pytest.mark.requirement("IMU-4", "NOI-3")
 def test_white_noise_is_added_after_the_filter() -> None:
-    """The band limit stands before the noise: declared deviation, neighbours independent. False alarms: 1e-6 each."""
+    """Noise has its declared deviation and adjacent samples are independent. False alarms: 1e-6 each."""
     noise, count = Noise(stddev=0.02), 20000
-    sheet = Imu(linear_acceleration_x=noise, bandwidth=1.0)
+    spec = Imu(linear_acceleration_x=noise, bandwidth=1.0)
     time, still = np.arange(count) / 1000.0, np.zeros((count, 3))
-    values = sheet.apply(time, still, still, seed=3)["linear_acceleration"][:, 0]
+    values = spec.apply(time, still, still, seed=3)["linear_acceleration"][:, 0]
     assert abs(values.std() / 0.02 - 1.0) < 4.892 / math.sqrt(2.0 * count)
     assert abs(np.corrcoef(values[1:], values[:-1])[0, 1]) < 4.892 / math.sqrt(count)
 
@@ -158,7 +158,7 @@ LINE = Vibration(133.0, (1.0, 2.0, 3.0), (0.1, 0.2, 0.3), phase=0.4)
 
 @pytest.mark.requirement("IMU-4")
 def test_vibration_above_the_nyquist_frequency_is_aliased() -> None:
-    """133 Hz at 100 Hz is 33 Hz: the largest of the spectrum's lines, and the very same numbers."""
+    """133 Hz sampled at 100 Hz is 33 Hz: the largest line of the spectrum, with identical values."""
     ticks, nothing = Ticks(np.arange(1000), 100.0), np.zeros((1000, 3))
     found = read_forces(Imu(vibration=(LINE,)), ticks, nothing)
     alias = np.sin(2.0 * math.pi * 33.0 * np.arange(1000) / 100.0 + 0.4)
@@ -171,9 +171,9 @@ def test_vibration_above_the_nyquist_frequency_is_aliased() -> None:
 
 @pytest.mark.requirement("IMU-4")
 def test_averaged_reading_has_the_mean_of_a_vibration() -> None:
-    ticks, sheet = Ticks(np.arange(40), 100.0), Imu(vibration=(LINE,), averaged=True)
-    ideal = sheet.ideal(Stationary(Pose()), Environment(), ticks)
-    _, measured = sheet.measure(sheet.init(NOTHING), ticks, ideal, np.empty((0, 40)))
+    ticks, spec = Ticks(np.arange(40), 100.0), Imu(vibration=(LINE,), averaged=True)
+    ideal = spec.ideal(Stationary(Pose()), Environment(), ticks)
+    _, measured = spec.measure(spec.init(NOTHING), ticks, ideal, np.empty((0, 40)))
     added = measured.arrays["linear_acceleration"] - [0.0, 0.0, 9.8]
 
     def line(t: float) -> float:
@@ -188,10 +188,10 @@ def test_averaged_reading_has_the_mean_of_a_vibration() -> None:
 @pytest.mark.requirement("IMU-4")
 @pytest.mark.parametrize("frequency", [10.0, 47.0, 133.0, 950.0])
 def test_band_limit_filters_a_vibration_before_sampling(frequency: float) -> None:
-    """Gain and phase at the line's own frequency, not at the alias that the samples show."""
-    sheet = Imu(vibration=(replace(LINE, frequency=frequency),), bandwidth=47.0)
+    """Gain and phase are those at the true frequency, not at the alias."""
+    spec = Imu(vibration=(replace(LINE, frequency=frequency),), bandwidth=47.0)
     ticks = Ticks(np.arange(200), 100.0)
-    found = read_forces(sheet, ticks, np.zeros((200, 3)))["linear_acceleration"][:, 0]
+    found = read_forces(spec, ticks, np.zeros((200, 3)))["linear_acceleration"][:, 0]
     answer = 1.0 / (1.0 - (frequency / 47.0) ** 2 + 1j * math.sqrt(2.0) * frequency / 47.0)
     expected = np.imag(answer * np.exp(1j * (2.0 * math.pi * frequency * ticks.time + 0.4)))
     assert np.allclose(found, expected, rtol=0.0, atol=1e-11)

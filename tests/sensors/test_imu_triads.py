@@ -1,4 +1,4 @@
-"""Cross-axis errors of an IMU and their order, and gyroscopes that resolve the earth's rate."""
+"""Cross-axis errors of an IMU and their order; earth-rate resolution of gyroscopes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_misalignment_matrix_has_six_angles() -> None:
 
 @pytest.mark.requirement("NOI-6:misalignment")
 def test_small_rotation_of_a_triad_equals_misalignment() -> None:
-    """Antisymmetric angles are a rotation of the triad, to the square of the angle; level, it then reads sin(angle)."""
+    """Antisymmetric angles rotate the triad, to second order. A level triad then measures sin(angle)."""
     x, y, z = 2e-4, -3e-4, 1e-4
     sheet = Imu(linear_acceleration_misalignment=(z, -y, -z, x, y, -x))
     still = Stationary(Pose())
@@ -55,7 +55,7 @@ def test_small_rotation_of_a_triad_equals_misalignment() -> None:
 
 @pytest.mark.requirement("NOI-6:g_sensitivity")
 def test_g_sensitivity_changes_the_angular_velocity() -> None:
-    """On a level table a gyroscope of 0.1 deg/s/g along its own axis is off by just that."""
+    """On a level table, a gyroscope with 0.1 deg/s/g along its axis has exactly this error."""
     reading = Imu(g_sensitivity=PULL).apply(TIME, OMEGA, FORCE, seed=1)
     expected = OMEGA + FORCE @ np.array(PULL).reshape(3, 3).T
     assert np.allclose(reading["angular_velocity"], expected, rtol=0.0, atol=1e-15)
@@ -96,12 +96,14 @@ def test_ideal_values_have_no_cross_axis_errors() -> None:
     sheet = replace(Imu.example_spec(), averaged=False, earth_rotation=False)
     surroundings = Environment(origin=Origin(0.8, 0.3))
     plain = Imu(reference=sheet.reference).ideal(example_motion(), surroundings, ticks)
-    warmed = replace(sheet, **{name: Noise() for name in channel_names()}).ideal(example_motion(), surroundings, ticks)
+    warmed = replace(sheet, **{name: Noise() for name in list_channel_names()}).ideal(
+        example_motion(), surroundings, ticks
+    )
     assert warmed.keys() == plain.keys()
     assert all(np.array_equal(warmed[name], plain[name]) for name in plain)
 
 
-def channel_names() -> list[str]:
+def list_channel_names() -> list[str]:
     return [f"{triad}_{axis}" for triad in ("angular_velocity", "linear_acceleration") for axis in "xyz"]
 
 
@@ -134,9 +136,9 @@ def test_arrays_of_the_user_are_unchanged(field: str) -> None:
 
 @pytest.mark.requirement("IMU-4")
 def test_earth_rate_resolution_of_gyroscopes() -> None:
-    """15.04 deg/h, against everything that is wrong with a sheet's best axis over 100 s."""
+    """The earth rate of 15.04 deg/h is compared to all errors of the best axis over 100 s."""
     hour = math.radians(1.0) / 3600.0
-    assert not resolves_earth_rate(Imu(), 100.0)  # a perfect instrument, of no grade
+    assert not resolves_earth_rate(Imu(), 100.0)  # an ideal instrument without a grade
     for noise, tells in (
         (Noise(bias_stddev=14.0 * hour), True),
         (Noise(bias_stddev=16.0 * hour), False),

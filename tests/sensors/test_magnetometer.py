@@ -1,4 +1,4 @@
-"""Magnetometer against the documents' cases and the figures of Gazebo's library."""
+"""The magnetometer equals the documented cases and values of Gazebo's library."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_rotated_magnetometer_measures_the_field_in_the_body_frame() -> None:
 
 @pytest.mark.requirement("MAG-1")
 def test_readings_equal_the_gazebo_library() -> None:
-    """gz-sensors (main), field (1, 2, -4), rpy (0, 3.14, 1.57), measured on the library."""
+    """The values are from gz-sensors (main) with field (1, 2, -4) and rpy (0, 3.14, 1.57)."""
     expected = [-1.994422543354379, -0.9984070295103683, 4.0031815000052315]
     assert np.allclose(read_field((1.0, 2.0, -4.0), (0.0, 3.14, 1.57)), expected, rtol=0.0, atol=1e-14)
 
@@ -99,7 +99,7 @@ def test_hard_iron_is_added_and_soft_iron_multiplies() -> None:
 
 @pytest.mark.requirement("MAG-7:iron")
 def test_readings_lie_on_an_ellipsoid_about_the_hard_iron() -> None:
-    """The inverse soft iron takes it back to a sphere as large as the world's field: what calibration relies on."""
+    """The inverse soft iron maps readings to a sphere with the radius of the field, as calibration assumes."""
     ticks = Ticks(np.arange(300), 100.0)
     sheet = Magnetometer(hard_iron=HARD, soft_iron=SOFT)
     ideal = sheet.ideal(example_motion(), Environment(), ticks)
@@ -112,7 +112,7 @@ def test_readings_lie_on_an_ellipsoid_about_the_hard_iron() -> None:
 
 @pytest.mark.requirement("MAG-7:motor_current")
 def test_motor_current_changes_the_field() -> None:
-    """T/A times the world's signal in amperes, at each sample's own instant; soft iron does not turn it."""
+    """The field is T/A times the world signal (A) at the time of each sample, without soft iron."""
     current = Signal((0.0, 2.0), (1.0, 9.0))
     world = Environment(signals={"motor_current": current})
     sheet = Magnetometer(motor_current=MOTOR, soft_iron=SOFT, hard_iron=HARD)

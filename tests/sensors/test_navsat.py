@@ -1,4 +1,4 @@
-"""NavSat against pymap3d, finite differences and Gazebo's figures; its noise in metres everywhere on earth."""
+"""NavSat equals pymap3d, finite differences and Gazebo's values; its noise is in metres everywhere on earth."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ ONE = Ticks(np.zeros(1, dtype=np.int64), 1.0)
 PLACE = ("latitude", "longitude", "altitude")
 
 RIO = Origin(math.radians(-22.9), math.radians(-43.2))
-"""The place of gz-sim's `navsat.sdf`."""
+"""Origin of gz-sim's `navsat.sdf`."""
 
 
-def degrees(origin: Origin) -> tuple[float, float, float]:
+def to_degrees(origin: Origin) -> tuple[float, float, float]:
     return math.degrees(origin.latitude), math.degrees(origin.longitude), origin.elevation
 
 
 def rotate_to_enu(vectors: FloatArray, heading: float) -> FloatArray:
-    """Return world vectors along east, north, up: the world's x axis points `heading` from east towards north."""
+    """Return world vectors in east, north, up axes; `heading` is the angle of x from east to north."""
     c, s = math.cos(heading), math.sin(heading)
     return vectors @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def metres_off(reading: ns.Reading) -> FloatArray:
-    """Return how far (n, 3) m east, north and up each place lies from the true one, by pymap3d."""
+def compute_errors_in_metres(reading: ns.Reading) -> FloatArray:
+    """Return the errors (n, 3) of the positions in m east, north and up, by pymap3d."""
     read, true = ([array[name] for name in PLACE] for array in (reading, reading.ideal))
     return np.stack(pymap3d.geodetic2enu(*read, *true, deg=False), axis=-1)
 
 
-def apply_at(sheet: NavSat, latitude: float, count: int, longitude: float = 3.0, seed: int = 1) -> ns.Reading:
+def apply_at(spec: NavSat, latitude: float, count: int, longitude: float = 3.0, seed: int = 1) -> ns.Reading:
     rows = (np.full(count, math.radians(latitude)), np.full(count, longitude), np.full(count, 500.0))
-    return sheet.apply(np.arange(count) / 10.0, *rows, np.zeros((count, 3)), seed=seed)
+    return spec.apply(np.arange(count) / 10.0, *rows, np.zeros((count, 3)), seed=seed)
 
 
 @pytest.mark.requirement("NAV-1")
@@ -61,13 +61,13 @@ def test_position_and_velocity_of_a_moving_antenna(latitude: float, heading: flo
     ticks = Ticks(np.arange(200, dtype=np.int64), 50.0)
     ours = NavSat().ideal(example_motion(), Environment(origin=origin), ticks)
     truth = example_motion().at(ticks.time)
-    lat, lon, alt = pymap3d.enu2geodetic(*rotate_to_enu(truth.position_w, heading).T, *degrees(origin))
+    lat, lon, alt = pymap3d.enu2geodetic(*rotate_to_enu(truth.position_w, heading).T, *to_degrees(origin))
     assert np.allclose(ours["latitude"], np.radians(lat), rtol=0.0, atol=1e-14)
     apart = np.remainder(ours["longitude"] - np.radians(lon) + math.pi, 2.0 * math.pi) - math.pi
-    # Beside a pole a longitude is as far off as its metres (2e-9, what ECEF doubles hold) are from the axis.
+    # Near a pole, the longitude error is that of ECEF doubles (2e-9 m) divided by the distance to the axis.
     assert (np.abs(apart) * 6.4e6 * np.maximum(np.cos(np.radians(lat)), 1e-13) < 2e-8).all()
     assert np.allclose(ours["altitude"], alt, rtol=0.0, atol=5e-9)
-    ecef = pymap3d.enu2uvw(*rotate_to_enu(truth.velocity_w, heading).T, *degrees(origin)[:2])
+    ecef = pymap3d.enu2uvw(*rotate_to_enu(truth.velocity_w, heading).T, *to_degrees(origin)[:2])
     there = np.stack(pymap3d.ecef2enuv(*ecef, np.degrees(ours["latitude"]), np.degrees(ours["longitude"])), axis=-1)
     assert np.allclose(ours["velocity"], there, rtol=0.0, atol=1e-12)
 
@@ -75,17 +75,17 @@ def test_position_and_velocity_of_a_moving_antenna(latitude: float, heading: flo
 @pytest.mark.requirement("NAV-1")
 @pytest.mark.parametrize(("heading", "velocity"), [(0.0, (1.0, 2.0, 3.0)), (math.pi / 2.0, (-2.0, 1.0, 3.0))])
 def test_gazebo_unit_test_with_and_without_heading(heading: float, velocity: tuple[float, ...]) -> None:
-    """gz-sensors: at 40 N 0 E 120 m with velocity (1, 2, 3) it says so. Turned by 90 degrees, world x is north."""
+    """gz-sensors' test is at 40 N 0 E 120 m with velocity (1, 2, 3). With a heading of 90 degrees, x is north."""
     origin = Origin(math.radians(40.0), 0.0, 120.0, heading)
     still = Stationary(Pose())
 
-    class Flying:
+    class FlyingMotion:
         end = math.inf
 
         def at(self, time: FloatArray) -> MotionBlock:
             return replace(still.at(time), velocity_w=np.tile([1.0, 2.0, 3.0], (time.size, 1)))
 
-    found = NavSat().ideal(Flying(), Environment(origin=origin), ONE)
+    found = NavSat().ideal(FlyingMotion(), Environment(origin=origin), ONE)
     assert math.degrees(found["latitude"][0]) == pytest.approx(40.0, abs=1e-13)
     assert found["longitude"][0] == pytest.approx(0.0, abs=1e-15)
     assert found["altitude"][0] == pytest.approx(120.0, abs=2e-9)
@@ -94,7 +94,7 @@ def test_gazebo_unit_test_with_and_without_heading(heading: float, velocity: tup
 
 @pytest.mark.requirement("NAV-1")
 def test_velocity_is_the_derivative_of_the_position() -> None:
-    """Metres a radian from pymap3d's radii of curvature, at the antenna's own point, off the link's origin."""
+    """pymap3d's radii of curvature at the antenna, off the link origin, convert radians to metres."""
     world = example_world(("gps", NavSat()))
     run = ns.simulate(replace(world, sensors=(replace(world.sensors[0], rate=2000.0),)), 1.0)[NAME]
     lat, alt = run["latitude"], run["altitude"]
@@ -110,11 +110,11 @@ def test_velocity_is_the_derivative_of_the_position() -> None:
 @pytest.mark.requirement("NAV-1", "NOI-2")
 @pytest.mark.parametrize("latitude", [0.0, -47.0, 89.0, 89.99999, 90.0])
 def test_noise_is_in_metres_and_independent_per_axis(latitude: float) -> None:
-    """Gazebo adds the metres to degrees; here a metre is a metre at any latitude, the pole included."""
+    """Gazebo adds metres to degrees. Here the noise is in metres at any latitude, including the pole."""
     count = 10_000
-    sheet = NavSat(Noise(stddev=1.5), Noise(stddev=4.0), Noise(stddev=0.1), Noise(stddev=0.3))
-    reading = apply_at(sheet, latitude, count)
-    off = np.concatenate((metres_off(reading), reading["velocity"] - reading.ideal["velocity"]), axis=1)
+    spec = NavSat(Noise(stddev=1.5), Noise(stddev=4.0), Noise(stddev=0.1), Noise(stddev=0.3))
+    reading = apply_at(spec, latitude, count)
+    off = np.concatenate((compute_errors_in_metres(reading), reading["velocity"] - reading.ideal["velocity"]), axis=1)
     for axis, stddev in enumerate((1.5, 1.5, 4.0, 0.1, 0.1, 0.3)):
         assert abs(off[:, axis].std() / stddev - 1.0) < 5.2 / math.sqrt(2.0 * count), axis
         assert abs(off[:, axis].mean()) < 5.2 * stddev / math.sqrt(count), axis
@@ -131,46 +131,46 @@ def test_noise_is_in_metres_and_independent_per_axis(latitude: float) -> None:
     st.floats(-50.0, 50.0),
 )
 def test_constant_error_displaces_by_its_metres(lat: float, lon: float, alt: float, first: float, up: float) -> None:
-    sheet = NavSat(Noise(mean=first), Noise(mean=up))
-    reading = sheet.apply([0.0], [lat], [lon], [alt], np.zeros((1, 3)), seed=1)
-    # The altitude is kept, so the place reached lies below the tangent plane by (50^2 + 50^2) / 2a = 4e-4 m.
-    assert np.allclose(metres_off(reading)[0], [first, first, up], rtol=0.0, atol=5e-4)
+    spec = NavSat(Noise(mean=first), Noise(mean=up))
+    reading = spec.apply([0.0], [lat], [lon], [alt], np.zeros((1, 3)), seed=1)
+    # The altitude is constant, so the position is (50^2 + 50^2) / 2a = 4e-4 m below the tangent plane.
+    assert np.allclose(compute_errors_in_metres(reading)[0], [first, first, up], rtol=0.0, atol=5e-4)
     assert abs(reading["latitude"][0]) <= math.pi / 2.0
     assert abs(reading["longitude"][0]) <= math.pi
 
 
 @pytest.mark.requirement("NAV-1")
 def test_noise_across_the_pole_and_the_date_line() -> None:
-    sheet = NavSat(Noise(mean=100.0))
-    over = apply_at(sheet, math.degrees(math.pi / 2.0 - 20.0 / 6.4e6), 1)
+    spec = NavSat(Noise(mean=100.0))
+    over = apply_at(spec, math.degrees(math.pi / 2.0 - 20.0 / 6.4e6), 1)
     assert over["latitude"][0] < math.pi / 2.0 - 100.0 / 6.4e6
     assert abs(over["longitude"][0] - 3.0) > 1.0
-    across = apply_at(sheet, 10.0, 1, math.pi - 1e-6)
+    across = apply_at(spec, 10.0, 1, math.pi - 1e-6)
     assert across["longitude"][0] < -3.0
 
 
 @pytest.mark.requirement("NAV-1")
 def test_quantisation_and_limits_are_in_metres_from_the_world_origin() -> None:
-    """The first row is the origin; the others lie 0.3 m east and 0.1 m north of it."""
-    sheet = NavSat(Noise(stddev=2.0, precision=0.5, minimum=-3.0, maximum=3.0), Noise(precision=10.0))
+    """The first row is the origin. The others are 0.3 m east and 0.1 m north of it."""
+    spec = NavSat(Noise(stddev=2.0, precision=0.5, minimum=-3.0, maximum=3.0), Noise(precision=10.0))
     origin = [math.radians(47.0), 3.0, 500.0]
     lat, lon, _ = (np.full(2000, part) for part in pymap3d.enu2geodetic(0.3, 0.1, 0.0, *origin, deg=False))
     lat[0], lon[0], alt = origin[0], origin[1], np.full(2000, 500.0)
-    reading = sheet.apply(np.arange(2000) / 10.0, lat, lon, alt, np.zeros((2000, 3)), seed=1)
+    reading = spec.apply(np.arange(2000) / 10.0, lat, lon, alt, np.zeros((2000, 3)), seed=1)
     place = [reading["latitude"], reading["longitude"], alt]
     east, north, _ = pymap3d.geodetic2enu(*place, *origin, deg=False)
     for axis in (east, north):
         assert np.abs(axis / 0.5 - np.rint(axis / 0.5)).max() < 1e-5
         assert set(np.rint(axis / 0.5).astype(int)) == set(range(-6, 7))
     assert (reading["altitude"] == 500.0).all()
-    assert sheet.apply([0.0], [0.1], [0.2], [117.0], np.zeros((1, 3)), seed=1)["altitude"][0] == 120.0
+    assert spec.apply([0.0], [0.1], [0.2], [117.0], np.zeros((1, 3)), seed=1)["altitude"][0] == 120.0
 
 
 @pytest.mark.requirement("NAV-1", "TRU-1")
 def test_biases_are_in_metres() -> None:
     horizontal = Noise(bias_stddev=5.0, dynamic_bias_stddev=0.2, dynamic_bias_correlation_time=30.0)
-    sheet = NavSat(horizontal, Noise(bias_mean=-7.0), Noise(bias_mean=0.5), Noise(bias_mean=-0.25))
-    run = ns.simulate(example_world(("gps", sheet)), 2.0, seed=9, runs=2)[NAME]
+    spec = NavSat(horizontal, Noise(bias_mean=-7.0), Noise(bias_mean=0.5), Noise(bias_mean=-0.25))
+    run = ns.simulate(example_world(("gps", spec)), 2.0, seed=9, runs=2)[NAME]
     for row in range(2):
         read, true = ([part[name] for name in PLACE] for part in (run, run.ideal))
         off = pymap3d.geodetic2enu(*(array[row] for array in read), *true, deg=False)

@@ -1,4 +1,4 @@
-"""Range sensors: what their beams meet, held against closed forms and SciPy's quadrature; limits, sound, own hull."""
+"""Range sensors: beams equal closed forms and SciPy's quadrature; limits, sound speed, own hull."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ BED = Environment(scene=Scene((Body("bed", Plane()),)))
 DOWN = math.radians(90.0)
 
 
-def read_range(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
-    """Return range and side of a sensor without noise that stands at a pose."""
-    ideal = sheet.ideal(Stationary(pose), surroundings, ONE)
-    _, measured = sheet.measure(sheet.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
+def read_range(spec: Range, pose: Pose, surroundings: Environment = BED) -> tuple[float, float]:
+    """Return the measured range and its side of the limits, for a sensor without noise at a pose."""
+    ideal = spec.ideal(Stationary(pose), surroundings, ONE)
+    _, measured = spec.measure(spec.init(np.empty(0)), ONE, ideal, np.empty((0, 1)))
     assert measured.valid is not None
     assert bool(measured.valid[0]) == (measured.arrays[OUT_OF_RANGE][0] == 0.0)
     return float(measured.arrays["range"][0]), float(measured.arrays[OUT_OF_RANGE][0])
@@ -48,7 +48,7 @@ def read_range(sheet: Range, pose: Pose, surroundings: Environment = BED) -> tup
 @pytest.mark.parametrize("tilt", [0.0, 0.05, 0.2, 0.7, 1.2])
 @pytest.mark.parametrize("width", [0.0, 0.1, 0.3])
 def test_cone_over_level_ground(tilt: float, width: float) -> None:
-    """Ground h below, tilt a, full width w: the nearest point of the beam is h / cos(max(a - w / 2, 0)) away."""
+    """At height h, tilt a and full width w, the nearest point of the beam is h / cos(max(a - w / 2, 0)) away."""
     beam = Cone(width, rings=4 if width else 0)
     distance, side = read_range(Range(beam=beam), Pose((3.0, 4.0, 12.0), from_rpy(0.0, DOWN - tilt, 0.3)))
     rings = [(width / 2.0 * k / 4, math.pi * n / (3 * k)) for k in range(1, 5) for n in range(6 * k)]
@@ -63,7 +63,7 @@ def test_cone_over_level_ground(tilt: float, width: float) -> None:
 
 @pytest.mark.requirement("DVU-2")
 def test_fan_rays_equal_gazebo() -> None:
-    """Each ray by itself: Gazebo turns x by the quaternion of (0, -v, h); a single sample lies along the axis."""
+    """Gazebo rotates x by the quaternion of (0, -v, h) for each ray. A single ray is along the axis."""
     fan = Fan(3, -0.03, 0.05, 4, -0.02, 0.04)
     rays = fan.make_rays()
     assert rays.shape == (12, 3)
@@ -92,44 +92,44 @@ def test_cone_rays() -> None:
 
 @pytest.mark.requirement("DVU-2", "ALT-8")
 def test_range_limits() -> None:
-    sheet = Range(minimum_range=2.0, maximum_range=8.0, beam=Cone(0.0, 0))
+    spec = Range(minimum_range=2.0, maximum_range=8.0, beam=Cone(0.0, 0))
     down = from_rpy(0.0, DOWN, 0.0)
     heights = {1.999: -1.0, 2.0: 0.0, 5.0: 0.0, 8.0: 0.0, 8.001: 1.0}
     for height, side in heights.items():
-        distance, found = read_range(sheet, Pose((0.0, 0.0, height), down))
+        distance, found = read_range(spec, Pose((0.0, 0.0, height), down))
         assert found == side
         assert math.isnan(distance) if side else distance == pytest.approx(height, rel=1e-15, abs=0.0)
-    assert read_range(sheet, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
-    assert read_range(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # along the ground for ever
+    assert read_range(spec, Pose((0.0, 0.0, 5.0), from_rpy(0.0, -DOWN, 0.0)))[1] == 1.0
+    assert read_range(Range(), Pose((0.0, 0.0, 5.0)))[1] == 1.0  # parallel to the ground
 
 
 @pytest.mark.requirement("DVU-2")
 def test_error_beyond_the_limits_gives_no_range() -> None:
-    sheet = Range(Noise(stddev=0.5), 0.0, 8.0)
-    reading = sheet.apply(np.arange(1000.0), np.full(1000, 7.9), seed=3)
+    spec = Range(Noise(stddev=0.5), 0.0, 8.0)
+    reading = spec.apply(np.arange(1000.0), np.full(1000, 7.9), seed=3)
     outside = reading[OUT_OF_RANGE] == 1.0
     assert 300 < outside.sum() < 540  # P(noise > 0.1) = 0.42; 1e-6 is 76 off
     assert np.array_equal(np.isnan(reading["range"]), outside)
     assert np.array_equal(reading.valid, ~outside)
     assert np.nanmax(reading["range"]) <= 8.0
     assert np.all(reading.ideal["range"] == 7.9)
-    nothing = sheet.apply(np.arange(3.0), np.array([math.inf, math.nan, 2.0]), seed=3)
+    nothing = spec.apply(np.arange(3.0), np.array([math.inf, math.nan, 2.0]), seed=3)
     assert nothing[OUT_OF_RANGE].tolist() == [1.0, 1.0, 0.0]
 
 
 @pytest.mark.requirement("DVU-2")
 def test_range_noise_and_resolution() -> None:
-    """White noise of the declared deviation (false alarms 1e-6), rounded to the resolution."""
-    count, sheet = 40_000, Range(Noise(stddev=0.02, precision=0.001), 0.5, 81.0)
-    reading = sheet.apply(np.arange(count) / 7.0, np.full(count, 30.0), seed=8)
+    """The error is white noise of the declared deviation (false alarms 1e-6), rounded to the resolution."""
+    count, spec = 40_000, Range(Noise(stddev=0.02, precision=0.001), 0.5, 81.0)
+    reading = spec.apply(np.arange(count) / 7.0, np.full(count, 30.0), seed=8)
     off = reading["range"] - 30.0
     assert abs(off.mean()) < 4.9 * 0.02 / math.sqrt(count)
     assert abs(off.var() / (0.02**2 + 1e-6 / 12.0) - 1.0) < 4.9 * math.sqrt(2.0 / count)
     assert np.abs(reading["range"] / 0.001 - np.round(reading["range"] / 0.001)).max() < 1e-9
 
 
-def harmonic(water: Water, top: float, foot: float) -> float:
-    """Return the speed that sound has on average between two depths, by adaptive quadrature."""
+def compute_mean_sound_speed(water: Water, top: float, foot: float) -> float:
+    """Return the mean speed of sound between two depths, by adaptive quadrature."""
 
     def slowness(depth: float) -> float:
         return 1.0 / float(water.sound_speed_at(np.array([depth]))[0])
@@ -145,7 +145,7 @@ def test_assumed_speed_of_sound_scales_the_range(tilt: float) -> None:
     pose = Pose((0.0, 0.0, -20.0), from_rpy(0.0, DOWN - tilt, 0.0))
     true = 480.0 / math.cos(tilt)
     distance, _ = read_range(Range(sound=Sound(1500.0)), pose, bed)
-    assert distance == pytest.approx(true * 1500.0 / harmonic(water, 23.0, 503.0), rel=2e-6, abs=0.0)
+    assert distance == pytest.approx(true * 1500.0 / compute_mean_sound_speed(water, 23.0, 503.0), rel=2e-6, abs=0.0)
     assert read_range(Range(sound=Sound()), pose, bed)[0] == pytest.approx(true, rel=1e-14, abs=0.0)
     same = replace(bed, water=Water(sound_speed=1450.0))
     assert read_range(Range(sound=Sound(1500.0)), pose, same)[0] == pytest.approx(
@@ -169,16 +169,16 @@ def test_sonar_has_no_echo_across_the_surface() -> None:
     assert read_range(light, Pose((0.0, 0.0, 0.0), up), sea)[0] == pytest.approx(7.5, rel=1e-12, abs=0.0)
 
 
-# worlds: bodies that move, one's own hull, files
+# worlds: moving bodies, own hull, files
 
 
-def world(*solids: Solid, sheet: Sensor | None = None, rate: float = 10.0) -> World:
-    """Return a robot at rest that looks along x from (0, 0, 2), and a buoy 10 m ahead of it."""
+def make_world(*solids: Solid, spec: Sensor | None = None, rate: float = 10.0) -> World:
+    """Return a robot at rest that points along x from (0, 0, 2), and a buoy 10 m ahead."""
     robot = Model("robot", (Link("robot::hull"),), "robot::hull", Pose((0.0, 0.0, 2.0)))
     buoy = Model(
         "buoy", (Link("buoy::body"), Link("buoy::mast", Pose((0.0, 0.0, 1.0)))), "buoy::body", Pose((10.0, 0.0, 2.0))
     )
-    eye = MountedSensor("robot::hull::eye", sheet or Range(), "robot", "robot::hull", rate, topic="/eye", frame="eye")
+    eye = MountedSensor("robot::hull::eye", spec or Range(), "robot", "robot::hull", rate, topic="/eye", frame="eye")
     return World("w", (robot, buoy), (eye,), max_step_size=0.05, solids=solids)
 
 
@@ -188,22 +188,22 @@ APPROACH = waypoints(
 )
 
 
-def expected(time: Any) -> Any:
-    """Return the distance (n,) of a ball of 1 m whose middle is where `APPROACH` has it, along x from (0, 0, 2)."""
+def compute_ranges(time: Any) -> Any:
+    """Return the range (n,) along x from (0, 0, 2) to a ball of 1 m radius on `APPROACH`."""
     place = APPROACH.at(time).position_w - [0.0, 0.0, 2.0]
     return place[:, 0] - np.sqrt(1.0 - place[:, 1] ** 2 - place[:, 2] ** 2)
 
 
 @pytest.mark.requirement("DVU-2")
 def test_motion_argument_moves_the_bodies() -> None:
-    still = ns.simulate(world(BALL), 1.0, seed=1)["robot::hull::eye"]
+    still = ns.simulate(make_world(BALL), 1.0, seed=1)["robot::hull::eye"]
     assert np.all(still["range"] == 9.0)
-    moved = ns.simulate(world(BALL), 8.0, seed=1, motion={"buoy": APPROACH})["robot::hull::eye"]
-    assert moved["range"] == pytest.approx(expected(moved.time), rel=1e-12, abs=0.0)
+    moved = ns.simulate(make_world(BALL), 8.0, seed=1, motion={"buoy": APPROACH})["robot::hull::eye"]
+    assert moved["range"] == pytest.approx(compute_ranges(moved.time), rel=1e-12, abs=0.0)
     assert np.ptp(moved["range"]) > 4.0
     stepped = [
         step.readings["robot::hull::eye"]["range"]
-        for step in ns.live(world(BALL), seed=1, motion={"buoy": APPROACH})
+        for step in ns.live(make_world(BALL), seed=1, motion={"buoy": APPROACH})
         if "robot::hull::eye" in step.readings
     ]
     assert np.array_equal(np.concatenate(stepped)[:80], moved["range"])
@@ -212,7 +212,7 @@ def test_motion_argument_moves_the_bodies() -> None:
 @pytest.mark.requirement("DVU-2", "LIV-1")
 def test_ray_hits_a_driven_model_at_its_driven_pose() -> None:
     found = []
-    with ns.live(world(BALL, rate=20.0), seed=1, driven=["buoy"]) as sim:
+    with ns.live(make_world(BALL, rate=20.0), seed=1, driven=["buoy"]) as sim:
         for k in range(40):
             state = State(Pose((10.0 - 0.1 * k, 0.0, 2.0)), (-2.0, 0.0, 0.0))
             found.append(float(sim.step({"buoy": state}).readings["robot::hull::eye"]["range"][0]))
@@ -221,9 +221,9 @@ def test_ray_hits_a_driven_model_at_its_driven_pose() -> None:
 
 @pytest.mark.requirement("DVU-2", "LIV-1")
 def test_driven_link_moves_its_surfaces() -> None:
-    """The mast is driven separately; the ball stays on the buoy's hull, farther away."""
+    """The mast is driven separately. The ball stays on the hull of the buoy, farther away."""
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)))
-    with ns.live(world(BALL, mast, rate=20.0), seed=1, driven=["mast"]) as sim:
+    with ns.live(make_world(BALL, mast, rate=20.0), seed=1, driven=["mast"]) as sim:
         for k in range(10):
             state = State(Pose((6.0 - 0.1 * k, 0.0, 2.0)), (-2.0, 0.0, 0.0))
             found = float(sim.step({"mast": state}).readings["eye"]["range"][0])
@@ -236,10 +236,10 @@ def test_driven_link_moves_its_surfaces() -> None:
 def test_non_canonical_link_moves_its_surfaces() -> None:
     mast = Solid("buoy::mast::top", "buoy::mast", Box((1.0, 1.0, 1.0)), Pose((2.0, 0.0, -1.0)))
     turned = Stationary(Pose((10.0, 0.0, 2.0), from_rpy(0.0, 0.0, math.pi / 2)))  # the box then stands off to the side
-    assert ns.simulate(world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(
+    assert ns.simulate(make_world(mast), 0.1, seed=1)["robot::hull::eye"]["range"][0] == pytest.approx(
         11.5, rel=1e-12, abs=0.0
     )
-    run = ns.simulate(world(mast), 0.1, seed=1, motion={"buoy": turned})
+    run = ns.simulate(make_world(mast), 0.1, seed=1, motion={"buoy": turned})
     assert run["robot::hull::eye"][OUT_OF_RANGE][0] == 1.0
 
 
@@ -247,8 +247,8 @@ def test_non_canonical_link_moves_its_surfaces() -> None:
 def test_own_hull_is_ignored_by_default() -> None:
     hull = Solid("robot::hull::skin", "robot::hull", Sphere(0.5))
     name = "robot::hull::eye"
-    assert ns.simulate(world(hull, BALL), 0.1, seed=1)[name]["range"][0] == 9.0
-    assert ns.simulate(world(hull, BALL, sheet=Range(own_hull=True)), 0.1, seed=1)[name]["range"][0] == 0.5
+    assert ns.simulate(make_world(hull, BALL), 0.1, seed=1)[name]["range"][0] == 9.0
+    assert ns.simulate(make_world(hull, BALL, spec=Range(own_hull=True)), 0.1, seed=1)[name]["range"][0] == 0.5
 
 
 def make_lazy_shape(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
@@ -259,7 +259,7 @@ def make_lazy_shape(make: Callable[[], Shape], asked: list[str]) -> LazyShape:
     return LazyShape(read_it)
 
 
-def broken() -> Shape:
+def fail_to_read() -> Shape:
     raise FieldError("mesh", "no triangle", where=Where("hull.stl"), allowed="must have one")
 
 
@@ -267,29 +267,29 @@ def broken() -> Shape:
 def test_surface_files_are_read_before_the_first_sample_if_reachable() -> None:
     asked: list[str] = []
     ball = replace(BALL, shape=make_lazy_shape(partial(Sphere, 1.0), asked))
-    bare = world(ball)
+    bare = make_world(ball)
     ns.simulate(replace(bare, sensors=()), 0.1, seed=1)
     assert asked == []
     for _ in range(2):
         assert ns.simulate(bare, 0.1, seed=1)["robot::hull::eye"]["range"][0] == 9.0
     assert asked == ["read"]
-    hull = Solid("robot::hull::skin", "robot::hull", LazyShape(broken), where=Where("dive.sdf", 7))
-    assert ns.simulate(world(BALL, hull), 0.1, seed=1)["robot::hull::eye"]["range"][0] == 9.0
+    hull = Solid("robot::hull::skin", "robot::hull", LazyShape(fail_to_read), where=Where("dive.sdf", 7))
+    assert ns.simulate(make_world(BALL, hull), 0.1, seed=1)["robot::hull::eye"]["range"][0] == 9.0
     with pytest.raises(FieldError) as caught:
-        ns.simulate(world(BALL, hull, sheet=Range(own_hull=True)), 0.1, seed=1)
+        ns.simulate(make_world(BALL, hull, spec=Range(own_hull=True)), 0.1, seed=1)
     assert str(caught.value) == "dive.sdf:7: surface robot::hull::skin: hull.stl: mesh: no triangle; must have one"
 
 
 @pytest.mark.requirement("DVU-2")
 def test_many_rays_are_cast_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More rays than one block: a row is equal in blocks, at once and alone."""
-    sheet = Range(beam=Fan(8, -0.3, 0.3, 8, -0.3, 0.3))
+    """With more rays than one block, a row is equal in blocks, at once and alone."""
+    spec = Range(beam=Fan(8, -0.3, 0.3, 8, -0.3, 0.3))
     path = [Pose((0.0, 0.0, 5.0), from_rpy(0.0, 1.0, 0.0)), Pose((3.0, 0.0, 9.0), from_rpy(0.1, 1.2, 0.0))]
     motion, ticks = waypoints((0.0, 4.0), path), Ticks(np.arange(7, dtype=np.int64), 2.0)
-    complete = sheet.ideal(motion, BED, ticks)["range"].tolist()
+    complete = spec.ideal(motion, BED, ticks)["range"].tolist()
     monkeypatch.setattr("navsense.sensors.range._BATCH_SIZE", 150)
-    assert sheet.ideal(motion, BED, ticks)["range"].tolist() == complete
-    alone = [sheet.ideal(motion, BED, replace(ticks, index=ticks.index[k : k + 1]))["range"][0] for k in range(7)]
+    assert spec.ideal(motion, BED, ticks)["range"].tolist() == complete
+    alone = [spec.ideal(motion, BED, replace(ticks, index=ticks.index[k : k + 1]))["range"][0] for k in range(7)]
     assert alone == complete
 
 

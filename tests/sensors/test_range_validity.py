@@ -29,21 +29,21 @@ NO_ECHO, LOW, HIGH, VALID = 0.0, 1.0, 2.0, 3.0
 SHEET = Dvl(minimum_range=0.7, maximum_range=90.0)
 
 RANGES = np.array([[0.5, 0.7, 20.0, 90.0], [90.5, 500.0, math.inf, math.nan]])
-"""m, of two pings; infinite is a bottom beyond any range, NaN none at all."""
+"""Ranges (m) of two pings. Infinite is beyond any range, NaN is no bottom."""
 
 
-def validity(sheet: Dvl, ranges: Any = RANGES) -> Any:
-    """Return the validity of given ranges, with a ping every 4 s."""
+def compute_validity(spec: Dvl, ranges: Any = RANGES) -> Any:
+    """Return the validity of these ranges, with a ping every 4 s."""
     time, still = 4.0 * np.arange(len(ranges)), np.zeros((len(ranges), 3))
-    return sheet.apply(time, still, beam_range=np.asarray(ranges), seed=1)["range_validity"]
+    return spec.apply(time, still, beam_range=np.asarray(ranges), seed=1)["range_validity"]
 
 
 @pytest.mark.requirement("DVW-8")
 @pytest.mark.parametrize("classic", [True, False])
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_ranges_below_and_above_the_limits(dialect: MessageDialect, classic: bool) -> None:
-    sheet = replace(SHEET, dialect=dialect, classic=classic)
-    assert validity(sheet).tolist() == [[LOW, VALID, VALID, VALID], [HIGH, HIGH, HIGH, NO_ECHO]]
+    spec = replace(SHEET, dialect=dialect, classic=classic)
+    assert compute_validity(spec).tolist() == [[LOW, VALID, VALID, VALID], [HIGH, HIGH, HIGH, NO_ECHO]]
 
 
 @pytest.mark.requirement("DVW-8")
@@ -59,15 +59,15 @@ def test_ranges_below_and_above_the_limits(dialect: MessageDialect, classic: boo
     ],
 )
 def test_range_errors_and_losses(change: dict[str, Any], expected: list[float]) -> None:
-    """A true range out of the limits sets the validity, unless the beam drops out. The reported range comes next."""
-    assert validity(replace(SHEET, **change), RANGES[:1]).tolist() == [expected]
+    """A true range outside the limits sets the validity, unless the beam drops out. Then the reported range does."""
+    assert compute_validity(replace(SHEET, **change), RANGES[:1]).tolist() == [expected]
 
 
 @pytest.mark.requirement("DVW-8")
 def test_beam_without_lock_has_no_valid_echo() -> None:
-    """After a bottom beyond the maximum the lock is back 6 s later: the next ping, 4 s later, has none."""
-    sheet = replace(SHEET, reacquisition_time=6.0)
-    found = validity(sheet, [[20.0] * 4, [95.0, 20.0, 20.0, 20.0], [20.0] * 4, [20.0] * 4])
+    """After a range beyond the maximum, the lock returns after 6 s: the next ping, 4 s later, has no lock."""
+    spec = replace(SHEET, reacquisition_time=6.0)
+    found = compute_validity(spec, [[20.0] * 4, [95.0, 20.0, 20.0, 20.0], [20.0] * 4, [20.0] * 4])
     assert found[:, 0].tolist() == [VALID, HIGH, NO_ECHO, VALID]
     assert (found[:, 1:] == VALID).all()
 
@@ -99,10 +99,10 @@ BED = """<model name="bed"><static>1</static><pose>0 0 -0.5 0 0 0</pose><link na
 <box><size>200 200 1</size></box></geometry></collision></link></model>"""
 
 DIVE = Trajectory(np.array([0.0, 100.0]), np.array([[[0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0], [0, 0, 50.0, 1, 0, 0, 0]]]))
-"""Down from 50 m above a shelf at 2 m/s."""
+"""A descent from 50 m above a shelf at 2 m/s."""
 
 PAST = Stationary(Pose((400.0, 0.0, 10.0)))
-"""Past the end of the shelf, over no bottom at all."""
+"""A track beyond the end of the shelf, without a bottom."""
 
 
 def run_dive(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[World, ns.Run]:
@@ -116,11 +116,11 @@ def run_dive(load: Callable[..., World], fidelity: str, motion: Any) -> tuple[Wo
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., World]:
-    def loaded(text: str, **more: Any) -> World:
+    def load_text(text: str, **more: Any) -> World:
         (tmp_path / "w.sdf").write_text(text, encoding="utf-8")
         return ns.load(tmp_path / "w.sdf", **more)
 
-    return loaded
+    return load_text
 
 
 @pytest.mark.compiled
@@ -129,7 +129,7 @@ def load(tmp_path: Path) -> Callable[..., World]:
 def test_all_four_range_states_are_in_messages_and_recordings(
     load: Callable[..., World], tmp_path: Path, fidelity: str
 ) -> None:
-    """Above the maximum at first, below the minimum at last, and no echo where lock is lost on purpose."""
+    """Ranges start above the maximum and end below the minimum; a scheduled fault removes the lock."""
     _, run = run_dive(load, fidelity, DIVE)
     reading = run["auv::base::dvl"]
     published = np.isfinite(reading["range_validity"]).all(axis=1)
@@ -152,7 +152,7 @@ def test_all_four_range_states_are_in_messages_and_recordings(
 
 @pytest.mark.requirement("DVW-8")
 def test_ranges_message_is_read_back_alone(load: Callable[..., World]) -> None:
-    """As in recordings of other programs, which have no message of all arrays."""
+    """Recordings of other programs have no message with all arrays."""
     world, run = run_dive(load, "physical", DIVE)
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
     published = np.isfinite(reading["range_validity"]).all(axis=1)

@@ -1,4 +1,4 @@
-"""Parts as data sheets of sensors: each conversion against figures worked out by hand, and every part simulated."""
+"""Parts as datasheets: conversions equal manual results, and every part can be simulated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: dict[str, type[Imu | Magnetometer | AirPressure | Depth | Dvl]] = {
 
 @pytest.mark.requirement("IMU-3", "NOI-6")
 def test_density_per_root_hertz_is_one_sided_and_random_walk_two_sided() -> None:
-    """ADIS16460 prints both of its gyroscope: 0.004 deg/s/sqrt(Hz), 0.17 deg/sqrt(h); they are one figure."""
+    """The ADIS16460 datasheet gives 0.004 deg/s/sqrt(Hz) and 0.17 deg/sqrt(h), which are the same noise."""
     from_density = make_noise(catalogue.load_part("icm-42688-p"), "angular_velocity")[0].noise_density
     assert math.isclose(from_density, math.radians(0.0028) / math.sqrt(2.0), rel_tol=1e-12)
     from_walk = make_noise(catalogue.load_part("stim300"), "angular_velocity")[0].noise_density
@@ -70,7 +70,7 @@ def test_every_part_can_be_applied(name: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("IMU-3", "NOI-6")
 def test_allan_deviation_of_a_part_equals_its_datasheet() -> None:
-    """STIM300, its gyroscope: 0.15 deg/sqrt(h) at short times, read by allantools, averaged over instruments."""
+    """allantools reads 0.15 deg/sqrt(h) for the STIM300 gyroscope at short times, averaged over runs."""
     rate, seconds, runs = 50.0, 400.0, 30
     time = np.arange(int(rate * seconds)) / rate
     still, up = np.zeros((time.size, 3)), np.tile([0.0, 0.0, 9.8], (time.size, 1))
@@ -80,7 +80,7 @@ def test_allan_deviation_of_a_part_equals_its_datasheet() -> None:
         for axis in range(3):
             _, deviation, _, _ = allantools.oadev(values[:, axis], rate=rate, data_type="freq", taus=[1.0])
             variances.append(deviation[0] ** 2)
-    # 5.5: Student's t of 89 degrees of freedom at a false-alarm rate of 1e-6; rounding and flicker add a little.
+    # 5.5: Student's t with 89 degrees of freedom at a false-alarm rate of 1e-6; rounding and flicker add a little.
     mean, spread = np.mean(variances), np.std(variances, ddof=1) / math.sqrt(len(variances))
     noise = sheet.angular_velocity_x
     added = (0.664 * noise.bias_instability) ** 2 + noise.precision**2 / 12.0
@@ -101,7 +101,7 @@ def test_part_of_another_sensor_type_is_an_error() -> None:
 
 @pytest.mark.requirement("DOO-1")
 def test_kalibr_parameters_round_trip() -> None:
-    """EuRoC's imu0: 1.6968e-04, 1.9393e-05, 2.0e-3, 3.0e-3 in its kalibr_imu_chain.yaml."""
+    """EuRoC's kalibr_imu_chain.yaml has 1.6968e-04, 1.9393e-05, 2.0e-3, 3.0e-3 for imu0."""
     written = dict(row.split(": ") for row in format_kalibr(Imu.from_part("euroc"), 200.0, "/imu0").splitlines()[1:])
     assert math.isclose(float(written["gyroscope_noise_density"]), 1.6968e-4)
     assert math.isclose(float(written["gyroscope_random_walk"]), 1.9393e-5)

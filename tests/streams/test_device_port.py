@@ -55,7 +55,7 @@ def world(tmp_path: Path) -> Path:
     return tmp_path / "sea.sdf"
 
 
-def run(monkeypatch: pytest.MonkeyPatch, world: Path, *outputs: str) -> int:
+def run_command(monkeypatch: pytest.MonkeyPatch, world: Path, *outputs: str) -> int:
     """Run the command line with these outputs; return its exit code."""
     given = [part for output in outputs for part in ("-o", output)]
     monkeypatch.setattr(sys, "argv", ["navsense", "run", str(world), "--duration", "2", *given])
@@ -70,9 +70,9 @@ def run(monkeypatch: pytest.MonkeyPatch, world: Path, *outputs: str) -> int:
 def test_log_names_the_assigned_port(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The lines are plain and in order. Only the file is listed as written."""
+    """The lines are unformatted and in order. Only the file is listed as written."""
     file = world.with_name("a.nmea")
-    assert run(monkeypatch, world, "nmea+tcp://127.0.0.1:0?wait=0.05", str(file)) == 0
+    assert run_command(monkeypatch, world, "nmea+tcp://127.0.0.1:0?wait=0.05", str(file)) == 0
     out, err = capsys.readouterr()
     found = re.search(r"^(nmea\+tcp://127\.0\.0\.1:(\d+)\?wait=0\.05): serves all clients$", err, re.MULTILINE)
     assert found is not None
@@ -114,7 +114,7 @@ def test_log_reports_the_bytes_sent(
     thread.start()
     logger.addHandler(listener)
     try:
-        assert run(monkeypatch, world, "pd0+tcp://localhost:0", str(world.with_name("a.pd0"))) == 0
+        assert run_command(monkeypatch, world, "pd0+tcp://localhost:0", str(world.with_name("a.pd0"))) == 0
     finally:
         logger.removeHandler(listener)
     thread.join(20.0)
@@ -140,7 +140,7 @@ def test_url_of_the_publisher_has_the_host_and_the_assigned_port(host: str, port
 
 
 def has_ipv6() -> bool:
-    """Return True if a server can listen on the loopback address of IPv6."""
+    """True if a server can listen on the loopback address of IPv6."""
     try:
         with socket.create_server(("::1", 0), family=socket.AF_INET6):
             return True
@@ -187,7 +187,7 @@ def test_error_shows_an_invalid_url_unchanged(
 ) -> None:
     with pytest.raises(RecordingError, match=why):
         check_output(given)
-    assert run(monkeypatch, world, given) == 2
+    assert run_command(monkeypatch, world, given) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(f"error: {why}.*\n", err)
@@ -198,7 +198,7 @@ def test_port_in_use_is_a_one_line_error(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         given = f"nmea+tcp://127.0.0.1:{taken.getsockname()[1]}"
-        assert run(monkeypatch, world, given) == 2
+        assert run_command(monkeypatch, world, given) == 2
     err = capsys.readouterr().err
     assert err.startswith(f"error: {given}: port is in use: ")
     assert err.count("\n") == 1
@@ -215,9 +215,9 @@ def test_port_in_use_is_a_one_line_error(
 def test_invalid_hosts_and_ports_are_rejected(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host: str, why: str
 ) -> None:
-    """A part of a host's name has at most 63 characters, and an integer that Python reads 4300 digits."""
+    """A label of a host name has at most 63 characters, and an integer that Python reads 4300 digits."""
     given = f"pd0+tcp://{host}" + ":5000" * (":" not in host)
-    assert run(monkeypatch, world, given) == 2
+    assert run_command(monkeypatch, world, given) == 2
     assert re.search(f"^error: {re.escape(given)}: {why}", capsys.readouterr().err)
 
 
@@ -244,7 +244,7 @@ def test_all_outputs_are_checked_before_the_first_port_listens(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     second = "nmea+tcp://127.0.0.1:0?sensor=nobody"
-    assert run(monkeypatch, world, "pd0+tcp://127.0.0.1:0?wait=1000", second) == 2
+    assert run_command(monkeypatch, world, "pd0+tcp://127.0.0.1:0?wait=1000", second) == 2
     err = capsys.readouterr().err
     assert "serves all clients" not in err
     assert "sensor: nobody; must be one of auv::base::dvl" in err
@@ -260,6 +260,6 @@ def test_all_outputs_are_checked_before_the_first_port_listens(
 def test_last_part_of_a_file_name_is_the_coordinate_frame(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, problem: str
 ) -> None:
-    assert run(monkeypatch, world, str(world.with_name(name))) == 2
+    assert run_command(monkeypatch, world, str(world.with_name(name))) == 2
     assert problem in capsys.readouterr().err
     assert not world.with_name(name).exists()

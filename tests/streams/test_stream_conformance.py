@@ -1,4 +1,4 @@
-"""Every stream delivers all samples to its subscribers, waits for none of them, and releases what it opened."""
+"""Every stream delivers all samples to its subscribers, waits for none of them, and releases its resources."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ SUBSCRIBERS: dict[str, type[TcpSubscriber | UdpSubscriber]] = {
 
 @pytest.fixture(params=[pytest.param(one, id=one.scheme) for one in (*streams.STREAMS, JSON_UDP)])
 def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stream:
-    """Return each stream of navsense, and the example."""
+    """Return each stream of navsense, and that of the example."""
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     stream: Stream = request.param
     register_stream(stream)
@@ -179,7 +179,7 @@ def long_run(world: ns.World) -> Run:
 
 
 def is_server(stream: Stream) -> bool:
-    """Return True if subscribers connect to the publisher, False if it sends to their port."""
+    """True if subscribers connect to the publisher, False if it sends to their port."""
     return SUBSCRIBERS[stream.scheme].connects
 
 
@@ -203,7 +203,7 @@ def subscribe(stream: Stream, publisher: Publisher, count: int = 1) -> list[TcpS
 
 
 @pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
+def check_threads() -> Iterator[None]:
     """Check that a closed publisher leaves no thread."""
     before = set(threading.enumerate())
     yield

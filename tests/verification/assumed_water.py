@@ -29,74 +29,80 @@ from navsense.motion.stationary import Stationary
 from navsense.sensors.base import Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.range import Fan, Range
-from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm
+from tests.verification.estimates import ROUNDING, Estimate, MotionTerm, MotionTrial
 
-DEEP = 2000.0
-"""Depth (m) below the world's origin at which a depth sensor is read."""
+DEPTH_SENSOR_DEPTH = 2000.0
+"""Depth (m) of the depth sensor below the world origin."""
 
-BELOW = 50.0
-"""The same (m) for a range sensor: less than the distance to the shell around it."""
+RANGE_SENSOR_DEPTH = 50.0
+"""Depth (m) of the range sensor: less than the distance to the shell around it."""
 
 
-def under_water(depth: float = BELOW) -> Motion:
-    """Return a place in the water with x level."""
+def make_underwater_motion(depth: float = RANGE_SENSOR_DEPTH) -> Motion:
+    """Return a stationary pose in the water with x level."""
     return Stationary(Pose((0.0, 0.0, -depth)))
 
 
-def _depth_specs(spec: Sensor) -> Sequence[Sensor]:
+def _make_depth_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the spec with only its assumption: absolute pressure, and its own pressure at the surface."""
     if not isinstance(spec, Depth) or spec.assumed is None:
         return ()
     return (replace(spec.without_errors(), assumed=spec.assumed),)
 
 
-def _range_specs(spec: Sensor) -> Sequence[Sensor]:
+def _make_range_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the spec with only its assumption and a level ray."""
     if not isinstance(spec, Range) or spec.sound is None or spec.sound.speed is None:
         return ()
     return (replace(spec.without_errors(), sound=spec.sound, beam=Fan()),)
 
 
-def _latitude(x: float, slope: float) -> tuple[float, float]:
-    """Return the latitude (rad) of X and its rounding error: a number near 1 grows with X by `slope`."""
+def _compute_latitude(x: float, slope: float) -> tuple[float, float]:
+    """Return the latitude (rad) of X and its rounding error. `slope` is the derivative of the number near 1 by X."""
     latitude = math.asin(math.sqrt(x))
-    return latitude, 4.0 * DIGITS / (slope * abs(math.sin(2.0 * latitude)))
+    return latitude, 4.0 * ROUNDING / (slope * abs(math.sin(2.0 * latitude)))
 
 
-def measure_depth(moved: Moved) -> Iterator[tuple[str, Estimate]]:
+def estimate_depth_assumption(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     """Yield the latitude or the density of the water that a depth sensor assumes."""
-    spec = moved.sheet
+    spec = trial.spec
     if not isinstance(spec, Depth):
         return
     zero = 0.0 if spec.gauge else spec.surface_pressure
-    p = (float(moved.arrays["pressure"][0]) - zero) / 1e4
-    d = float(moved.arrays["depth"][0])
+    p = (float(trial.arrays["pressure"][0]) - zero) / 1e4
+    d = float(trial.arrays["depth"][0])
     if isinstance(spec.assumed, ConstantDensity):
         declared, density = spec.assumed.density, 1e4 * p / (d * spec.assumed.gravity)
-        yield "depth", Estimate("assumed density", declared, density, 4.0 * DIGITS * declared, unit="kg/m^3")
+        yield "depth", Estimate("assumed density", declared, density, 4.0 * ROUNDING * declared, unit="kg/m^3")
     elif isinstance(spec.assumed, Unesco):
         gravity = p * (9.72659 - p * (2.2512e-5 - p * (2.279e-10 - p * 1.82e-15))) / d - 1.092e-6 * p
         rest = gravity / 9.780318 - 1.0
         x = 2.0 * rest / (5.2788e-3 + math.sqrt(5.2788e-3**2 + 4.0 * 2.36e-5 * rest))
-        latitude, error = _latitude(x, 5.2788e-3)
+        latitude, error = _compute_latitude(x, 5.2788e-3)
         yield "depth", Estimate("assumed latitude", abs(spec.assumed.latitude), latitude, error, unit="rad")
     elif isinstance(spec.assumed, Saunders):
-        latitude, error = _latitude((1.0 - 5.92e-3 - 2.21e-6 * p - d / p) / 5.25e-3, 5.25e-3)
+        latitude, error = _compute_latitude((1.0 - 5.92e-3 - 2.21e-6 * p - d / p) / 5.25e-3, 5.25e-3)
         yield "depth", Estimate("assumed latitude", abs(spec.assumed.latitude), latitude, error, unit="rad")
 
 
-def measure_range(moved: Moved) -> Iterator[tuple[str, Estimate]]:
+def estimate_sound_speed(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     """Yield the speed of sound that a range sensor assumes."""
-    spec, water = moved.sheet, moved.environment.water
+    spec, water = trial.spec, trial.environment.water
     if not isinstance(spec, Range) or spec.sound is None or spec.sound.speed is None or water is None:
         return
-    declared, true = spec.sound.speed, float(water.sound_speed_at(np.array([BELOW]))[0])
-    speed = true * float(moved.arrays["range"][0]) / float(moved.ideal["range"][0])
-    yield "range", Estimate("sound speed", declared, speed, 4.0 * DIGITS * declared, unit="m/s")
+    declared, true = spec.sound.speed, float(water.sound_speed_at(np.array([RANGE_SENSOR_DEPTH]))[0])
+    speed = true * float(trial.arrays["range"][0]) / float(trial.ideal["range"][0])
+    yield "range", Estimate("sound speed", declared, speed, 4.0 * ROUNDING * declared, unit="m/s")
 
 
-TERMS: tuple[MovedTerm, ...] = (
-    MovedTerm("assumption", measure_depth, 1, _depth_specs, lambda: under_water(DEEP)),
-    MovedTerm("sound", measure_range, 1, _range_specs, under_water),
+TERMS: tuple[MotionTerm, ...] = (
+    MotionTerm(
+        "assumption",
+        estimate_depth_assumption,
+        1,
+        _make_depth_specs,
+        lambda: make_underwater_motion(DEPTH_SENSOR_DEPTH),
+    ),
+    MotionTerm("sound", estimate_sound_speed, 1, _make_range_specs, make_underwater_motion),
 )
-"""The measurements of what depth and range sensors assume."""
+"""The estimators of the water properties that depth and range sensors assume."""

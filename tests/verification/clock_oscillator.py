@@ -1,15 +1,16 @@
-"""The figures of an oscillator, from the errors x (s) of stamps, its phase.
+"""Estimates of the parameters of an oscillator from the stamp errors x (s), its phase.
 
-    frequency y, ageing D       x = x0 + y t + D t^2 / 2 without noise: three instants, no chance
-    their deviations            the same of each of many runs, in which they are drawn once
+    frequency y, ageing D       x = x0 + y t + D t^2 / 2 without noise, from three times
+    their deviations            the same in many runs
     white FM h_0                Allan variance h_0 / (2 tau)
     flicker FM h_-1             2 ln 2 h_-1, flat to 2 percent (of the deviation)
     random-walk FM h_-2         2 pi^2 h_-2 tau / 3
-    ageing's walk q_3           Hadamard variance 11 q_3 tau^3 / 120
-    temperature                 x = integral of a w or b w^2, w the kelvins above turnover, as it gets warmer evenly
+    ageing random walk q_3      Hadamard variance 11 q_3 tau^3 / 120
+    temperature                 x = integral of a w or b w^2, w = T - turnover temperature, under a linear rise of T
 
-The degrees of freedom of the variances are those of the whole covariance (`allan_dof`); a sum over nodes that takes the
-integral by its ends adds a straight line only, where the temperature is what acts.
+The degrees of freedom of the variances follow from the complete covariance (`allan_dof`). The trapezoidal sum over
+nodes
+adds only a straight line to the effect of the temperature.
 """
 
 from __future__ import annotations
@@ -24,228 +25,270 @@ from navsense.clock.oscillator import FLICKER_BAND
 from navsense.environment.signal import Signal
 from navsense.noise.specification import NO_NOISE
 from navsense.noise.terms import stationary_stddev
-from tests.verification.clock_stamps import LONG, RUNS, Line, Stamped, at, drawn, evenly_spaced
+from tests.verification.clock_stamps import (
+    LONG_RUN,
+    RUNS,
+    ClockTerm,
+    StampTrial,
+    estimate_stddevs,
+    stamp_at,
+    stamp_every_sample,
+)
 from tests.verification.estimates import (
-    FEWEST,
     FLICKER_FLATNESS,
-    SPANS,
+    MINIMUM_SPANS,
+    SPAN_RATIO,
     Estimate,
-    allan_row,
-    variance_z_score,
+    compute_variance_z_score,
+    make_allan_estimate,
 )
 
-FAR = 1000.0
-"""Seconds until a clock without noise is read."""
+NOISE_FREE_TIME = 1000.0
+"""Time (s) at which a clock without noise is read."""
 
-HEATING, RISE = 300.0, (280.0, 320.0)
-"""Seconds in which the temperature rises from the one to the other, K."""
+WARMING_TIME, TEMPERATURES = 300.0, (280.0, 320.0)
+"""Duration (s) of the temperature rise, and its limits (K)."""
 
-SHORT, MANY = 100.0, 100
-"""Duration (s) and number of the runs with a random walk of the ageing, which soon is large."""
+AGEING_RUN, AGEING_RUNS = 100.0, 100
+"""Duration (s) and number of the runs with an ageing random walk."""
 
 AGEING_SPAN = 10
-"""Samples of its span."""
+"""Span (samples) of the Hadamard variance."""
 
 _NEUTRAL = Oscillator()
 
 
-def only(*names: str, beside: tuple[str, ...] = ()) -> Callable[[Clock], Clock | None]:
-    """Leave some fields of a clock's oscillator, and those beside them; None where none of `names` acts."""
+def isolate_fields(*names: str, context: tuple[str, ...] = ()) -> Callable[[Clock], Clock | None]:
+    """Return a function that keeps some fields of an oscillator. It returns None if none of `names` acts."""
 
-    def alone(clock: Clock) -> Clock | None:
-        sheet = clock.oscillator
-        if sheet is None or all(getattr(sheet, name) == getattr(_NEUTRAL, name) for name in names):
+    def isolate(clock: Clock) -> Clock | None:
+        spec = clock.oscillator
+        if spec is None or all(getattr(spec, name) == getattr(_NEUTRAL, name) for name in names):
             return None
-        return Clock(clock.name, oscillator=Oscillator(**{name: getattr(sheet, name) for name in (*names, *beside)}))
+        return Clock(clock.name, oscillator=Oscillator(**{name: getattr(spec, name) for name in (*names, *context)}))
 
-    return alone
+    return isolate
 
 
-def warmed(name: str) -> Callable[[Clock], Clock | None]:
-    """Leave one coefficient of the temperature, which rises."""
+def isolate_temperature_coefficient(name: str) -> Callable[[Clock], Clock | None]:
+    """Return a function that keeps one temperature coefficient, with a temperature that rises."""
 
-    def alone(clock: Clock) -> Clock | None:
-        left = only(name, beside=("turnover_temperature",))(clock)
-        if left is None or left.oscillator is None:
+    def isolate(clock: Clock) -> Clock | None:
+        isolated = isolate_fields(name, context=("turnover_temperature",))(clock)
+        if isolated is None or isolated.oscillator is None:
             return None
-        return replace(left, oscillator=replace(left.oscillator, temperature=Signal((0.0, HEATING), RISE)))
+        return replace(
+            isolated, oscillator=replace(isolated.oscillator, temperature=Signal((0.0, WARMING_TIME), TEMPERATURES))
+        )
 
-    return alone
+    return isolate
 
 
-def constant(clock: Clock) -> Clock | None:
-    """Leave the linear coefficient of the temperature, which is a number; None where it is none."""
-    sheet = clock.oscillator
-    if sheet is None or not isinstance(sheet.temperature, int | float):
+def isolate_constant_temperature(clock: Clock) -> Clock | None:
+    """Return the clock with its linear temperature coefficient and its constant temperature alone, or None."""
+    spec = clock.oscillator
+    if spec is None or not isinstance(spec.temperature, int | float):
         return None
-    return only("temperature_linear", beside=("turnover_temperature", "temperature"))(clock)
+    return isolate_fields("temperature_linear", context=("turnover_temperature", "temperature"))(clock)
 
 
-def parabola(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield offset, frequency and ageing from three instants."""
-    first, middle, last = (float(value) for value in stamped.error[0])
-    ageing = (last - 2.0 * middle + first) / FAR**2
-    frequency = (middle - first) / FAR - 0.5 * ageing * FAR
+def estimate_parabola(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield offset, frequency and ageing from three times."""
+    first, middle, last = (float(value) for value in trial.error[0])
+    ageing = (last - 2.0 * middle + first) / NOISE_FREE_TIME**2
+    frequency = (middle - first) / NOISE_FREE_TIME - 0.5 * ageing * NOISE_FREE_TIME
     for name, unit, measured, scale in (
         ("offset", "s", first, 1.0),
-        ("frequency", "1", frequency, 4.0 / FAR),
-        ("ageing", "1 / s", ageing, 4.0 / FAR**2),
+        ("frequency", "1", frequency, 4.0 / NOISE_FREE_TIME),
+        ("ageing", "1 / s", ageing, 4.0 / NOISE_FREE_TIME**2),
     ):
-        declared = getattr(stamped.oscillator, name)
+        declared = getattr(trial.oscillator, name)
         if declared != 0.0:
-            yield Estimate(name, declared, measured, scale * stamped.rounding, unit=unit)
+            yield Estimate(name, declared, measured, scale * trial.rounding, unit=unit)
 
 
-def serials(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the deviations of frequency and ageing, each run's own."""
-    first, middle, last = stamped.error.T
-    ageing = (last - 2.0 * middle + first) / FAR**2
-    frequency = (middle - first) / FAR - 0.5 * ageing * FAR
-    sheet = stamped.oscillator
-    found = drawn(
-        ("frequency_stddev", "ageing_stddev"), (sheet.frequency_stddev, sheet.ageing_stddev), (frequency, ageing)
+def estimate_run_stddevs(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield the deviations of frequency and ageing over runs."""
+    first, middle, last = trial.error.T
+    ageing = (last - 2.0 * middle + first) / NOISE_FREE_TIME**2
+    frequency = (middle - first) / NOISE_FREE_TIME - 0.5 * ageing * NOISE_FREE_TIME
+    spec = trial.oscillator
+    found = estimate_stddevs(
+        ("frequency_stddev", "ageing_stddev"), (spec.frequency_stddev, spec.ageing_stddev), (frequency, ageing)
     )
     for estimate, unit in zip(found, ("1", "1 / s"), strict=False):
         yield replace(estimate, unit=unit)
 
 
-def coefficient(name: str, unit: str, declared: float, variances: tuple[float, float, float]) -> Estimate:
-    """Return a coefficient in which the variance (declared, measured, degrees of freedom) is linear."""
-    expected, measured, free = variances
+def make_coefficient_estimate(name: str, unit: str, declared: float, variances: tuple[float, float, float]) -> Estimate:
+    """Return a coefficient that is proportional to a variance (declared, measured, degrees of freedom)."""
+    expected, measured, dof = variances
     ratio = measured / expected
-    error = declared * math.sqrt(2.0 / free)
-    return Estimate(name, declared, declared * ratio, error, off=variance_z_score(ratio, free), unit=unit)
+    error = declared * math.sqrt(2.0 / dof)
+    return Estimate(name, declared, declared * ratio, error, z_score=compute_variance_z_score(ratio, dof), unit=unit)
 
 
-def white(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield h_0 from the Allan variance over a sample."""
-    declared = stamped.oscillator.white_frequency
-    variances = stamped.variance_over(1, (theory.White(math.sqrt(0.5 * declared)),))
-    yield coefficient("white_frequency", "s", declared, variances)
+def estimate_white_frequency(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield h_0 from the Allan variance over one sample."""
+    declared = trial.oscillator.white_frequency
+    variances = trial.compute_variances(1, (theory.White(math.sqrt(0.5 * declared)),))
+    yield make_coefficient_estimate("white_frequency", "s", declared, variances)
 
 
-def random_walk(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield h_-2 from the Allan variance over a sample."""
-    declared = stamped.oscillator.random_walk_frequency
-    variances = stamped.variance_over(1, (theory.RandomWalk(math.pi * math.sqrt(2.0 * declared)),))
-    yield coefficient("random_walk_frequency", "1 / s", declared, variances)
+def estimate_random_walk(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield h_-2 from the Allan variance over one sample."""
+    declared = trial.oscillator.random_walk_frequency
+    variances = trial.compute_variances(1, (theory.RandomWalk(math.pi * math.sqrt(2.0 * declared)),))
+    yield make_coefficient_estimate("random_walk_frequency", "1 / s", declared, variances)
 
 
-def flicker(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield h_-1 from the Allan variance over a second."""
-    declared = stamped.oscillator.flicker_frequency
+def estimate_flicker(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield h_-1 from the Allan variance over one second."""
+    declared = trial.oscillator.flicker_frequency
     instability = math.sqrt(math.pi * declared)
-    factor = math.ceil(stamped.rate)
-    _, measured, free = stamped.variance_over(factor, theory.flicker_terms(instability, FLICKER_BAND, sampled=False))
+    factor = math.ceil(trial.rate)
+    _, measured, dof = trial.compute_variances(factor, theory.flicker_terms(instability, FLICKER_BAND, sampled=False))
     found = measured / (2.0 * math.log(2.0))
-    error, allowed = declared * math.sqrt(2.0 / free), 2.0 * FLICKER_FLATNESS * declared
+    error, allowed = declared * math.sqrt(2.0 / dof), 2.0 * FLICKER_FLATNESS * declared
     yield Estimate("flicker_frequency", declared, found, error, allowed, unit="1")
 
 
-def ageing_walk(stamped: Stamped) -> Iterator[Estimate]:
+def estimate_ageing_random_walk(trial: StampTrial) -> Iterator[Estimate]:
     """Yield q_3 from the Hadamard variance."""
-    declared = stamped.oscillator.ageing_random_walk
-    variances = stamped.variance_over(AGEING_SPAN, (theory.AgeingWalk(math.sqrt(declared)),), 3)
-    yield coefficient("ageing_random_walk", "1 / s^3", declared, variances)
+    declared = trial.oscillator.ageing_random_walk
+    variances = trial.compute_variances(AGEING_SPAN, (theory.AgeingWalk(math.sqrt(declared)),), 3)
+    yield make_coefficient_estimate("ageing_random_walk", "1 / s^3", declared, variances)
 
 
-def linear(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the linear coefficient, and the temperature at which it adds nothing, as it gets warmer."""
-    first, middle, last = (float(value) for value in stamped.error[0])
-    half, slope = 0.5 * HEATING, (RISE[1] - RISE[0]) / HEATING
+def estimate_linear_coefficient(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield the linear coefficient and the turnover temperature, under a temperature rise."""
+    first, middle, last = (float(value) for value in trial.error[0])
+    half, slope = 0.5 * WARMING_TIME, (TEMPERATURES[1] - TEMPERATURES[0]) / WARMING_TIME
     bend = (last - 2.0 * middle + first) / half**2
     start = (middle - first) / half - 0.5 * bend * half
-    sheet, error = stamped.oscillator, 4.0 * stamped.rounding
-    measured, declared = bend / slope, sheet.temperature_linear
+    spec, error = trial.oscillator, 4.0 * trial.rounding
+    measured, declared = bend / slope, spec.temperature_linear
     yield Estimate("temperature_linear", declared, measured, error / half**2 / slope, unit="1 / K")
-    off = (error / half + error / half**2 * (RISE[1] - RISE[0]) / slope) / abs(declared)
-    yield Estimate("turnover_temperature", sheet.turnover_temperature, RISE[0] - start / measured, off, unit="K")
+    uncertainty = (error / half + error / half**2 * (TEMPERATURES[1] - TEMPERATURES[0]) / slope) / abs(declared)
+    yield Estimate(
+        "turnover_temperature", spec.turnover_temperature, TEMPERATURES[0] - start / measured, uncertainty, unit="K"
+    )
 
 
-def quadratic(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the quadratic coefficient from the third difference as it gets warmer."""
-    a, b, c, d = (float(value) for value in stamped.error[0])
-    third = 2.0 * (HEATING / 3.0) ** 3 * ((RISE[1] - RISE[0]) / HEATING) ** 2
-    declared, error = stamped.oscillator.temperature_quadratic, 8.0 * stamped.rounding / third
+def estimate_quadratic_coefficient(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield the quadratic coefficient from the third difference under a temperature rise."""
+    a, b, c, d = (float(value) for value in trial.error[0])
+    third = 2.0 * (WARMING_TIME / 3.0) ** 3 * ((TEMPERATURES[1] - TEMPERATURES[0]) / WARMING_TIME) ** 2
+    declared, error = trial.oscillator.temperature_quadratic, 8.0 * trial.rounding / third
     yield Estimate("temperature_quadratic", declared, ((d - a) - 3.0 * (c - b)) / third, error, unit="1 / K^2")
 
 
-def temperature(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the temperature itself, from the frequency that it makes."""
-    sheet = stamped.oscillator
-    if not isinstance(sheet.temperature, int | float):
+def estimate_temperature(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield the temperature from the frequency that it causes."""
+    spec = trial.oscillator
+    if not isinstance(spec.temperature, int | float):
         return
-    warmth = float(stamped.error[0, -1]) / FAR / sheet.temperature_linear
-    error = stamped.rounding / FAR / abs(sheet.temperature_linear)
-    yield Estimate("temperature", sheet.temperature, sheet.turnover_temperature + warmth, error, unit="K")
+    warmth = float(trial.error[0, -1]) / NOISE_FREE_TIME / spec.temperature_linear
+    error = trial.rounding / NOISE_FREE_TIME / abs(spec.temperature_linear)
+    yield Estimate("temperature", spec.temperature, spec.turnover_temperature + warmth, error, unit="K")
 
 
-def moving(clock: Clock) -> Clock | None:
-    """Leave all noise of a clock whose Allan variance is known, that of its readings too."""
-    noise, sheet = clock.noise, clock.oscillator or _NEUTRAL
+def isolate_noise(clock: Clock) -> Clock | None:
+    """Return the clock with all noise whose Allan variance is known, including that of its readings."""
+    noise, spec = clock.noise, clock.oscillator or _NEUTRAL
     if noise.stddev < noise.precision:
         return None
     names = ("stddev", "dynamic_bias_stddev", "dynamic_bias_correlation_time", "precision")
     active = ("white_frequency", "flicker_frequency", "random_walk_frequency")
-    left = Clock(
+    isolated = Clock(
         clock.name,
         replace(NO_NOISE, **{name: getattr(noise, name) for name in names}),
-        Oscillator(**{name: getattr(sheet, name) for name in active}),
+        Oscillator(**{name: getattr(spec, name) for name in active}),
     )
-    return None if left == Clock(clock.name, oscillator=_NEUTRAL) else left
+    return None if isolated == Clock(clock.name, oscillator=_NEUTRAL) else isolated
 
 
-def terms_of(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
-    """Return what moves of a clock's frequency: jitter with its rounding, drift, and the oscillator's noise."""
-    noise, sheet = clock.noise, clock.oscillator or _NEUTRAL
+def list_noise_terms(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
+    """Return the noise terms of a clock's frequency: jitter with rounding, drift, and oscillator noise."""
+    noise, spec = clock.noise, clock.oscillator or _NEUTRAL
     terms: tuple[theory.NoiseTerm, ...] = (
         theory.Quantisation(math.sqrt(noise.stddev**2 + noise.precision**2 / 12.0)),
-        theory.White(math.sqrt(0.5 * sheet.white_frequency)),
-        theory.RandomWalk(math.pi * math.sqrt(2.0 * sheet.random_walk_frequency)),
+        theory.White(math.sqrt(0.5 * spec.white_frequency)),
+        theory.RandomWalk(math.pi * math.sqrt(2.0 * spec.random_walk_frequency)),
     )
     if noise.has_dynamic_bias:
         tau = noise.dynamic_bias_correlation_time
         terms += (theory.PhaseGaussMarkov(stationary_stddev(noise.dynamic_bias_stddev, tau), tau),)
-    if sheet.flicker_frequency > 0.0:
-        terms += theory.flicker_terms(math.sqrt(math.pi * sheet.flicker_frequency), FLICKER_BAND, sampled=False)
+    if spec.flicker_frequency > 0.0:
+        terms += theory.flicker_terms(math.sqrt(math.pi * spec.flicker_frequency), FLICKER_BAND, sampled=False)
     return terms
 
 
-def together(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the Allan deviation at spans a factor of ten apart, of all that moves.
+def estimate_allan_deviations(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield the Allan deviation of all noise, at spans with a ratio of ten.
 
-    Rounding is white noise of a twelfth of the step squared where the jitter is as large as the step.
+    Rounding is white noise with a variance of a twelfth of the step squared if the jitter is at least the step.
     """
-    terms, factor = terms_of(stamped.clock), 1
-    while factor * FEWEST <= stamped.error.size:
-        declared, measured, free = stamped.variance_over(factor, terms)
-        name = f"Allan deviation over {factor / stamped.rate:g} s"
-        yield replace(allan_row(name, math.sqrt(declared), math.sqrt(measured), free), unit="1")
-        factor *= SPANS
+    terms, factor = list_noise_terms(trial.clock), 1
+    while factor * MINIMUM_SPANS <= trial.error.size:
+        declared, measured, dof = trial.compute_variances(factor, terms)
+        name = f"Allan deviation over {factor / trial.rate:g} s"
+        yield replace(make_allan_estimate(name, math.sqrt(declared), math.sqrt(measured), dof), unit="1")
+        factor *= SPAN_RATIO
 
 
-def _line(name: str, alone: Callable[[Clock], Clock | None], measure: Callable[[Stamped], Iterator[Estimate]]) -> Line:
-    return Line(name, "oscillator", alone, evenly_spaced(LONG), measure)
+def _make_term(
+    name: str, isolate: Callable[[Clock], Clock | None], measure: Callable[[StampTrial], Iterator[Estimate]]
+) -> ClockTerm:
+    return ClockTerm(name, "oscillator", isolate, stamp_every_sample(LONG_RUN), measure)
 
 
-_THIRD = HEATING / 3.0
+_THIRD = WARMING_TIME / 3.0
 
-LINES = (
-    Line("parabola", "oscillator", only("offset", "frequency", "ageing"), at(0.0, FAR, 2.0 * FAR), parabola),
-    Line("serials", "oscillator", only("frequency_stddev", "ageing_stddev"), at(0.0, FAR, 2.0 * FAR), serials, RUNS),
-    _line("white", only("white_frequency"), white),
-    _line("flicker", only("flicker_frequency"), flicker),
-    _line("random walk", only("random_walk_frequency"), random_walk),
-    Line("ageing walk", "oscillator", only("ageing_random_walk"), evenly_spaced(SHORT), ageing_walk, MANY),
-    Line("linear", "oscillator", warmed("temperature_linear"), at(0.0, 0.5 * HEATING, HEATING), linear),
-    Line(
+TERMS = (
+    ClockTerm(
+        "parabola",
+        "oscillator",
+        isolate_fields("offset", "frequency", "ageing"),
+        stamp_at(0.0, NOISE_FREE_TIME, 2.0 * NOISE_FREE_TIME),
+        estimate_parabola,
+    ),
+    ClockTerm(
+        "serials",
+        "oscillator",
+        isolate_fields("frequency_stddev", "ageing_stddev"),
+        stamp_at(0.0, NOISE_FREE_TIME, 2.0 * NOISE_FREE_TIME),
+        estimate_run_stddevs,
+        RUNS,
+    ),
+    _make_term("white", isolate_fields("white_frequency"), estimate_white_frequency),
+    _make_term("flicker", isolate_fields("flicker_frequency"), estimate_flicker),
+    _make_term("random walk", isolate_fields("random_walk_frequency"), estimate_random_walk),
+    ClockTerm(
+        "ageing walk",
+        "oscillator",
+        isolate_fields("ageing_random_walk"),
+        stamp_every_sample(AGEING_RUN),
+        estimate_ageing_random_walk,
+        AGEING_RUNS,
+    ),
+    ClockTerm(
+        "linear",
+        "oscillator",
+        isolate_temperature_coefficient("temperature_linear"),
+        stamp_at(0.0, 0.5 * WARMING_TIME, WARMING_TIME),
+        estimate_linear_coefficient,
+    ),
+    ClockTerm(
         "quadratic",
         "oscillator",
-        warmed("temperature_quadratic"),
-        at(0.0, _THIRD, 2.0 * _THIRD, 3.0 * _THIRD),
-        quadratic,
+        isolate_temperature_coefficient("temperature_quadratic"),
+        stamp_at(0.0, _THIRD, 2.0 * _THIRD, 3.0 * _THIRD),
+        estimate_quadratic_coefficient,
     ),
-    Line("temperature", "oscillator", constant, at(0.0, FAR), temperature),
-    Line("together", "clock", moving, evenly_spaced(LONG), together),
+    ClockTerm(
+        "temperature", "oscillator", isolate_constant_temperature, stamp_at(0.0, NOISE_FREE_TIME), estimate_temperature
+    ),
+    ClockTerm("together", "clock", isolate_noise, stamp_every_sample(LONG_RUN), estimate_allan_deviations),
 )
-"""How each figure of an oscillator is measured, and all that moves together."""
+"""The estimators of each parameter of an oscillator and of all noise together."""

@@ -1,12 +1,11 @@
-"""The figures of a clock, read back from the stamps of a sensor on it.
+"""Estimates of all parameters of a clock from the stamps of a sensor on it.
 
-    from tests.verification.clocks import WITNESS, table
-    rows = table(WITNESS, rates=(5.0, 100.0), seed=1)
+    from tests.verification.clocks import EXAMPLE, table
+    rows = table(EXAMPLE, rates=(5.0, 100.0), seed=1)
 
-For each line of `LINES` the clock's sheet is left with what the line measures and what has to act beside it; a sensor
-at the rate stamps its samples, and the figures are estimated from the errors of the stamps. Jitter, turn-on error,
-drift, limits and rounding are measured by `estimates`, like those of a sensor. `clock_oscillator` and
-`clock_discipline` measure the rest.
+For each entry of `TERMS`, the clock keeps only the parameters of the entry and those that must be active with them. A
+sensor stamps its samples, and the parameters are estimated from the stamp errors. `estimates` estimates jitter, turn-on
+error, drift, limits and rounding, as for a sensor. `clock_oscillator` and `clock_discipline` estimate the rest.
 """
 
 from __future__ import annotations
@@ -23,13 +22,21 @@ from navsense.core.ticks import check_rate
 from navsense.core.typing import FloatArray
 from navsense.noise.specification import NO_NOISE, Noise
 from tests.verification import clock_discipline, clock_oscillator, estimates
-from tests.verification.clock_stamps import LONG, RUNS, Instants, Line, Stamped, at, evenly_spaced
+from tests.verification.clock_stamps import (
+    LONG_RUN,
+    RUNS,
+    ClockTerm,
+    SelectTicks,
+    StampTrial,
+    stamp_at,
+    stamp_every_sample,
+)
 from tests.verification.declared import Row
-from tests.verification.estimates import DIGITS, Estimate, Measure, Trial
-from tests.verification.faults_latency import SHOWN
-from tests.verification.faults_latency import WITNESS as CARRIER
+from tests.verification.estimates import ROUNDING, Estimate, Measure, Trial
+from tests.verification.faults_latency import EXAMPLE as MOUNTED_SENSOR
+from tests.verification.faults_latency import OUTPUT
 
-WITNESS = Clock(
+EXAMPLE = Clock(
     "rig::plate::clock",
     Noise(
         mean=3e-7,
@@ -68,87 +75,116 @@ WITNESS = Clock(
         until=50.0,
     ),
 )
-"""A clock in which every figure acts; not a real one."""
+"""A fictitious clock in which every parameter acts."""
 
-STRONG = 10.0
-"""Times as large as limits or rounding is the jitter that they are seen by."""
+JITTER_RATIO = 10.0
+"""Ratio of the jitter to the limits or the precision that it makes visible."""
 
-BRIEF = 10.0
-"""Seconds over which they are."""
+SHORT_RUN = 10.0
+"""Duration (s) of records with limits or precision."""
 
 
-def only(*names: str, beside: tuple[str, ...] = (), jitter: bool = False) -> Callable[[Clock], Clock | None]:
-    """Leave some fields of a clock's noise, and those beside them; with a jitter far beyond them where asked.
+def isolate_fields(*names: str, context: tuple[str, ...] = (), jitter: bool = False) -> Callable[[Clock], Clock | None]:
+    """Return a function that keeps some fields of a clock's noise, with large jitter if `jitter`.
 
-    None where none of `names` acts.
+    It returns None if none of `names` acts.
     """
 
-    def alone(clock: Clock) -> Clock | None:
+    def isolate(clock: Clock) -> Clock | None:
         noise = clock.noise
-        values = {name: getattr(noise, name) for name in (*names, *beside)}
+        values = {name: getattr(noise, name) for name in (*names, *context)}
         if all(values[name] == getattr(NO_NOISE, name) for name in names):
             return None
         if jitter:
-            values["stddev"] = STRONG * max(abs(values[name]) for name in names if math.isfinite(values[name]))
+            values["stddev"] = JITTER_RATIO * max(abs(values[name]) for name in names if math.isfinite(values[name]))
         return Clock(clock.name, replace(NO_NOISE, **values))
 
-    return alone
+    return isolate
 
 
-def of_noise(measure: Measure) -> Callable[[Stamped], Iterator[Estimate]]:
-    """Return what measures the noise of a clock as `measure` does that of a channel."""
+def adapt_measure(measure: Measure) -> Callable[[StampTrial], Iterator[Estimate]]:
+    """Return an estimator of clock noise from an estimator of channel noise."""
 
-    def found(stamped: Stamped) -> Iterator[Estimate]:
-        return measure(_trial(stamped, np.zeros(stamped.time.size), float(np.abs(stamped.error).max())))
+    def estimate(trial: StampTrial) -> Iterator[Estimate]:
+        return measure(_make_trial(trial, np.zeros(trial.time.size), float(np.abs(trial.error).max())))
 
-    return found
-
-
-def _trial(stamped: Stamped, errors: FloatArray, largest: float) -> Trial:
-    """Return a clock's errors beside what is `given` (n,) s, numbers of up to `largest` (s)."""
-    channel = (CARRIER.spec, SHOWN, 0, stamped.clock.noise, stamped.rate, stamped.time)
-    return Trial(*channel, stamped.error, errors, np.zeros(stamped.time.size), DIGITS * largest)
+    return estimate
 
 
-def precision(stamped: Stamped) -> Iterator[Estimate]:
-    """Yield the least step between stamps, compared to full steps next to the true time."""
-    declared, time = stamped.clock.noise.precision, stamped.time
-    yield from estimates.precision(_trial(stamped, time - declared * np.round(time / declared), float(time[-1])))
+def _make_trial(trial: StampTrial, ideal: FloatArray, largest: float) -> Trial:
+    """Return a trial with the stamp errors as errors of a channel with `ideal` values (n,) s up to `largest` (s)."""
+    channel = (MOUNTED_SENSOR.spec, OUTPUT, 0, trial.clock.noise, trial.rate, trial.time)
+    return Trial(*channel, trial.error, ideal, np.zeros(trial.time.size), ROUNDING * largest)
 
 
-def _line(
-    name: str, alone: Callable[[Clock], Clock | None], instants: Instants, measure: Measure, runs: int = 1
-) -> Line:
-    return Line(name, "clock", alone, instants, of_noise(measure), runs)
+def estimate_precision(trial: StampTrial) -> Iterator[Estimate]:
+    """Yield the smallest step between stamps, compared to full steps near the true time."""
+    declared, time = trial.clock.noise.precision, trial.time
+    yield from estimates.estimate_precision(
+        _make_trial(trial, time - declared * np.round(time / declared), float(time[-1]))
+    )
+
+
+def _make_term(
+    name: str, isolate: Callable[[Clock], Clock | None], select_ticks: SelectTicks, measure: Measure, runs: int = 1
+) -> ClockTerm:
+    return ClockTerm(name, "clock", isolate, select_ticks, adapt_measure(measure), runs)
 
 
 _TIME = ("dynamic_bias_correlation_time",)
 
-LINES = (
-    _line("mean", only("mean", beside=("stddev",)), evenly_spaced(LONG), estimates.mean),
-    _line("stddev", only("stddev"), evenly_spaced(LONG), estimates.stddev),
-    _line("turn_on", only("bias_mean", "bias_stddev"), at(0.0), estimates.turn_on, RUNS),
-    _line("drift", only("dynamic_bias_stddev", beside=_TIME), evenly_spaced(LONG), estimates.drift),
-    _line("start", only("dynamic_bias_stddev", beside=_TIME), at(0.0), estimates.stationary, RUNS),
-    _line("limits", only("minimum", "maximum", jitter=True), evenly_spaced(BRIEF), estimates.limits),
-    Line("precision", "clock", only("precision", jitter=True), evenly_spaced(BRIEF), precision),
-    *clock_oscillator.LINES,
-    *clock_discipline.LINES,
+TERMS = (
+    _make_term(
+        "mean", isolate_fields("mean", context=("stddev",)), stamp_every_sample(LONG_RUN), estimates.estimate_mean
+    ),
+    _make_term("stddev", isolate_fields("stddev"), stamp_every_sample(LONG_RUN), estimates.estimate_stddev),
+    _make_term(
+        "turn_on", isolate_fields("bias_mean", "bias_stddev"), stamp_at(0.0), estimates.estimate_turn_on_bias, RUNS
+    ),
+    _make_term(
+        "drift",
+        isolate_fields("dynamic_bias_stddev", context=_TIME),
+        stamp_every_sample(LONG_RUN),
+        estimates.estimate_drift,
+    ),
+    _make_term(
+        "start",
+        isolate_fields("dynamic_bias_stddev", context=_TIME),
+        stamp_at(0.0),
+        estimates.estimate_initial_drift,
+        RUNS,
+    ),
+    _make_term(
+        "limits",
+        isolate_fields("minimum", "maximum", jitter=True),
+        stamp_every_sample(SHORT_RUN),
+        estimates.estimate_limits,
+    ),
+    ClockTerm(
+        "precision",
+        "clock",
+        isolate_fields("precision", jitter=True),
+        stamp_every_sample(SHORT_RUN),
+        estimate_precision,
+    ),
+    *clock_oscillator.TERMS,
+    *clock_discipline.TERMS,
 )
-"""How each figure of a clock is measured."""
+"""The estimators of each parameter of a clock."""
 
 
 def table(
-    clock: Clock, rates: Sequence[float], seed: int, *, effort: float = 1.0, lines: Sequence[Line] = LINES
+    clock: Clock, rates: Sequence[float], seed: int, *, effort: float = 1.0, terms: Sequence[ClockTerm] = TERMS
 ) -> list[Row]:
-    """Return the rows of a clock as sensors at the rates (Hz) show it.
+    """Return the rows of a clock, as sensors at the rates (Hz) show it.
 
-    effort scales the number of samples and of runs. Raises `SimulationError` for a rate or a seed that is none, and
-    `AnalysisError` for a rate that has no whole samples between the polls of the clock's discipline.
+    effort scales the number of samples and runs. Raises `SimulationError` for an invalid rate or seed, and
+    `AnalysisError`
+    for a rate without whole samples between the polls of the discipline.
     """
     rows = []
     for rate in map(check_rate, rates):
-        for line in lines:
-            found = line.estimates(clock, rate, check_seed(seed), effort)
-            rows += [Row("clocks", line.part, estimate.unit_in("s"), rate, estimate) for estimate in found]
+        for term in terms:
+            found = term.estimate(clock, rate, check_seed(seed), effort)
+            rows += [Row("clocks", term.part, estimate.unit_in("s"), rate, estimate) for estimate in found]
     return rows

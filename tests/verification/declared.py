@@ -1,13 +1,14 @@
-"""Declared against measured: every figure of a data sheet, read back from what the sensor simulates with it.
+"""Comparison of simulated with declared values: every parameter of a spec is estimated from readings.
 
     from tests.verification.declared import table
     rows = table(Magnetometer.example_spec(), rates=(5.0, 100.0), seed=1)
 
-For each line of `TERMS` the sensor's sheet is left with the line's fields alone, the sensor stands still and
-reads through its own `ideal` and `measure`, and the figures are estimated from reading minus ideal. The deviation of a
-row is (measured - declared) / standard error; beyond `LIMIT` of it the row is wrong. Every rate, line and run has draws
-of its own. Everything is physical, whatever the sheet's fidelity. What shows in motion only is read from a sensor that
-moves (`estimates.MovedTerm`), what limits would hide from one without limits.
+For each entry of `TERMS`, the spec keeps only the parameters of this entry. The sensor is stationary and calls its own
+`ideal` and `measure`; the parameters are estimated from reading minus ideal value. The deviation of a row is
+(estimate - declared) / standard error. A row fails if its deviation exceeds `LIMIT`.
+
+Each rate, entry and run has separate draws. All specs have physical fidelity. Parameters that act in motion only are
+estimated from a moving sensor (`estimates.MotionTerm`). Range limits are removed because they would hide errors.
 """
 
 from __future__ import annotations
@@ -38,38 +39,38 @@ from navsense.sensors.magnetometer import MOTOR_CURRENT
 from navsense.sensors.range import Fan, Range
 from tests.verification import estimates, imu_mag
 from tests.verification.doppler_beams import remove_limits
-from tests.verification.estimates import DIGITS, Estimate, Moved, MovedTerm, Term, Trial
+from tests.verification.estimates import ROUNDING, Estimate, MotionTerm, MotionTrial, Term, Trial
 
 LIMIT = 5.0
-"""Standard errors beyond which a row is wrong: by chance one row in 1.7 million."""
+"""Standard errors at which a row fails. The false-alarm rate is 1 in 1.7 million rows."""
 
 ORIGIN = Origin(0.8, 0.2, 100.0)
-"""Where the sensor stands: latitude and longitude rad, elevation m."""
+"""Position of the sensor: latitude and longitude in rad, elevation in m."""
 
-WARMING = (270.0, 330.0)
-"""Kelvin: the temperature rises from the one to the other while a term is measured."""
+TEMPERATURES = (270.0, 330.0)
+"""Temperature (K) at the start and at the end of a record."""
 
-CURRENT = (-20.0, 80.0)
-"""Ampere: the motors' current rises from the one to the other meanwhile."""
+CURRENTS = (-20.0, 80.0)
+"""Motor current (A) at the start and at the end of a record."""
 
-FEWEST_SAMPLES, FEWEST_RUNS = 1000, 100
-"""However little effort is made."""
+MINIMUM_SAMPLES, MINIMUM_RUNS = 1000, 100
+"""Samples and runs at any effort."""
 
 SHELL_RADIUS = 100.0
-"""Metres from the world's origin to what a range sensor meets wherever it looks: far more than its errors come to."""
+"""Distance (m) from the world origin to the surface in every direction: much larger than the range errors."""
 
-TERMS: tuple[Term | MovedTerm, ...] = (*estimates.TERMS, *imu_mag.TERMS)
-"""All that is measured of a sensor."""
+TERMS: tuple[Term | MotionTerm, ...] = (*estimates.TERMS, *imu_mag.TERMS)
+"""All estimators of a sensor."""
 
 _SHELL = Scene((Body("shell", Sphere(SHELL_RADIUS)),))
 
-SMALL = 1e-6
-"""Of an output whose noise acts on other values: how far it is moved to see how much of these that is."""
+SHIFT = 1e-6
+"""Shift of an output from which the slope of its errors is computed, for noise that acts on other values."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One estimate of one channel of one sensor, at one rate (Hz), in its unit."""
+    """One estimate of one channel of one sensor at one rate (Hz), with its unit."""
 
     sensor: str
     channel: str
@@ -79,13 +80,13 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Return true where the measured figure is within `LIMIT` standard errors."""
+        """True if the estimate is within `LIMIT` standard errors."""
         return abs(self.estimate.deviation) <= LIMIT
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One axis of one output: its noise with its unit, and the name `key` of the ideal values that that acts on."""
+    """One axis of one output: its noise, the unit of this noise, and the name `key` of the ideal values it acts on."""
 
     name: str
     unit: str
@@ -94,88 +95,91 @@ class Channel:
     axis: int
     key: str
 
-    def of(self, arrays: Mapping[str, AnyArray]) -> AnyArray:
-        """Return this channel's values (n,) of some arrays by output."""
+    def select(self, arrays: Mapping[str, AnyArray]) -> AnyArray:
+        """Return the values (n,) of this channel from arrays by output."""
         array = arrays[self.output]
         return array[:, self.axis] if array.ndim > 1 else array
 
-    def error(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
-        """Return reading minus ideal (n,), in the noise's unit."""
+    def compute_error(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> AnyArray:
+        """Return reading minus ideal value (n,) in the unit of the noise."""
         if self.key != self.output and isinstance(spec, HasIndirectNoise):
-            return self.of(spec.compute_errors(arrays, ideal))
-        return np.asarray(self.of(arrays) - self.of(ideal))
+            return self.select(spec.compute_errors(arrays, ideal))
+        return np.asarray(self.select(arrays) - self.select(ideal))
 
-    def rounding(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> float:
-        """Return what an error may be off by, being one of doubles."""
-        size = DIGITS * float(np.abs(self.of(arrays)).max())
+    def compute_rounding(self, spec: Sensor, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> float:
+        """Return the error of one value from the rounding of doubles."""
+        size = ROUNDING * float(np.abs(self.select(arrays)).max())
         if self.key == self.output:
             return size
-        here, there = ({name: array[:1] for name, array in source.items()} for source in (arrays, ideal))
-        moved = {**here, self.output: here[self.output] + SMALL}
-        away = self.error(spec, moved, there) - self.error(spec, here, there)
-        return abs(float(away[0])) / SMALL * max(size, DIGITS)
+        arrays_, there = ({name: array[:1] for name, array in source.items()} for source in (arrays, ideal))
+        shifted = {**arrays_, self.output: arrays_[self.output] + SHIFT}
+        away = self.compute_error(spec, shifted, there) - self.compute_error(spec, arrays_, there)
+        return abs(float(away[0])) / SHIFT * max(size, ROUNDING)
 
 
-def _without_limits(spec: Sensor) -> Sensor:
-    """Return a spec with the same errors that has no limits; a range sensor with one ray along x."""
+def _remove_limits(spec: Sensor) -> Sensor:
+    """Return the spec without range limits. A range sensor gets a single ray along x."""
     if isinstance(spec, Range):
         return replace(spec, minimum_range=0.0, maximum_range=math.inf, beam=Fan())
     return remove_limits(spec) if isinstance(spec, Dvl) else spec
 
 
-def channels(spec: Sensor) -> Iterator[Channel]:
-    """Yield the channels of a sensor, in the order of its outputs."""
-    noises, elsewhere = spec.noise(), spec.noise_quantities if isinstance(spec, HasIndirectNoise) else {}
+def list_channels(spec: Sensor) -> Iterator[Channel]:
+    """Yield the channels of a sensor in the order of its outputs."""
+    noises, quantities = spec.noise(), spec.noise_quantities if isinstance(spec, HasIndirectNoise) else {}
     for output in spec.outputs:
-        acted = elsewhere.get(output.name, output)
+        target = quantities.get(output.name, output)
         for axis, noise in enumerate(noises.get(output.name, ())):
-            name = f"{output.name}{_suffix(output, axis)}"
-            yield Channel(name, acted.unit, noise, output.name, axis, acted.name)
+            name = f"{output.name}{_make_axis_suffix(output, axis)}"
+            yield Channel(name, target.unit, noise, output.name, axis, target.name)
 
 
-def _suffix(output: Output, axis: int) -> str:
+def _make_axis_suffix(output: Output, axis: int) -> str:
     if output.size == 1:
         return ""
     return f".{'xyz'[axis]}" if output.shape == (3,) else f".{axis}"
 
 
 def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
-    """Return the sheet with these fields of its noises alone, all else neutral, physical."""
+    """Return the spec with only these fields of its noises, all others neutral, with physical fidelity."""
 
-    def left(value: Any) -> Any:
+    def isolate(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(left(part) for part in value)
+            return tuple(isolate(part) for part in value)
         if isinstance(value, DopplerTrack):
-            return DopplerTrack(left(value.noise))
+            return DopplerTrack(isolate(value.noise))
         return replace(NO_NOISE, **{name: getattr(value, name) for name in names})
 
     base = spec.without_errors()
     if not is_dataclass(base) or isinstance(base, type):
-        raise AnalysisError("sensor", type(base).__name__, allowed="must be a dataclass whose fields are its sheet")
+        raise AnalysisError(
+            "sensor", type(base).__name__, allowed="must be a dataclass whose fields are its parameters"
+        )
     return replace(
-        base, **{part.name: left(getattr(spec, part.name)) for part in fields(base) if _noisy(spec, part.name)}
+        base,
+        **{part.name: isolate(getattr(spec, part.name)) for part in fields(base) if _contains_noise(spec, part.name)},
     )
 
 
-def _noisy(spec: Sensor, name: str) -> bool:
+def _contains_noise(spec: Sensor, name: str) -> bool:
     """True if a field of a spec is a noise, several noises, or contains one."""
     value = getattr(spec, name)
     return any(isinstance(part, Noise | DopplerTrack) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def make_environment(count: int, rate: float) -> Environment:
-    """Return where the sensor stands or moves for `count` samples at `rate` (Hz)."""
+    """Return the environment of a record of `count` samples at `rate` (Hz)."""
     ends = (0.0, max(count - 1, 1) / rate)
-    signals = {TEMPERATURE: Signal(ends, WARMING), MOTOR_CURRENT: Signal(ends, CURRENT)}
+    signals = {TEMPERATURE: Signal(ends, TEMPERATURES), MOTOR_CURRENT: Signal(ends, CURRENTS)}
     return Environment(origin=ORIGIN, water=Water(), scene=_SHELL, signals=signals)
 
 
 @dataclass(frozen=True)
-class _StillTerm:
-    """One term of a sensor that stands still, at one rate (Hz): samples and instruments, and what acts alone."""
+class _StationaryTerm:
+    """One term of a stationary sensor at one rate (Hz). `isolated` is the spec with the errors of the term alone."""
 
     spec: Sensor
-    sheet: Sensor
+    isolated: Sensor
     term: Term
     name: str
     rate: float
@@ -183,59 +187,61 @@ class _StillTerm:
     count: int
     runs: int
 
-    def trials(self) -> Iterator[tuple[Channel, Trial]]:
-        """Yield what the term has to measure each channel by, in which it acts."""
-        acting = [channel for channel in channels(self.spec) if self.term.acts(channel.noise)]
-        stimuli = self._make_stimuli(acting)
-        errors = {channel.name: np.empty((self.runs, self.count)) for channel in acting}
+    def make_trials(self) -> Iterator[tuple[Channel, Trial]]:
+        """Yield the channels in which the term acts, each with its trial."""
+        active = [channel for channel in list_channels(self.spec) if self.term.acts(channel.noise)]
+        stimuli = self._make_stimuli(active)
+        errors = {channel.name: np.empty((self.runs, self.count)) for channel in active}
         digits = dict.fromkeys(errors, 0.0)
-        for run in range(self.runs if acting else 0):
-            for first, ideal, arrays in self._readings(run, stimuli):
-                for channel in acting:
-                    part = channel.error(self.sheet, arrays, ideal)
+        for run in range(self.runs if active else 0):
+            for first, ideal, arrays in self._simulate(run, stimuli):
+                for channel in active:
+                    part = channel.compute_error(self.isolated, arrays, ideal)
                     errors[channel.name][run, first : first + part.size] = part
-                    digits[channel.name] = max(digits[channel.name], channel.rounding(self.sheet, arrays, ideal))
+                    digits[channel.name] = max(
+                        digits[channel.name], channel.compute_rounding(self.isolated, arrays, ideal)
+                    )
         time = np.arange(self.count) / self.rate
-        warmth = make_environment(self.count, self.rate).signal(TEMPERATURE, time)
-        for channel in acting:
+        temperature = make_environment(self.count, self.rate).signal(TEMPERATURE, time)
+        for channel in active:
             stimulus = stimuli.get(channel.name, np.zeros(self.count))
-            rounding = digits[channel.name] + DIGITS * float(np.abs(stimulus).max())
+            rounding = digits[channel.name] + ROUNDING * float(np.abs(stimulus).max())
             error = errors.pop(channel.name)
-            place = (self.sheet, channel.output, channel.axis, channel.noise)
-            yield channel, Trial(*place, self.rate, time, error, stimulus, warmth, rounding)
+            place = (self.isolated, channel.output, channel.axis, channel.noise)
+            yield channel, Trial(*place, self.rate, time, error, stimulus, temperature, rounding)
 
-    def _make_stimuli(self, acting: Sequence[Channel]) -> dict[str, FloatArray]:
-        """Return the ideal values (n,) that channels are given, by name."""
+    def _make_stimuli(self, active: Sequence[Channel]) -> dict[str, FloatArray]:
+        """Return the stimuli (n,) of the channels by name."""
         stimulus = self.term.stimulus
         return (
-            {channel.name: stimulus(channel.noise, channel.axis, self.count) for channel in acting} if stimulus else {}
+            {channel.name: stimulus(channel.noise, channel.axis, self.count) for channel in active} if stimulus else {}
         )
 
-    def _readings(
+    def _simulate(
         self, run: int, stimuli: Mapping[str, FloatArray]
     ) -> Iterator[tuple[int, Mapping[str, AnyArray], Mapping[str, AnyArray]]]:
-        """Yield (first tick, ideal values, readings), block after block."""
+        """Yield (first tick, ideal values, readings) block by block."""
         key = (run, "declared", self.spec.type, self.name, repr(self.rate))
-        draws = Draws(self.sheet.processes(), self.seed, key)
+        draws = Draws(self.isolated.processes(), self.seed, key)
         state, motion, environment = (
-            self.sheet.init(draws.initial),
+            self.isolated.init(draws.initial),
             Stationary(),
             make_environment(self.count, self.rate),
         )
         for first in range(0, self.count, BLOCK_SAMPLES):
             ticks = Ticks(np.arange(first, min(first + BLOCK_SAMPLES, self.count), dtype=np.int64), self.rate)
-            ideal = self._replace_ideal(self.sheet.ideal(motion, environment, ticks), first, stimuli)
-            state, measured = self.sheet.measure(state, ticks, ideal, draws.take(len(ticks)))
+            ideal = self._replace_ideal(self.isolated.ideal(motion, environment, ticks), first, stimuli)
+            state, measured = self.isolated.measure(state, ticks, ideal, draws.take(len(ticks)))
             yield first, ideal, measured.arrays
 
     def _replace_ideal(
         self, ideal: Mapping[str, AnyArray], first: int, stimuli: Mapping[str, FloatArray]
     ) -> Mapping[str, AnyArray]:
-        """Return the ideal values with those of the stimulated channels in place of the still sensor's."""
+        """Return the ideal values with the stimuli inserted."""
         if not stimuli:
             return ideal
         replaced = {name: np.array(array, copy=True) for name, array in ideal.items()}
-        for channel in channels(self.spec):
+        for channel in list_channels(self.spec):
             if channel.name in stimuli:
                 array = replaced[channel.key]
                 part = stimuli[channel.name][first : first + array.shape[0]]
@@ -243,34 +249,34 @@ class _StillTerm:
         return replaced
 
 
-def _measure_moving(spec: Sensor, term: MovedTerm, rate: float, seed: int) -> Iterator[Row]:
-    """Yield the rows of a term that takes a sensor in motion."""
-    for number, sheet in enumerate(term.prepared(spec)):
-        draws = Draws(sheet.processes(), seed, (0, "declared", spec.type, f"{term.name} {number}", repr(rate)))
+def _measure_moving(spec: Sensor, term: MotionTerm, rate: float, seed: int) -> Iterator[Row]:
+    """Yield the rows of a term of a sensor in motion."""
+    for number, isolated in enumerate(term.make_specs(spec)):
+        draws = Draws(isolated.processes(), seed, (0, "declared", spec.type, f"{term.name} {number}", repr(rate)))
         ticks = Ticks(np.arange(term.count, dtype=np.int64), rate)
         environment, motion = make_environment(term.count, rate), term.motion()
-        ideal = sheet.ideal(motion, environment, ticks)
-        _, measured = sheet.measure(sheet.init(draws.initial), ticks, ideal, draws.take(term.count))
-        moved = Moved(sheet, rate, ticks.time, environment, motion.at(ticks.time), ideal, measured.arrays)
+        ideal = isolated.ideal(motion, environment, ticks)
+        _, measured = isolated.measure(isolated.init(draws.initial), ticks, ideal, draws.take(term.count))
+        trial = MotionTrial(isolated, rate, ticks.time, environment, motion.at(ticks.time), ideal, measured.arrays)
         units = {output.name: output.unit for output in spec.outputs}
-        for channel, found in term.measure(moved):
+        for channel, found in term.measure(trial):
             yield Row(spec.type, channel, found.unit_in(units[channel.partition(".")[0]]), rate, found)
 
 
-def _measure_still(spec: Sensor, term: Term, rate: float, seed: int, effort: float) -> Iterator[Row]:
-    """Yield the rows of a term that takes a still sensor channel by channel."""
-    count, runs = scale_count(term.count, effort, FEWEST_SAMPLES), scale_count(term.runs, effort, FEWEST_RUNS)
-    sheets = term.prepared(spec) if term.prepared else (isolate_fields(spec, (*term.fields, *term.beside)),)
-    for number, sheet in enumerate(sheets):
+def _measure_stationary(spec: Sensor, term: Term, rate: float, seed: int, effort: float) -> Iterator[Row]:
+    """Yield the rows of a term of a stationary sensor, channel by channel."""
+    count, runs = scale_count(term.count, effort, MINIMUM_SAMPLES), scale_count(term.runs, effort, MINIMUM_RUNS)
+    specs = term.make_specs(spec) if term.make_specs else (isolate_fields(spec, (*term.fields, *term.context_fields)),)
+    for number, isolated in enumerate(specs):
         name = f"{term.name} {number}" if number else term.name
-        for channel, trial in _StillTerm(spec, sheet, term, name, rate, seed, count, runs).trials():
+        for channel, trial in _StationaryTerm(spec, isolated, term, name, rate, seed, count, runs).make_trials():
             for found in term.measure(trial):
                 yield Row(spec.type, channel.name, found.unit_in(channel.unit), rate, found)
 
 
-def scale_count(number: int, effort: float, fewest: int) -> int:
-    """Return `effort` times a number of samples or runs, at least `fewest` where there are so many."""
-    return max(min(number, fewest), int(effort * number))
+def scale_count(number: int, effort: float, minimum: int) -> int:
+    """Return `effort` times a number of samples or runs, at least `minimum` but at most `number`."""
+    return max(min(number, minimum), int(effort * number))
 
 
 def table(
@@ -279,19 +285,18 @@ def table(
     seed: int,
     *,
     effort: float = 1.0,
-    terms: Sequence[Term | MovedTerm] = TERMS,
+    terms: Sequence[Term | MotionTerm] = TERMS,
 ) -> list[Row]:
     """Return the rows of every channel, every term that acts in it and every rate (Hz).
 
-    effort scales the number of samples and of instruments. Raises `SimulationError` for a rate or a seed that is
-    none.
+    effort scales the number of samples and runs. Raises `SimulationError` for an invalid rate or seed.
     """
     rows: list[Row] = []
-    free = _without_limits(spec)
+    unlimited = _remove_limits(spec)
     for rate in map(check_rate, rates):
         for term in terms:
             if isinstance(term, Term):
-                rows += _measure_still(free, term, rate, check_seed(seed), effort)
+                rows += _measure_stationary(unlimited, term, rate, check_seed(seed), effort)
             else:
-                rows += _measure_moving(free, term, rate, check_seed(seed))
+                rows += _measure_moving(unlimited, term, rate, check_seed(seed))
     return rows

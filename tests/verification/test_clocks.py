@@ -1,4 +1,4 @@
-"""Every figure of a clock is read back from stamps, and a clock that goes by others is caught."""
+"""Every parameter of a clock is estimated from stamps, and a wrong parameter is detected."""
 
 from __future__ import annotations
 
@@ -19,53 +19,52 @@ from navsense.environment.signal import Signal
 from navsense.noise.specification import Noise
 from navsense.simulation.sensor_run import SensorRun
 from tests.verification import clock_discipline, faults_latency
-from tests.verification.clock_stamps import Line
-from tests.verification.clocks import LINES, WITNESS, table
+from tests.verification.clock_stamps import ClockTerm
+from tests.verification.clocks import EXAMPLE, TERMS, table
 from tests.verification.declared import LIMIT, Row
 
 pytestmark = [pytest.mark.compiled, pytest.mark.requirement("CLK-8", "NOI-6")]
 
 NOISE = tuple(field.name for field in fields(Noise) if field.name in SUPPORTED_NOISE_FIELDS and field.name != "classic")
-PARTS = (
-    ("clock", WITNESS.noise, NOISE),
-    ("oscillator", WITNESS.oscillator, tuple(field.name for field in fields(Oscillator))),
-    ("discipline", WITNESS.discipline, tuple(field.name for field in fields(Discipline))),
+SPECS = (
+    ("clock", EXAMPLE.noise, NOISE),
+    ("oscillator", EXAMPLE.oscillator, tuple(field.name for field in fields(Oscillator))),
+    ("discipline", EXAMPLE.discipline, tuple(field.name for field in fields(Discipline))),
 )
-"""Channel, sheet, fields that are to be read back."""
+"""Channel, spec, fields that are estimated."""
 
 DERIVED = {"dynamic bias at the start", "rest before a poll (stddev)"}
-"""Rows that are of no single field; Allan deviations too."""
+"""Rows that belong to no single field, in addition to the Allan deviations."""
 
 
-def named(rows: list[Row], channel: str, parameter: str) -> list[Row]:
+def select_rows(rows: list[Row], channel: str, parameter: str) -> list[Row]:
     return [row for row in rows if row.channel == channel and row.estimate.parameter == parameter]
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    return table(WITNESS, (8.0, 50.0), 1, effort=0.1)
+    return table(EXAMPLE, (8.0, 50.0), 1, effort=0.1)
 
 
 def test_every_parameter_is_estimated_at_two_rates(rows: list[Row]) -> None:
-    """A new field of `Oscillator`, `Discipline` or a clock's noise needs a line, and a value in the witness."""
+    """A new field of `Oscillator`, `Discipline` or a clock's noise needs a term, and a value in `EXAMPLE`."""
     assert all(row.holds for row in rows), [row for row in rows if not row.holds]
-    for channel, sheet, names in PARTS:
-        for field in fields(sheet):
+    for channel, spec, names in SPECS:
+        for field in fields(spec):
             if field.name in names:
-                assert getattr(sheet, field.name) != field.default, "acts"
+                assert getattr(spec, field.name) != field.default, "acts"
         for rate in (8.0, 50.0):
             for name in names:
-                (mine,) = [row for row in named(rows, channel, name) if row.rate == rate]
-                assert mine.estimate.declared == getattr(sheet, name)
-                assert mine.estimate.error > 0.0
-    beyond = {row.estimate.parameter for row in rows} - {name for _, _, names in PARTS for name in names}
+                (row,) = [row for row in select_rows(rows, channel, name) if row.rate == rate]
+                assert row.estimate.declared == getattr(spec, name)
+                assert row.estimate.error > 0.0
+    beyond = {row.estimate.parameter for row in rows} - {name for _, _, names in SPECS for name in names}
     assert {name for name in beyond if not name.startswith("Allan deviation over")} == DERIVED
     assert len(beyond) == len(DERIVED) + 5
     assert {row.sensor for row in rows} == {"clocks"}
 
 
 def test_units_equal_the_documentation(rows: list[Row]) -> None:
-    """The units are those of the documentation."""
     units = {row.estimate.parameter: row.unit for row in rows}
     assert units["dynamic_bias_stddev"] == "s / sqrt(s)"
     assert units["white_frequency"] == units["dynamic_bias_correlation_time"] == units["until"] == "s"
@@ -81,44 +80,44 @@ def test_inactive_term_has_no_row() -> None:
     parameters = [row.estimate.parameter for row in table(Clock("c", discipline=free), (10.0,), 1)]
     assert parameters == ["interval", "proportional", "integral", "slew_rate"]
     coarse = Clock("c", Noise(stddev=1e-6, precision=1e-3))
-    lines = [line for line in LINES if line.name == "together"]
-    assert not table(coarse, (10.0,), 1, lines=lines)
+    terms = [term for term in TERMS if term.name == "together"]
+    assert not table(coarse, (10.0,), 1, terms=terms)
 
 
 def test_discipline_without_integral_term_is_estimated() -> None:
-    sheet = Discipline(interval=0.5, proportional=0.7, integral=0.0, stddev=1e-5)
-    clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=sheet)
+    spec = Discipline(interval=0.5, proportional=0.7, integral=0.0, stddev=1e-5)
+    clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=spec)
     rows = [row for row in table(clock, (10.0,), 1) if row.channel == "discipline"]
     assert [row.estimate.parameter for row in rows][-3:] == ["mean", "stddev", "rest before a poll (stddev)"]
     assert all(row.holds for row in rows), rows
 
 
 def test_loop_slower_than_the_record_is_not_estimated() -> None:
-    sheet = Discipline(interval=0.5, proportional=0.001, integral=0.0, stddev=1e-5)
-    lines = [line for line in LINES if line.name in ("measured", "left")]
-    clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=sheet)
-    assert not table(clock, (10.0,), 1, effort=0.1, lines=lines)
+    spec = Discipline(interval=0.5, proportional=0.001, integral=0.0, stddev=1e-5)
+    terms = [term for term in TERMS if term.name in ("measured", "left")]
+    clock = Clock("c", oscillator=Oscillator(white_frequency=1e-11), discipline=spec)
+    assert not table(clock, (10.0,), 1, effort=0.1, terms=terms)
 
 
 def test_estimate_between_polls_needs_samples() -> None:
-    lines = [line for line in LINES if line.name in ("loop", "slew")]
-    assert not table(WITNESS, (6.0,), 1, lines=lines)
-    assert len(table(WITNESS, (8.0,), 1, lines=lines)) == 4
+    terms = [term for term in TERMS if term.name in ("loop", "slew")]
+    assert not table(EXAMPLE, (6.0,), 1, terms=terms)
+    assert len(table(EXAMPLE, (8.0,), 1, terms=terms)) == 4
 
 
 @pytest.mark.parametrize(("until", "share", "holds"), [(50.2, 1.0, True), (50.2, 1.01, False), (49.9996, 1.0, True)])
 def test_end_between_polls_is_estimated_at_the_next_poll(
     until: float, share: float, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = replace(WITNESS, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
+    clock = replace(EXAMPLE, discipline=Discipline(interval=0.5, stddev=2e-5, until=until))
     monkeypatch.setattr(faults_latency, "SensorRun", make_false_run("discipline", "until", share))
-    (row,) = table(clock, (10.0,), 1, lines=[line for line in LINES if line.name == "until"])
+    (row,) = table(clock, (10.0,), 1, terms=[term for term in TERMS if term.name == "until"])
     assert row.holds == holds, row
 
 
 def test_rate_without_samples_at_the_polls_is_an_error() -> None:
     with pytest.raises(AnalysisError, match=r"rate: 3.0; must give whole samples in the 0.5 s between the polls"):
-        table(WITNESS, (3.0,), 1, lines=[line for line in LINES if line.part == "discipline"])
+        table(EXAMPLE, (3.0,), 1, terms=[term for term in TERMS if term.part == "discipline"])
 
 
 def test_every_grade_is_estimated() -> None:
@@ -152,7 +151,7 @@ STATISTICAL = {
     ("discipline", "mean"): 1.6,
     ("discipline", "stddev"): 1.25,
 }
-"""By how much a clock is off: ten standard errors with a tenth of the effort."""
+"""Ratio of simulated to declared value: ten standard errors at a tenth of the effort."""
 
 CERTAIN = {
     ("clock", "minimum"): 1.0001,
@@ -172,44 +171,44 @@ CERTAIN = {
     ("discipline", "integral"): 1.0001,
     ("discipline", "until"): 1.02,
 }
-"""Of what has no chance in it; an interval has whole milliseconds, an end shows at the next poll only."""
+"""Ratio for parameters without randomness. Intervals have whole milliseconds; the end acts at the next poll."""
 
 
 def test_false_declaration_of_any_parameter_is_detected() -> None:
-    assert {*STATISTICAL, *CERTAIN} == {(channel, name) for channel, _, names in PARTS for name in names}
+    assert {*STATISTICAL, *CERTAIN} == {(channel, name) for channel, _, names in SPECS for name in names}
 
 
 def make_false_run(channel: str, name: str, share: float) -> Callable[..., SensorRun]:
-    """Stations on a clock of which one figure is off."""
+    """Return a `SensorRun` constructor whose clock has one parameter scaled."""
     attribute = {"clock": "noise"}.get(channel, channel)
 
-    def changed(clock: Clock) -> Clock:
-        sheet: Any = getattr(clock, attribute)
-        value = getattr(sheet, name, None)
+    def scale_parameter(clock: Clock) -> Clock:
+        spec: Any = getattr(clock, attribute)
+        value = getattr(spec, name, None)
         if not isinstance(value, int | float):
             return clock
-        return replace(clock, **{attribute: replace(sheet, **{name: value * share})})
+        return replace(clock, **{attribute: replace(spec, **{name: value * share})})
 
-    return lambda sensor, clock, *rest, **more: SensorRun(sensor, changed(clock), *rest, **more)
+    return lambda sensor, clock, *rest, **more: SensorRun(sensor, scale_parameter(clock), *rest, **more)
 
 
-def is_active(line: Line, name: str) -> bool:
-    """True if a parameter of the line's part acts in it."""
-    left = line.alone(WITNESS)
-    sheet: Any = left and getattr(left, {"clock": "noise"}.get(line.part, line.part))
-    return sheet is not None and name in {field.name for field in fields(sheet) if getattr(sheet, field.name)}
+def is_active(term: ClockTerm, name: str) -> bool:
+    """True if a parameter of the term's part acts in the term."""
+    isolated = term.isolate(EXAMPLE)
+    spec: Any = isolated and getattr(isolated, {"clock": "noise"}.get(term.part, term.part))
+    return spec is not None and name in {field.name for field in fields(spec) if getattr(spec, field.name)}
 
 
 @pytest.mark.parametrize(("channel", "name"), [*STATISTICAL, *CERTAIN])
 def test_clock_with_other_parameters_is_detected(channel: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share = {**STATISTICAL, **CERTAIN}[channel, name]
-    lines = [
-        line
-        for line in LINES
-        if line.part == channel and is_active(line, name) and line.name not in ("together", "left")
+    terms = [
+        term
+        for term in TERMS
+        if term.part == channel and is_active(term, name) and term.name not in ("together", "left")
     ]
     monkeypatch.setattr(faults_latency, "SensorRun", make_false_run(channel, name, share))
-    caught = named(table(WITNESS, (20.0,), 1, effort=0.1, lines=lines), channel, name)
+    caught = select_rows(table(EXAMPLE, (20.0,), 1, effort=0.1, terms=terms), channel, name)
     assert len(caught) == 1
     assert not caught[0].holds, caught[0]
     estimate = caught[0].estimate
@@ -219,36 +218,36 @@ def test_clock_with_other_parameters_is_detected(channel: str, name: str, monkey
 @pytest.mark.parametrize("share", [0.9999, 0.97])
 def test_lower_step_threshold_is_detected(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults_latency, "SensorRun", make_false_run("discipline", "step_threshold", share))
-    lines = [line for line in LINES if line.name == "threshold"]
-    assert not table(WITNESS, (20.0,), 1, lines=lines)[0].holds
+    terms = [term for term in TERMS if term.name == "threshold"]
+    assert not table(EXAMPLE, (20.0,), 1, terms=terms)[0].holds
 
 
 def test_noise_outside_all_terms_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too much jitter is seen at short spans, too much random walk at long ones; and white FM in what is left."""
-    for line, channel, name, share, place in (
+    """Excess jitter shows at short spans, excess random walk at long spans, and excess white FM in the residual."""
+    for term, channel, name, share, place in (
         ("together", "clock", "stddev", 1.1, 0),
         ("together", "oscillator", "random_walk_frequency", 3.0, -1),
         ("left", "oscillator", "white_frequency", 20.0, 0),
     ):
         monkeypatch.setattr(faults_latency, "SensorRun", make_false_run(channel, name, share))
-        rows = table(WITNESS, (20.0,), 1, lines=[entry for entry in LINES if entry.name == line])
+        rows = table(EXAMPLE, (20.0,), 1, terms=[entry for entry in TERMS if entry.name == term])
         assert not rows[place].holds, (name, rows)
 
 
 def test_drift_that_starts_at_zero_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     classic = Noise(dynamic_bias_stddev=4e-6, dynamic_bias_correlation_time=0.5, classic=True)
 
-    def started(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> SensorRun:
+    def make_classic_run(sensor: Any, clock: Clock, *rest: Any, **more: Any) -> SensorRun:
         return SensorRun(sensor, replace(clock, noise=classic), *rest, **more)
 
-    monkeypatch.setattr(faults_latency, "SensorRun", started)
-    rows = table(WITNESS, (20.0,), 1, lines=[line for line in LINES if line.name == "start"])
+    monkeypatch.setattr(faults_latency, "SensorRun", make_classic_run)
+    rows = table(EXAMPLE, (20.0,), 1, terms=[term for term in TERMS if term.name == "start"])
     assert not rows[0].holds
 
 
 def test_rows_depend_on_the_seed_only() -> None:
-    lines = [line for line in LINES if line.name in ("stddev", "turn_on")]
-    first, again, other = (table(WITNESS, (10.0,), seed, effort=0.1, lines=lines) for seed in (1, 1, 2))
+    terms = [term for term in TERMS if term.name in ("stddev", "turn_on")]
+    first, again, other = (table(EXAMPLE, (10.0,), seed, effort=0.1, terms=terms) for seed in (1, 1, 2))
     assert first == again
     assert not {row.estimate.measured for row in first} & {row.estimate.measured for row in other}
 
@@ -258,23 +257,23 @@ LOOPS = [(0.5, 0.1), (0.6, 0.15), (1.0, 0.0), (0.3, 0.02), (1.2, 0.4)]
 
 @pytest.mark.parametrize(("alpha", "beta"), LOOPS)
 def test_residual_has_the_covariance_of_the_loop(alpha: float, beta: float) -> None:
-    """SciPy's Lyapunov equation; over many polls the integral averages the measurements' errors, and nothing else."""
-    sheet = Discipline(interval=0.5, proportional=alpha, integral=beta, stddev=2e-5)
+    """SciPy solves the Lyapunov equation. Over many polls, the mean depends on the measurement errors only."""
+    spec = Discipline(interval=0.5, proportional=alpha, integral=beta, stddev=2e-5)
     intensity = 3e-11
-    matrix, reads = clock_discipline.matrices(sheet)
-    drive = sheet.stddev**2 * reads @ reads.T
-    drive[0, 0] += intensity * sheet.interval
+    matrix, inputs = clock_discipline.make_matrices(spec)
+    drive = spec.stddev**2 * inputs @ inputs.T
+    drive[0, 0] += intensity * spec.interval
     spread = solve_discrete_lyapunov(matrix, drive)
-    found = clock_discipline.covariances(sheet, intensity)
-    assert found[0] == pytest.approx(clock_discipline.variance(sheet, intensity), rel=1e-9, abs=0.0)
+    found = clock_discipline.compute_covariances(spec, intensity)
+    assert found[0] == pytest.approx(clock_discipline.compute_variance(spec, intensity), rel=1e-9, abs=0.0)
     for k in (0, 1, 2, 5, 20)[: found.size]:
         expected = (np.linalg.matrix_power(matrix, k) @ spread)[0, 0]
         assert found[k] == pytest.approx(expected, rel=1e-9, abs=1e-12 * spread[0, 0])
     assert abs(found[-1]) < 1e-7 * found[0]
     if beta > 0.0:
         count = 10**6
-        assert clock_discipline._mean_variance(found, count) == pytest.approx(
-            sheet.stddev**2 / count, rel=1e-3, abs=0.0
+        assert clock_discipline._compute_mean_variance(found, count) == pytest.approx(
+            spec.stddev**2 / count, rel=1e-3, abs=0.0
         )
 
 
@@ -282,10 +281,10 @@ def test_declared_standard_errors_match_the_scatter_over_seeds() -> None:
     """Squared deviations of 20 seeds: chi-squared with 20 degrees of freedom, a false-alarm rate of 1e-6 over all."""
     seeds = 20
     names = ("white", "random walk", "ageing walk", "serials", "measured", "left")
-    lines = [line for line in LINES if line.name in names]
+    terms = [term for term in TERMS if term.name in names]
     found: dict[str, list[float]] = {}
     for seed in range(seeds):
-        for row in table(WITNESS, (50.0,), seed, effort=0.02, lines=lines):
+        for row in table(EXAMPLE, (50.0,), seed, effort=0.02, terms=terms):
             found.setdefault(row.estimate.parameter, []).append(row.estimate.deviation)
     assert len(found) == 8
     low, high = chi2.ppf([0.5e-6 / len(found), 1.0 - 0.5e-6 / len(found)], seeds)

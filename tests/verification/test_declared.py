@@ -1,4 +1,4 @@
-"""Declared against measured: every figure is read back, and one that is not so is caught."""
+"""Every parameter of a spec is estimated from readings, and a wrong parameter is detected."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from navsense.sensors.base import HasIndirectNoise, Measurement, Output, Sensor
 from navsense.sensors.doppler import EchoStrength, LongTermFilter
 from navsense.sensors.range import SLOWNESS, Cone, Sound
 from tests.verification import doppler_beams, estimates, imu_mag
-from tests.verification.declared import LIMIT, Row, channels, table
+from tests.verification.declared import LIMIT, Row, list_channels, table
 from tests.verification.estimates import UNITS, Estimate, Term, Trial
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-BOUND = 6.5
-"""Standard errors: 8e-11 a row, below 1e-6 over all the rows of this file, with room for what is not quite normal."""
+DEVIATION_LIMIT = 6.5
+"""Standard errors: a false-alarm rate of 8e-11 a row and below 1e-6 for the file, with a margin."""
 
-FULL = Noise(
+FULL_NOISE = Noise(
     mean=0.1,
     stddev=0.3,
     bias_mean=1.0,
@@ -55,21 +55,21 @@ FULL = Noise(
     outlier_probability=0.01,
     outlier_stddev=2.0,
 )
-"""A sheet in which every field acts."""
+"""A noise in which every field acts."""
 
 DERIVED = {"dynamic bias at the start"}
-"""Rows that are of no single field; Allan deviations too."""
+"""Rows that belong to no single field, in addition to the Allan deviations."""
 
 
 @dataclass(frozen=True)
 class Meter:
-    """Three axes that read 0 when they stand still; `skew` is the share of the first axis that the second one reads."""
+    """Three axes with ideal values of 0. `skew` is the share of the first axis that the second one measures."""
 
     x: Noise = NO_NOISE
     y: Noise = NO_NOISE
     z: Noise = NO_NOISE
     skew: float = 0.0
-    lie: Mapping[str, float] | None = None
+    factors: Mapping[str, float] | None = None
 
     type: ClassVar[str] = "meter"
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"
@@ -81,12 +81,12 @@ class Meter:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        channels = tuple(self._told(noise) for noise in (self.x, self.y, self.z))
+        channels = tuple(self._scale_noise(noise) for noise in (self.x, self.y, self.z))
         return NoiseChannels(("level.x", "level.y", "level.z"), channels)
 
-    def _told(self, noise: Noise) -> Noise:
-        """The noise that it really has: `lie` multiplies what the sheet declares."""
-        return replace(noise, **{name: getattr(noise, name) * share for name, share in (self.lie or {}).items()})
+    def _scale_noise(self, noise: Noise) -> Noise:
+        """Return the simulated noise: `factors` multiplies the declared values."""
+        return replace(noise, **{name: getattr(noise, name) * share for name, share in (self.factors or {}).items()})
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         return {"level": (self.x, self.y, self.z)}
@@ -109,11 +109,11 @@ class Meter:
         return state, Measurement({"level": values}, {"level": slow})
 
     def without_errors(self) -> Meter:
-        return Meter(lie=self.lie)
+        return Meter(factors=self.factors)
 
     @classmethod
     def example_spec(cls) -> Meter:
-        return cls(FULL, FULL, FULL)
+        return cls(FULL_NOISE, FULL_NOISE, FULL_NOISE)
 
 
 def find_worst_row(rows: list[Row]) -> Row:
@@ -122,22 +122,22 @@ def find_worst_row(rows: list[Row]) -> Row:
 
 @pytest.fixture(scope="module")
 def meter_rows() -> list[Row]:
-    return table(Meter(FULL, NO_NOISE, FULL), (4.0, 50.0), 1, effort=0.1)
+    return table(Meter(FULL_NOISE, NO_NOISE, FULL_NOISE), (4.0, 50.0), 1, effort=0.1)
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "NOI-3")
 def test_every_parameter_of_a_spec_is_estimated_at_two_rates(meter_rows: list[Row]) -> None:
-    assert abs(find_worst_row(meter_rows).estimate.deviation) < BOUND, find_worst_row(meter_rows)
+    assert abs(find_worst_row(meter_rows).estimate.deviation) < DEVIATION_LIMIT, find_worst_row(meter_rows)
     for rate in (4.0, 50.0):
         for channel in ("level.x", "level.z"):
-            mine = [row for row in meter_rows if row.rate == rate and row.channel == channel]
-            for row in mine:
+            rows = [row for row in meter_rows if row.rate == rate and row.channel == channel]
+            for row in rows:
                 assert row.unit == UNITS.get(row.estimate.parameter, "{}").format("V")
                 assert row.estimate.error > 0.0
                 if row.estimate.parameter in {field.name for field in fields(Noise)}:
-                    assert row.estimate.declared == getattr(FULL, row.estimate.parameter)
-            names = [row.estimate.parameter for row in mine]
+                    assert row.estimate.declared == getattr(FULL_NOISE, row.estimate.parameter)
+            names = [row.estimate.parameter for row in rows]
             assert len(set(names)) == len(names)
             assert sum(name.startswith("Allan deviation over") for name in names) >= 2
 
@@ -145,13 +145,13 @@ def test_every_parameter_of_a_spec_is_estimated_at_two_rates(meter_rows: list[Ro
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 def test_every_noise_field_is_estimated(meter_rows: list[Row]) -> None:
-    """A new field of `Noise` needs a line in `estimates.TERMS`, and a value in the sheet of this test."""
-    neutral = [field.name for field in fields(Noise) if getattr(FULL, field.name) == field.default]
+    """A new field of `Noise` needs an entry in `estimates.TERMS` and a value in `FULL_NOISE`."""
+    neutral = [field.name for field in fields(Noise) if getattr(FULL_NOISE, field.name) == field.default]
     assert neutral == ["classic"]
     measured = {row.estimate.parameter for row in meter_rows}
     assert {field.name for field in fields(Noise)} - measured == {"classic"}
-    beyond = {name for name in measured - {field.name for field in fields(Noise)} if not name.startswith("Allan")}
-    assert beyond == DERIVED
+    derived = {name for name in measured - {field.name for field in fields(Noise)} if not name.startswith("Allan")}
+    assert derived == DERIVED
 
 
 @pytest.mark.compiled
@@ -175,7 +175,7 @@ STATISTICAL = {
     "outlier_probability": 1.4,
     "outlier_stddev": 1.3,
 }
-"""By how much a sensor is off: ten standard errors and more with a tenth of the effort, twice what is caught."""
+"""Ratio of simulated to declared value. It is at least ten standard errors at a tenth of the effort."""
 
 CERTAIN = (
     "minimum",
@@ -191,8 +191,10 @@ CERTAIN = (
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize(("name", "share"), [*STATISTICAL.items(), *((name, 1.0001) for name in CERTAIN)])
 def test_wrong_declaration_is_detected(name: str, share: float) -> None:
-    lines = [term for term in estimates.TERMS if name in (*term.fields, *term.beside) and term.name != "together"]
-    rows = table(Meter(FULL, lie={name: share}), (20.0,), 3, effort=0.1, terms=lines)
+    terms = [
+        term for term in estimates.TERMS if name in (*term.fields, *term.context_fields) and term.name != "together"
+    ]
+    rows = table(Meter(FULL_NOISE, factors={name: share}), (20.0,), 3, effort=0.1, terms=terms)
     caught = [row for row in rows if row.estimate.parameter == name]
     assert len(caught) == 1
     assert not caught[0].holds, caught[0]
@@ -203,10 +205,10 @@ def test_wrong_declaration_is_detected(name: str, share: float) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 def test_noise_outside_all_terms_is_detected() -> None:
-    """The sum of all that moves: too much white noise is seen at short spans, too much random walk at long ones."""
-    lines = [term for term in estimates.TERMS if term.name == "together"]
+    """Too much white noise shows at short spans, too much random walk at long spans."""
+    terms = [term for term in estimates.TERMS if term.name == "together"]
     for name, share, place in (("stddev", 1.05, 0), ("random_walk", 2.0, -1), ("dynamic_bias_stddev", 1.3, -2)):
-        rows = table(Meter(FULL, lie={name: share}), (20.0,), 3, effort=0.6, terms=lines)
+        rows = table(Meter(FULL_NOISE, factors={name: share}), (20.0,), 3, effort=0.6, terms=terms)
         assert not rows[place].holds, (name, rows)
 
 
@@ -215,30 +217,30 @@ def test_noise_outside_all_terms_is_detected() -> None:
 @pytest.mark.parametrize("kind", SENSORS)
 def test_every_sensor_type_agrees_with_its_reference(kind: type[Sensor]) -> None:
     rows = table(kind.example_spec(), (20.0,), 5, effort=0.01)
-    assert abs(find_worst_row(rows).estimate.deviation) < BOUND, find_worst_row(rows)
-    assert {channel.name for channel in channels(kind.example_spec())} <= {row.channel for row in rows}
+    assert abs(find_worst_row(rows).estimate.deviation) < DEVIATION_LIMIT, find_worst_row(rows)
+    assert {channel.name for channel in list_channels(kind.example_spec())} <= {row.channel for row in rows}
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("kind", SENSORS)
 def test_every_error_field_of_a_spec_is_estimated(kind: type[Sensor]) -> None:
-    """What `neutral` takes away is an error: a noise, or a field with a line of its own in `imu_mag`.
+    """`without_errors` removes the errors. Each is a noise or a field with an entry in `imu_mag.TERMS`.
 
-    Where it is a Doppler instrument's, with the effort by which `OTHERS` are ten standard errors away.
+    For a Doppler instrument, the effort is the one at which `WRONG_VALUES` are ten standard errors away.
     """
-    sheet: Any = kind.example_spec()
-    bare = sheet.without_errors()
-    changed = {field.name for field in fields(sheet) if getattr(sheet, field.name) != getattr(bare, field.name)}
-    changed -= {name for name in changed if isinstance(getattr(sheet, name), Noise)}
-    changed |= {name for name in ("averaged", "earth_rotation") if hasattr(sheet, name)}
-    rows = table(sheet, (20.0,), 5, effort=0.2 if kind is Dvl else 1.0, terms=imu_mag.TERMS)
+    spec: Any = kind.example_spec()
+    without_errors = spec.without_errors()
+    changed = {field.name for field in fields(spec) if getattr(spec, field.name) != getattr(without_errors, field.name)}
+    changed -= {name for name in changed if isinstance(getattr(spec, name), Noise)}
+    changed |= {name for name in ("averaged", "earth_rotation") if hasattr(spec, name)}
+    rows = table(spec, (20.0,), 5, effort=0.2 if kind is Dvl else 1.0, terms=imu_mag.TERMS)
     assert {row.estimate.parameter.partition(" ")[0] for row in rows} == changed
     assert all(row.holds for row in rows)
 
 
-class Deaf(Range):
-    """A range sensor that forgets what speed of sound it assumes."""
+class WrongSoundSpeedRange(Range):
+    """A range sensor that ignores its assumed speed of sound."""
 
     def measure(self, state: Any, ticks: Ticks, ideal: Mapping[str, Any], draws: FloatArray) -> tuple[Any, Measurement]:
         return super().measure(state, ticks, {name: ideal[name] for name in ideal if name != SLOWNESS}, draws)
@@ -247,7 +249,7 @@ class Deaf(Range):
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "ALT-8")
 def test_range_limits_do_not_hide_errors() -> None:
-    """Its errors leave what it can tell most of the time; the speed of sound that it assumes is a figure too."""
+    """The errors exceed the range limits. The assumed speed of sound is a parameter too."""
     errors = Noise(bias_mean=0.5, bias_stddev=3.0, precision=0.25, maximum=60.0)
     rows = table(Range(errors, 2.0, 2.5, Cone(0.5, 2, (0.0, 0.0, 1.0)), Sound(1480.0)), (20.0,), 5, effort=0.01)
     assert [row.estimate.parameter for row in rows] == [
@@ -257,23 +259,23 @@ def test_range_limits_do_not_hide_errors() -> None:
         "precision",
         "sound speed",
     ]
-    assert abs(find_worst_row(rows).estimate.deviation) < BOUND, find_worst_row(rows)
+    assert abs(find_worst_row(rows).estimate.deviation) < DEVIATION_LIMIT, find_worst_row(rows)
     assert (rows[-1].channel, rows[-1].unit, rows[-1].estimate.declared) == ("range", "m/s", 1480.0)
-    (deaf,) = table(Deaf(sound=Sound(1480.0)), (20.0,), 5)
-    assert not deaf.holds
+    (row,) = table(WrongSoundSpeedRange(sound=Sound(1480.0)), (20.0,), 5)
+    assert not row.holds
     assert not table(Range(sound=Sound()), (20.0,), 5)
 
 
-def off_track(side: str, **speeds: float) -> dict[str, Any]:
+def replace_track_fields(side: str, **speeds: float) -> dict[str, Any]:
     return {side: replace(getattr(Dvl.example_spec(), side), **speeds)}
 
 
-OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    ("bottom speed", "bottom per_speed"): off_track("bottom", per_speed=0.0104),
-    ("water speed", "water reference_rate"): off_track("water", reference_rate=108.0),
-    ("water long_term_scale", "water long_term_scale"): off_track("water", long_term_scale=0.025),
-    ("bottom long_term_offset", "bottom long_term_offset"): off_track("bottom", long_term_offset=0.0125),
-    ("water stated", "water reported_stddev"): off_track("water", reported_stddev=0.0500001),
+WRONG_VALUES: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("bottom speed", "bottom per_speed"): replace_track_fields("bottom", per_speed=0.0104),
+    ("water speed", "water reference_rate"): replace_track_fields("water", reference_rate=108.0),
+    ("water long_term_scale", "water long_term_scale"): replace_track_fields("water", long_term_scale=0.025),
+    ("bottom long_term_offset", "bottom long_term_offset"): replace_track_fields("bottom", long_term_offset=0.0125),
+    ("water stated", "water reported_stddev"): replace_track_fields("water", reported_stddev=0.0500001),
     ("doppler", "sound speed"): {"sound": Sound(1480.0001)},
     ("misalignment", "misalignment z"): {"misalignment": (0.01, -0.02, 0.0300001)},
     ("misalignments", "misalignment_stddev"): {"misalignment_stddev": 0.012},
@@ -290,21 +292,21 @@ OTHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("long term", "long_term stddev"): {"long_term": LongTermFilter(0.3, 0.0101, 0.02)},
     ("long term", "long_term scale"): {"long_term": LongTermFilter(0.3, 0.01, 0.0202)},
 }
-"""By line and figure: what an instrument has in place of the witness's, ten standard errors away."""
+"""By term and parameter: simulated values that are ten standard errors from the declared ones."""
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("NOI-6", "GAP-2")
-@pytest.mark.parametrize(("name", "figure"), OTHERS)
+@pytest.mark.parametrize(("name", "figure"), WRONG_VALUES)
 def test_doppler_readings_show_declared_errors(name: str, figure: str) -> None:
-    """Read from an instrument of another figure, it is that one's, and far from the one that was declared."""
-    lines = [term for term in doppler_beams.TERMS if term.name == name]
+    """The estimate equals the simulated value and is far from the declared one."""
+    terms = [term for term in doppler_beams.TERMS if term.name == name]
     spec = Dvl.example_spec()
     (declared, *_), (found, *_) = (
-        [row for row in table(variant, (20.0,), 5, effort=0.2, terms=lines) if row.estimate.parameter == figure]
-        for variant in (spec, replace(spec, **OTHERS[name, figure]))
+        [row for row in table(variant, (20.0,), 5, effort=0.2, terms=terms) if row.estimate.parameter == figure]
+        for variant in (spec, replace(spec, **WRONG_VALUES[name, figure]))
     )
-    assert abs(found.estimate.deviation) < BOUND
+    assert abs(found.estimate.deviation) < DEVIATION_LIMIT
     assert abs(found.estimate.measured - declared.estimate.declared) > 2.0 * LIMIT * found.estimate.error
 
 
@@ -315,48 +317,48 @@ def test_doppler_instrument_without_errors_has_no_row() -> None:
 
 @pytest.mark.compiled
 def test_rows_depend_on_the_seed_only() -> None:
-    lines = estimates.TERMS[:2]
-    first, again, other = (table(Meter(FULL), (10.0,), seed, effort=0.01, terms=lines) for seed in (1, 1, 2))
+    terms = estimates.TERMS[:2]
+    first, again, other = (table(Meter(FULL_NOISE), (10.0,), seed, effort=0.01, terms=terms) for seed in (1, 1, 2))
     assert first == again
     assert first[0].estimate.measured != other[0].estimate.measured
-    apart = table(Meter(FULL), (20.0,), 1, effort=0.01, terms=lines)
-    assert first[1].estimate.measured != apart[1].estimate.measured
+    other_rate = table(Meter(FULL_NOISE), (20.0,), 1, effort=0.01, terms=terms)
+    assert first[1].estimate.measured != other_rate[1].estimate.measured
 
 
-def skew(trial: Trial) -> Iterator[Estimate]:
-    """Yield what the second axis reads of the first."""
-    if trial.axis == 1 and isinstance(trial.sheet, Meter):
-        yield replace(estimates.certain(trial, "skew", trial.sheet.skew, float(trial.error[0, 0])), unit="1")
+def estimate_skew(trial: Trial) -> Iterator[Estimate]:
+    """Yield the share of the first axis that the second axis measures."""
+    if trial.axis == 1 and isinstance(trial.spec, Meter):
+        yield replace(estimates.make_exact_estimate(trial, "skew", trial.spec.skew, float(trial.error[0, 0])), unit="1")
 
 
 @pytest.mark.compiled
 def test_parameter_outside_noise_has_a_separate_row() -> None:
-    line = Term(
+    term = Term(
         "skew",
         (),
-        skew,
+        estimate_skew,
         10,
         stimulus=lambda _noise, axis, count: np.full(count, 1.0 if axis == 0 else 0.0),
-        prepared=lambda spec: (Meter(skew=spec.skew),) if isinstance(spec, Meter) and spec.skew else (),
+        make_specs=lambda spec: (Meter(skew=spec.skew),) if isinstance(spec, Meter) and spec.skew else (),
     )
-    rows = table(Meter(skew=0.02), (10.0,), 1, terms=(line,))
+    rows = table(Meter(skew=0.02), (10.0,), 1, terms=(term,))
     assert [(row.channel, row.estimate.parameter, row.unit, row.holds) for row in rows] == [
         ("level.y", "skew", "1", True)
     ]
     assert rows[0].estimate.measured == pytest.approx(0.02, rel=1e-12, abs=0.0)
-    assert not table(Meter(), (10.0,), 1, terms=(line,))
+    assert not table(Meter(), (10.0,), 1, terms=(term,))
 
 
 @pytest.mark.requirement("NOI-6")
 @pytest.mark.parametrize("latitude", [0.0, 0.8, -1.2, 1.57079])
 def test_position_errors_in_metres_equal_the_added_noise(latitude: float) -> None:
-    """East and north of the ideal place along its level, which a curved earth leaves by some metres: none is lost."""
-    sheet, count = NavSat(horizontal_position=Noise(mean=5000.0)), 4
-    assert isinstance(sheet, HasIndirectNoise)
+    """East and north errors are metres in the level plane of the ideal position, on a curved earth."""
+    spec, count = NavSat(horizontal_position=Noise(mean=5000.0)), 4
+    assert isinstance(spec, HasIndirectNoise)
     rows = np.full(count, latitude), np.linspace(-3.0, 3.0, count), np.linspace(-100.0, 3000.0, count)
-    reading = sheet.apply(np.arange(count) * 1.0, *rows, np.zeros((count, 3)), seed=1)
-    found = sheet.compute_errors(reading.arrays, reading.ideal)
-    assert set(found) == set(sheet.noise_quantities) == {"latitude", "longitude"}
+    reading = spec.apply(np.arange(count) * 1.0, *rows, np.zeros((count, 3)), seed=1)
+    found = spec.compute_errors(reading.arrays, reading.ideal)
+    assert set(found) == set(spec.noise_quantities) == {"latitude", "longitude"}
     for metres in found.values():
         assert metres == pytest.approx(5000.0, abs=1e-8)
 
@@ -365,7 +367,7 @@ def test_deviations_above_the_limit_are_counted() -> None:
     assert Estimate("x", 1.0, 1.3, 0.1).deviation == pytest.approx(3.0, rel=1e-12, abs=0.0)
     assert Estimate("x", 1.0, 0.7, 0.1, allowance=0.1).deviation == pytest.approx(-2.0, rel=1e-12, abs=0.0)
     assert Estimate("x", 1.0, 1.05, 0.1, allowance=0.1).deviation == 0.0
-    assert Estimate("x", 1.0, 1.05, 0.1, off=-7.0).deviation == -7.0
+    assert Estimate("x", 1.0, 1.05, 0.1, z_score=-7.0).deviation == -7.0
     estimate = Estimate("x", 1.0, 1.0 + LIMIT * 0.1 * (1.0 - 1e-9), 0.1)
     assert Row("s", "c", "V", 1.0, estimate).holds
     assert not Row("s", "c", "V", 1.0, replace(estimate, measured=1.0 + LIMIT * 0.1001)).holds
@@ -373,8 +375,8 @@ def test_deviations_above_the_limit_are_counted() -> None:
 
 def test_coarse_quantisation_is_not_counted_as_white_noise() -> None:
     coarse = Noise(stddev=0.1, precision=0.5)
-    lines = [term for term in estimates.TERMS if term.name == "together"]
-    assert not table(Meter(coarse), (10.0,), 1, effort=0.001, terms=lines)
+    terms = [term for term in estimates.TERMS if term.name == "together"]
+    assert not table(Meter(coarse), (10.0,), 1, effort=0.001, terms=terms)
 
 
 def test_sensor_without_spec_is_an_error() -> None:
@@ -382,8 +384,8 @@ def test_sensor_without_spec_is_an_error() -> None:
         def without_errors(self) -> Any:
             return object()
 
-    with pytest.raises(AnalysisError, match="must be a dataclass whose fields are its sheet"):
-        table(Bare(FULL), (10.0,), 1)
+    with pytest.raises(AnalysisError, match="must be a dataclass whose fields are its parameters"):
+        table(Bare(FULL_NOISE), (10.0,), 1)
 
 
 @pytest.fixture(scope="module")
@@ -397,7 +399,7 @@ def tool() -> ModuleType:
     return module
 
 
-def rows_of(*deviations: float) -> list[Row]:
+def make_rows(*deviations: float) -> list[Row]:
     names = ("level.x", "level.y", "level.z")
     estimates_ = [Estimate("random_walk", 2.0, 2.0 + 0.01 * off, 0.01) for off in deviations]
     return [
@@ -406,7 +408,7 @@ def rows_of(*deviations: float) -> list[Row]:
 
 
 def test_page_shows_the_result(tool: ModuleType) -> None:
-    text = tool.page([*rows_of(0.5, -1.0), *rows_of(0.1)])
+    text = tool.page([*make_rows(0.5, -1.0), *make_rows(0.1)])
     assert "| level x y | random_walk | V / sqrt(s) | 2 | 2.005, 1.99, 2.001 ± 0.01 (+0.5, -1.0, +0.1) | — |" in text
     assert "**" not in text
     assert "Of the 3 figures here the largest deviation is 1.0." in text
@@ -417,8 +419,8 @@ def test_wrong_row_is_marked_and_fails(
 ) -> None:
     path = tmp_path / "page.md"
     monkeypatch.setattr(tool, "PAGE", path)
-    for rows, code in ((rows_of(0.5), 0), (rows_of(0.5, 5.5), 1)):
-        monkeypatch.setattr(tool, "everything", lambda found=rows: found)
+    for rows, code in ((make_rows(0.5), 0), (make_rows(0.5, 5.5), 1)):
+        monkeypatch.setattr(tool, "compute_rows", lambda found=rows: found)
         monkeypatch.setattr(sys, "argv", ["declared.py"])
         assert tool.main() == code
         assert ("**" in path.read_text(encoding="utf-8")) == bool(code)
@@ -426,13 +428,13 @@ def test_wrong_row_is_marked_and_fails(
         assert tool.main() == code
     assert "meter level.y at 10 Hz: random_walk declared 2, measured 2.055 +- 0.01" in capsys.readouterr().err
     path.write_text("old", encoding="utf-8")
-    monkeypatch.setattr(tool, "everything", lambda: rows_of(0.5))
+    monkeypatch.setattr(tool, "compute_rows", lambda: make_rows(0.5))
     assert tool.main() == 1
     assert path.read_text(encoding="utf-8") == "old"
 
 
 def test_page_covers_all_sensors_and_every_row_passes(tool: ModuleType) -> None:
-    """The page itself takes a minute to write: `python tools/declared.py --check` holds it to the last digit."""
+    """Writing the page takes a minute: `python tools/declared.py --check` compares it completely."""
     text = tool.PAGE.read_text(encoding="utf-8")
     sections = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
     assert sections == [*(kind.type for kind in SENSORS), "a mounted sensor", "clocks"], (

@@ -15,73 +15,73 @@ from navsense.sensors import Imu, Magnetometer, Vibration
 from navsense.sensors.base import Sensor
 from tests.verification import imu_mag
 from tests.verification.declared import Row, table
-from tests.verification.imu_mag import TERMS, response_between_samples, tumbling
+from tests.verification.imu_mag import TERMS, compute_first_order_hold_response, make_tumbling_motion
 
 pytestmark = pytest.mark.requirement("NOI-6")
 
 RATES = (9.0, 130.0)
 SHARE = 1.0 + 1e-6
-"""How far off a sensor is that lies: of figures without chance this is a thousand standard errors and more."""
+"""Ratio of simulated to declared value. For parameters without randomness it is at least 1000 standard errors."""
 
-Lie = Callable[[Any], Any]
+Change = Callable[[Any], Any]
 
 
-def liar(sheet: Any, **lies: Lie) -> Any:
-    """The same sheet, of a sensor that goes by others: each named field as its lie has it."""
-    kind: Any = type(sheet)
+def make_wrong_sensor(spec: Any, **changes: Change) -> Any:
+    """Return a sensor that declares `spec` but simulates each named field as its change returns it."""
+    kind: Any = type(spec)
 
     def values(spec: Any) -> dict[str, Any]:
         return {field.name: getattr(spec, field.name) for field in fields(spec)}
 
-    class Liar(kind):  # type: ignore[misc]
-        def _told(self) -> Any:
-            mine = values(self)
-            return kind(**{name: lies[name](value) if name in lies else value for name, value in mine.items()})
+    class WrongSensor(kind):  # type: ignore[misc]
+        def _make_changed(self) -> Any:
+            rows = values(self)
+            return kind(**{name: changes[name](value) if name in changes else value for name, value in rows.items()})
 
         def ideal(self, *arguments: Any) -> Any:
-            return self._told().ideal(*arguments)
+            return self._make_changed().ideal(*arguments)
 
         def measure(self, *arguments: Any) -> Any:
-            return self._told().measure(*arguments)
+            return self._make_changed().measure(*arguments)
 
         def without_errors(self) -> Any:
-            return Liar(**values(super().without_errors()))
+            return WrongSensor(**values(super().without_errors()))
 
-    return Liar(**values(sheet))
+    return WrongSensor(**values(spec))
 
 
-def stretch(numbers: tuple[float, ...]) -> tuple[float, ...]:
+def scale(numbers: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(SHARE * number for number in numbers)
 
 
-def lines(name: str, share: float) -> Lie:
-    """Lines of vibration with one figure off."""
+def scale_vibration(name: str, share: float) -> Change:
+    """Return a change that scales one parameter of each vibration."""
 
-    def told(given: tuple[Vibration, ...]) -> tuple[Vibration, ...]:
-        return tuple(replace(line, **{name: of(getattr(line, name))}) for line in given)
+    def scale_lines(lines: tuple[Vibration, ...]) -> tuple[Vibration, ...]:
+        return tuple(replace(line, **{name: scale_value(getattr(line, name))}) for line in lines)
 
-    def of(value: Any) -> Any:
+    def scale_value(value: Any) -> Any:
         return tuple(share * part for part in value) if isinstance(value, tuple) else share * value
 
-    return told
+    return scale_lines
 
 
-LIES: list[tuple[type[Sensor], str, Lie, str]] = [
-    (Imu, "angular_velocity_misalignment", stretch, "angular_velocity_misalignment"),
-    (Imu, "linear_acceleration_misalignment", stretch, "linear_acceleration_misalignment"),
-    (Imu, "g_sensitivity", stretch, "g_sensitivity"),
+CHANGES: list[tuple[type[Sensor], str, Change, str]] = [
+    (Imu, "angular_velocity_misalignment", scale, "angular_velocity_misalignment"),
+    (Imu, "linear_acceleration_misalignment", scale, "linear_acceleration_misalignment"),
+    (Imu, "g_sensitivity", scale, "g_sensitivity"),
     (Imu, "bandwidth", lambda value: SHARE * value, "bandwidth"),
-    (Imu, "vibration", lines("frequency", SHARE), "vibration (frequency"),
-    (Imu, "vibration", lines("phase", SHARE), "vibration (phase"),
-    (Imu, "vibration", lines("angular_velocity", SHARE), "vibration (amplitude"),
-    (Imu, "vibration", lines("linear_acceleration", SHARE), "vibration (amplitude"),
+    (Imu, "vibration", scale_vibration("frequency", SHARE), "vibration (frequency"),
+    (Imu, "vibration", scale_vibration("phase", SHARE), "vibration (phase"),
+    (Imu, "vibration", scale_vibration("angular_velocity", SHARE), "vibration (amplitude"),
+    (Imu, "vibration", scale_vibration("linear_acceleration", SHARE), "vibration (amplitude"),
     (Imu, "averaged", lambda _: False, "averaged"),
     (Imu, "earth_rotation", lambda _: False, "earth_rotation"),
-    (Magnetometer, "soft_iron", stretch, "soft_iron"),
-    (Magnetometer, "hard_iron", stretch, "hard_iron"),
-    (Magnetometer, "motor_current", stretch, "motor_current"),
+    (Magnetometer, "soft_iron", scale, "soft_iron"),
+    (Magnetometer, "hard_iron", scale, "hard_iron"),
+    (Magnetometer, "motor_current", scale, "motor_current"),
 ]
-"""Kind, field, how it is declared, how its rows start."""
+"""Type, field, change of the simulated value, prefix of the rows."""
 
 
 def find_worst_row(rows: list[Row]) -> Row:
@@ -91,14 +91,14 @@ def find_worst_row(rows: list[Row]) -> Row:
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", [Imu, Magnetometer])
 def test_estimate_equals_the_declared_value(kind: type[Sensor]) -> None:
-    sheet: Any = kind.example_spec()
-    rows = table(sheet, RATES, 1, terms=TERMS)
+    spec: Any = kind.example_spec()
+    rows = table(spec, RATES, 1, terms=TERMS)
     assert abs(find_worst_row(rows).estimate.deviation) < 1.0, "the bound of rounding is one"
     for row in rows:
         estimate = row.estimate
         assert estimate.error < 1e-6 * abs(estimate.declared) or abs(estimate.declared) < 1e-3, row
         field = estimate.parameter.partition(" ")[0]
-        value = getattr(sheet, field)
+        value = getattr(spec, field)
         if field in ("hard_iron", "motor_current"):
             assert estimate.declared == value["xyz".index(row.channel[-1])]
         elif field in ("soft_iron", "g_sensitivity"):
@@ -114,13 +114,15 @@ def test_estimate_equals_the_declared_value(kind: type[Sensor]) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(("kind", "field", "lie", "begins"), LIES, ids=[f"{name}-{told}" for _, name, _, told in LIES])
-def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, lie: Lie, begins: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "field", "change", "prefix"), CHANGES, ids=[f"{name}-{prefix}" for _, name, _, prefix in CHANGES]
+)
+def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, change: Change, prefix: str) -> None:
     for rate in RATES:
         rows = [
             row
-            for row in table(liar(kind.example_spec(), **{field: lie}), (rate,), 1, terms=TERMS)
-            if row.estimate.parameter.startswith(begins)
+            for row in table(make_wrong_sensor(kind.example_spec(), **{field: change}), (rate,), 1, terms=TERMS)
+            if row.estimate.parameter.startswith(prefix)
         ]
         assert rows
         wrong = [row for row in rows if not row.holds]
@@ -129,7 +131,7 @@ def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, lie: Li
 
 @pytest.mark.compiled
 def test_every_kind_of_bandwidth_row_detects_a_wrong_bandwidth() -> None:
-    rows = table(liar(Imu.example_spec(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
+    rows = table(make_wrong_sensor(Imu.example_spec(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
     mine = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
     assert len({row.estimate.parameter for row in mine}) == 8
     assert not any(row.holds for row in mine)
@@ -137,15 +139,15 @@ def test_every_kind_of_bandwidth_row_detects_a_wrong_bandwidth() -> None:
 
 @pytest.mark.compiled
 def test_spec_without_imu_errors_has_no_rows() -> None:
-    for sheet in (Imu(), Magnetometer()):
-        assert not table(sheet, (10.0,), 1, terms=TERMS)
+    for spec in (Imu(), Magnetometer()):
+        assert not table(spec, (10.0,), 1, terms=TERMS)
     rows = table(Imu(bandwidth=80.0, averaged=True), (10.0,), 1, terms=TERMS)
     assert {row.estimate.parameter.partition(" ")[0] for row in rows} == {"bandwidth", "averaged"}
 
 
 @pytest.mark.compiled
 def test_unobservable_terms_are_not_reported() -> None:
-    """A line that is folded onto 0 or half the rate, and a filter that is slow against the record."""
+    """A vibration aliased to 0 or half the rate, and a filter that is slow compared to the record."""
     folded = Imu(vibration=(Vibration(15.0, (1.0, 0.0, 0.0)),), averaged=True)
     for rate in (5.0, 10.0, 30.0):
         parameters = {row.estimate.parameter for row in table(folded, (rate,), 1, terms=TERMS)}
@@ -157,21 +159,21 @@ def test_unobservable_terms_are_not_reported() -> None:
 @pytest.mark.parametrize(("limit", "rate"), [(80.0, 10.0), (80.0, 100.0), (5.0, 200.0), (20.0, 30.0)])
 @pytest.mark.parametrize("share", [0.03, 0.2, 0.47])
 def test_response_between_samples_is_a_first_order_hold(limit: float, rate: float, share: float) -> None:
-    """SciPy's discrete form of the same low-pass for an input that is straight between samples."""
+    """SciPy's discrete form of the same low-pass for an input that is linear between samples."""
     w = 2.0 * math.pi * limit
     system = ([w * w], [1.0, math.sqrt(2.0) * w, w * w])
     numerator, denominator, _ = cont2discrete(system, 1.0 / rate, method="foh")
     z = np.exp(2j * math.pi * share)
     expected = np.polyval(numerator.ravel(), z) / np.polyval(denominator, z)
-    assert response_between_samples(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9, abs=0.0)
+    assert compute_first_order_hold_response(share * rate, limit, rate) == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 def test_motion_rotates_about_all_axes_without_end() -> None:
-    motion = tumbling()
+    motion = make_tumbling_motion()
     assert motion.end == math.inf
     truth = motion.at(np.arange(0.0, 8.0, 0.01))
-    for moved in (truth.angular_velocity_b, truth.acceleration_w, truth.velocity_w):
-        sizes = np.linalg.svd(moved, compute_uv=False)
+    for trial in (truth.angular_velocity_b, truth.acceleration_w, truth.velocity_w):
+        sizes = np.linalg.svd(trial, compute_uv=False)
         assert sizes[-1] > 0.2 * sizes[0]
 
 
@@ -179,4 +181,4 @@ def test_nearest_alias_frequency_is_selected() -> None:
     for frequency in (0.3, 4.9, 21.0, 133.0, 1004.2):
         angle = 2.0 * math.pi * frequency / 10.0
         folded = math.acos(math.cos(angle))
-        assert imu_mag._unfold(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)
+        assert imu_mag._find_nearest_alias(folded, 10.0, frequency + 0.1) == pytest.approx(frequency, rel=1e-9, abs=0.0)

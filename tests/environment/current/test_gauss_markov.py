@@ -1,4 +1,4 @@
-"""Currents that wander: variance and correlation against theory, mirrors, the UUV Simulator's process step by step."""
+"""Random currents: variance and correlation, reflection, and the UUV Simulator's process step by step."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ALARM = 1e-6
 """False-alarm rate of each statistical test."""
 
 
-def speeds(speed: Any, time: FloatArray, run: int = 0, **rest: Any) -> FloatArray:
+def compute_speeds(speed: Any, time: FloatArray, run: int = 0, **rest: Any) -> FloatArray:
     field = realise(GaussMarkovCurrent(speed, **rest), 11, run)
     return field.at(np.zeros((time.size, 3)), time)[:, 0]
 
 
-def ensemble(speed: GaussMarkovProcess, times: tuple[float, ...], runs: int) -> FloatArray:
+def simulate_runs(speed: GaussMarkovProcess, times: tuple[float, ...], runs: int) -> FloatArray:
     time = np.array(times)
-    return np.array([speeds(speed, time, run) for run in range(runs)])
+    return np.array([compute_speeds(speed, time, run) for run in range(runs)])
 
 
 def is_within(square: float, count: int, expected: float) -> bool:
@@ -48,7 +48,7 @@ def is_within(square: float, count: int, expected: float) -> bool:
 @pytest.mark.requirement("CUR-2")
 def test_process_is_stationary_and_has_its_correlation_time() -> None:
     runs, tau = RUNS, 4.0
-    got = ensemble(GaussMarkovProcess.from_stddev(0.7, 0.2, tau), (0.0, 1.0, 40.0), runs) - 0.7
+    got = simulate_runs(GaussMarkovProcess.from_stddev(0.7, 0.2, tau), (0.0, 1.0, 40.0), runs) - 0.7
     for column in got.T:
         assert is_within(float(np.mean(column**2)), runs, 0.04)
     mean_off = abs(got[:, 2].mean()) / (0.2 / math.sqrt(runs))
@@ -58,10 +58,10 @@ def test_process_is_stationary_and_has_its_correlation_time() -> None:
 
 
 def test_nodes_are_the_exact_process_at_any_rate() -> None:
-    """One long record: the innovation over any lag is white and of the exact variance."""
+    """In one long record, the innovation over any lag is white and has the exact variance."""
     tau, sigma = 0.5, 0.05
     time = np.arange(6_000 if INTERPRETED else 60_000) / 1024.0
-    record = speeds(GaussMarkovProcess(0.3, correlation_time=tau, density=sigma), time) - 0.3
+    record = compute_speeds(GaussMarkovProcess(0.3, correlation_time=tau, density=sigma), time) - 0.3
     for lag in (2, 10, 64):
         phi = math.exp(-lag / 1024.0 / tau)
         innovation = record[lag::lag] - phi * record[:-lag:lag]
@@ -71,23 +71,23 @@ def test_nodes_are_the_exact_process_at_any_rate() -> None:
 
 
 def test_random_walk_grows_with_the_root_of_time() -> None:
-    got = ensemble(GaussMarkovProcess(0.1, density=0.03), (0.0, 9.0), RUNS) - 0.1
+    got = simulate_runs(GaussMarkovProcess(0.1, density=0.03), (0.0, 9.0), RUNS) - 0.1
     assert (got[:, 0] == 0.0).all()
     assert is_within(float(np.mean(got[:, 1] ** 2)), RUNS, 0.03**2 * 9.0)
 
 
 def test_reflected_random_walk_becomes_uniform() -> None:
-    """Reflected Brownian motion forgets its start as exp(-pi^2 sigma^2 t / (2 w^2)): in 6 s to 2e-13."""
-    got = ensemble(GaussMarkovProcess(0.2, 0.1, 0.5, density=0.4), (6.0,), RUNS)[:, 0]
+    """The initial value of reflected Brownian motion decays as exp(-pi^2 sigma^2 t / (2 w^2)): 2e-13 in 6 s."""
+    got = simulate_runs(GaussMarkovProcess(0.2, 0.1, 0.5, density=0.4), (6.0,), RUNS)[:, 0]
     assert ((got >= 0.1) & (got <= 0.5)).all()
     assert stats.kstest(got, "uniform", (0.1, 0.4)).pvalue > ALARM
 
 
 def test_reflection_folds_the_unlimited_process() -> None:
     time = np.arange(4000) / 8.0
-    free = speeds(GaussMarkovProcess(0.2, density=0.3), time)
+    free = compute_speeds(GaussMarkovProcess(0.2, density=0.3), time)
     for low, high in ((0.1, 0.5), (-math.inf, 0.25), (0.15, math.inf)):
-        got = speeds(GaussMarkovProcess(0.2, low, high, density=0.3), time)
+        got = compute_speeds(GaussMarkovProcess(0.2, low, high, density=0.3), time)
         assert ((got >= low) & (got <= high)).all()
         folded = [reflect(x, low, high) for x in free.tolist()]
         assert got == pytest.approx(folded, abs=1e-12)
@@ -102,8 +102,8 @@ def reflect(x: float, low: float, high: float) -> float:
 def test_velocity_is_linear_between_nodes() -> None:
     rate = GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0).node_rate
     assert rate == 64.0
-    ends = speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), np.array([5.0, 5.0 + 1.0 / rate]))
-    inside = speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), 5.0 + np.array([0.25, 0.5]) / rate)
+    ends = compute_speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), np.array([5.0, 5.0 + 1.0 / rate]))
+    inside = compute_speeds(GaussMarkovProcess.from_stddev(0.3, 0.1, 4.0), 5.0 + np.array([0.25, 0.5]) / rate)
     assert inside == pytest.approx(ends[0] + np.array([0.25, 0.5]) * (ends[1] - ends[0]), abs=1e-15)
 
 
@@ -121,7 +121,7 @@ def test_angles_are_from_east_and_upwards() -> None:
 
 
 def test_direction_without_limits_makes_full_turns() -> None:
-    """A walk of 1 rad a root second leaves the circle in 200 s; mirrors would send it back at pi."""
+    """A walk of 1 rad/sqrt(s) exceeds a full turn in 200 s. Limits would reflect it at pi."""
     fast = GaussMarkovProcess(0.0, -math.pi, math.pi, density=1.0)
     field = realise(GaussMarkovCurrent(GaussMarkovProcess(1.0), fast), 3)
     got = field.at(np.zeros((1601, 3)), np.arange(1601) / 8.0)
@@ -130,8 +130,8 @@ def test_direction_without_limits_makes_full_turns() -> None:
     assert np.abs(np.diff(turns)).max() < 2.5
 
 
-def classic_by_hand(process: UuvGaussMarkovProcess, uniforms: FloatArray) -> list[float]:
-    """The UUV Simulator's update, one step after the other, as its source has it."""
+def simulate_classic_process(process: UuvGaussMarkovProcess, uniforms: FloatArray) -> list[float]:
+    """Return the UUV Simulator's update, step by step, as in its source."""
     value, out = process.mean, [process.mean]
     for uniform in uniforms.tolist():
         value = (1 - process.step * process.mu) * value + process.noise_amplitude * (uniform - 0.5)
@@ -144,12 +144,12 @@ def test_classic_process_equals_the_uuv_simulator_at_each_step() -> None:
     process = UuvGaussMarkovProcess(0.4, 0.0, 0.42, 0.5, 0.05, 0.01)
     steps = 9000
     uniforms = make_generator(11, (0, "current", "current", "speed", "classic")).random(steps)
-    expected = np.array(classic_by_hand(process, uniforms))
+    expected = np.array(simulate_classic_process(process, uniforms))
     still = UuvGaussMarkovProcess(step=0.01)
     time = np.arange(steps + 1) * 0.01
-    got = speeds(process, time, horizontal_angle=still, vertical_angle=still)
+    got = compute_speeds(process, time, horizontal_angle=still, vertical_angle=still)
     assert got == pytest.approx(expected, abs=1e-13)
-    held = speeds(process, time[:-1] + 0.0097, horizontal_angle=still, vertical_angle=still)
+    held = compute_speeds(process, time[:-1] + 0.0097, horizontal_angle=still, vertical_angle=still)
     assert np.array_equal(held, got[:-1])
     assert (expected == 0.0).any()
     assert (expected == 0.42).any()
@@ -157,7 +157,7 @@ def test_classic_process_equals_the_uuv_simulator_at_each_step() -> None:
 
 @pytest.mark.parametrize(("step", "deviation"), [(0.01, 2.04), (0.1, 0.646)])
 def test_classic_variance_depends_on_the_step(step: float, deviation: float) -> None:
-    """A / sqrt(12 (1 - (1 - mu dt)^2)): with mu = 0.01 and A = 0.1 it is 2.04 at 10 ms and 0.646 at 100 ms."""
+    """A / sqrt(12 (1 - (1 - mu dt)^2)) with mu = 0.01 and A = 0.1 is 2.04 at 10 ms and 0.646 at 100 ms."""
     process = UuvGaussMarkovProcess(0.0, -10.0, 10.0, 0.01, 0.1, step)
     decay = 1.0 - process.mu * step
     assert process.noise_amplitude / math.sqrt(12.0 * (1.0 - decay**2)) == pytest.approx(deviation, rel=2e-3, abs=0.0)
@@ -169,9 +169,9 @@ def test_classic_variance_depends_on_the_step(step: float, deviation: float) -> 
 def test_classic_process_decays_to_zero_and_physical_to_its_mean() -> None:
     process = UuvGaussMarkovProcess(0.8, 0.0, 1.0, 0.2, 0.0, 0.01)
     still = UuvGaussMarkovProcess(step=0.01)
-    late = speeds(process, np.array([60.0]), horizontal_angle=still, vertical_angle=still)
+    late = compute_speeds(process, np.array([60.0]), horizontal_angle=still, vertical_angle=still)
     assert late[0] == pytest.approx(0.8 * (1.0 - 0.002) ** 6000, rel=1e-9, abs=0.0)
-    assert speeds(process.to_physical(), np.array([60.0]))[0] == 0.8
+    assert compute_speeds(process.to_physical(), np.array([60.0]))[0] == 0.8
 
 
 LAYERS = StratifiedCurrent((0.0, 10.0, 20.0), ((0.3, 0.4, 0.0), (0.0, -0.2, 0.0), (0.0, 0.0, 0.0)), heading=0.3)

@@ -1,4 +1,4 @@
-"""Grids of space and time: SciPy's interpolation, Gazebo's own file, the places of a round earth, bad tables."""
+"""Currents on grids of space and time: SciPy's interpolation, Gazebo's file, geodetic coordinates, invalid tables."""
 
 from __future__ import annotations
 
@@ -34,40 +34,45 @@ DRAW = np.random.default_rng(8)
 Points = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def rising(low: float, high: float, count: int) -> FloatArray:
+def make_rising_axis(low: float, high: float, count: int) -> FloatArray:
     steps = np.cumsum(DRAW.uniform(0.2, 1.0, count))
     return low + (high - low) * (steps - steps[0]) / (steps[-1] - steps[0])
 
 
-def values(points: Points) -> FloatArray:
+def make_values(points: Points) -> FloatArray:
     return DRAW.uniform(-1.0, 1.0, (*(axis.size for axis in points), 3))
 
 
-def scipys(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
+def interpolate_with_scipy(points: Points, velocity: FloatArray, asked: FloatArray) -> FloatArray:
     got: FloatArray = RegularGridInterpolator(points, velocity)(asked)
     return got
 
 
 def test_interpolation_equals_scipy() -> None:
-    points = (rising(0, 90, 4), rising(-40, 70, 6), rising(-30, 30, 5), rising(-80, 0, 7))
-    velocity = values(points)
+    points = (
+        make_rising_axis(0, 90, 4),
+        make_rising_axis(-40, 70, 6),
+        make_rising_axis(-30, 30, 5),
+        make_rising_axis(-80, 0, 7),
+    )
+    velocity = make_values(points)
     asked = np.stack([DRAW.uniform(axis[0], axis[-1], 2000) for axis in points], axis=1)
     got = GriddedCurrent(points, velocity, "world").at(asked[:, 1:], asked[:, 0])
-    assert got == pytest.approx(scipys(points, velocity, asked), abs=1e-13)
+    assert got == pytest.approx(interpolate_with_scipy(points, velocity, asked), abs=1e-13)
     corners = np.stack([axis[DRAW.integers(0, axis.size, 200)] for axis in points], axis=1)
     got = GriddedCurrent(points, velocity, "world").at(corners[:, 1:], corners[:, 0])
-    assert got == pytest.approx(scipys(points, velocity, corners), abs=1e-13)
+    assert got == pytest.approx(interpolate_with_scipy(points, velocity, corners), abs=1e-13)
 
 
-def enu_in_the_world(vectors: FloatArray, latitude: FloatArray, longitude: FloatArray) -> Vectors:
-    """Turn east, north, up of places (rad) into the world's axes by pymap3d."""
+def rotate_enu_to_world(vectors: FloatArray, latitude: FloatArray, longitude: FloatArray) -> Vectors:
+    """Return east, north, up vectors at positions (rad) in world axes, by pymap3d."""
     x, y, z = pymap3d.enu2uvw(*vectors.T, latitude, longitude, deg=False)
     e, n, u = pymap3d.uvw2enu(x, y, z, HERE.latitude, HERE.longitude, deg=False)
     s, c = math.sin(HERE.heading), math.cos(HERE.heading)
     return np.stack((c * e + s * n, c * n - s * e, u), axis=1)
 
 
-def places(position: Vectors) -> tuple[FloatArray, FloatArray, FloatArray]:
+def convert_to_geodetic(position: Vectors) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return latitude, longitude (rad), altitude (m) of world positions by pymap3d."""
     s, c = math.sin(HERE.heading), math.cos(HERE.heading)
     east, north = c * position[:, 0] - s * position[:, 1], s * position[:, 0] + c * position[:, 1]
@@ -81,35 +86,35 @@ TIME = DRAW.uniform(0.0, 50.0, 1500)
 
 
 def test_geodetic_grid_agrees_with_pymap3d() -> None:
-    latitude, longitude, altitude = places(POSITION)
+    latitude, longitude, altitude = convert_to_geodetic(POSITION)
     points = (
-        rising(0.0, 50.0, 3),
-        rising(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
-        rising(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
-        rising(-120.0, 40.0, 6),
+        make_rising_axis(0.0, 50.0, 3),
+        make_rising_axis(HERE.latitude - 0.003, HERE.latitude + 0.003, 8),
+        make_rising_axis(HERE.longitude - 0.004, HERE.longitude + 0.004, 9),
+        make_rising_axis(-120.0, 40.0, 6),
     )
-    velocity = values(points)
-    expected = scipys(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
+    velocity = make_values(points)
+    expected = interpolate_with_scipy(points, velocity, np.stack((TIME, latitude, longitude, altitude), axis=1))
     got = GriddedCurrent(points, velocity, "geodetic", HERE).at(POSITION, TIME)
-    assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
+    assert got == pytest.approx(rotate_enu_to_world(expected, latitude, longitude), abs=3e-5)
     turn = points[0], points[1], points[2] + 2.0 * math.pi, points[3]
     assert GriddedCurrent(turn, velocity, "geodetic", HERE).at(POSITION, TIME) == pytest.approx(got, abs=1e-9)
 
 
 def test_ecef_grid() -> None:
-    latitude, longitude, altitude = places(POSITION)
+    latitude, longitude, altitude = convert_to_geodetic(POSITION)
     ecef = np.stack(pymap3d.geodetic2ecef(latitude, longitude, altitude, deg=False), axis=1)
-    axes = [rising(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
-    points = (rising(0.0, 50.0, 3), axes[0], axes[1], axes[2])
-    velocity = values(points)
-    expected = scipys(points, velocity, np.column_stack((TIME, ecef)))
+    axes = [make_rising_axis(ecef[:, k].min() - 1.0, ecef[:, k].max() + 1.0, 5 + k) for k in range(3)]
+    points = (make_rising_axis(0.0, 50.0, 3), axes[0], axes[1], axes[2])
+    velocity = make_values(points)
+    expected = interpolate_with_scipy(points, velocity, np.column_stack((TIME, ecef)))
     got = GriddedCurrent(points, velocity, "ecef", HERE).at(POSITION, TIME)
-    assert got == pytest.approx(enu_in_the_world(expected, latitude, longitude), abs=3e-5)
+    assert got == pytest.approx(rotate_enu_to_world(expected, latitude, longitude), abs=3e-5)
 
 
 @pytest.mark.parametrize("latitude", [0.0, 0.65, -1.2, 1.4, math.pi / 2 - 1e-4, -math.pi / 2])
 def test_linearised_coordinates_agree_with_the_ellipsoid(latitude: float) -> None:
-    """Place to 0.03 mm and tan phi times as much, directions to 3e-6 rad and tan phi times as much."""
+    """Positions agree to 0.03 mm (1 + tan phi), directions to 3e-6 rad (1 + tan phi)."""
     origin = Origin(latitude, 1.0, 50.0, 0.4)
     here = np.full(LINEARISATION_SIZE, math.nan)
     position = DRAW.uniform((-3e3, -3e3, -300.0), (3e3, 3e3, 100.0), (400, 3))
@@ -132,9 +137,9 @@ def test_linearised_coordinates_agree_with_the_ellipsoid(latitude: float) -> Non
         assert origin.to_enu_at(places, east[None])[0] == pytest.approx([1, 0, 0], abs=max(0.1 * near, 1e-12))
 
 
-def test_the_real_grid_of_gazebo(example_data: Path) -> None:
-    """Everywhere -1 m/s east and 0.5 m/s north, 0 to 100 m deep, within a hundredth of a degree."""
-    grid = gazebos(example_data, "degrees")
+def test_gazebo_grid_has_its_documented_values(example_data: Path) -> None:
+    """The current is -1 m/s east and 0.5 m/s north everywhere, 0 to 100 m deep, within 0.01 degrees."""
+    grid = load_gazebo_grid(example_data, "degrees")
     origin = grid.origin
     assert origin is not None
     assert [axis.size for axis in grid.points] == [9, 2, 2, 2]
@@ -148,12 +153,12 @@ def test_the_real_grid_of_gazebo(example_data: Path) -> None:
 
 
 def test_degrees_read_as_radians_are_another_grid(example_data: Path) -> None:
-    """A hundredth of a radian is 64 km: what is declared counts."""
-    grid = gazebos(example_data, "radians")
+    """0.01 rad is 64 km: the declared unit decides."""
+    grid = load_gazebo_grid(example_data, "radians")
     assert grid.at(np.array([[0.0, 2000.0, -5.0]]), np.zeros(1))[0, :2] == pytest.approx([-1.0, 0.5], abs=1e-3)
 
 
-def gazebos(example_data: Path, units: Any, **rest: Any) -> GriddedCurrent:
+def load_gazebo_grid(example_data: Path, units: Any, **rest: Any) -> GriddedCurrent:
     return GriddedCurrent.from_file(
         example_data / "gz-sim" / "underwater_currents.csv",
         space="geodetic",
@@ -171,15 +176,15 @@ def gazebos(example_data: Path, units: Any, **rest: Any) -> GriddedCurrent:
 
 
 def test_time_can_be_ignored_or_start_later(example_data: Path) -> None:
-    grid = gazebos(example_data, "degrees", ignore_time=True)
+    grid = load_gazebo_grid(example_data, "degrees", ignore_time=True)
     assert grid.at(np.zeros((1, 3)), np.array([1e6]))[0, 0] == pytest.approx(-1.0, rel=1e-12, abs=0.0)
-    grid = gazebos(example_data, "degrees", start=30.0)
+    grid = load_gazebo_grid(example_data, "degrees", start=30.0)
     assert (grid.points[0][0], grid.points[0][-1]) == (-30.0, 50.0)
 
 
 def test_outside_rules_are_independent() -> None:
     points = (np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
-    velocity = values(points)
+    velocity = make_values(points)
     inside, outside = np.array([[1.0, 1.0, -1.0]]), np.array([[3.0, 1.0, -1.0]])
     grid = GriddedCurrent(points, velocity, "world")
     above, top = (grid.at(np.array([[1.0, 1.0, z]]), np.zeros(1)) for z in (4.0, 0.0))
@@ -196,7 +201,7 @@ def test_outside_rules_are_independent() -> None:
 
 def test_rounding_at_the_edge_is_inside() -> None:
     points = (np.zeros(1), np.array([0.0, 2.0]), np.array([0.0, 2.0]), np.array([-5.0, 0.0]))
-    grid = GriddedCurrent(points, values(points), "world", outside_vertical="error")
+    grid = GriddedCurrent(points, make_values(points), "world", outside_vertical="error")
     got = grid.at(np.array([[2.0 + 1e-9, -1e-9, 1e-9], [2.0, 0.0, 0.0]]), np.zeros(2))
     assert got[0].tolist() == got[1].tolist()
 

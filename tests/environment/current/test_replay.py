@@ -1,4 +1,4 @@
-"""Currents replayed: arrays, tables in three frames, archives, and topics of bags written by rosbags."""
+"""Replayed currents: arrays, tables in three frames, archives, and topics of bags that rosbags writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMES = np.array([0.0, 2.0, 5.0])
 VELOCITY = np.array([[0.1, 0.2, 0.0], [0.5, -0.2, 0.1], [0.0, 0.0, 0.3]])
 
 
-def at(field: CurrentReplay, *instants: float) -> Any:
+def evaluate_at(field: CurrentReplay, *instants: float) -> Any:
     return field.at(np.zeros((len(instants), 3)), np.array(instants))
 
 
@@ -29,14 +29,17 @@ def test_interpolation_equals_numpy() -> None:
     times, velocity = np.cumsum(draw.uniform(0.01, 2.0, 50)), draw.uniform(-1.0, 1.0, (50, 3))
     asked = draw.uniform(times[0], times[-1], 400)
     expected = np.stack([np.interp(asked, times, column) for column in velocity.T], axis=1)
-    assert at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
+    assert evaluate_at(CurrentReplay(times, velocity), *asked) == pytest.approx(expected, abs=1e-12)
 
 
 def test_outside_rules() -> None:
     with pytest.raises(FieldError, match=r'instant of row 1 \(s\): 5.5; must be from 0 to 5.*use outside="hold"'):
-        at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
-    assert at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.3]]
-    assert at(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
+        evaluate_at(CurrentReplay(TIMES, VELOCITY), 1.0, 5.5)
+    assert evaluate_at(CurrentReplay(TIMES, VELOCITY, outside="hold"), -1.0, 9.0).tolist() == [
+        [0.1, 0.2, 0.0],
+        [0.0, 0.0, 0.3],
+    ]
+    assert evaluate_at(CurrentReplay(TIMES[:1], VELOCITY[:1], outside="hold"), 7.0).tolist() == [[0.1, 0.2, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -48,28 +51,28 @@ def test_outside_rules() -> None:
     ],
 )
 def test_header_defines_the_frame(tmp_path: Path, head: str, row: str, expected: tuple[float, ...]) -> None:
-    """In a world whose x axis points north; a table in the world's own axes is not turned."""
+    """The x axis of the world points north. A table in world axes is not rotated."""
     path = tmp_path / "current.csv"
     path.write_text(f"{head}\n100.0,{row}\n103.0,{row}\n")
-    assert at(read_current(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
+    assert evaluate_at(read_current(path, heading=math.pi / 2.0), 1.5)[0] == pytest.approx(expected, abs=1e-15)
 
 
 def test_record_starts_at_the_given_time(tmp_path: Path) -> None:
     path = tmp_path / "current.csv"
     path.write_text("time,x,y,z\n100,0,0,0\n104,0.4,0,0\n")
-    assert at(read_current(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
-    assert at(read_current(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
+    assert evaluate_at(read_current(path), 1.0)[0, 0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
+    assert evaluate_at(read_current(path, start=101.0), 1.0)[0, 0] == pytest.approx(0.2, rel=1e-12, abs=0.0)
 
 
 def test_npz_archive(tmp_path: Path) -> None:
     path = tmp_path / "current.npz"
     np.savez(path, time=TIMES + 7.0, velocity=VELOCITY)
-    assert at(read_current(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
-    assert at(read_current(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1], rel=1e-12, abs=0.0)
+    assert evaluate_at(read_current(path), 2.0).tolist() == [[0.5, -0.2, 0.1]]
+    assert evaluate_at(read_current(path, frame="ned"), 2.0)[0] == pytest.approx([-0.2, 0.5, -0.1], rel=1e-12, abs=0.0)
 
 
-def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
-    """Write the record as a topic of `kind`, its messages recorded a second late."""
+def write_bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
+    """Write the record as a topic of `kind`; messages are recorded one second late."""
     from rosbags.rosbag1 import Writer as OldWriter
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
@@ -77,7 +80,7 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
     store = get_typestore(Stores.ROS1_NOETIC if old else Stores.ROS2_HUMBLE)
     types = store.types
 
-    def message(stamp: int, vector: Any) -> Any:
+    def make_message(stamp: int, vector: Any) -> Any:
         three = types["geometry_msgs/msg/Vector3"](*(float(part) for part in vector))
         zero = types["geometry_msgs/msg/Vector3"](0.0, 0.0, 0.0)
         time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
@@ -100,7 +103,7 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
         writer.write(other, 10**18, encode(text, "std_msgs/msg/String"))
         for time, vector in zip(TIMES, VELOCITY, strict=True):
             stamp = 10**18 + round(time * 1e9)
-            data = encode(message(stamp, vector), f"geometry_msgs/msg/{kind}")
+            data = encode(make_message(stamp, vector), f"geometry_msgs/msg/{kind}")
             writer.write(connection, stamp + (10**9 if stamped else 0), data)
 
 
@@ -108,14 +111,14 @@ def bag(path: Path, old: bool, kind: str, stamped: bool) -> None:
 @pytest.mark.parametrize("kind", ["Vector3", "Vector3Stamped", "Twist", "TwistStamped"])
 def test_topic_of_a_bag(tmp_path: Path, old: bool, kind: str) -> None:
     path = tmp_path / ("current.bag" if old else "current")
-    bag(path, old, kind, "Stamped" in kind)
+    write_bag(path, old, kind, "Stamped" in kind)
     field = read_current(path, topic="/current", start=1e9)
-    assert at(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
-    assert at(read_current(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
+    assert evaluate_at(field, *TIMES) == pytest.approx(VELOCITY, abs=1e-6)
+    assert evaluate_at(read_current(path), 3.5)[0] == pytest.approx([0.25, -0.1, 0.2], abs=1e-6)
 
 
 def test_topic_without_velocity_is_an_error(tmp_path: Path) -> None:
-    bag(tmp_path / "current", False, "Twist", False)
+    write_bag(tmp_path / "current", False, "Twist", False)
     for topic, shown in (("/note", "/note of type std_msgs/msg/String"), ("/wind", "/wind")):
         with pytest.raises(
             FieldError, match=f"topic of the current: {shown}; must be a topic of Twist or Vector3: /current"

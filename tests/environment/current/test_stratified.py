@@ -1,4 +1,4 @@
-"""Layers by depth, profiles and the boundary layer: tables against NumPy, DAVE's own file, bad tables."""
+"""Layers by depth, profiles and the boundary layer: NumPy's interpolation, DAVE's file, invalid tables."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from navsense.environment.current import (
 pytestmark = pytest.mark.requirement("CUR-2")
 
 
-def at_depths(depths: Any, surface: float = 0.0) -> Vectors:
+def make_positions(depths: Any, surface: float = 0.0) -> Vectors:
     down = np.atleast_1d(np.asarray(depths, dtype=np.float64))
     return np.stack((0.0 * down, 0.0 * down, surface - down), axis=1)
 
 
-def at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
-    position = at_depths(depths, surface)
+def evaluate_at(field: Any, depths: Any, surface: float = 0.0) -> Vectors:
+    position = make_positions(depths, surface)
     out: Vectors = field.at(position, np.zeros(position.shape[0]))
     return out
 
@@ -45,30 +45,30 @@ def test_interpolation_equals_numpy(surface: float) -> None:
     table = StratifiedCurrent(tuple(depths.tolist()), tuple(map(tuple, velocities.tolist())), surface)
     asked = draw.uniform(-20.0, 200.0, 500)
     expected = np.stack([np.interp(asked, depths, column) for column in velocities.T], axis=1)
-    assert at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
+    assert evaluate_at(table, asked, surface) == pytest.approx(expected, abs=1e-12)
 
 
 def test_velocity_at_a_row_is_exact() -> None:
     table = StratifiedCurrent((0.0, 10.0, 25.0), ((0.1, 0.2, 0.0), (0.3, 0.4, 0.05), (-0.5, 0.6, 0.0)))
-    assert at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
+    assert evaluate_at(table, [0.0, 10.0, 25.0]).tolist() == [[0.1, 0.2, 0.0], [0.3, 0.4, 0.05], [-0.5, 0.6, 0.0]]
 
 
 def test_heading_rotates_east_and_north() -> None:
-    """With the world's x axis to the north, an eastward current runs along -y."""
+    """If the x axis points north, an eastward current is along -y."""
     table = StratifiedCurrent((0.0,), ((0.5, 0.0, 0.1),), heading=math.pi / 2.0)
-    assert at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
+    assert evaluate_at(table, 4.0)[0] == pytest.approx([0.0, -0.5, 0.1], abs=1e-16)
 
 
-def test_outside_the_layers_it_holds_or_is_an_error() -> None:
+def test_outside_rules_hold_or_raise_an_error() -> None:
     rows = ((5.0, 10.0), ((0.1, 0.0, 0.0), (0.3, 0.0, 0.0)))
-    assert at(StratifiedCurrent(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
+    assert evaluate_at(StratifiedCurrent(*rows), [-1.0, 4.9, 99.0])[:, 0].tolist() == [0.1, 0.1, 0.3]
     with pytest.raises(FieldError, match=r'depth of row 1 \(m\): 4.9; must be from 5 to 10.*; use outside="hold"'):
-        at(StratifiedCurrent(*rows, outside="error"), [7.0, 4.9])
+        evaluate_at(StratifiedCurrent(*rows, outside="error"), [7.0, 4.9])
     wandering = StratifiedGaussMarkovCurrent(
         StratifiedCurrent(*rows, outside="error"), GaussMarkovProcess(), GaussMarkovProcess()
     )
     with pytest.raises(FieldError, match=r"depth of row 1 \(m\): 4.9; must be from 5 to 10"):
-        at(realise(wandering, 1), [7.0, 4.9])
+        evaluate_at(realise(wandering, 1), [7.0, 4.9])
     with pytest.raises(FieldError, match="outside of layers: zero; must be one of hold, error"):
         StratifiedCurrent(*rows, outside="zero")  # type: ignore[arg-type]
 
@@ -77,27 +77,27 @@ DAVE = [
     (0.05, 0.0), (0.03, 0.01), (0.02, 0.01), (0.01, 0.01), (0.01, 0.0), (0.02, 0.0), (0.02, 0.0), (0.02, 0.01),
     (0.02, 0.01), (0.02, 0.01), (0.02, 0.01), (0.0, 0.01),
 ]  # fmt: skip
-"""East and north of the shipped file, 0 to 110 m, read by eye."""
+"""East and north velocities of the original file from 0 to 110 m, copied manually."""
 
 
 def test_dave_file_is_read_with_east_first(example_data: Path) -> None:
-    """DAVE publishes north as x and east as y; here x is east."""
+    """DAVE publishes north as x and east as y. Here x is east."""
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     assert table.depths == tuple(10.0 * k for k in range(12))
     assert [vector[:2] for vector in table.velocities] == DAVE
-    assert at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
+    assert evaluate_at(table, 15.0)[0] == pytest.approx([0.025, 0.01, 0.0], abs=1e-15)
 
 
-def test_daves_layers_take_their_limits_from_its_plugin(example_data: Path) -> None:
+def test_dave_layers_have_the_limits_of_their_plugin(example_data: Path) -> None:
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
     speed = UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.0, 0.0)
     field = StratifiedGaussMarkovCurrent(table, speed, UuvGaussMarkovProcess(0.0, -math.pi, math.pi))
-    assert at(realise(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
-        at(table, np.arange(0.0, 115.0, 2.5)), rel=1e-12, abs=0.0
+    assert evaluate_at(realise(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
+        evaluate_at(table, np.arange(0.0, 115.0, 2.5)), rel=1e-12, abs=0.0
     )
 
 
-def written(folder: Path, text: str) -> Path:
+def write_table(folder: Path, text: str) -> Path:
     path = folder / "layers.csv"
     path.write_bytes(text.encode())
     return path
@@ -115,7 +115,7 @@ HEAD = "north [m/s],east [m/s],depth [m]\n"
     ],
 )
 def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, velocities: Any) -> None:
-    table = StratifiedCurrent.from_file(written(tmp_path, text))
+    table = StratifiedCurrent.from_file(write_table(tmp_path, text))
     assert (table.depths, table.velocities) == (depths, velocities)
 
 
@@ -145,31 +145,31 @@ def test_columns_are_found_by_name(tmp_path: Path, text: str, depths: Any, veloc
     ],
 )
 def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
-    path = written(tmp_path, text)
+    path = write_table(tmp_path, text)
     with pytest.raises(FieldError) as found:
         StratifiedCurrent.from_file(path)
     assert problem in str(found.value)
     assert str(found.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
-def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
+def test_missing_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         StratifiedCurrent.from_file(tmp_path / "none.csv")
 
 
 def test_factors_scale_a_current() -> None:
     field = DepthScaledCurrent(UniformField((0.4, -0.2, 0.0)), (0.0, 10.0), (1.0, 0.5))
-    got = at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
+    got = evaluate_at(field, [-2.0, 0.0, 5.0, 10.0, 30.0])
     assert got == pytest.approx(np.outer([1.0, 1.0, 0.75, 0.5, 0.5], [0.4, -0.2, 0.0]), rel=1e-15, abs=0.0)
 
 
-def test_the_power_law_and_its_mean() -> None:
-    """The mean over the layer is 7/8 of the current above it for 1/7, and 10/11 for 1/10."""
+def test_power_law_and_its_mean_equal_closed_forms() -> None:
+    """The mean over the layer is 7/8 of the free-stream current for a power of 1/7, and 10/11 for 1/10."""
     for exponent, mean in ((1.0 / 7.0, 7.0 / 8.0), (0.1, 10.0 / 11.0)):
         field = BoundaryLayer(UniformField((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
 
         def speed(height: float, field: BoundaryLayer = field) -> float:
-            return float(at(field, 50.0 - height)[0, 0])
+            return float(evaluate_at(field, 50.0 - height)[0, 0])
 
         total, _ = integrate.quad(speed, 0.0, 20.0, epsabs=1e-9, limit=400)
         assert total / 20.0 == pytest.approx(mean, abs=1e-7)

@@ -1,4 +1,4 @@
-"""Tides: arguments against two other programs, NOAA's list of speeds, ellipses, NOAA's table of a station."""
+"""Tides: arguments equal two other programs and NOAA's speeds; ellipses; a NOAA station table."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ SPEEDS = {
     "M2": 28.9841042, "S2": 30.0, "N2": 28.4397295, "K2": 30.0821372, "K1": 15.0410686, "O1": 13.9430356,
     "P1": 14.9589314, "Q1": 13.3986609, "M4": 57.9682084, "Mf": 1.0980330, "Mm": 0.5443747,
 }  # fmt: skip
-"""Degrees an hour."""
+"""Speeds in degrees per hour."""
 
 
 @pytest.fixture(scope="module")
-def arguments(oracle: Callable[[str], dict[str, AnyArray]]) -> dict[str, AnyArray]:
-    return oracle("tides/arguments.csv")
+def pytmd_arguments(read_oracle: Callable[[str], dict[str, AnyArray]]) -> dict[str, AnyArray]:
+    return read_oracle("tides/arguments.csv")
 
 
-def difference(degrees: float, other: float) -> float:
+def compute_difference(degrees: float, other: float) -> float:
     return (degrees - other + 180.0) % 360.0 - 180.0
 
 
@@ -49,21 +49,25 @@ def test_constituent_speeds_equal_the_noaa_list() -> None:
         assert math.degrees(compute_constituent_speed(name)) * 3600.0 == pytest.approx(degrees, abs=1.1e-7)
 
 
-def test_arguments_equal_pytmd(arguments: dict[str, AnyArray]) -> None:
-    for row, name in enumerate(arguments["name"]):
-        factor, angle = compute_factor_and_argument(str(name), datetime.fromisoformat(str(arguments["start"][row])))
-        assert factor == pytest.approx(arguments["pytmd_factor"][row], abs=1e-9)
-        assert abs(difference(math.degrees(angle), arguments["pytmd_degrees"][row])) < 2e-6
+def test_arguments_equal_pytmd(pytmd_arguments: dict[str, AnyArray]) -> None:
+    for row, name in enumerate(pytmd_arguments["name"]):
+        factor, angle = compute_factor_and_argument(
+            str(name), datetime.fromisoformat(str(pytmd_arguments["start"][row]))
+        )
+        assert factor == pytest.approx(pytmd_arguments["pytmd_factor"][row], abs=1e-9)
+        assert abs(compute_difference(math.degrees(angle), pytmd_arguments["pytmd_degrees"][row])) < 2e-6
 
 
-def test_arguments_are_close_to_utide(arguments: dict[str, AnyArray]) -> None:
-    """Satellites instead of Schureman's formulas: up to 3 degrees and 3 percent, as the two ways differ."""
-    for row, name in enumerate(arguments["name"]):
+def test_arguments_are_close_to_utide(pytmd_arguments: dict[str, AnyArray]) -> None:
+    """Satellite constituents differ from Schureman's formulas by up to 3 degrees and 3 percent."""
+    for row, name in enumerate(pytmd_arguments["name"]):
         if name in ("2N2", "Mf", "Mm"):
             continue
-        factor, angle = compute_factor_and_argument(str(name), datetime.fromisoformat(str(arguments["start"][row])))
-        assert factor == pytest.approx(arguments["utide_factor"][row], abs=0.03)
-        assert abs(difference(math.degrees(angle), arguments["utide_degrees"][row])) < 3.0
+        factor, angle = compute_factor_and_argument(
+            str(name), datetime.fromisoformat(str(pytmd_arguments["start"][row]))
+        )
+        assert factor == pytest.approx(pytmd_arguments["utide_factor"][row], abs=0.03)
+        assert abs(compute_difference(math.degrees(angle), pytmd_arguments["utide_degrees"][row])) < 3.0
 
 
 def test_time_zone_does_not_change_the_time() -> None:
@@ -94,7 +98,7 @@ def test_tide_is_the_sum_of_cosines() -> None:
 
 
 def test_constituents_in_world_file_units() -> None:
-    """Those that DAVE's world file has: metres a second, degrees, degrees an hour."""
+    """Constituents of DAVE's world file: m/s, degrees, degrees per hour."""
     declared = (
         TidalConstituent.from_degrees("M2", 0.55, 7.2, 28.984104),
         TidalConstituent.from_degrees("S2", 0.114, 28.8, 30.0),
@@ -114,7 +118,7 @@ FLOOD, EBB = math.radians(255.0), math.radians(69.0)
 
 
 def test_ebb_and_flood_have_separate_directions() -> None:
-    """Flood to 255 degrees and ebb to 69: against each other, which DAVE's plug-in misses."""
+    """Flood is to 255 degrees and ebb to 69 degrees. DAVE's plug-in does not reverse the current."""
     flow = TideTable(np.array([0.0, 3600.0, 7200.0]), np.array([0.5, 0.0, -0.4]), START)
     place, time = np.zeros((2, 3)), np.array([0.0, 7200.0])
     flood, ebb = TidalCurrent(flow, FLOOD, EBB).at(place, time)
@@ -152,7 +156,7 @@ def test_nodal_factor_scales_both_axes_of_an_ellipse() -> None:
     assert velocity[:, 0].max() == pytest.approx(0.2 * factor, abs=1e-6)
 
 
-def events(path: Path) -> list[str]:
+def read_events(path: Path) -> list[str]:
     """Return the lines of a tide table with an event."""
     return [line.strip() for line in path.read_text().splitlines() if line.startswith("20")]
 
@@ -162,11 +166,11 @@ def parse_time(line: str) -> datetime:
 
 
 def test_station_table_is_read(example_data: Path) -> None:
-    """Those of 2021-03-04, around 15:00 GMT."""
+    """Events of 2021-03-04 around 15:00 GMT."""
     path = example_data / STATION
-    lines = [line for line in events(path) if line.startswith("2021-03-04")]
+    lines = [line for line in read_events(path) if line.startswith("2021-03-04")]
     table = TideTable.from_file(path, START)
-    assert len(table.times) == len(events(path)) > 300
+    assert len(table.times) == len(read_events(path)) > 300
     for line in lines:
         _, event, speed = (part.strip() for part in line.split(","))
         instant = (parse_time(line) - START).total_seconds()
@@ -177,45 +181,45 @@ def test_station_table_is_read(example_data: Path) -> None:
 
 @pytest.mark.compiled
 def test_constituents_fitted_to_one_year_predict_another(shared_data: Path) -> None:
-    """The station's events of 2020, fitted by 11 constituents to 4.2 cm/s of 27, foretell those of 2022 to 5.0 cm/s.
+    """Eleven constituents fit the events of 2020 to 4.2 cm/s of 27 and predict those of 2022 to 5.0 cm/s.
 
-    Without V0 + u of each year's start the phases would be anywhere: already a day's shift makes it 15 cm/s.
+    Without V0 + u of each year the phases would be random: a shift of one day already gives 15 cm/s.
     """
     names = ("M2", "S2", "N2", "K2", "K1", "O1", "P1", "Q1", "M4", "M6", "MS4")
     table = TideTable.from_file(shared_data / STATION, START)
 
-    def year(number: int) -> tuple[datetime, FloatArray, FloatArray]:
+    def read_year(number: int) -> tuple[datetime, FloatArray, FloatArray]:
         begin = datetime(number, 1, 1, tzinfo=UTC)
         time = table.times - (begin - START).total_seconds()
         chosen = (time >= 0.0) & (time < 365 * 86400.0)
         return begin, time[chosen], table.flows[chosen]
 
-    def basis(begin: datetime, time: FloatArray) -> FloatArray:
+    def make_basis(begin: datetime, time: FloatArray) -> FloatArray:
         waves = [TidalConstituent(name, 1.0, phase) for name in names for phase in (0.0, 0.5 * math.pi)]
         return np.stack([np.ones(time.size)] + [HarmonicFlow((wave,), begin).at(time)[:, 0] for wave in waves], axis=1)
 
-    def left(begin: datetime, time: FloatArray, flow: FloatArray) -> float:
-        return float(np.sqrt(np.mean((flow - basis(begin, time) @ fitted) ** 2)))
+    def compute_residual(begin: datetime, time: FloatArray, flow: FloatArray) -> float:
+        return float(np.sqrt(np.mean((flow - make_basis(begin, time) @ fitted) ** 2)))
 
-    begin, time, flow = year(2020)
-    fitted = np.linalg.lstsq(basis(begin, time), flow, rcond=None)[0]
-    own = left(begin, time, flow)
+    begin, time, flow = read_year(2020)
+    fitted = np.linalg.lstsq(make_basis(begin, time), flow, rcond=None)[0]
+    own = compute_residual(begin, time, flow)
     assert own < 0.05
     assert float(np.sqrt(np.mean(flow**2))) > 0.25
-    begin, time, flow = year(2022)
-    assert left(begin, time, flow) < 1.3 * own
-    assert left(begin + timedelta(days=1), time, flow) > 3.0 * own
+    begin, time, flow = read_year(2022)
+    assert compute_residual(begin, time, flow) < 1.3 * own
+    assert compute_residual(begin + timedelta(days=1), time, flow) > 3.0 * own
 
 
 @pytest.mark.parametrize("start", [datetime(2019, 12, 31), datetime(2023, 1, 1)])  # noqa: DTZ001
 def test_date_outside_the_table_is_an_error(example_data: Path, start: datetime) -> None:
-    first, last = (f"{parse_time(events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
+    first, last = (f"{parse_time(read_events(example_data / STATION)[k]):%Y-%m-%d %H:%M}" for k in (0, -1))
     with pytest.raises(FieldError, match=rf"must be from {first} to {last} UTC.*that year"):
         TideTable.from_file(example_data / STATION, start)
 
 
 def test_run_past_the_end_of_the_table_is_an_error(example_data: Path) -> None:
-    last = parse_time(events(example_data / STATION)[-1])
+    last = parse_time(read_events(example_data / STATION)[-1])
     field = TidalCurrent(TideTable.from_file(example_data / STATION, last - timedelta(seconds=3360)), FLOOD, EBB)
     late = f"{last + timedelta(seconds=10):%Y-%m-%d %H:%M:%S}"
     with pytest.raises(FieldError, match=f"instant in the tide table of row 2: {late}; must be from"):

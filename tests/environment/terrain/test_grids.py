@@ -1,4 +1,4 @@
-"""Heights in text: Esri's header, rows without one, their place in the world, and what is none."""
+"""Heights in text: Esri's header, rows without a header, their position in the world, invalid files."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ pytestmark = pytest.mark.requirement("DVU-2")
 HEADER = "NCOLS 3\nnrows 2\nxllcorner 100\nyllcorner -50.5\ncellsize 10\nNODATA_value -9999\n"
 
 
-def saved(folder: Path, text: str, name: str = "bed.asc") -> Path:
+def save(folder: Path, text: str, name: str = "bed.asc") -> Path:
     path = folder / name
     path.write_bytes(text.encode())
     return path
 
 
 def test_an_esri_grid(tmp_path: Path) -> None:
-    heights, spacing = read_grid(saved(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
+    heights, spacing = read_grid(save(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
     assert heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
     assert spacing == 10.0
     centred = HEADER.replace("xllcorner", "xllcenter").replace("yllcorner", "YLLCENTER").replace("\n", "\r\n")
-    heights, spacing = read_grid(saved(tmp_path, centred + "-1 -2\r\n-3.5 -4 -5 -6"))  # a row may be broken anywhere
+    heights, spacing = read_grid(save(tmp_path, centred + "-1 -2\r\n-3.5 -4 -5 -6"))  # a row may be split over lines
     assert heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
     assert spacing == 10.0
 
 
 def test_grid_is_centred_and_keeps_its_heights(tmp_path: Path) -> None:
-    path = saved(tmp_path, HEADER + "-1 -2 -3.5\n-4 -5 -6\n")
+    path = save(tmp_path, HEADER + "-1 -2 -3.5\n-4 -5 -6\n")
     bed = Heightmap.from_file(path, pos=(1.0, 2.0, 3.0))
     assert bed.corner == (-9.0, -3.0)
     assert bed.heights.tolist() == [[-1.0, -2.0, -3.0], [2.0, 1.0, -0.5]]
@@ -42,7 +42,7 @@ def test_grid_is_centred_and_keeps_its_heights(tmp_path: Path) -> None:
 
 
 def test_rows_of_numbers(tmp_path: Path) -> None:
-    path = saved(tmp_path, "\ufeff1 2 3\n\n 4, 5,6\n", "bed.txt")
+    path = save(tmp_path, "\ufeff1 2 3\n\n 4, 5,6\n", "bed.txt")
     heights, spacing = read_grid(path)
     assert heights.tolist() == [[4.0, 5.0, 6.0], [1.0, 2.0, 3.0]]
     assert spacing is None
@@ -81,4 +81,4 @@ def test_rows_of_numbers(tmp_path: Path) -> None:
 )
 def test_invalid_grid_is_an_error(text: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError, match=what):
-        read_grid(saved(tmp_path, text))
+        read_grid(save(tmp_path, text))

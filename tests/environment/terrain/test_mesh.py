@@ -1,4 +1,4 @@
-"""Meshes: their files, rays among their triangles, and files that are broken."""
+"""Meshes: files, rays on their triangles, and damaged files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.requirement("DVU-2")
 COUNT = 20 if INTERPRETED else 400
 
 
-def met(shape: Mesh, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def cast_rays(shape: Mesh, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
@@ -32,27 +32,29 @@ def met(shape: Mesh, origin: Any, direction: Any, max_range: float = math.inf) -
     return distance, normal
 
 
-def ball(rings: int, sides: int) -> AnyArray:
-    """Return the triangles of a closed ball of radius 1, without area at the poles for one in two."""
+def make_ball(rings: int, sides: int) -> AnyArray:
+    """Return the triangles of a closed ball of radius 1. At the poles, every second triangle has no area."""
     down, round_ = np.meshgrid(np.linspace(0.0, math.pi, rings + 1), np.linspace(0.0, 2.0 * math.pi, sides + 1))
     p = np.stack((np.sin(down) * np.cos(round_), np.sin(down) * np.sin(round_), np.cos(down)), axis=-1)
-    p[-1] = p[0]  # closed to the last bit
+    p[-1] = p[0]  # bitwise closed
     p[:, 0], p[:, -1] = (0.0, 0.0, 1.0), (0.0, 0.0, -1.0)
     a, b, c, d = p[:-1, :-1], p[1:, :-1], p[:-1, 1:], p[1:, 1:]
     both = np.stack((a, c, d), axis=2).reshape(-1, 3, 3), np.stack((a, d, b), axis=2).reshape(-1, 3, 3)
     return np.concatenate(both)
 
 
-def test_the_reference_on_one_triangle(reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]) -> None:
+def test_reference_is_exact_for_one_triangle(
+    compute_reference_ranges: Callable[[AnyArray, AnyArray, AnyArray], AnyArray],
+) -> None:
     corner = np.array([[[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 4.0, 2.0]]])
     origin = np.array([[1.0, 1.0, 3.0], [1.0, 1.0, -1.0], [3.0, 3.0, 3.0]])
     down, up = [0.0, 0.0, -1.0], [0.0, 0.0, 1.0]
-    assert reference(corner, origin, np.array([down, up, down])).tolist() == [2.5, 1.5, np.inf]
+    assert compute_reference_ranges(corner, origin, np.array([down, up, down])).tolist() == [2.5, 1.5, np.inf]
 
 
 @pytest.mark.parametrize("count", [1, 4, 5, 60, 700])
 def test_ranges_equal_the_slow_reference(
-    count: int, reference: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
+    count: int, compute_reference_ranges: Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 ) -> None:
     rng = np.random.default_rng(count)
     triangles = rng.uniform(-5.0, 5.0, (count, 1, 3)) + rng.normal(size=(count, 3, 3))
@@ -62,17 +64,17 @@ def test_ranges_equal_the_slow_reference(
     direction[::9, 1] = 0.0
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     mesh = Mesh(triangles)
-    distance, normal = met(mesh, origin, direction)
-    np.testing.assert_allclose(distance, reference(triangles, origin, direction), rtol=1e-9, atol=0.0)
+    distance, normal = cast_rays(mesh, origin, direction)
+    np.testing.assert_allclose(distance, compute_reference_ranges(triangles, origin, direction), rtol=1e-9, atol=0.0)
     hit = np.isfinite(distance)
     assert hit.sum() >= COUNT // 3
     assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
-    near, _ = met(mesh, origin[hit], direction[hit], 2.0)
+    near, _ = cast_rays(mesh, origin[hit], direction[hit], 2.0)
     assert (np.isfinite(near) == (distance[hit] <= 2.0)).all()
 
 
 def test_no_ray_slips_through_a_vertex_or_an_edge() -> None:
-    triangles = ball(8, 11)
+    triangles = make_ball(8, 11)
     mesh = Mesh(triangles)
     target = np.concatenate((triangles, 0.5 * (triangles + np.roll(triangles, 1, axis=1)))).reshape(-1, 3)
     target = np.unique(target, axis=0)
@@ -81,12 +83,12 @@ def test_no_ray_slips_through_a_vertex_or_an_edge() -> None:
         inner = rng.uniform(-0.4, 0.4, 3)
         away = target - inner
         far = np.sqrt((away**2).sum(axis=1))
-        outward, _ = met(mesh, inner, away)
+        outward, _ = cast_rays(mesh, inner, away)
         assert (outward <= far * (1.0 + 1e-9)).all()
-        inward, _ = met(mesh, target + 7.0 * away, -away)
+        inward, _ = cast_rays(mesh, target + 7.0 * away, -away)
         assert (inward <= 7.0 * far * (1.0 + 1e-9)).all()
     axis = np.array([[0.0, 0.0, 5.0], [0.0, 0.0, -5.0], [5.0, 0.0, 0.0], [0.0, -5.0, 0.0]])
-    assert (met(mesh, axis, -axis)[0] <= 4.1).all()
+    assert (cast_rays(mesh, axis, -axis)[0] <= 4.1).all()
 
 
 def test_rays_along_the_axes_hit_a_flat_mesh() -> None:
@@ -95,32 +97,32 @@ def test_rays_along_the_axes_hit_a_flat_mesh() -> None:
     )
     mesh = Mesh(square)
     places = np.array([[0.0, 0.0, 3.0], [1.0, 1.0, 3.0], [0.5, 0.5, 3.0], [1.0, 0.3, 3.0], [0.2, 0.7, 3.0]])
-    distance, normal = met(mesh, places, [0.0, 0.0, -1.0])
+    distance, normal = cast_rays(mesh, places, [0.0, 0.0, -1.0])
     np.testing.assert_allclose(distance, 3.0, rtol=1e-15, atol=0.0)
     assert normal.tolist() == [[0.0, 0.0, 1.0]] * 5
-    assert met(mesh, [2e6 + 0.5, 0.25, 2e6], [-1.0, 0.0, -1.0])[0][0] == pytest.approx(
+    assert cast_rays(mesh, [2e6 + 0.5, 0.25, 2e6], [-1.0, 0.0, -1.0])[0][0] == pytest.approx(
         2e6 * math.sqrt(2.0), rel=1e-15, abs=0.0
     )
-    assert met(mesh, [0.5, 0.25, -3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
+    assert cast_rays(mesh, [0.5, 0.25, -3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
 
 
-def test_far_from_the_origin_a_mesh_keeps_its_digits() -> None:
-    place = np.array((4e5, -5e5, 20.0))  # where single precision is a few centimetres wide
-    mesh = Mesh(ball(30, 40) + place)
-    distance, _ = met(mesh, place + (0.3, 0.4, 9.0), [0.0, 0.0, -1.0])
-    beside, _ = met(Mesh(ball(30, 40)), [0.3, 0.4, 9.0], [0.0, 0.0, -1.0])
+def test_mesh_far_from_the_origin_keeps_precision() -> None:
+    place = np.array((4e5, -5e5, 20.0))  # where single precision resolves a few centimetres
+    mesh = Mesh(make_ball(30, 40) + place)
+    distance, _ = cast_rays(mesh, place + (0.3, 0.4, 9.0), [0.0, 0.0, -1.0])
+    beside, _ = cast_rays(Mesh(make_ball(30, 40)), [0.3, 0.4, 9.0], [0.0, 0.0, -1.0])
     assert abs(distance[0] - beside[0]) < 1e-9
 
 
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    triangles, rng = ball(6, 7), np.random.default_rng(5)
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
+    triangles, rng = make_ball(6, 7), np.random.default_rng(5)
     mesh = Mesh(triangles)
     rows = triangles.reshape(-1, 9)
     kept = np.empty(len(rows), dtype=np.bool_)
-    assert interpreted(module._mark_valid)(rows, kept) == -1
+    assert interpret(module._mark_valid)(rows, kept) == -1
     solid = rows[kept]
     order, links, nodes = np.arange(len(solid)), np.zeros((2 * len(solid), 3), np.int64), np.empty((2 * len(solid), 6))
-    used = interpreted(module._build_tree)(
+    used = interpret(module._build_tree)(
         module._make_boxes(solid), order, nodes, links, np.empty((2 * module.BIN_COUNT, 7))
     )
     np.testing.assert_array_equal(nodes[:used], mesh._nodes)
@@ -130,8 +132,8 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, found, normal = np.empty(30), np.empty(30, np.int64), np.full((30, 3), math.nan)
     stack, max_range = np.empty(module.STACK_SIZE, np.int64), np.full(30, 9.0)
-    interpreted(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, max_range, distance, found)
-    interpreted(module._write_normals)(solid[order], found, direction, normal)
+    interpret(module._trace_rays)(nodes, links, solid[order], stack, origin, direction, max_range, distance, found)
+    interpret(module._write_normals)(solid[order], found, direction, normal)
     fast, slanted = np.empty(30), np.full((30, 3), math.nan)
     mesh.trace(Rays(origin, direction, max_range, fast, slanted))
     np.testing.assert_array_equal(fast, distance)
@@ -141,7 +143,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[A
 @pytest.mark.parametrize("direction", [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [0.6, 0.0, -0.8]])
 def test_ray_that_starts_on_the_mesh_has_range_0(direction: list[float]) -> None:
     mesh = Mesh(np.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
-    assert met(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
+    assert cast_rays(mesh, [0.25, 0.25, 0.0], direction)[0][0] == 0.0
 
 
 @pytest.mark.compiled
@@ -160,18 +162,18 @@ def test_million_degenerate_faces_terminate(kind: str) -> None:
         triangles[77] = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
         mesh = Mesh(triangles)
         assert mesh.degenerate == count - 1
-        assert met(mesh, [0.2, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
-    elif kind == "one place":  # nothing to cut by: a list of faces in the same place
+        assert cast_rays(mesh, [0.2, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
+    elif kind == "one place":  # no split is possible: all faces at one position
         mesh = Mesh(np.tile([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], (count, 1, 1)))
-        assert met(mesh, [2.0, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
+        assert cast_rays(mesh, [2.0, 0.2, 3.0], [0.0, 0.0, -1.0])[0][0] == math.inf
     else:
         slivers = Mesh(triangles + rng.normal(size=triangles.shape) * 1e-9)
         assert slivers.triangles.shape[0] > 0
     assert time.process_time() - start < 60.0
 
 
-def test_a_tree_stays_within_its_stack() -> None:
-    """Triangles at places that halve again and again: the cheapest cut takes a few off at each level."""
+def test_tree_depth_is_within_the_stack() -> None:
+    """The positions of the triangles halve repeatedly: the cheapest split removes a few at each level."""
     count = 60 if INTERPRETED else 3000
     size = 2.0 ** -(np.arange(count) % 900.0)
     triangles = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]) * 1e-3
@@ -188,26 +190,26 @@ def test_a_tree_stays_within_its_stack() -> None:
 SQUARE = "v 0 0 0\nv 2 0 0\nv 2 2 0\nv 0 2 0\n"
 
 
-def saved(folder: Path, data: str | bytes, name: str) -> Path:
+def save(folder: Path, data: str | bytes, name: str) -> Path:
     path = folder / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return path
 
 
-def binary(triangles: AnyArray, head: bytes = b"made by a test") -> bytes:
+def encode_binary_stl(triangles: AnyArray, head: bytes = b"made by a test") -> bytes:
     facets = b"".join(bytes(12) + t.astype("<f4").tobytes() + bytes(2) for t in triangles)
     return head.ljust(80, b" ") + len(triangles).to_bytes(4, "little") + facets
 
 
-def facet(corners: str) -> str:
+def format_facet(corners: str) -> str:
     a, b, c = corners.split(",")
     return f" facet normal 0 0 1e+0\n  outer loop\n   vertex {a}\n   vertex {b}\n   vertex {c}\n  endloop\n endfacet\n"
 
 
-def test_binary_stl(tmp_path: Path) -> None:
-    triangles = ball(4, 5)[:7]
+def test_binary_stl_is_read(tmp_path: Path) -> None:
+    triangles = make_ball(4, 5)[:7]
     for head in (b"made by a test", b"solid, though binary"):
-        path = saved(tmp_path, binary(triangles, head), "a.STL")
+        path = save(tmp_path, encode_binary_stl(triangles, head), "a.STL")
         read = np.sort(Mesh.from_file(path, (1.0, 2.0, -1.0)).triangles, axis=0)
         kept = triangles[
             np.abs(np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])).max(1) > 0
@@ -215,26 +217,26 @@ def test_binary_stl(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read, np.sort(kept.astype(np.float32).astype(float) * (1.0, 2.0, -1.0), axis=0))
 
 
-def test_stl_in_text(tmp_path: Path) -> None:
+def test_text_stl_is_read(tmp_path: Path) -> None:
     text = (
         "solid a part\n"
-        + facet("0 0 0,1 0 0,0 1 0")
+        + format_facet("0 0 0,1 0 0,0 1 0")
         + "endsolid a part\nSOLID\n"
-        + facet("0 0 1,1. 0 1,0 .5E+1 1")
+        + format_facet("0 0 1,1. 0 1,0 .5E+1 1")
         + "endsolid"
     )
-    mesh = Mesh.from_file(saved(tmp_path, text.replace("\n", "\r\n"), "a.stl"))
+    mesh = Mesh.from_file(save(tmp_path, text.replace("\n", "\r\n"), "a.stl"))
     assert mesh.triangles[:, 0, 2].tolist() == [0.0, 1.0]
     assert mesh.triangles[1, 2].tolist() == [0.0, 5.0, 1.0]
 
 
-def test_obj(tmp_path: Path) -> None:
+def test_obj_is_read(tmp_path: Path) -> None:
     text = f"# a square\nmtllib x.mtl\no floor\n{SQUARE}vn 0 0 1\nvt 0 0\nf 1//1 2//1 3/1/1 \\\n 4\n"
     text += "o wall\nv 0 0 5 1.0\ng a\nf -1 1 2\nl 1 2\n"
-    path = saved(tmp_path, text, "a.obj")
+    path = save(tmp_path, text, "a.obj")
     mesh = Mesh.from_file(path)
     assert len(mesh.triangles) == 3
-    assert met(mesh, [1.5, 1.0, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
+    assert cast_rays(mesh, [1.5, 1.0, 3.0], [0.0, 0.0, -1.0])[0][0] == 3.0
     assert len(Mesh.from_file(path, submesh="floor").triangles) == 2
     for name in ("wall", "a"):
         assert Mesh.from_file(path, submesh=name).triangles.max() == 5.0
@@ -251,14 +253,14 @@ def test_obj(tmp_path: Path) -> None:
         ("a", "v 0 0 0", "no suffix"),
         ("a.stl", "", "begins with b''"),
         ("a.stl", "something else\n", "begins with"),
-        ("a.stl", binary(ball(4, 5))[:-7], "for the 40 triangles that it announces"),
-        ("a.stl", binary(ball(4, 5)) + bytes(50), "for the 40 triangles that it announces"),
-        ("a.stl", binary(ball(4, 5)[:0]), "no triangles"),
+        ("a.stl", encode_binary_stl(make_ball(4, 5))[:-7], "for the 40 triangles that it announces"),
+        ("a.stl", encode_binary_stl(make_ball(4, 5)) + bytes(50), "for the 40 triangles that it announces"),
+        ("a.stl", encode_binary_stl(make_ball(4, 5)[:0]), "no triangles"),
         ("a.stl", "solid a\nendsolid a", "no triangles"),
-        ("a.stl", "solid a\n" + facet("0 0 0,1 0 0,0 1 0") + " facet normal\n", "a.stl:9: STL file: facet"),
-        ("a.stl", "solid a\n" + facet("0 0 0,1 0 0,0 1 nan"), "corners of triangle 1 (m)"),
-        ("a.stl", "solid a\n" + facet("0 0 0,1 0 0,0 1 1-1"), "STL file's vertex"),
-        ("a.stl", binary(np.full((1, 3, 3), np.inf)), "corners of triangle 1 (m)"),
+        ("a.stl", "solid a\n" + format_facet("0 0 0,1 0 0,0 1 0") + " facet normal\n", "a.stl:9: STL file: facet"),
+        ("a.stl", "solid a\n" + format_facet("0 0 0,1 0 0,0 1 nan"), "corners of triangle 1 (m)"),
+        ("a.stl", "solid a\n" + format_facet("0 0 0,1 0 0,0 1 1-1"), "STL file's vertex"),
+        ("a.stl", encode_binary_stl(np.full((1, 3, 3), np.inf)), "corners of triangle 1 (m)"),
         ("a.obj", "", "no triangles"),
         ("a.obj", SQUARE, "no triangles"),
         ("a.obj", SQUARE + "f 1 2 5\n", "a.obj:5: OBJ file's face: f 1 2 5; must name at least three of the 4"),
@@ -277,7 +279,7 @@ def test_obj(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_invalid_mesh_is_an_error(name: str, data: str | bytes, what: str, tmp_path: Path) -> None:
     with pytest.raises(FieldError) as caught:
-        Mesh.from_file(saved(tmp_path, data, name))
+        Mesh.from_file(save(tmp_path, data, name))
     assert what in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path))
 
@@ -285,7 +287,7 @@ def test_invalid_mesh_is_an_error(name: str, data: str | bytes, what: str, tmp_p
 def test_invalid_mesh_queries_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="does not exist"):
         Mesh.from_file(tmp_path / "none.stl")
-    path = saved(tmp_path, binary(ball(4, 5)), "a.stl")
+    path = save(tmp_path, encode_binary_stl(make_ball(4, 5)), "a.stl")
     with pytest.raises(FieldError, match="an STL file has no parts"):
         Mesh.from_file(path, submesh="a")
     with pytest.raises(FieldError, match="scale"):
@@ -300,7 +302,7 @@ EDGES = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 1.0, 0.0), (1.
 @pytest.mark.parametrize("one", EDGES)
 @pytest.mark.parametrize("other", EDGES)
 def test_triangles_without_an_area_are_counted(one: tuple[float, ...], other: tuple[float, ...]) -> None:
-    """Two edges from a corner span an area unless they are on one line, along the axes and across them."""
+    """Two edges from a corner span an area unless they are collinear, along the axes and diagonally."""
     corner, good = np.array((0.5, -0.25, 2.0)), [(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)]
     tested = [corner, corner + one, corner + 2.0 * np.array(other)]
     assert Mesh(np.array([good, tested])).degenerate == (one == other)

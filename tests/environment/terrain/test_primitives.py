@@ -1,4 +1,4 @@
-"""Simple shapes against MuJoCo, against points of theirs that were chosen, and where two of their parts touch."""
+"""Simple shapes equal MuJoCo and chosen surface points, also where two parts touch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def met(shape: Shape, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
+def cast_rays(shape: Shape, origin: Any, direction: Any, max_range: float = math.inf) -> tuple[AnyArray, AnyArray]:
     origin, direction = np.atleast_2d(np.array(origin, dtype=float)), np.atleast_2d(np.array(direction, dtype=float))
     origin, direction = (np.ascontiguousarray(a) for a in np.broadcast_arrays(origin, direction))
     direction = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
@@ -36,7 +36,7 @@ def met(shape: Shape, origin: Any, direction: Any, max_range: float = math.inf) 
     return distance, normal
 
 
-def level(name: str, p: AnyArray) -> AnyArray:
+def make_level_function(name: str, p: AnyArray) -> AnyArray:
     """Return a function that is 0 on a shape's surface, negative inside, and a distance near the surface."""
     x, y, z = np.abs(p).T
     round_ = np.hypot(x, y)
@@ -55,40 +55,40 @@ def level(name: str, p: AnyArray) -> AnyArray:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_ranges_equal_mujoco(name: str, oracle: Callable[[str], dict[str, AnyArray]]) -> None:
-    table = oracle("mujoco/shapes.csv")
+def test_ranges_equal_mujoco(name: str, read_oracle: Callable[[str], dict[str, AnyArray]]) -> None:
+    table = read_oracle("mujoco/shapes.csv")
     rows = table["shape"] == name
     origin, direction = (np.stack([table[k][rows] for k in keys.split()], axis=1) for keys in ("x y z", "dx dy dz"))
-    distance, _ = met(SHAPES[name], origin, direction)
+    distance, _ = cast_rays(SHAPES[name], origin, direction)
     assert rows.sum() == 40
     np.testing.assert_allclose(distance, table["range"][rows], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_ray_ends_on_the_surface_and_crosses_nothing_before(name: str) -> None:
+def test_ray_ends_at_the_first_surface(name: str) -> None:
     rng = np.random.default_rng(2)
     origin = rng.uniform(-2.0, 2.0, (300, 3))
     direction = rng.uniform(-1.0, 1.0, (300, 3)) - origin
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
-    distance, normal = met(SHAPES[name], origin, direction)
+    distance, normal = cast_rays(SHAPES[name], origin, direction)
     hit = np.isfinite(distance)
     assert 40 < hit.sum() < 300
     end = origin[hit] + distance[hit, None] * direction[hit]
-    assert np.abs(level(name, end)).max() < 1e-14
+    assert np.abs(make_level_function(name, end)).max() < 1e-14
     np.testing.assert_allclose((normal[hit] ** 2).sum(axis=1), 1.0, atol=1e-14, rtol=0.0)
     assert ((normal * direction).sum(axis=1)[hit] <= 0.0).all()
-    side = np.sign(level(name, origin))
+    side = np.sign(make_level_function(name, origin))
     part = np.linspace(0.0, 1.0, 200)[1:-1]
     for n in range(300):
         along = origin[n] + np.outer(part * min(distance[n], 9.0), direction[n])
-        assert (np.sign(level(name, along)) == side[n]).all()
-    step = 1e-6 * normal[hit]  # the normal points to where the surface's function grows, outside, and back inside
-    slope = (level(name, end + step) - level(name, end - step)) / 2e-6
+        assert (np.sign(make_level_function(name, along)) == side[n]).all()
+    step = 1e-6 * normal[hit]  # the normal points to increasing values of the level function, outside, and back inside
+    slope = (make_level_function(name, end + step) - make_level_function(name, end - step)) / 2e-6
     tangent = np.cross(normal[hit], rng.normal(size=end.shape))
-    flat = (level(name, end + 1e-6 * tangent) - level(name, end - 1e-6 * tangent)) / 2e-6
+    flat = (make_level_function(name, end + 1e-6 * tangent) - make_level_function(name, end - 1e-6 * tangent)) / 2e-6
     assert (np.sign(slope) == side[hit]).all()
     smooth = np.abs(flat) < 1e-3
-    assert smooth.mean() > 0.98  # save where a difference reaches round a corner
+    assert smooth.mean() > 0.98  # except where a difference crosses a corner
 
 
 @pytest.mark.parametrize("name", ["box", "cylinder", "capsule"])
@@ -105,46 +105,50 @@ def test_no_ray_slips_through_where_parts_touch(name: str) -> None:
     for inner in ((0.0, 0.0, 0.0), (0.1, -0.2, 0.3)):
         away = edge - inner
         far = np.sqrt((away**2).sum(axis=1))
-        outward, _ = met(SHAPES[name], inner, away)
+        outward, _ = cast_rays(SHAPES[name], inner, away)
         np.testing.assert_allclose(outward, far, rtol=1e-14, atol=0.0)
-        inward, _ = met(SHAPES[name], edge + 3.0 * away, -away)
+        inward, _ = cast_rays(SHAPES[name], edge + 3.0 * away, -away)
         np.testing.assert_allclose(inward, 3.0 * far, rtol=1e-13, atol=0.0)
 
 
-def test_a_capsule_has_no_walls_inside() -> None:
-    distance, normal = met(SHAPES["capsule"], [[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]], [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+def test_capsule_has_no_inner_surfaces() -> None:
+    distance, normal = cast_rays(
+        SHAPES["capsule"], [[0.0, 0.0, 0.0], [0.0, 0.0, 9.0]], [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]
+    )
     np.testing.assert_allclose(distance, [1.2, 7.8], rtol=1e-15, atol=0.0)
     assert normal.tolist() == [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]
 
 
-def test_planes_and_faces_by_hand() -> None:
+def test_planes_and_faces_match_manual_calculations() -> None:
     slanted = Plane((0.0, 3.0, 4.0))
-    distance, normal = met(slanted, [[1.0, 0.0, 5.0], [1.0, 0.0, -5.0], [1.0, 0.0, 0.0]], [[0.0, 0.0, -1.0]] * 3)
+    distance, normal = cast_rays(slanted, [[1.0, 0.0, 5.0], [1.0, 0.0, -5.0], [1.0, 0.0, 0.0]], [[0.0, 0.0, -1.0]] * 3)
     assert distance.tolist() == [5.0, math.inf, 0.0]
     np.testing.assert_allclose(normal[0], (0.0, 0.6, 0.8), atol=1e-15, rtol=0.0)
     box = Box((2.0, 4.0, 6.0))
-    distance, normal = met(
+    distance, normal = cast_rays(
         box,
         [[5.0, 0.0, 0.0], [0.0, -5.0, 1.0], [0.5, 0.5, 9.0], [0.0, 0.0, 0.0]],
         np.array([[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]]),
     )
     assert distance.tolist() == [4.0, 3.0, 6.0, 1.0]
     assert normal.tolist() == [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0]]
-    distance, normal = met(Cylinder(1.0, 2.0), [[0.3, 0.4, 9.0], [9.0, 0.0, 0.5]], [[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0]])
+    distance, normal = cast_rays(
+        Cylinder(1.0, 2.0), [[0.3, 0.4, 9.0], [9.0, 0.0, 0.5]], [[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0]]
+    )
     assert distance.tolist() == [8.0, 8.0]
     assert normal.tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_maximum_range_is_respected(name: str) -> None:
-    far, _ = met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0])
-    assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]))[0][0] == far[0]
-    assert met(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
+    far, _ = cast_rays(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0])
+    assert cast_rays(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]))[0][0] == far[0]
+    assert cast_rays(SHAPES[name], [0.1, 0.05, 9.0], [0.0, 0.0, -1.0], float(far[0]) * (1.0 - 1e-15))[0][0] == math.inf
 
 
 @pytest.mark.parametrize("size", [MIN_SIZE, MAX_DISTANCE])
 def test_smallest_and_largest_shapes_are_hit(size: float) -> None:
-    """From one size above the top of each, straight down."""
+    """Each ray starts one size above the top and points straight down."""
     tops: dict[Shape, float] = {
         Sphere(size): 1.0,
         Ellipsoid((MAX_DISTANCE, MIN_SIZE, size)): 1.0,
@@ -154,22 +158,22 @@ def test_smallest_and_largest_shapes_are_hit(size: float) -> None:
         Capsule(size, size): 1.5,
     }
     for shape, top in tops.items():
-        distance, normal = met(shape, [0.0, 0.0, (top + 1.0) * size], [0.0, 0.0, -1.0])
+        distance, normal = cast_rays(shape, [0.0, 0.0, (top + 1.0) * size], [0.0, 0.0, -1.0])
         assert distance[0] == pytest.approx(size, rel=1e-12, abs=0.0), shape
         assert normal[0] == pytest.approx([0.0, 0.0, 1.0], rel=1e-12, abs=1e-15), shape
 
 
 def test_range_of_a_distant_sphere_is_exact() -> None:
     away = np.array([[2e6, -1e6, 2e6]])
-    distance, _ = met(Sphere(0.5), away, -away)
+    distance, _ = cast_rays(Sphere(0.5), away, -away)
     assert abs(distance[0] - (3e6 - 0.5)) < 2e-9
-    beside, _ = met(Sphere(0.5), away + [[0.0, 0.51, 0.51]], -away)
+    beside, _ = cast_rays(Sphere(0.5), away + [[0.0, 0.51, 0.51]], -away)
     assert beside[0] == math.inf
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_compiled_and_interpreted_agree_to_the_last_bit(
-    name: str, interpreted: Callable[[Any], Callable[..., Any]]
+    name: str, interpret: Callable[[Any], Callable[..., Any]]
 ) -> None:
     parameters = {
         "box": (primitives.BOX, 0.7, 1.1, 0.4),
@@ -183,7 +187,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
     origin, direction = rng.uniform(-2.0, 2.0, (60, 3)), rng.normal(size=(60, 3))
     direction /= np.sqrt((direction**2).sum(axis=1))[:, None]
     distance, normal = np.empty(60), np.full((60, 3), math.nan)
-    interpreted(primitives._trace)(*parameters[name], origin, direction, np.full(60, 9.0), distance, normal)
+    interpret(primitives._trace)(*parameters[name], origin, direction, np.full(60, 9.0), distance, normal)
     fast, slanted = np.empty(60), np.full((60, 3), math.nan)
     SHAPES[name].trace(Rays(origin, direction, np.full(60, 9.0), fast, slanted))
     np.testing.assert_array_equal(fast, distance)
@@ -201,7 +205,7 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(
         lambda: Plane((0.0, 0.0, 0.0)),
         lambda: Plane((0.0, 0.0, math.nan)),
         lambda: Plane((0.0, 1e-200, 0.0)),
-        lambda: Cylinder(1e200, 1.0),  # its radius squared is infinite, and a ray would miss its lid
+        lambda: Cylinder(1e200, 1.0),  # its squared radius is infinite, and a ray would miss its end face
         lambda: Ellipsoid((1.0, 1.0, 1e-200)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Many bodies, still and moving: the nearest counts, its point moves with it, and a row is its own."""
+"""Scenes with stationary and moving bodies: the nearest hit, its velocity, and independence of rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DOWN = (0.0, 0.0, -1.0)
 
 
 @dataclass(frozen=True)
-class Turning:
-    """A frame that starts at `start`, goes along at `velocity` and turns about `axis` (unit) at `rate` rad/s."""
+class RotatingMotion:
+    """A frame at `start` with a velocity and a rotation about `axis` (unit) at `rate` rad/s."""
 
     start: Vector
     velocity: Vector
@@ -44,12 +44,12 @@ class Turning:
         return MotionBlock(place, rotation, velocity, omega, np.zeros((count, 3)), np.zeros((count, 3)))
 
 
-def scene() -> Scene:
+def make_scene() -> Scene:
     rng = np.random.default_rng(1)
     bed = Heightmap(rng.uniform(-11.0, -9.0, (21, 21)), (2.0, 2.0), (-20.0, -20.0))
     corners = np.array([[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [0.0, 1.0, 0.0]])
     tilted = pose.from_rpy(0.3, -0.4, 0.5)
-    boat = Turning((1.0, 2.0, 0.0), (2.0, -1.0, 0.5), (0.6, 0.0, 0.8), 0.7)
+    boat = RotatingMotion((1.0, 2.0, 0.0), (2.0, -1.0, 0.5), (0.6, 0.0, 0.8), 0.7)
     return Scene(
         (
             Body("bed", bed),
@@ -62,9 +62,9 @@ def scene() -> Scene:
     )
 
 
-def rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return origins, directions towards the bodies or anywhere, and instants."""
-    rng, world, time = np.random.default_rng(2), scene(), np.random.default_rng(3).uniform(0.0, 3.0, count)
+def make_rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return origins, directions towards the bodies or random ones, and times."""
+    rng, world, time = np.random.default_rng(2), make_scene(), np.random.default_rng(3).uniform(0.0, 3.0, count)
     origin, target = rng.uniform((-8.0, -8.0, 1.0), (8.0, 8.0, 6.0), (count, 3)), rng.normal(size=(count, 3)) * 9.0
     for n in range(0, count, 2):
         body = world.bodies[n // 2 % len(world.bodies)]
@@ -77,9 +77,9 @@ def rays(count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
 
 
 def test_velocity_of_the_hit_point() -> None:
-    """Follow the body's own point for a moment: its place before and after tells its velocity."""
-    origin, direction, time = rays(400)
-    world = scene()
+    """Differences of the position of the body point give its velocity."""
+    origin, direction, time = make_rays(400)
+    world = make_scene()
     hits = world.cast(origin, direction, time)
     unit = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     point = origin + hits.range[:, None] * unit
@@ -101,20 +101,20 @@ def test_velocity_of_the_hit_point() -> None:
 
 
 def test_moving_plate_matches_a_manual_calculation() -> None:
-    """A box 2 m wide turns about z at 2 rad/s while it rises at 3 m/s: its upper face, 1 m off the axis."""
-    lift = Turning((0.0, 0.0, 0.0), (0.0, 0.0, 3.0), (0.0, 0.0, 1.0), 2.0)
+    """A box 2 m wide rotates about z at 2 rad/s and rises at 3 m/s: upper face, 1 m from the axis."""
+    lift = RotatingMotion((0.0, 0.0, 0.0), (0.0, 0.0, 3.0), (0.0, 0.0, 1.0), 2.0)
     world = Scene((Body("lift", Box((2.0, 2.0, 2.0)), motion=lift),))
     hits = world.cast(np.array([0.5, 0.0, 20.0]), np.array(DOWN), np.array([0.0, 1.0, 2.0]))
     assert hits.range.tolist() == [19.0, 16.0, 13.0]
     np.testing.assert_allclose(hits.normal_w, [[0.0, 0.0, 1.0]] * 3, atol=1e-15, rtol=0.0)
     np.testing.assert_allclose(hits.velocity_w, [[0.0, 1.0, 3.0]] * 3, atol=1e-14, rtol=0.0)
     missed = world.cast([1.2, 0.0, 20.0], DOWN, np.array([0.0, math.pi / 8.0]))
-    assert missed.body.tolist() == [-1, 0]  # its corner comes round
+    assert missed.body.tolist() == [-1, 0]  # its corner rotates into the ray
 
 
 def test_nearest_body_is_hit() -> None:
-    origin, direction, time = rays(300)
-    world = scene()
+    origin, direction, time = make_rays(300)
+    world = make_scene()
     hits = world.cast(origin, direction, time)
     alone = [Scene((body,)).cast(origin, direction, time) for body in world.bodies]
     ranges = np.stack([single.range for single in alone])
@@ -149,8 +149,8 @@ def test_excluded_hull_is_not_hit() -> None:
 
 
 def test_rays_are_independent_of_the_shape_of_the_arrays() -> None:
-    origin, direction, time = rays(24)
-    world = scene()
+    origin, direction, time = make_rays(24)
+    world = make_scene()
     complete = world.cast(origin, direction, time, 30.0)
     for shape in ((24,), (4, 6), (2, 3, 4), (24, 1)):
         reach = np.full(shape, 30.0)
@@ -171,12 +171,12 @@ def test_rays_are_independent_of_the_shape_of_the_arrays() -> None:
 def test_motion_is_evaluated_once_per_row() -> None:
     asked: list[int] = []
 
-    class Counting:
+    class CountingMotion:
         def at(self, time: Times) -> MotionBlock:
             asked.append(len(time))
             return Stationary().at(time)
 
-    world = Scene((Body("a", Sphere(), motion=Counting()),))
+    world = Scene((Body("a", Sphere(), motion=CountingMotion()),))
     origin = np.zeros((5, 1, 3)) + (0.0, 0.0, 4.0)
     fan = np.stack([(0.1 * k, 0.0, -1.0) for k in range(7)])
     assert world.cast(origin, fan, np.arange(5.0)[:, None]).range.shape == (5, 7)
@@ -184,16 +184,16 @@ def test_motion_is_evaluated_once_per_row() -> None:
 
 
 def test_direction_length_does_not_matter() -> None:
-    origin, direction, time = rays(50)
-    a, b = scene().cast(origin, direction, time), scene().cast(origin, 4.0 * direction, time)
+    origin, direction, time = make_rays(50)
+    a, b = make_scene().cast(origin, direction, time), make_scene().cast(origin, 4.0 * direction, time)
     np.testing.assert_array_equal(a.range, b.range)
 
 
 def test_rotated_world_has_rotated_hits() -> None:
-    origin, direction, time = rays(200)
+    origin, direction, time = make_rays(200)
     turn = pose.from_rpy(0.4, 1.1, -2.0)
     start, away = (np.array([pose.rotate(turn, tuple(v)) for v in block]) for block in (origin, direction))
-    plain, other = scene().cast(origin, direction, time), scene().rotate(turn).cast(start, away, time)
+    plain, other = make_scene().cast(origin, direction, time), make_scene().rotate(turn).cast(start, away, time)
     np.testing.assert_array_equal(plain.body, other.body)
     np.testing.assert_allclose(plain.range, other.range, atol=1e-9, rtol=0.0)
     for a, b in ((plain.normal_w, other.normal_w), (plain.velocity_w, other.velocity_w)):
@@ -219,15 +219,15 @@ def test_invalid_ray_is_an_error(
     origin: AnyArray, direction: AnyArray, time: float, reach: float, problem: str
 ) -> None:
     with pytest.raises(FieldError, match=problem):
-        scene().cast(origin, direction, time, reach)
+        make_scene().cast(origin, direction, time, reach)
 
 
 def test_time_after_the_end_of_a_motion_is_an_error() -> None:
-    world = Scene((Body("a", Sphere(), motion=Turning((0.0,) * 3, (0.0,) * 3, (0.0, 0.0, 1.0), 1.0, end=2.0)),))
+    world = Scene((Body("a", Sphere(), motion=RotatingMotion((0.0,) * 3, (0.0,) * 3, (0.0, 0.0, 1.0), 1.0, end=2.0)),))
     with pytest.raises(MotionError):
         world.cast([0.0, 0.0, 5.0], DOWN, 2.5)
 
 
 def test_empty_scene_and_no_rays() -> None:
     assert not Scene().cast([0.0, 0.0, 5.0], DOWN, 0.0).hit
-    assert scene().cast(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)).range.shape == (0,)
+    assert make_scene().cast(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0)).range.shape == (0,)

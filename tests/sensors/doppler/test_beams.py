@@ -1,4 +1,4 @@
-"""Beams: axes as the instruments' own files lay them, rays and weights against quadrature, and what is refused."""
+"""Beams: axes equal those of the plug-ins, rays and weights equal quadrature, and invalid beams are errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLUS = [0.0, math.pi, -math.pi / 2, math.pi / 2]
 
 @pytest.mark.requirement("DVW-2")
 def test_dsros_dvl_beam_axes() -> None:
-    """Figures of the vendors' files for 30 degrees and azimuths -135, 135, 45, -45, rounded to a thousandth."""
+    """The axes are those of the vendors' files for 30 degrees and azimuths -135, 135, 45, -45, to three decimals."""
     down = np.array([(0.354, 0.354, 0.866), (0.354, -0.354, 0.866), (-0.354, -0.354, 0.866), (-0.354, 0.354, 0.866)])
     assert make_dsros_beams(THIRTY, CROSSED, pos_z_down=True).axes == pytest.approx(down, abs=5e-4)
     up = down * [-1.0, -1.0, -1.0]
@@ -34,7 +34,7 @@ def test_dsros_dvl_beam_axes() -> None:
 @pytest.mark.parametrize("angle", [0.01, 0.3, THIRTY, 1.5])
 @pytest.mark.parametrize("azimuth", [-3.0, -1.0, 0.0, 0.5, 2.0, 8.0])
 def test_dsros_dvl_rotates_z_by_euler_angles(angle: float, azimuth: float) -> None:
-    """The plug-in poses a beam by roll 0, pitch (0 or pi) - angle, yaw azimuth, and looks along its z."""
+    """The plug-in poses a beam by roll 0, pitch (0 or pi) - angle, yaw azimuth; the beam is along z."""
     azimuths = [azimuth, azimuth + 2.0, azimuth + 4.0]
     for down, start in ((True, 0.0), (False, math.pi)):
         wanted = [Rotation.from_euler("xyz", (0.0, start - angle, a)).apply((0.0, 0.0, 1.0)) for a in azimuths]
@@ -44,7 +44,7 @@ def test_dsros_dvl_rotates_z_by_euler_angles(angle: float, azimuth: float) -> No
 
 @pytest.mark.requirement("DVW-2", "GAP-6")
 def test_gazebo_beam_axes() -> None:
-    """x of the beam's frame by tilt, then by rotation, then down: Ry(90 deg) Rx(rotation) Ry(tilt) x."""
+    """The axis is x of the beam frame, rotated by tilt, rotation, and down: Ry(90 deg) Rx(rotation) Ry(tilt) x."""
     rotations, tilts = [0.0, 1.0, -2.0, 3.0, 0.4], [THIRTY, 0.4, -0.7, 1.5, 0.0]
     found = make_gazebo_beams(rotations, tilts, [0.02, 0.04, 0.0, 0.1, 0.1], rings=2)
     for axis, rotation, tilt in zip(found.axes, rotations, tilts, strict=True):
@@ -52,7 +52,7 @@ def test_gazebo_beam_axes() -> None:
             Rotation.from_euler("y", math.pi / 2) * Rotation.from_euler("x", rotation) * Rotation.from_euler("y", tilt)
         )
         assert axis == pytest.approx(turn.apply((1.0, 0.0, 0.0)), abs=1e-15)
-    assert found.axes[0] == pytest.approx((-0.5, 0.0, -math.sqrt(0.75)), abs=1e-15)  # rotation 0 looks aft
+    assert found.axes[0] == pytest.approx((-0.5, 0.0, -math.sqrt(0.75)), abs=1e-15)  # rotation 0 points aft
     assert found.rays.shape == (5, 19, 3)
     assert np.all(found.rays[2] == found.axes[2])  # no aperture: one ray, repeated
     off = np.arccos(np.clip(np.sum(found.rays[3] * found.axes[3], axis=1), -1.0, 1.0))
@@ -74,7 +74,7 @@ def test_azimuths_are_counter_clockwise_looking_along_the_down_axis(down: tuple[
 
 @pytest.mark.requirement("DVU-1", "DVU-2")
 def test_beams_of_separate_links() -> None:
-    """The UUV Simulator's: a fan of rays about x of each link, which is posed by roll, pitch, yaw."""
+    """The UUV Simulator has a fan of rays about x of each link, with a pose by roll, pitch, yaw."""
     poses = [
         ((0.1, 0.0, 0.2), (0.0, -0.52, 0.0)),
         ((0.0, 0.1, 0.2), (0.0, 0.0, 0.52)),
@@ -100,7 +100,7 @@ def test_cone_about_another_axis() -> None:
 
 @pytest.mark.requirement("DVU-2", "DVW-2")
 def test_beams_of_different_shapes() -> None:
-    """A beam of fewer rays repeats its first, which moves no nearest return, and weighs nothing in a mean."""
+    """A beam with fewer rays repeats its first ray, which changes neither the nearest return nor the mean."""
     shapes = (Cone(0.1, 2), Cone(0.1, 1), Cone(0.0, 0))
     beams = Beams(tuple(Beam(shape, from_rpy(0.0, 1.0, 2.0 * k)) for k, shape in enumerate(shapes)))
     assert beams.rays.shape == (3, 19, 3)
@@ -111,8 +111,8 @@ def test_beams_of_different_shapes() -> None:
     assert np.linalg.norm(beams.rays, axis=2) == pytest.approx(np.ones((3, 19)), abs=1e-15)
 
 
-def offsets(beams: Beams) -> tuple[np.ndarray, np.ndarray]:
-    """Return the angles (m, 2) of the first beam's rays from its axis, across and along the ring, and its weights."""
+def compute_offsets(beams: Beams) -> tuple[np.ndarray, np.ndarray]:
+    """Return the angles (m, 2) of the first beam's rays from its axis, radial and tangential, and its weights."""
     turn = Rotation.from_quat(np.roll(beams.beams[0].rotation, -1))
     own = turn.inv().apply(beams.rays[0])
     off = np.arccos(np.clip(own[:, 0], -1.0, 1.0))
@@ -124,26 +124,26 @@ def offsets(beams: Beams) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("rings", [1, 2, 3, 5])
 @pytest.mark.parametrize("width", [0.03, 0.08])
 def test_beam_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
-    """Half the power at half the width, one way; means of polynomials are the pattern's, by adaptive quadrature."""
+    """The one-way power is half at half the width. Means of polynomials equal the pattern by quadrature."""
     one_way = math.log(2.0) * 4.0 / width**2  # exp(-one_way d^2) is a half at width / 2
     assert math.exp(-one_way * (width / 2.0) ** 2) == pytest.approx(0.5, rel=1e-15, abs=0.0)
     beams = replace(make_janus_beams(THIRTY, PLUS, width=width, rings=rings), weighting=BeamWeighting.PATTERN)
-    angles, weights = offsets(beams)
+    angles, weights = compute_offsets(beams)
     across, along = (angles / width).T
     squared = across**2 + along**2
-    tolerance = 1e-9 / width  # rounding of the cosine that gives an angle
+    tolerance = 1e-9 / width  # rounding of the cosine
     assert weights.sum() == pytest.approx(1.0, rel=1e-15, abs=0.0)
     assert np.all(weights > 0.0)
 
     def pattern(x: float) -> float:
-        """Return the two-way pattern at an angle in widths, of integral 1 over a line."""
+        """Return the two-way pattern at an angle in widths, with an integral of 1 over a line."""
         return math.exp(-8.0 * math.log(2.0) * x * x) * math.sqrt(8.0 * math.log(2.0) / math.pi)
 
-    def on_a_line(power: int) -> float:
+    def integrate_on_a_line(power: int) -> float:
         return float(quad(lambda x: x**power * pattern(x), -2.0, 2.0, epsabs=1e-14, epsrel=1e-12)[0])
 
     for i, j in [(1, 0), (0, 1), (2, 0), (0, 2), (1, 1), (2, 1), (3, 0), (2, 2), (4, 0), (3, 1), (5, 0), (3, 2)]:
-        wanted = on_a_line(i) * on_a_line(j)
+        wanted = integrate_on_a_line(i) * integrate_on_a_line(j)
         assert float(np.sum(weights * across**i * along**j)) == pytest.approx(wanted, abs=tolerance), (i, j)
     for power in range(2 * rings + 1):
         around = quad(lambda r, n=2 * power: r ** (n + 1) * pattern(r), 0.0, 2.5, epsabs=1e-15, epsrel=1e-12)[0]

@@ -1,4 +1,4 @@
-"""Cells of a current profiler: how far the places that stand for one reach."""
+"""Weights of the cells of a current profiler."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PULSES = [(2.0, 2.0), (2.0, 0.5), (2.0, 1.0), (2.0, 4.0), (1.0, 0.2)]
 @pytest.mark.requirement("GAP-8")
 @pytest.mark.parametrize(("size", "pulse"), PULSES)
 def test_cell_weights_have_the_variance_of_gate_and_pulse(size: float, pulse: float) -> None:
-    """A gate and a pulse, both even, convolved: variances add, size² / 12 + pulse² / 12.
+    """The weights are the convolution of gate and pulse, so variances add: size² / 12 + pulse² / 12.
 
-    Midpoints of a kinked curve are off by the square of their distance: what is left goes down fourfold as it halves.
+    The midpoint rule of a kinked curve has a quadratic error, which falls by a factor of four at half the distance.
     """
     spread = (size**2 + pulse**2) / 12.0
     off = []

@@ -33,8 +33,8 @@ AT_0 = np.zeros(1)
 
 
 @dataclass(frozen=True)
-class Steady:
-    """A frame of constant velocity (m/s, world) and angular velocity (rad/s, its own): q(t) = q exp(omega t)."""
+class SteadyMotion:
+    """A frame of constant velocity (m/s, world) and angular velocity (rad/s, body): q(t) = q exp(omega t)."""
 
     pose: Pose = IDENTITY
     velocity: Vector = (0.0, 0.0, 0.0)
@@ -59,8 +59,8 @@ class Steady:
         )
 
 
-def ground(slope: float = 0.0, height: float = 0.0) -> Environment:
-    """Return a bottom that rises by `slope` towards x, and is `height` (m) high at x = 0."""
+def make_ground(slope: float = 0.0, height: float = 0.0) -> Environment:
+    """Return a bottom with a slope towards x and the height `height` (m) at x = 0."""
     pose = Pose((0.0, 0.0, height), from_rpy(0.0, -math.atan(slope), 0.0))
     return Environment(scene=Scene((Body("bed", Plane(), pose),)))
 
@@ -71,7 +71,7 @@ def find_beam_echoes(
     return find_echoes(beams, motion, surroundings, time, reach, False)
 
 
-def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
+def rotate_axes(beams: Beams, pose: Pose) -> AnyArray:
     return np.array([rotate(pose.rotation, beam.axis) for beam in beams.beams])
 
 
@@ -80,10 +80,10 @@ def axes_in_world(beams: Beams, pose: Pose) -> AnyArray:
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 @pytest.mark.parametrize("angle", [20.0, 30.0])
 def test_ranges_over_a_flat_bottom_and_slopes(slope: float, attitude: Vector, angle: float) -> None:
-    """A ray u from h above a plane of normal n meets it after (n . x) / -(n . u)."""
+    """A ray u from height h hits a plane of normal n at the distance (n . x) / -(n . u)."""
     beams = make_janus_beams(math.radians(angle), CROSS)
-    motion = Steady(Pose((3.0, -2.0, 40.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
-    found, axes = find_beam_echoes(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
+    motion = SteadyMotion(Pose((3.0, -2.0, 40.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
+    found, axes = find_beam_echoes(beams, motion, make_ground(slope)), rotate_axes(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
     assert found.beam_range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-13, abs=0.0)
@@ -94,22 +94,22 @@ def test_ranges_over_a_flat_bottom_and_slopes(slope: float, attitude: Vector, an
 @pytest.mark.requirement("DVU-2", "GAP-4")
 @pytest.mark.parametrize("slope", [0.0, 0.1, 0.5, 1.0])
 def test_range_is_to_the_nearest_point_of_the_footprint(slope: float) -> None:
-    """The plane is nearest on the side of its normal: h / cos(angle - width / 2), where a ray lies just there."""
+    """The nearest point is at h / cos(angle - width / 2), if a ray has exactly this direction."""
     width, height = math.radians(4.0), 25.0
     beams = replace(make_janus_beams(THIRTY, PLUS, width=width, rings=2), weighting=BeamWeighting.NEAREST)
-    found = find_beam_echoes(beams, Steady(Pose((0.0, 0.0, height)), (2.0, 0.5, 0.0)), ground(slope))
+    found = find_beam_echoes(beams, SteadyMotion(Pose((0.0, 0.0, height)), (2.0, 0.5, 0.0)), make_ground(slope))
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     angles = np.arccos(-np.array([beam.axis for beam in beams.beams]) @ normal)
     level = height * normal[2]
     for k, angle in enumerate(angles.tolist()):
         true = level / math.cos(angle - 0.5 * width)
-        if slope == 0.0 or k % 2 == 0:  # the other two lie across the slope, between rays
+        if slope == 0.0 or k % 2 == 0:  # the other two are across the slope, between rays
             assert found.beam_range[0, k] == pytest.approx(true, rel=1e-12, abs=0.0)
             assert found.incidence_cosine[0, k] == pytest.approx(math.cos(angle - 0.5 * width), rel=1e-12, abs=0.0)
         else:
-            step = math.cos(math.pi / 12.0)  # half of what is between the outer twelve
+            step = math.cos(math.pi / 12.0)  # half of the spacing of the outer twelve
             least = math.cos(angle) * math.cos(0.5 * width) + math.sin(angle) * math.sin(0.5 * width) * step
-            rounding = 1.0 + 32.0 * np.finfo(float).eps  # some thirty operations on a side, none of which amplifies
+            rounding = 1.0 + 32.0 * np.finfo(float).eps  # about thirty operations without amplification
             assert true / rounding <= found.beam_range[0, k] <= level / least * rounding
     axes = np.array([beam.axis for beam in beams.beams])
     assert found.beam_velocity[0] == pytest.approx(
@@ -117,15 +117,15 @@ def test_range_is_to_the_nearest_point_of_the_footprint(slope: float) -> None:
     )  # along axes, at any width
 
 
-def square(angle: float, half: float, samples: int) -> Beams:
-    """Return beams of `samples` squared rays each, over `half` (rad) on each side, as the UUV Simulator has them."""
+def make_square_beams(angle: float, half: float, samples: int) -> Beams:
+    """Return beams of `samples` squared rays each, over +-`half` (rad), as in the UUV Simulator."""
     fan = Fan(samples, -half, half, samples, -half, half)
     return Beams(tuple(Beam(fan, beam.rotation) for beam in make_janus_beams(angle, PLUS).beams))
 
 
 SHAPES = {
-    "3 x 3": square(0.52, 0.03, 3),
-    "4 x 4": square(0.52, 0.03, 4),
+    "3 x 3": make_square_beams(0.52, 0.03, 3),
+    "4 x 4": make_square_beams(0.52, 0.03, 4),
     "round": make_janus_beams(THIRTY, CROSS, width=math.radians(4.0), rings=2),
     "wide": make_janus_beams(math.radians(22.5), CROSS, width=math.radians(12.0), rings=3),
     "pattern": replace(
@@ -139,10 +139,10 @@ SHAPES = {
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.2, -0.35, 2.0)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_beam_of_several_rays_measures_the_range_along_its_axis(shape: str, attitude: Vector, slope: float) -> None:
-    """Over a plane the range is exact at any attitude, and so are, but for a pattern, the incidence and velocity."""
+    """Over a plane the range is exact at any attitude; so are incidence and velocity, except with a pattern."""
     beams = SHAPES[shape]
-    motion = Steady(Pose((3.0, -2.0, 25.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
-    found, axes = find_beam_echoes(beams, motion, ground(slope)), axes_in_world(beams, motion.pose)
+    motion = SteadyMotion(Pose((3.0, -2.0, 25.0), from_rpy(*attitude)), (1.5, -0.7, 0.2))
+    found, axes = find_beam_echoes(beams, motion, make_ground(slope)), rotate_axes(beams, motion.pose)
     normal = np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
     cosine = -axes @ normal
     assert found.beam_range[0] == pytest.approx(normal @ motion.pose.position / cosine, rel=1e-12, abs=0.0)
@@ -154,14 +154,14 @@ def test_beam_of_several_rays_measures_the_range_along_its_axis(shape: str, atti
 @pytest.mark.requirement("GAP-5")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_maximum_range_does_not_truncate_a_footprint(shape: str) -> None:
-    """A bottom 1 mm nearer than the reach is read exactly, although half of the rays end beyond the reach."""
+    """A bottom 1 mm within the maximum range is measured exactly, although half of the rays end beyond it."""
     beams = SHAPES[shape]
-    level = Steady(Pose((0.0, 0.0, 25.0)))
+    level = SteadyMotion(Pose((0.0, 0.0, 25.0)))
     slant = 25.0 / -beams.axes[0, 2]
-    assert find_beam_echoes(beams, level, ground(), reach=slant + 1e-3).beam_range[0] == pytest.approx(
+    assert find_beam_echoes(beams, level, make_ground(), reach=slant + 1e-3).beam_range[0] == pytest.approx(
         [slant] * 4, rel=1e-12, abs=0.0
     )
-    beyond = find_beam_echoes(beams, level, ground(), reach=slant - 1e-3)
+    beyond = find_beam_echoes(beams, level, make_ground(), reach=slant - 1e-3)
     assert np.isinf(beyond.beam_range).all()
     assert np.isnan(beyond.finite_range).all()
     assert np.isnan(beyond.beam_velocity).all()
@@ -172,17 +172,17 @@ def test_maximum_range_does_not_truncate_a_footprint(shape: str) -> None:
 @pytest.mark.parametrize("weighting", list(BeamWeighting))
 def test_beam_that_touches_the_bottom_has_zero_range(weighting: BeamWeighting) -> None:
     beams = replace(make_janus_beams(THIRTY, CROSS, width=0.05), weighting=weighting)
-    assert find_beam_echoes(beams, Steady(), ground()).beam_range[0].tolist() == [0.0] * 4
+    assert find_beam_echoes(beams, SteadyMotion(), make_ground()).beam_range[0].tolist() == [0.0] * 4
 
 
 @pytest.mark.requirement("DVW-2")
 def test_ranges_to_a_sphere() -> None:
-    """|o + r u - m| = R: r = b - sqrt(b^2 - c), b = u . (m - o), c = |m - o|^2 - R^2; the normal is from the middle."""
+    """|o + r u - m| = R gives r = b - sqrt(b^2 - c), b = u . (m - o), c = |m - o|^2 - R^2."""
     middle, radius = np.array([0.3, -0.4, -20.0]), 15.0
     scene = Environment(scene=Scene((Body("ball", Sphere(radius), Pose((0.3, -0.4, -20.0))),)))
     beams = make_janus_beams(THIRTY, CROSS)
     pose = Pose((0.0, 0.5, 1.0), from_rpy(0.05, 0.1, 0.7))
-    found, axes = find_beam_echoes(beams, Steady(pose, (0.0, 0.0, -1.0)), scene), axes_in_world(beams, pose)
+    found, axes = find_beam_echoes(beams, SteadyMotion(pose, (0.0, 0.0, -1.0)), scene), rotate_axes(beams, pose)
     towards = middle - pose.position
     b, c = axes @ towards, towards @ towards - radius**2
     ranges = b - np.sqrt(b * b - c)
@@ -192,10 +192,10 @@ def test_ranges_to_a_sphere() -> None:
     assert found.beam_velocity[0] == pytest.approx(-axes[:, 2], rel=1e-12, abs=0.0)
 
 
-def rate_of_distance(beams: Beams, motion: Steady, plate: Steady, ranges: AnyArray) -> list[float]:
-    """Return how fast (m/s) each transducer nears the very grain of the plate that it hears: a derivative in time."""
+def compute_range_rates(beams: Beams, motion: SteadyMotion, plate: SteadyMotion, ranges: AnyArray) -> list[float]:
+    """Return the speed (m/s) of each transducer towards its hit point on the plate: a time derivative."""
 
-    def grain(k: int) -> Callable[[float], float]:
+    def compute_hit_point(k: int) -> Callable[[float], float]:
         beam, pose, other = beams.beams[k], motion.posed(0.0), plate.posed(0.0)
         off = rotate(pose.rotation, beam.position)
         hit = np.array(pose.position) + off + ranges[k] * np.array(rotate(pose.rotation, beam.axis))
@@ -211,7 +211,7 @@ def rate_of_distance(beams: Beams, motion: Steady, plate: Steady, ranges: AnyArr
 
     h, found = 1e-3, []
     for k in range(len(beams.beams)):
-        f = grain(k)
+        f = compute_hit_point(k)
         found.append(-(8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h))
     return found
 
@@ -229,21 +229,21 @@ APART = replace(
 @pytest.mark.parametrize(
     ("motion", "plate"),
     [
-        (Steady(Pose((0.0, 0.0, 9.0))), Steady(velocity=(0.4, -0.3, 0.1))),
-        (Steady(Pose((0.0, 0.0, 9.0))), Steady(Pose((1.0, 2.0, 0.0)), omega=(0.1, -0.2, 0.3))),
-        (Steady(Pose((0.0, 0.0, 9.0)), omega=(0.0, 0.0, 0.8)), Steady()),
+        (SteadyMotion(Pose((0.0, 0.0, 9.0))), SteadyMotion(velocity=(0.4, -0.3, 0.1))),
+        (SteadyMotion(Pose((0.0, 0.0, 9.0))), SteadyMotion(Pose((1.0, 2.0, 0.0)), omega=(0.1, -0.2, 0.3))),
+        (SteadyMotion(Pose((0.0, 0.0, 9.0)), omega=(0.0, 0.0, 0.8)), SteadyMotion()),
         (
-            Steady(Pose((0.5, 0.0, 9.0), from_rpy(0.1, 0.2, 0.3)), (1.0, 0.5, -0.2), (0.3, -0.1, 0.5)),
-            Steady(Pose((1.0, 2.0, 0.0), from_rpy(-0.2, 0.1, 1.0)), (-0.3, 0.2, 0.1), (0.1, 0.2, -0.4)),
+            SteadyMotion(Pose((0.5, 0.0, 9.0), from_rpy(0.1, 0.2, 0.3)), (1.0, 0.5, -0.2), (0.3, -0.1, 0.5)),
+            SteadyMotion(Pose((1.0, 2.0, 0.0), from_rpy(-0.2, 0.1, 1.0)), (-0.3, 0.2, 0.1), (0.1, 0.2, -0.4)),
         ),
     ],
     ids=["moving plate", "turning plate", "yawing sensor", "all"],
 )
-def test_beam_velocity_is_the_rate_of_the_range(motion: Steady, plate: Steady) -> None:
+def test_beam_velocity_is_the_rate_of_the_range(motion: SteadyMotion, plate: SteadyMotion) -> None:
     scene = Environment(scene=Scene((Body("plate", Box((60.0, 60.0, 0.5)), IDENTITY, plate),)))
     found = find_beam_echoes(APART, motion, scene)
     assert found.beam_velocity[0] == pytest.approx(
-        rate_of_distance(APART, motion, plate, found.beam_range[0]), abs=1e-9
+        compute_range_rates(APART, motion, plate, found.beam_range[0]), abs=1e-9
     )
     assert np.abs(found.beam_velocity).max() > 0.04
     thin = replace(APART, weighting=BeamWeighting.PATTERN)  # of one ray, which is the axis
@@ -253,17 +253,17 @@ def test_beam_velocity_is_the_rate_of_the_range(motion: Steady, plate: Steady) -
 
 @pytest.mark.requirement("DVW-3", "GAP-9")
 def test_beam_velocity_of_an_offset_sensor_on_a_yawing_vehicle() -> None:
-    """At (x, y) off an axis that turns at w the sensor goes at w (-y, x)."""
+    """At (x, y) from an axis with turn rate w, the sensor moves at w (-y, x)."""
     beams = make_janus_beams(THIRTY, PLUS)
-    carried = AttachedMotion(Steady(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
-    found = find_beam_echoes(beams, carried, ground())
+    carried = AttachedMotion(SteadyMotion(Pose((0.0, 0.0, 20.0)), omega=(0.0, 0.0, 0.5)), Pose((1.5, 0.4, 0.0)))
+    found = find_beam_echoes(beams, carried, make_ground())
     sine = math.sin(THIRTY)
     assert found.beam_velocity[0] == pytest.approx(0.5 * sine * np.array([-0.4, 1.5, 0.4, -1.5]), abs=1e-14)
 
 
 @pytest.mark.requirement("GAP-9")
 def test_beams_end_at_the_water_surface() -> None:
-    """A sensor in the air has no echo, nor has a beam that crosses the surface to a quay's wall."""
+    """A sensor in the air has no echo, and neither has a beam that crosses the surface to a quay wall."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
     roof = Body("roof", Plane(), Pose((0.0, 0.0, 5.0)))
     dry = Environment(scene=Scene((roof, Body("bed", Plane(), Pose((0.0, 0.0, -30.0))))))
@@ -311,7 +311,7 @@ def test_own_hull_is_ignored_by_default() -> None:
     )
 
 
-# a pattern of sensitivity: the bias of terrain and absorption
+# beam pattern: terrain bias and absorption bias
 
 CASES = {
     (30.0, 1.9, 0.15, 50.0): (-0.0643, -0.0248),
@@ -319,29 +319,29 @@ CASES = {
     (22.5, 4.4, 0.4, 20.0): (-0.344, -0.1328),
     (30.0, 4.0, 0.15, 50.0): (-0.2843, -0.1098),
 }
-"""Angle and half-power width (deg), absorption (dB/m), height (m) -> bias (%), with absorption and of terrain alone.
+"""Angle and half-power width (deg), absorption (dB/m), height (m) -> bias (%), with absorption and by terrain only.
 
-Integrals of a pattern that is wide in the beam's vertical plane and has no width across it.
+The pattern has a width in the vertical plane of the beam only.
 """
 
 
-def variance(width: float) -> float:
-    """Return that of the two-way pattern, rad^2, of half-power width (rad)."""
+def compute_pattern_variance(width: float) -> float:
+    """Return the variance (rad^2) of the two-way pattern with a half-power width (rad)."""
     return (width / (2.0 * math.sqrt(2.0 * math.log(2.0)))) ** 2 / 2.0
 
 
-def closed_form(angle: float, width: float, absorption: float, height: float, planes: int) -> float:
-    """Return the share by which the horizontal velocity reads low, to the first order in the pattern's variance s2.
+def compute_bias_in_closed_form(angle: float, width: float, absorption: float, height: float, planes: int) -> float:
+    """Return the relative bias of the horizontal velocity, to first order in the variance s2 of the pattern.
 
-    cot a s2 d(ln W)/da - planes s2 / 2, W = cos^2 a 10^(-2 alpha h / (10 cos a)); in one plane, or round: in two.
+    cot a s2 d(ln W)/da - planes s2 / 2, W = cos^2 a 10^(-2 alpha h / (10 cos a)); `planes` is 1 or 2 (round pattern).
     """
-    s2, loss, t = variance(width), absorption * math.log(10.0) / 10.0, math.tan(angle)
+    s2, loss, t = compute_pattern_variance(width), absorption * math.log(10.0) / 10.0, math.tan(angle)
     tilt = -2.0 * t - 2.0 * loss * height * math.sin(angle) / math.cos(angle) ** 2
     return s2 * tilt / t - planes * s2 / 2.0
 
 
-def ray(angle: float, off: float, around: float) -> tuple[float, float]:
-    """Return the parts ahead and downwards of a ray that is `off` the axis of a beam at `angle` from the vertical."""
+def make_ray(angle: float, off: float, around: float) -> tuple[float, float]:
+    """Return the forward and down components of a ray at `off` from the axis of a beam at `angle` from the vertical."""
     side = math.sin(off) * math.cos(around)
     return (
         math.cos(off) * math.sin(angle) + side * math.cos(angle),
@@ -349,18 +349,17 @@ def ray(angle: float, off: float, around: float) -> tuple[float, float]:
     )
 
 
-def integrals(angle: float, width: float, absorption: float, height: float) -> tuple[float, float]:
-    """Return means over the pattern, by adaptive quadrature: sin(angle') / sin(angle) - 1 in one plane and of a round
-    beam."""
-    s2, loss = variance(width), absorption * math.log(10.0) / 10.0
+def integrate_bias(angle: float, width: float, absorption: float, height: float) -> tuple[float, float]:
+    """Return means over the pattern by quadrature: sin(angle') / sin(angle) - 1 in one plane and for a round beam."""
+    s2, loss = compute_pattern_variance(width), absorption * math.log(10.0) / 10.0
     most = 7.0 * math.sqrt(s2)
 
     def weight(off: float, around: float) -> float:
-        down = ray(angle, off, around)[1]
+        down = make_ray(angle, off, around)[1]
         return math.exp(-off * off / (2.0 * s2) - 2.0 * loss * (height / down - height)) * down * down
 
     def reads(off: float, around: float) -> float:
-        return ray(angle, off, around)[0] / math.sin(angle) - 1.0
+        return make_ray(angle, off, around)[0] / math.sin(angle) - 1.0
 
     def mean(f: Callable[[float, float], float]) -> float:
         parts = (lambda d, a: d * weight(d, a) * f(d, a)), (lambda d, a: d * weight(d, a))
@@ -372,12 +371,12 @@ def integrals(angle: float, width: float, absorption: float, height: float) -> t
     return above / below, mean(reads)
 
 
-def bias(angle: float, width: float, absorption: float, height: float, rings: int) -> tuple[float, float]:
-    """Return the share by which a level Janus reads low, from its beams ahead and aft, and the range (m) of one."""
+def compute_bias(angle: float, width: float, absorption: float, height: float, rings: int) -> tuple[float, float]:
+    """Return the relative bias of a level Janus, from its beams ahead and aft, and the range (m) of one."""
     beams = replace(
         make_janus_beams(angle, PLUS, width=width, rings=rings), weighting=BeamWeighting.PATTERN, absorption=absorption
     )
-    found = find_beam_echoes(beams, Steady(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), ground())
+    found = find_beam_echoes(beams, SteadyMotion(Pose((0.0, 0.0, height)), (1.7, 0.0, 0.0)), make_ground())
     assert found.beam_velocity[0, [1, 3]] == pytest.approx([0.0, 0.0], abs=1e-13)
     ahead, aft = found.beam_velocity[0, [0, 2]]
     return float(ahead - aft) / (2.0 * math.sin(angle) * 1.7) - 1.0, float(found.beam_range[0, 0])
@@ -386,20 +385,20 @@ def bias(angle: float, width: float, absorption: float, height: float, rings: in
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize("case", CASES)
 def test_terrain_and_absorption_bias(case: tuple[float, float, float, float]) -> None:
-    """One ring gives the integral to the first order of the variance, as the closed form does; more give all of it.
+    """One ring equals the integral to first order in the variance, as the closed form does. More rings are exact.
 
-    The range is that of the axis: it has neither bias.
+    The range is that of the axis, without bias.
     """
     angle, width, absorption, height = math.radians(case[0]), math.radians(case[1]), *case[2:]
     for loss, stated in zip((absorption, 0.0), CASES[case], strict=True):
-        plane, true = integrals(angle, width, loss, height)
-        last = 1e-3 if stated == -0.344 else 1e-4  # the last digit that is stated
+        plane, true = integrate_bias(angle, width, loss, height)
+        last = 1e-3 if stated == -0.344 else 1e-4  # the last published digit
         assert 100.0 * plane == pytest.approx(stated, abs=0.6 * last)
-        assert plane == pytest.approx(closed_form(angle, width, loss, height, 1), rel=5e-3, abs=0.0)
-        assert true == pytest.approx(closed_form(angle, width, loss, height, 2), rel=5e-3, abs=0.0)
+        assert plane == pytest.approx(compute_bias_in_closed_form(angle, width, loss, height, 1), rel=5e-3, abs=0.0)
+        assert true == pytest.approx(compute_bias_in_closed_form(angle, width, loss, height, 2), rel=5e-3, abs=0.0)
         errors = []
         for rings in (1, 2, 3):
-            low, slant = bias(angle, width, loss, height, rings)
+            low, slant = compute_bias(angle, width, loss, height, rings)
             errors.append(abs(low / true - 1.0))
             assert slant == pytest.approx(height / math.cos(angle), rel=1e-12, abs=0.0)
         assert errors[0] < 5e-3
@@ -409,25 +408,25 @@ def test_terrain_and_absorption_bias(case: tuple[float, float, float, float]) ->
 
 @pytest.mark.requirement("GAP-2")
 def test_pattern_does_not_depend_on_range() -> None:
-    """10 dB/m over 400 m: no power is left in a double, but the shares of the rays are what they were."""
+    """With 10 dB/m over 400 m, powers underflow a double, but the shares of the rays are unchanged."""
     beams = replace(
         make_janus_beams(THIRTY, PLUS, width=0.02, rings=2), weighting=BeamWeighting.PATTERN, absorption=10.0
     )
-    found = find_beam_echoes(beams, Steady(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), ground())
+    found = find_beam_echoes(beams, SteadyMotion(Pose((0.0, 0.0, 400.0)), (1.0, 0.0, 0.0)), make_ground())
     assert found.beam_range[0, 0] == pytest.approx(400.0 / math.cos(THIRTY), rel=1e-12, abs=0.0)
     assert 0.3 < found.beam_velocity[0, 0] < 0.5
 
 
 @pytest.mark.requirement("GAP-4")
 def test_footprint_over_an_edge() -> None:
-    """Rays past a ledge meet nothing: the others are the echo, and where there are none there is none."""
+    """Rays past a ledge have no hit: the echo consists of the others, if there are any."""
     ledge = Environment(scene=Scene((Body("ledge", Box((20.0, 40.0, 1.0)), Pose((-10.0, 0.0, -0.5))),)))
     foot = 10.0 * math.tan(THIRTY)
     beams = replace(make_janus_beams(THIRTY, PLUS, width=0.1, rings=2), weighting=BeamWeighting.PATTERN)
     complete = find_beam_echoes(beams, Stationary(Pose((-foot - 8.0, 0.0, 10.0))), ledge).beam_range[0, 0]
     half = find_beam_echoes(beams, Stationary(Pose((-foot, 0.0, 10.0))), ledge).beam_range[0, 0]
     none = find_beam_echoes(beams, Stationary(Pose((-foot + 8.0, 0.0, 10.0))), ledge)
-    assert half < complete - 0.1  # the farther half of the footprint is gone
+    assert half < complete - 0.1  # the farther half of the footprint is missing
     assert all(math.isnan(part[0, 0]) for part in none)
     assert not np.isnan(none.beam_range[0, 2])
 
@@ -437,7 +436,7 @@ def test_beams_of_different_widths_are_independent() -> None:
     """Each beam has its own rays; a beam with fewer rays has the same echo as among equal beams."""
     janus_beams = make_janus_beams(THIRTY, PLUS).beams
     mixed = tuple(Beam(Cone(0.05 * k, k), beam.rotation) for k, beam in enumerate(janus_beams))
-    still, bed = Steady(Pose((0.0, 0.0, 30.0), from_rpy(0.1, 0.05, 0.0)), (1.0, 2.0, 0.3)), ground(0.3)
+    still, bed = SteadyMotion(Pose((0.0, 0.0, 30.0), from_rpy(0.1, 0.05, 0.0)), (1.0, 2.0, 0.3)), make_ground(0.3)
     for weighting in BeamWeighting:
         found = find_beam_echoes(Beams(mixed, weighting), still, bed)
         for k, own in enumerate(mixed):
@@ -459,7 +458,7 @@ def test_time_of_validity_of_an_echo() -> None:
     over, time = Stationary(Pose((0.0, 0.0, 10.0))), np.array([0.005, 1.0, 2.0])
     sound = np.array([1500.0, 1400.0, 1550.0])
     slant = np.array([40.0, 40.0, 10.0, 40.0]) / math.cos(THIRTY)
-    slant[[1, 3]] = 10.0 / math.cos(THIRTY)  # the edge of the shelf itself is met
+    slant[[1, 3]] = 10.0 / math.cos(THIRTY)  # the edge of the shelf is hit
     found = compute_echo_timing(beams, over, Environment(scene=Scene((shelf, deep))), time, 100.0, sound, False)
     assert found.travel_time == pytest.approx(2.0 * slant[0] / sound, rel=1e-13, abs=0.0)
     assert found.time_of_validity[0] == 0.0
@@ -482,7 +481,7 @@ def test_time_of_validity_of_an_echo() -> None:
 def test_echoes_use_the_true_speed_of_sound() -> None:
     water = Water(surface=1.0, depths=(0.0, 100.0), temperatures=(290.0, 280.0), salinities=(35.0, 34.0))
     time = np.arange(3.0)
-    block = Steady(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
+    block = SteadyMotion(Pose((0.0, 0.0, 2.0)), (0.0, 0.0, -20.0)).at(time)
     found = get_sound_speed(Environment(water=water), block)
     assert found == pytest.approx(water.sound_speed_at(np.array([0.0, 19.0, 39.0])), rel=1e-15, abs=0.0)
     assert found[0] > found[1] > found[2]
@@ -494,21 +493,21 @@ def test_echoes_use_the_true_speed_of_sound() -> None:
 def test_pings_do_not_depend_on_block_size(weighting: BeamWeighting, monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, 20.0)), Pose((3.0, 1.0, 22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, 20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
-    plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, Steady(omega=(0.01, 0.02, 0.1)))
+    plate = Body("plate", Box((50.0, 50.0, 1.0)), IDENTITY, SteadyMotion(omega=(0.01, 0.02, 0.1)))
     scene = Environment(scene=Scene((plate, Body("bed", Plane(), Pose((0.0, 0.0, -5.0))))))
     beams = replace(make_janus_beams(THIRTY, CROSS, width=0.08), weighting=weighting, absorption=0.1)
     time = np.linspace(0.0, 4.0, 13)[::-1].copy()  # in any order
 
-    def ask(instants: AnyArray) -> list[AnyArray]:
+    def find_ranges(instants: AnyArray) -> list[AnyArray]:
         echoes = find_beam_echoes(beams, motion, scene, instants)
         return [
             *echoes,
             *compute_echo_timing(beams, motion, scene, instants, 500.0, np.full(instants.shape, 1500.0), False),
         ]
 
-    complete = ask(time)
+    complete = find_ranges(time)
     monkeypatch.setattr("navsense.sensors.doppler.echoes._BATCH_SIZE", 60)
-    parts, alone = ask(time), [ask(time[k : k + 1]) for k in range(13)]
+    parts, alone = find_ranges(time), [find_ranges(time[k : k + 1]) for k in range(13)]
     for column, expected in enumerate(complete):
         assert np.isfinite(expected).all()
         assert np.array_equal(parts[column], expected)

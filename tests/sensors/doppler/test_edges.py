@@ -1,4 +1,4 @@
-"""Doppler instruments at the edge of what can be: wide patterns, beams that cancel, filters that trust too much."""
+"""Doppler instruments at their limits: wide patterns, beams that cancel, overconfident filters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AZIMUTHS = [0.0, 1.5, 3.0, 4.5]
     ("width", "rings", "is_wide"), [(1.0, 1, False), (1.2, 3, False), (1.4, 3, True), (2.0, 2, True)]
 )
 def test_too_wide_pattern_is_an_error_at_construction(width: float, rings: int, is_wide: bool) -> None:
-    """Not at the first ping: what is refused is just what goes a quarter turn off its axis."""
+    """The limit is exactly a quarter turn from the axis. The error is not delayed to the first ping."""
     beams = make_janus_beams(0.5, AZIMUTHS, width=width, rings=rings)
     if is_wide:
         allowed = r"width of a beam \(rad\): .*; must be smaller: a ring of rays is .*; or use fewer rings"
@@ -51,15 +51,15 @@ def test_too_wide_pattern_is_an_error_at_construction(width: float, rings: int, 
 
 @pytest.mark.requirement("DVU-2")
 def test_pattern_construction_is_linear_in_the_number_of_rays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each ray is made once a beam, and once when the pattern is checked: of n rings not n times, as it was."""
+    """Each ray is computed once per beam and once in the check of the pattern."""
     made: list[int] = []
     laid = Cone.make_ring
 
-    def counted(self: Cone, off: float, count: int) -> list[Any]:
+    def count_calls(self: Cone, off: float, count: int) -> list[Any]:
         made.append(count)
         return laid(self, off, count)
 
-    monkeypatch.setattr(Cone, "make_ring", counted)
+    monkeypatch.setattr(Cone, "make_ring", count_calls)
     for rings in (1, 20, 40):
         made.clear()
         beams = replace(make_janus_beams(0.5, AZIMUTHS[:3], width=0.07, rings=rings), weighting=BeamWeighting.PATTERN)
@@ -74,7 +74,7 @@ def test_pattern_construction_is_linear_in_the_number_of_rays(monkeypatch: pytes
 
 @pytest.mark.requirement("DVW-2")
 def test_beams_that_cancel_have_no_mean_direction() -> None:
-    """Four to the corners of a tetrahedron sum to rounding alone, out of which no direction may be made."""
+    """Four beams to the corners of a tetrahedron sum to rounding errors, which have no direction."""
     down, third = math.asin(1.0 / 3.0), math.tau / 3.0
     around = [Beam(rotation=from_rpy(0.0, down, a)) for a in (0.0, third, 2.0 * third)]
     beams = Beams((Beam(rotation=from_rpy(0.0, -0.5 * math.pi, 0.0)), *around))
@@ -108,7 +108,7 @@ def test_error_velocity_limit_has_a_correct_error_text() -> None:
 @pytest.mark.requirement("DVU-1")
 @pytest.mark.parametrize("name", ["bottom_mode", "water_mode", "transducer", "dialect"])
 def test_text_is_not_accepted_as_enumeration(name: str) -> None:
-    """Texts equal the words of an enumeration but are none of them: one would be taken for its default in silence."""
+    """A text equals no member of an enumeration and would silently select the default."""
     choice = getattr(Dvl(), name)
     kind, text = f"ns.sensors.{type(choice).__name__}", str(choice)
     arguments: dict[str, Any] = {name: text}

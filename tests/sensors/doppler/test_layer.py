@@ -1,4 +1,4 @@
-"""Velocity through a layer of water, held against closed forms and SciPy's quadrature: boundaries, shear, surface."""
+"""Velocity through a water layer equals closed forms and SciPy's quadrature: boundaries, shear, surface."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SEA = Environment(water=Water())
 
 
 @dataclass(frozen=True)
-class Sheared:
-    """A current in the world: `flow` (m/s) times a function of the height z (m) and the instant (s)."""
+class ShearedCurrent:
+    """A current: `flow` (m/s) times a function of the height z (m) and the time (s)."""
 
     flow: Vector
     profile: Callable[[AnyArray, AnyArray], AnyArray]
@@ -47,13 +47,13 @@ class Sheared:
         found: AnyArray = self.profile(position_w[:, 2], time)[:, None] * np.array(self.flow)
         return found
 
-    def rotate(self, rotation: Quaternion) -> Sheared:
+    def rotate(self, rotation: Quaternion) -> ShearedCurrent:
         return replace(self, flow=rotate(rotation, self.flow))
 
 
 @dataclass(frozen=True)
-class Moving:
-    """A level frame at one place that goes and turns at given rates (m/s in the world, rad/s in its own)."""
+class LevelMotion:
+    """A level frame at one position with a velocity (m/s, world) and an angular velocity (rad/s, body)."""
 
     pose: Pose
     velocity: Vector
@@ -72,7 +72,7 @@ class Moving:
 def find_layer(
     layer: WaterMassLayer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
 ) -> tuple[Any, float, float]:
-    """Return the velocity along each beam, and the layer's boundaries; NaN without a layer."""
+    """Return the velocity along each beam, and the boundaries of the layer."""
     layer_velocity = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
     far = float(layer_velocity.far_boundary[0])
     return layer_velocity.velocity[0], math.nan if math.isnan(far) else layer.near, far
@@ -82,24 +82,22 @@ def find_layer(
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.0), (0.1, -0.2, 2.0)])
 def test_velocity_through_still_and_flowing_water(attitude: Vector) -> None:
     pose = Pose((3.0, -2.0, -40.0), from_rpy(*attitude))
-    motion, flow = Moving(pose, (1.5, -0.7, 0.2)), (0.3, 0.4, -0.05)
+    motion, flow = LevelMotion(pose, (1.5, -0.7, 0.2)), (0.3, 0.4, -0.05)
     axes = np.array([rotate(pose.rotation, beam.axis) for beam in BEAMS.beams])
     found, near, far = find_layer(LAYER, motion, SEA)
     assert found == pytest.approx(axes @ motion.velocity, rel=1e-13, abs=0.0)
     assert (near, far) == (5.0, 15.0)
     found, _, _ = find_layer(LAYER, motion, replace(SEA, current=UniformField(flow)))
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
-    found, _, _ = find_layer(
-        LAYER, motion, Environment(current=UniformField(flow))
-    )  # a world whose water nobody describes
+    found, _, _ = find_layer(LAYER, motion, Environment(current=UniformField(flow)))  # a world without declared water
     assert found == pytest.approx(axes @ (np.array(motion.velocity) - flow), rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-1", "GAP-9")
 def test_transducer_lever_arm() -> None:
-    """At (x, y) off an axis that turns at w a transducer goes at w (-y, x), and a sensor off the vehicle's as well."""
+    """At (x, y) from an axis with turn rate w, a transducer moves at w (-y, x). So does an offset sensor."""
     apart = replace(BEAMS, beams=tuple(replace(beam, position=(0.5, -0.2, 0.0)) for beam in BEAMS.beams))
-    yawing = Moving(Pose((0.0, 0.0, -20.0)), (0.0, 0.0, 0.0), (0.0, 0.0, 0.8))
+    yawing = LevelMotion(Pose((0.0, 0.0, -20.0)), (0.0, 0.0, 0.0), (0.0, 0.0, 0.8))
     found = find_layer_velocities(
         apart, LAYER, AttachedMotion(yawing, Pose((1.0, 0.6, 0.0))), SEA, AT_0, NO_BOTTOM
     ).velocity[0]
@@ -110,9 +108,9 @@ def test_transducer_lever_arm() -> None:
 @pytest.mark.parametrize("attitude", [(0.0, 0.0, 0.7), (0.15, -0.1, 0.0)])
 @pytest.mark.parametrize("bottom", [math.inf, 15.0])
 def test_layer_velocity_of_a_sheared_current(attitude: Vector, bottom: float) -> None:
-    """A linear profile gives the velocity at the middle of the part of the layer that each beam crosses."""
-    motion = Moving(Pose((0.0, 0.0, -10.0), from_rpy(*attitude)), (0.5, 0.0, 0.0))
-    shear = replace(SEA, current=Sheared((0.6, -0.8, 0.0), lambda z, _: 0.2 + 0.03 * (z + 10.0)))
+    """A linear profile gives the velocity at the middle of the layer of each beam."""
+    motion = LevelMotion(Pose((0.0, 0.0, -10.0), from_rpy(*attitude)), (0.5, 0.0, 0.0))
+    shear = replace(SEA, current=ShearedCurrent((0.6, -0.8, 0.0), lambda z, _: 0.2 + 0.03 * (z + 10.0)))
     found, near, far = find_layer(LAYER, motion, shear, bottom=bottom)
     assert far == pytest.approx(min(15.0, 0.8 * bottom), rel=1e-12, abs=0.0)
     for k, beam in enumerate(BEAMS.beams):
@@ -124,8 +122,8 @@ def test_layer_velocity_of_a_sheared_current(attitude: Vector, bottom: float) ->
 
 @pytest.mark.requirement("GAP-1")
 def test_layer_weights_are_triangular() -> None:
-    """A wave in the profile: places come as close to the integral as the midpoint rule does, in 1 / samples^2."""
-    bend = replace(SEA, current=Sheared((1.0, 0.0, 0.0), lambda z, t: np.sin(0.4 * z) + t))
+    """For a sinusoidal profile, the error is that of the midpoint rule, 1 / samples^2."""
+    bend = replace(SEA, current=ShearedCurrent((1.0, 0.0, 0.0), lambda z, t: np.sin(0.4 * z) + t))
     motion = Stationary(Pose((0.0, 0.0, -10.0)))
     over = [
         quad(lambda x: (1.0 - abs(x)) * math.sin(0.4 * (-20.0 - 5.0 * x)), low, low + 1.0)[0] for low in (-1.0, 0.0)
@@ -147,8 +145,8 @@ def test_layer_weights_are_triangular() -> None:
 
 @pytest.mark.requirement("GAP-1")
 def test_layer_ends_at_80_percent_of_the_range() -> None:
-    """The layer keeps to four fifths of the way to the bottom, and is none where less than its least size is left."""
-    layer, motion = WaterMassLayer(5.0, 15.0, 2.0), Moving(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
+    """The layer ends at 80 % of the distance to the bottom. It is empty if less than the minimum size remains."""
+    layer, motion = WaterMassLayer(5.0, 15.0, 2.0), LevelMotion(Pose((0.0, 0.0, -60.0)), (1.0, 0.0, 0.0))
     ends = {18.75: 15.0, 18.7: 14.96, 10.0: 8.0, 8.75: 7.0, 8.74: math.nan, 4.0: math.nan, 0.0: math.nan}
     for bottom, end in ends.items():
         found, near, far = find_layer(layer, motion, SEA, bottom=bottom)
@@ -174,13 +172,13 @@ def test_layer_ends_at_80_percent_of_the_range() -> None:
     )
     assert layer_velocity.velocity[[0, 2], 0] == pytest.approx(
         [0.3, 0.3], rel=1e-12, abs=0.0
-    )  # beside a ping without layer
+    )  # next to a ping without a layer
     assert np.isnan(layer_velocity.velocity[1]).all()
 
 
 @pytest.mark.requirement("GAP-1")
 def test_shallowest_beam_limits_the_layer() -> None:
-    """On a slope the uphill beam limits the layer; distances are along the mean of the beams, for any angles."""
+    """On a slope the uphill beam limits the layer. Distances are along the mean beam direction."""
     bed = Environment(
         scene=Scene((Body("bed", Plane(), Pose((0.0, 0.0, -20.0), from_rpy(0.0, -math.atan(0.5), 0.0))),))
     )
@@ -210,7 +208,9 @@ def test_shallowest_beam_limits_the_layer() -> None:
 def test_layer_above_the_surface_has_no_echo() -> None:
     """Beams with all samples under water have an echo; other beams and a sensor in the air have none."""
     up = make_janus_beams(THIRTY, PLUS, down=(0.0, 0.0, 1.0))
-    ask = partial(find_layer_velocities, up, LAYER, surroundings := Moving(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0)))
+    ask = partial(
+        find_layer_velocities, up, LAYER, surroundings := LevelMotion(Pose((0.0, 0.0, -16.0)), (0.0, 0.0, 1.0))
+    )
     assert ask(SEA, AT_0, NO_BOTTOM).velocity[0] == pytest.approx([math.cos(THIRTY)] * 4, rel=1e-12, abs=0.0)
     assert np.isnan(ask(replace(SEA, water=Water(surface=-2.0)), AT_0, NO_BOTTOM).velocity).all()
     leaning = replace(surroundings, pose=Pose((0.0, 0.0, -16.0), from_rpy(0.0, 0.2, 0.0)))
@@ -220,14 +220,16 @@ def test_layer_above_the_surface_has_no_echo() -> None:
     assert 0 < np.isnan(found).sum() < 4
     asked: list[float] = []
 
-    def flowing(z: AnyArray, _: AnyArray) -> AnyArray:
+    def compute_flow(z: AnyArray, _: AnyArray) -> AnyArray:
         asked.extend(z.tolist())
         return np.zeros_like(z)
 
-    find_layer_velocities(up, LAYER, leaning, replace(SEA, current=Sheared((1.0, 0.0, 0.0), flowing)), AT_0, NO_BOTTOM)
+    find_layer_velocities(
+        up, LAYER, leaning, replace(SEA, current=ShearedCurrent((1.0, 0.0, 0.0), compute_flow)), AT_0, NO_BOTTOM
+    )
     assert asked
-    assert max(asked) <= 0.0  # no current is asked for in the air
-    air = Moving(Pose((0.0, 0.0, 1.0)), (1.0, 0.0, 0.0))
+    assert max(asked) <= 0.0  # the current is not evaluated in the air
+    air = LevelMotion(Pose((0.0, 0.0, 1.0)), (1.0, 0.0, 0.0))
     assert np.isnan(find_layer(LAYER, air, SEA)[0]).all()
     assert not np.isnan(find_layer(LAYER, air, Environment())[0]).any()
 
@@ -236,7 +238,7 @@ def test_layer_above_the_surface_has_no_echo() -> None:
 def test_pings_do_not_depend_on_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     path = [Pose((0.0, 0.0, -20.0)), Pose((3.0, 1.0, -22.0), from_rpy(0.1, 0.2, 0.5)), Pose((9.0, 0.0, -20.0))]
     motion = waypoints((0.0, 2.0, 4.0), path)
-    stirred = replace(SEA, current=Sheared((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
+    stirred = replace(SEA, current=ShearedCurrent((1.0, 0.3, 0.1), lambda z, t: 0.01 * z * t))
     time, bottom = np.linspace(0.0, 4.0, 13), np.linspace(5.0, 30.0, 13)
     complete = find_layer_velocities(BEAMS, LAYER, motion, stirred, time, bottom)
     monkeypatch.setattr("navsense.sensors.doppler.water._BATCH_SIZE", 60)
@@ -288,7 +290,7 @@ def test_invalid_layer_is_an_error(make: Callable[[], Any], message: str) -> Non
 
 @pytest.mark.requirement("GAP-1")
 def test_beams_without_a_common_layer_are_an_error() -> None:
-    """A beam that goes back against the mean of them all, and beams all round that have no mean."""
+    """Cases: a beam opposite to the mean direction, and beams without a mean direction."""
     ahead = [Beam(rotation=from_rpy(0.0, 0.0, a)) for a in (-0.2, 0.2)]
     up, back = Beam(rotation=from_rpy(0.0, -1.4, 0.0)), Beam(rotation=from_rpy(0.0, 0.0, 3.0))
     with pytest.raises(SensorError, match=r"^angle of beam 3 to the instrument axis: cosine -0\.\d+; must be below 90"):

@@ -1,4 +1,4 @@
-"""Long-term velocity: compared to Schmidt's filter in full, and its covariance over a thousand runs."""
+"""Long-term velocity equals a complete Schmidt-Kalman filter, and its covariance matches a thousand runs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ FALSE_ALARM = 1e-6
 SHEET = LongTermFilter(0.05, 0.004)
 
 
-def pings(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def make_pings(rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return uneven times, velocities and full covariances of pings."""
     time = np.cumsum(rng.uniform(0.05, 0.6, count))
     root = rng.normal(size=(count, 3, 3)) * 0.02
     return time, rng.normal(size=(count, 3)), root @ np.swapaxes(root, 1, 2) + 1e-6 * np.eye(3)
 
 
-def schmidt(
-    sheet: LongTermFilter, time: FloatArray, velocity: FloatArray, covariance: FloatArray
+def run_schmidt_filter(
+    spec: LongTermFilter, time: FloatArray, velocity: FloatArray, covariance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return estimates and covariances by the textbook's filter of six states, three of them considered.
+    """Return estimates and covariances of a six-state Schmidt-Kalman filter with three considered states.
 
-    The gain of the offset's rows is put to 0; the covariance is Joseph's, which holds for any gain. The first ping is
-    the first estimate, whose error is then less offset and noise.
+    The gains of the offset are 0. The covariance is in Joseph's form, valid for any gain. The first ping is the first
+    estimate, with the error minus offset and noise.
     """
     eye, none = np.eye(3), np.zeros((3, 3))
-    offset = sheet.stddev**2 * eye
+    offset = spec.stddev**2 * eye
     state = np.concatenate([velocity[0], np.zeros(3)])
     spread = np.block([[covariance[0] + offset, -offset], [-offset, offset]])
     sees, walk = np.hstack([eye, eye]), np.block([[eye, none], [none, none]])
     states, spreads = [state[:3]], [spread[:3, :3]]
     for k in range(1, len(time)):
-        spread = spread + sheet.acceleration_density**2 * (time[k] - time[k - 1]) * walk
+        spread = spread + spec.acceleration_density**2 * (time[k] - time[k - 1]) * walk
         innovation = sees @ spread @ sees.T + covariance[k]
         gain = spread @ sees.T @ np.linalg.inv(innovation)
         gain[3:] = 0.0
@@ -56,22 +56,22 @@ def schmidt(
 
 @pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("sheet", [SHEET, LongTermFilter(2.0), LongTermFilter(1e-3, 0.1)])
-def test_long_term_filter_equals_the_schmidt_kalman_filter(seed: int, sheet: LongTermFilter) -> None:
-    time, velocity, covariance = pings(np.random.default_rng(seed), 60)
+@pytest.mark.parametrize("spec", [SHEET, LongTermFilter(2.0), LongTermFilter(1e-3, 0.1)])
+def test_long_term_filter_equals_the_schmidt_kalman_filter(seed: int, spec: LongTermFilter) -> None:
+    time, velocity, covariance = make_pings(np.random.default_rng(seed), 60)
     out = np.full((60, 3), math.nan)
-    spread = filter_pings(sheet, make_state(), time, np.ones(60), velocity, covariance, out)
-    wanted, wide = schmidt(sheet, time, velocity, covariance)
+    spread = filter_pings(spec, make_state(), time, np.ones(60), velocity, covariance, out)
+    wanted, wide = run_schmidt_filter(spec, time, velocity, covariance)
     assert out == pytest.approx(wanted, rel=1e-8, abs=1e-10)
     assert spread == pytest.approx(wide, rel=1e-7, abs=1e-12)
 
 
-def normalised_squares(
+def simulate_normalised_squares(
     rng: np.random.Generator, runs: int, count: int, motion: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return squared errors by the stated covariance (runs, count), and mean covariances (count, 3, 3), of many runs.
+    """Return squared errors by the covariance (runs, count), and mean covariances (count, 3, 3).
 
-    The motion is the filter's own walk where none (count, 3) is given. Pings of four beams, every seventh failing.
+    The default motion is the random walk of the filter. Pings have four beams, and every seventh fails.
     """
     rate, beam = 5.0, 0.03
     time = np.arange(1, count + 1) / rate
@@ -100,12 +100,12 @@ def normalised_squares(
 @pytest.mark.compiled
 @pytest.mark.requirement("GAP-3")
 def test_covariance_matches_the_errors() -> None:
-    """A thousand runs of the motion that it takes for granted: chi-squared of 3000 degrees of freedom at each ping.
+    """Over 1000 runs of the declared motion, the sum is chi-squared with 3000 degrees of freedom at each ping.
 
-    False alarms 1e-6 over all forty pings, every seventh of which failed. It is better than single pings by then.
+    False alarms 1e-6 over all forty pings. The filter is more accurate than single pings at the end.
     """
     runs, count = 1000, 40
-    squares, spread = normalised_squares(np.random.default_rng(17), runs, count, None)
+    squares, spread = simulate_normalised_squares(np.random.default_rng(17), runs, count, None)
     low, high = chi2.ppf([FALSE_ALARM / count / 2.0, 1.0 - FALSE_ALARM / count / 2.0], 3 * runs)
     total = squares.sum(axis=0)
     assert np.all((low < total) & (total < high))
@@ -115,16 +115,16 @@ def test_covariance_matches_the_errors() -> None:
 
 @pytest.mark.requirement("GAP-3")
 def test_undeclared_motion_increases_the_errors() -> None:
-    """A vehicle that gathers speed faster than the density covers: the covariance is then too small, by far."""
+    """The vehicle accelerates more than the density allows, so the covariance is far too small."""
     time = np.arange(1, 41) / 5.0
     steady = np.column_stack([0.5 * time, np.zeros(40), np.zeros(40)])
-    squares, _ = normalised_squares(np.random.default_rng(18), 50, 40, steady)
+    squares, _ = simulate_normalised_squares(np.random.default_rng(18), 50, 40, steady)
     assert squares[:, -1].mean() > 10.0 * 3.0
 
 
 @pytest.mark.requirement("GAP-3")
 def test_stationary_filter_converges_to_the_riccati_variance() -> None:
-    """Long after the start its variance is that of the scalar Riccati equation, and that of the long-term error."""
+    """The stationary variance is that of the scalar Riccati equation plus that of the long-term error."""
     rate, sigma, density, count = 10.0, 0.02, 0.003, 4000
     time, still = np.arange(1, count + 1) / rate, np.zeros((count, 3))
     covariance = np.tile(sigma**2 * np.eye(3), (count, 1, 1))
@@ -148,18 +148,18 @@ def test_failed_pings_keep_the_velocity_of_each_track() -> None:
     assert np.isnan(spread[[0, 4]]).all()
     assert np.array_equal(out[2], out[1])
     assert np.array_equal(out[1], velocity[1])
-    assert np.array_equal(out[3], velocity[3])  # the first through the water
+    assert np.array_equal(out[3], velocity[3])  # the first water ping
     assert np.array_equal(out[5], velocity[3])
     assert spread[2, 0, 0] == pytest.approx(1e-4 + 0.01, rel=1e-14, abs=0.0)
     assert spread[5, 0, 0] == pytest.approx(1e-4 + 0.02, rel=1e-14, abs=0.0)
-    gain = (1e-4 + 0.05) / (2e-4 + 0.05)  # five seconds after the ping before over the bottom
+    gain = (1e-4 + 0.05) / (2e-4 + 0.05)  # five seconds after the previous bottom ping
     assert out[6] == pytest.approx(velocity[1] + gain * (velocity[6] - velocity[1]), rel=1e-13, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("cut", [1, 7, 30, 59])
 def test_filter_does_not_depend_on_block_size(cut: int) -> None:
-    time, velocity, covariance = pings(np.random.default_rng(4), 60)
+    time, velocity, covariance = make_pings(np.random.default_rng(4), 60)
     mode = np.where(np.arange(60) % 5 == 0, 2.0, np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
     complete, parts, first_state, second_state = (
         np.full((60, 3), math.nan),
@@ -196,10 +196,10 @@ def test_invalid_filter_is_an_error(value: float) -> None:
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
-    time, velocity, covariance = pings(np.random.default_rng(6), 50)
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
+    time, velocity, covariance = make_pings(np.random.default_rng(6), 50)
     one, two = np.full(STATE_SIZE, math.nan), np.full(STATE_SIZE, math.nan)
     for k in range(50):
         process_ping(one, time[k], velocity[k], covariance[k], 0.3)
-        interpreted(process_ping)(two, time[k], velocity[k], covariance[k], 0.3)
+        interpret(process_ping)(two, time[k], velocity[k], covariance[k], 0.3)
         assert np.array_equal(one, two)

@@ -1,4 +1,4 @@
-"""Strength of an echo: the sonar equation, the phase of pulse pairs against random numbers, lock against SciPy."""
+"""Echo strength: the sonar equation, pulse-pair phase noise by Monte Carlo, and lock probability."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from navsense.sensors.doppler.beam_errors import (
 
 @pytest.mark.requirement("GAP-2")
 def test_echo_follows_the_sonar_equation() -> None:
-    """Twice as far is 9.03 dB less; 0.15 dB/m takes 3 dB from 10 m; 60 degrees of incidence, a quarter, 6.02 dB."""
+    """Twice the range costs 9.03 dB; 0.15 dB/m over 10 m costs 3 dB; an incidence of 60 degrees costs 6.02 dB."""
     assert compute_strength(40.0, 0.0, 1.0, 1.0) == 40.0
     assert compute_strength(40.0, 0.0, 10.0, 1.0) == pytest.approx(10.0, rel=1e-14, abs=0.0)
     assert compute_strength(40.0, 0.0, 16.0, 1.0) - compute_strength(40.0, 0.0, 8.0, 1.0) == pytest.approx(
@@ -53,14 +53,14 @@ def test_echo_at_zero_range_and_grazing_incidence() -> None:
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize(("correlation", "decibels"), [(0.9, 10.0), (0.9, 3.0), (0.7, 10.0), (0.98, 0.0)])
 def test_phase_deviation_equals_pulse_pair_simulation(correlation: float, decibels: float) -> None:
-    """Deviation of the phase of means of M products, of echoes with noise and without, over random numbers.
+    """Monte Carlo gives the phase deviation of means of M products, with and without noise.
 
-    A deviation of 3000 is known to 1 / sqrt(6000); a false alarm of 1e-6 is 4.9 of the quotient's. The formula is the
-    first term in 1 / M; M = 200 leaves out of the order of (rho^-2 - 1) / M, below 0.02.
+    A deviation of 3000 samples has the error 1 / sqrt(6000); a false-alarm rate of 1e-6 is 4.9 of them. The formula is
+    of first order in 1 / M; at M = 200 it neglects terms of (rho^-2 - 1) / M, below 0.02.
     """
     rng, count, pairs = np.random.default_rng(21), 3000, 200
 
-    def phases(noise: float) -> float:
+    def simulate_phase_deviation(noise: float) -> float:
         """Return the deviation of the phase (rad) for noise of this power."""
         total = np.zeros(count, dtype=np.complex128)
         for _ in range(pairs):
@@ -74,7 +74,7 @@ def test_phase_deviation_equals_pulse_pair_simulation(correlation: float, decibe
 
     noise = 10.0 ** (-decibels / 10.0)
     wanted = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
-    clear, noisy = phases(0.0), phases(noise)
+    clear, noisy = simulate_phase_deviation(0.0), simulate_phase_deviation(noise)
     assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
     assert noisy / clear == pytest.approx(
         compute_noise_factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0
@@ -119,14 +119,12 @@ def test_invalid_signal_is_an_error(given: dict[str, Any], problem: str) -> None
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
-def test_compiled_and_interpreted_agree_to_the_last_bit(interpreted: Callable[[Any], Callable[..., Any]]) -> None:
+def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     rng = np.random.default_rng(3)
     cases: list[tuple[Any, tuple[float, ...]]] = []
     for _ in range(2000):
         cases.append((compute_strength, (40.0, 0.1, float(rng.uniform(0.1, 200.0)), float(rng.uniform(-1.0, 1.0)))))
         cases.append((compute_noise_factor, (float(rng.uniform(-120.0, 60.0)), float(rng.uniform(0.1, 0.99)))))
         cases.append((compute_lock_probability, (float(rng.uniform(-60.0, 60.0)), 6.0, float(rng.uniform(0.1, 5.0)))))
-    plain = {
-        kernel: interpreted(kernel) for kernel in (compute_strength, compute_noise_factor, compute_lock_probability)
-    }
+    plain = {kernel: interpret(kernel) for kernel in (compute_strength, compute_noise_factor, compute_lock_probability)}
     assert [kernel(*given) for kernel, given in cases] == [plain[kernel](*given) for kernel, given in cases]

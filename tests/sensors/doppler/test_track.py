@@ -1,4 +1,4 @@
-"""Data sheets of a track: deviations by speed, rate and signal, and what is refused."""
+"""Doppler tracks: deviations by speed, rate and signal, and invalid values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from navsense.sensors.doppler.beam_errors import compute_stddev
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize(("speed", "wanted"), [(0.0, 0.0025), (1.0, 0.003), (3.0, 0.004), (5.0, 0.005)])
 def test_deviation_is_a_floor_plus_a_share_of_the_speed(speed: float, wanted: float) -> None:
-    """0.25 cm/s and 0.05 cm/s for each m/s: what makes 0.3, 0.4 and 0.5 cm/s at 1, 3 and 5 m/s."""
+    """0.25 cm/s plus 0.05 cm/s per m/s give 0.3, 0.4 and 0.5 cm/s at 1, 3 and 5 m/s."""
     assert compute_stddev(0.0025, 0.0005, speed, 7.0, 0.0, 1.0) == pytest.approx(wanted, rel=1e-14, abs=0.0)
 
 
@@ -64,7 +64,7 @@ def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
     ],
 )
 def test_other_track_fields_are_not_errors(given: dict[str, Any], errs: bool, is_white: bool) -> None:
-    """A rate at which nothing holds, a stated deviation and the rules of a noise that is none are no errors."""
+    """A reference rate, a reported deviation and options of a zero noise are not errors."""
     track = DopplerTrack(**given)
     assert (track.has_errors, track.has_white_noise) == (errs, is_white)
 
