@@ -72,6 +72,27 @@ def test_run_info_and_describe(inside: Typed, tmp_path: Path) -> None:
         assert arrays["quadrotor::base_link::imu/angular_velocity"].shape == (2000, 3)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "heading"),
+    [
+        (".npz", "name type rows"),
+        (".csv", "name type rows"),
+        (".mcap", "topic type messages"),
+        (".dvl.pd0", "name type records"),
+    ],
+)
+def test_table_of_a_recording_has_the_headings_of_its_format(
+    inside: Typed, suffix: str, heading: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"out{suffix}"
+    world = ROOT / "examples" / "auv_survey.sdf" if suffix == ".dvl.pd0" else QUADROTOR
+    ran = inside("run", world, "--duration", 2, "--epoch", 1767225600, "-o", path)
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"wrote .*out.*: 2 s simulated, [0-9.]+ (?:kB|MB)\n", ran.stdout)
+    looked = inside("info", path)
+    assert " ".join(looked.stdout.splitlines()[0].split()).endswith(heading)
+
+
 def test_recover(inside: Typed, tmp_path: Path) -> None:
     complete, cut = tmp_path / "whole.mcap", tmp_path / "cut.mcap"
     assert inside("run", QUADROTOR, "--duration", 20, "-o", complete).returncode == 0
@@ -397,6 +418,16 @@ def test_empty_path_is_an_error(inside: Typed, arguments: tuple[object, ...], tm
     ended = inside(*arguments, cwd=tmp_path)
     assert ended.returncode == 2
     assert re.match(r'error: [-\w]+: ""; must not be empty; name a file or a value\n', ended.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments", [("run", QUADROTOR, "-o", "-"), ("convert", "a.mcap", "-"), ("describe", QUADROTOR, "--kalibr", "-")]
+)
+def test_hyphen_is_not_the_standard_output(inside: Typed, arguments: tuple[object, ...], tmp_path: Path) -> None:
+    ended = inside(*arguments, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.match(r"error: [-\w]+: -; must be a name; no command .* standard output; name a file\n", ended.stderr)
     assert not list(tmp_path.iterdir())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -9,13 +10,17 @@ import numpy as np
 import pytest
 
 from navsense.core.geodesy import Origin
+from navsense.core.pose import from_rpy
 from navsense.core.typing import Quaternion, Times, Vectors
 from navsense.description import describe
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
-from navsense.sensors import SENSORS
+from navsense.sensors import SENSORS, Dvl, Imu
+from navsense.sensors.base import Sensor
+from navsense.sensors.doppler import Beam, Beams
+from navsense.sensors.doppler.beams import make_x_beams
 from navsense.testing import example_world
 from navsense.world import World
 
@@ -57,3 +62,23 @@ def test_description_contains_no_class_name(kind: type) -> None:
     text = "\n".join(describe(world))
     assert not re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b|\w+\(\w+=|<\w+\.\w+", text)
     assert not re.findall(r"\b1 (?:models|links|sensors|rows|points|layers)\b", text)
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        (Imu(), "angular_velocity (rad/s): no noise"),
+        (Imu(orientation=False), "orientation: not measured"),
+        (Imu(averaged=True), "samples: mean of each sampling interval"),
+        (Imu(earth_rotation=True), "earth rotation: measured"),
+        (Dvl(), "beam_range (m): no noise"),
+        (
+            Dvl(beams=Beams((*make_x_beams(0.5).beams, Beam(rotation=from_rpy(0.0, math.pi / 2.0, 0.0))))),
+            "beams: 5, at 28.65, 28.65, 28.65, 28.65, 0 deg from the instrument axis; one ray per beam",
+        ),
+    ],
+)
+def test_description_of_a_sensor_is_plain_text(spec: Sensor, line: str) -> None:
+    lines = list(describe(example_world(("one", spec))))
+    assert f"    {line}" in lines
+    assert not [line for line in lines if "True" in line or "False" in line]

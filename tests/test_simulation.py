@@ -281,8 +281,12 @@ def test_unknown_sensor_error_lists_the_sensors() -> None:
 
 
 def test_duplicate_output_or_unknown_suffix_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SimulationError, match="must be different files"):
+    with pytest.raises(SimulationError, match=r"are both written to the file .*a\.npz; must be different files"):
         record(world(), [tmp_path / "a.npz", tmp_path / "." / "a.npz"], 0.1)
+    with pytest.raises(SimulationError, match=r"s\.csv, .*s\.euroc; are both written to the folder .*/s; must be"):
+        record(world(), [tmp_path / "s.csv", tmp_path / "s.euroc"], 0.1)
+    with pytest.raises(SimulationError, match=r"s/a\.npz is in the folder .*/s of the other output; must be"):
+        record(world(), [tmp_path / "s.csv", tmp_path / "s" / "a.npz"], 0.1)
     with pytest.raises(RecordingError, match="xyz"):
         record(world(), tmp_path / "a.xyz", 0.1)
 

@@ -171,7 +171,7 @@ def test_description_names_the_origin_and_earth_rotation() -> None:
     turning = example_world(("fine", replace(fine, earth_rotation=True)))
     lines = list(describe(turning))
     assert not any("resolves the earth" in row for row in lines)
-    assert "    earth_rotation: True" in lines
+    assert "    earth rotation: measured" in lines
 
 
 @pytest.mark.requirement("PRS-1", "NAV-1")

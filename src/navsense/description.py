@@ -61,7 +61,7 @@ def format_noise(noise: Noise) -> str:
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
     if noise.classic:
         parts.append("(classic)")
-    return ", ".join(parts) or "none"
+    return ", ".join(parts) or "no noise"
 
 
 def format_motion(model: Model, *, is_given: bool) -> str:
@@ -98,7 +98,7 @@ def find_noise_unit(sensor: MountedSensor, name: str) -> str:
 def format_sensor(sensor: MountedSensor) -> Iterator[str]:
     """Yield the lines of one sensor."""
     yield f"  {sensor.name}"
-    yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'global time'}, topic {sensor.topic}"
+    yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'true time'}, topic {sensor.topic}"
     yield f"    frame {sensor.frame}"
     if sensor.latency is not None:
         yield f"    latency (s): {format_spec(sensor.latency, Latency())}"

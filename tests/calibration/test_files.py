@@ -147,8 +147,8 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"sensor": "/mag"}, "--topic: /mag; must be one of /imu/mag"),
-        ({}, {"sensor": "/attitude"}, "--topic: /attitude; is sensor_msgs/msg/Imu; must be one of /imu/mag"),
+        ({}, {"sensor": "/mag"}, "--sensor: /mag; must be one of /imu/mag"),
+        ({}, {"sensor": "/attitude"}, "--sensor: /attitude; is sensor_msgs/msg/Imu; must be one of /imu/mag"),
         ({}, {"attitude": "/odom"}, "--attitude: /odom; must be one of /attitude"),
         ({}, {"attitude": "/imu/mag"}, "--attitude: /imu/mag; is sensor_msgs/msg/MagneticField; must be one of /att"),
         ({}, {"attitude": "truth"}, "no truth of the magnetometer's link in this bag; name a topic"),
@@ -157,14 +157,14 @@ def test_stamps_that_stand_still_are_named(bags: ModuleType, tmp_path: Path) -> 
         (
             {"topics": tuple(f"/vehicle/front/magnetometer_{k}/field" for k in range(5))},
             {},
-            "several magnetometers: .*, /vehicle/front/magnetometer_4/field; name one with --topic",
+            "several magnetometers: .*, /vehicle/front/magnetometer_4/field; name one with --sensor",
         ),
         (
             {"topics": ("/a/mag", "/b/mag")},
             {"sensor": "mag"},
-            "--topic: mag; must be one of /a/mag, /b/mag",
+            "--sensor: mag; must be one of /a/mag, /b/mag",
         ),
-        ({"topics": ("/a", "/b")}, {}, "several magnetometers: /a, /b; name one with --topic, as --topic /a"),
+        ({"topics": ("/a", "/b")}, {}, "several magnetometers: /a, /b; name one with --sensor, as --sensor /a"),
         (
             {"fixed": False},
             {"attitude": "/attitude"},
@@ -217,7 +217,7 @@ def test_topic_by_its_ending(bags: ModuleType, tmp_path: Path) -> None:
     scene = bags.Scene(tmp_path / "drive", count=20, topics=("/board/mag1", "/board/mag2"))
     bags.record(scene)
     assert read(scene.path, sensor="mag2").source.startswith("20 readings, /board/mag2 (")
-    with pytest.raises(CalibrationError, match="--topic: /mag2; must be one of"):
+    with pytest.raises(CalibrationError, match="--sensor: /mag2; must be one of"):
         read(scene.path, sensor="/mag2")
 
 
@@ -350,7 +350,7 @@ def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sensor": "rov::base::imu"}, "magnetometer: rov::base::imu; must be one of rov::base::mag"),
+        ({"sensor": "rov::base::imu"}, "--sensor: rov::base::imu; must be one of rov::base::mag"),
         ({"attitude": "/odom"}, "must be truth, none, or an IMU with orientation: rov::base::imu"),
         ({"mounting": (0.0, 0.0)}, "mounting: .*must be roll, pitch and yaw"),
         ({"mounting": (0.0, 0.0, math.nan)}, "mounting: .*must be roll, pitch and yaw"),
@@ -359,6 +359,14 @@ def test_an_imu_of_the_recording_says_the_attitude(run: tuple[Any, Path]) -> Non
 def test_missing_content_of_a_recording_is_named(run: tuple[Any, Path], options: dict[str, Any], message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
         read(run[1] / "run.npz", **options)
+
+
+def test_unknown_sensor_lists_magnetometers_without_ideal_values_and_biases(run: tuple[Any, Path]) -> None:
+    with pytest.raises(CalibrationError, match="--sensor: foo; must be one of ") as raised:
+        read(run[1] / "run.mcap", sensor="foo")
+    (topic,) = str(raised.value).partition("must be one of ")[2].split(", ")
+    assert topic.endswith("/mag/magnetometer")
+    assert f"{topic}/ideal (" in read(run[1] / "run.mcap", sensor=f"{topic}/ideal").source
 
 
 def test_one_run_of_several(run: tuple[Any, Path]) -> None:

@@ -139,7 +139,7 @@ def test_ds_sim_sensor_is_read(load: Load, in_link: Text) -> None:
     )
     assert (found.name, found.topic, found.frame, found.rate) == ("auv::base::dvl", "/dvl/dvl", "base", 7.0)
     assert warnings(world) == []
-    assert "dvl at 7 Hz on global time, topic /dvl/dvl" in "\n".join(describe(world))
+    assert "dvl at 7 Hz on true time, topic /dvl/dvl" in "\n".join(describe(world))
 
 
 @pytest.mark.requirement("DVW-2")

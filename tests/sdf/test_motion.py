@@ -107,6 +107,11 @@ def test_invalid_elements_are_reported(refused: Refused, moving: Text, inside: s
     assert any(problem.startswith(line) for problem in refused(moving(inside, attributes)))
 
 
+def test_each_wrong_waypoint_is_reported_once(refused: Refused, moving: Text) -> None:
+    wrong = TWO.replace('"0"', '"1"').replace("4 0 0 0 0 0", "4 0 0")
+    assert [problem.partition(": ")[0] for problem in refused(moving(wrong))] == ["dive.sdf:5", "dive.sdf:6"]
+
+
 def test_invalid_log(refused: Refused, moving: Text, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("time,x\n1,2\n", encoding="utf-8")
     (line,) = refused(moving("", 'file="log.csv"'))

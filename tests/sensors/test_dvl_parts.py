@@ -149,9 +149,27 @@ def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     (line,) = (
         line
         for line in describe(ns.load(tmp_path / "w.sdf"))
-        if "values without a source, not simulated unless you set them" in line
+        if "not simulated, because neither the part nor the world has a value: " in line
     )
-    assert all(figure in line for figure in sheet.missing_values)
+    assert line.partition(": ")[2].split(", ") == list(sheet.missing_values)
+
+
+@pytest.mark.requirement("GAP-2", "GAP-3")
+def test_values_set_in_the_world_are_not_listed_as_missing(tmp_path: Path) -> None:
+    """The description lists a missing value of a part only if the world does not set it."""
+    values = """<dvl>
+      <bottom_track><per_speed>0.001</per_speed><long_term_scale>0.001</long_term_scale></bottom_track>
+      <water_track><layer near="3" far="9"/><maximum_velocity>9</maximum_velocity></water_track>
+      <range><noise type="gaussian"><stddev>0.1</stddev></noise></range>
+      <strength level="90"/>
+    </dvl>"""
+    spec(tmp_path, f"{values}<navsense:part>dvl1000</navsense:part>")
+    text = "\n".join(describe(ns.load(tmp_path / "w.sdf")))
+    (names,) = re.findall("neither the part nor the world has a value: (.*)", text)
+    assert names.split(", ") == [
+        *("bottom_track.long_term_offset", "bottom_track.maximum_velocity"),
+        *("water_track.long_term_scale", "water_track.long_term_offset"),
+    ]
 
 
 @pytest.mark.requirement("GAP-1", "GAP-4")

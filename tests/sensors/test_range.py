@@ -323,5 +323,5 @@ def test_description_names_the_target() -> None:
         minimum_range=0.5, maximum_range=100.0, beam=Cone(math.radians(10.0), 2), sound=Sound(1500.0)
     ).describe(5.0)
     assert lines[0] == "limits: 0.5 to 100 m"
-    assert lines[1] == "beam: the nearest of 19 rays, 10 deg wide, sound, whose speed is taken for 1500 m/s"
-    assert "light, hits its own hull" in Range(own_hull=True).describe(5.0)[1]
+    assert lines[1] == "beam: sound, assumes 1500 m/s, 10 deg wide; range of the nearest of 19 rays"
+    assert "rays; rays can hit the model of the sensor" in Range(own_hull=True).describe(5.0)[1]

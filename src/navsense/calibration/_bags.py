@@ -120,18 +120,18 @@ def select_topic(
 ) -> Topic:
     """Return the topic of these types with this name or ending, or the only one.
 
-    Raises `CalibrationError` if there is none or if several match. The error lists the topics and `others`.
+    Raises `CalibrationError` if there is none or if several match. The error lists the topics and `others`, without
+    ideal values and biases in a recording of navsense.
     """
     topics = list_topics(bag, types)
+    candidates = [topic for topic in topics if not topic.name.endswith(("/ideal", "/bias"))] or topics
     if name is None:
-        if len(topics) > 1:
-            topics = [topic for topic in topics if not topic.name.endswith(("/ideal", "/bias"))]
-        topics = [topic for topic in topics if topic.type == types[0]] or topics
-        if len(topics) == 1:
-            return topics[0]
-        if topics:
-            listed = ", ".join(topic.name for topic in topics)
-            remedy = f"name one with {option}, as {option} {topics[0].name}"
+        candidates = [topic for topic in candidates if topic.type == types[0]] or candidates
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            listed = ", ".join(topic.name for topic in candidates)
+            remedy = f"name one with {option}, as {option} {candidates[0].name}"
             raise CalibrationError(f"several {what}s: {listed}", remedy=remedy)
         present = ", ".join(sorted({topic.type for topic in list_topics(bag)})) or "nothing"
         allowed = f"must hold {' or '.join(types)}; it holds {present}"
@@ -141,7 +141,7 @@ def select_topic(
     if exact or len(ending) == 1:
         return (exact or ending)[0]
     other_type = {topic.name.strip("/"): topic.type for topic in list_topics(bag)}.get(name.strip("/"))
-    names = ", ".join([*(topic.name for topic in topics), *others])
+    names = ", ".join([*(topic.name for topic in candidates), *others])
     allowed = f"must be one of {names}" if names else f"this bag has no {what}"
     if other_type:
         allowed = f"is {other_type}; {allowed}"

@@ -385,7 +385,7 @@ def _list_missing_attitude_notes(attitude: AttitudeSeries, keep: BoolArray) -> l
 
 def _read_bag(path: Path, name: str | None, attitude: str, mounting: FloatArray | None) -> _FileContents:
     with _bags.open_bag(path) as bag:
-        topic = _bags.select_topic(bag, name, FIELD_TYPES, "magnetometer", "--topic")
+        topic = _bags.select_topic(bag, name, FIELD_TYPES, "magnetometer", "--sensor")
         field = _bags.read_topic(bag, topic, QUANTITIES[topic.type].field, "xyz")
         series = None if attitude == "none" else _bags.read_attitude(bag, attitude, field, mounting)
     return _FileContents(
@@ -444,7 +444,7 @@ def _select_magnetometer(dataset: Dataset, name: str | None) -> str:
         allowed = f"it holds {', '.join(dataset) or 'nothing'}"
         raise CalibrationError("no magnetometer in this recording", allowed=allowed)
     if name is not None:
-        raise CalibrationError("magnetometer", name, allowed=f"must be one of {listed}")
+        raise CalibrationError("--sensor", name, allowed=f"must be one of {listed}")
     if len(names) > 1:
         raise CalibrationError(f"several magnetometers: {listed}", remedy=f"name one with --sensor {names[0]}")
     return names[0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from navsense.world import World
 
 RIGHT_ALIGNED = frozenset(
-    ("rate (Hz)", "samples", "messages", "ns/sample", "draws alone", "draws/total", "rows", "size")
+    ("rate (Hz)", "samples", "messages", "rows", "records", "ns/sample", "draws alone", "draws/total")
 )
 """Columns of tables that hold numbers."""
 
@@ -28,15 +28,22 @@ NUMBER.name = "number"  # in click's error for another text
 
 
 class CheckedCommand(click.Command):
-    """A command that rejects empty names. An empty path would mean the current folder."""
+    """A command that rejects empty names and `-`.
+
+    An empty path would mean the current folder. `-` would be a file of this name, not the standard input or output.
+    """
 
     def invoke(self, ctx: click.Context) -> None:
         """Check the arguments and run the command."""
         for parameter in self.params:
             value = ctx.params.get(str(parameter.name))
-            if "" in (value if isinstance(value, tuple) else (value,)):
-                name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+            texts = value if isinstance(value, tuple) else (value,)
+            name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+            if "" in texts:
                 raise SimulationError(name, '""', allowed="must not be empty", remedy="name a file or a value")
+            if "-" in texts:
+                allowed = "must be a name; no command reads the standard input or writes a file to the standard output"
+                raise SimulationError(name, "-", allowed=allowed, remedy="name a file")
         super().invoke(ctx)
 
 

@@ -28,7 +28,7 @@ def info(file: str) -> None:
     from navsense.recordings.summary import read_summary
 
     summary = read_summary(file)
-    table = make_table("topic", "type", "messages")
+    table = make_table("topic" if summary.unit == "message" else "name", "type", f"{summary.unit}s")
     for entry in summary.entries:
         add_row(table, entry.name, entry.type, str(entry.count))
     print_table(table)

@@ -185,7 +185,7 @@ def run(
     for sensor in world.sensors:
         samples = str(summary.samples[sensor.name])
         rate = f"{sensor.rate:g}"
-        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "global time", sensor.topic)
+        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "true time", sensor.topic)
     print_table(table)
     for name, count in summary.samples.items():
         if count and not summary.valid_samples[name]:
@@ -195,7 +195,8 @@ def run(
     if speed is not None and summary.max_delay > MAX_LAG:
         click.echo(f"warning: the run fell up to {summary.max_delay:.2g} s behind --speed", err=True)
     for path in summary.paths:
-        size = f", {format_size(path.stat().st_size)}" if path.is_file() else ""
-        click.echo(f"wrote {path}: {summary.duration:g} s simulated{size}")
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        size = format_size(sum(file.stat().st_size for file in files))
+        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
     if not output:
         click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")

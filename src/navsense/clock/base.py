@@ -40,7 +40,7 @@ class ClockStep:
         validate_types(self, "of a clock's step", error=ClockError)
         if not (math.isfinite(self.start) and self.end > self.start):
             allowed = "must be from a finite time to a later one"
-            raise ClockError("times of a clock's step (s)", (self.start, self.end), allowed=allowed)
+            raise ClockError("times of a clock's step (s)", f"{self.start:g} to {self.end:g}", allowed=allowed)
         if not abs(self.size) < LONGEST_TIME:
             raise ClockError(
                 "step of a clock (s)", self.size, allowed=f"must be of absolute value below {LONGEST_TIME:g}"

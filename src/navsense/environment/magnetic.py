@@ -447,7 +447,7 @@ class Anomaly:
             raise FieldError("field of an anomaly (T)", self.field_w, allowed="must be finite")
         if not (math.isfinite(self.start) and self.end > self.start):
             allowed = "must be from a finite time to a later one"
-            raise FieldError("times of an anomaly (s)", (self.start, self.end), allowed=allowed)
+            raise FieldError("times of an anomaly (s)", f"{self.start:g} to {self.end:g}", allowed=allowed)
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the field (n, 3) T at `time` (n,) s."""

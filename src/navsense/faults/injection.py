@@ -76,7 +76,7 @@ class Faults:
                 allowed = "must both be 0 or both above 0"
                 remedy = "give the rate of onsets (1/s) and the mean duration (s)"
                 what = f"{kind}_rate and {kind}_duration"
-                raise SensorError(what, (rate, duration), allowed=allowed, remedy=remedy)
+                raise SensorError(what, f"{rate:g} and {duration:g}", allowed=allowed, remedy=remedy)
 
     def get_rate_and_duration(self, kind: str) -> tuple[float, float]:
         """Return rate (1/s) and mean duration (s) of "dropout" or "stuck"."""

@@ -74,18 +74,22 @@ class ScheduledFault:
         if self.kind not in FAULT_BITS:
             raise self._error("kind of a fault", self.kind or "missing", f"must be one of {', '.join(FAULT_BITS)}")
         if not (abs(self.start) <= MAX_VALUE and self.end > self.start):
-            finite = "must be from a finite time to a later one"
-            allowed = f"{finite}, of at most {MAX_VALUE:g} s" if math.isfinite(self.start) else finite
-            raise self._error(f"times of a {self.kind} (s)", (self.start, self.end), allowed)
+            allowed = f"must be from a finite time, of at most {MAX_VALUE:g} s, to a later one"
+            raise self._error(f"times of a {self.kind} (s)", f"{self.start:g} to {self.end:g}", allowed)
         if not (0.0 <= self.period < math.inf) or (self.period > 0.0 and self.kind != "spike"):
             allowed = "must be finite and >= 0; only spikes have a period"
             raise self._error(f"period of a {self.kind} (s)", self.period, allowed)
-        is_additive = self.kind in ADDITIVE_KINDS
-        if is_additive != bool(self.array) or is_additive != bool(self.value):
-            allowed = "must name an array and a value" if is_additive else "must have no array and no value"
-            raise self._error(f"a {self.kind}", (self.array, self.value), allowed)
+        if self.kind not in ADDITIVE_KINDS:
+            allowed = f"must be absent; only {' and '.join(ADDITIVE_KINDS)} have an array and a value"
+            for name, value in (("array", self.array), ("value", _format_value(self.value))):
+                if value:
+                    raise self._error(f"{name} of a {self.kind}", value, allowed)
+        elif not self.array:
+            raise self._error(f"array of a {self.kind}", "missing", "must name an array of the sensor")
+        elif not self.value:
+            raise self._error(f"value of a {self.kind}", "missing", "must be one number, or one per axis")
         if not all(math.isfinite(part) for part in self.value):
-            raise self._error(f"value of a {self.kind}", self.value, "must be finite")
+            raise self._error(f"value of a {self.kind}", _format_value(self.value), "must be finite")
 
     def _error(self, what: str, value: object, allowed: str) -> SensorError:
         return SensorError(what, value, allowed=allowed, where=self.where)
@@ -108,6 +112,11 @@ class ScheduledFault:
             return started.astype(np.float64)
         slack = ROUNDING * np.maximum(np.abs(time), abs(self.start))  # 0.1 + 2 x 0.1 is above 0.3
         return np.where(started, np.floor((time - self.start + slack) / self.period) + 1.0, 0.0)
+
+
+def _format_value(value: Sequence[float]) -> str:
+    """Return the value of a fault as it is written in a file."""
+    return " ".join(f"{number:g}" for number in value)
 
 
 class EmissionMask(NamedTuple):
@@ -169,7 +178,8 @@ def check_fault(spec: object, outputs: Mapping[str, tuple[int, ...]], fault: Sch
     if len(fault.value) not in counts:
         one, *more = counts
         allowed = f"must be one number{''.join(f', or {count}' for count in more if count > one)}"
-        raise SensorError(f"value of a {fault.kind}", fault.value, allowed=allowed, where=fault.where)
+        what = f"value of a {fault.kind}"
+        raise SensorError(what, _format_value(fault.value), allowed=allowed, where=fault.where)
 
 
 ActiveFaults = Sequence[tuple[ScheduledFault, BoolArray]]

@@ -10,6 +10,7 @@ from pathlib import Path
 from navsense import recordings, streams
 from navsense.core.errors import SimulationError
 from navsense.recordings.base import to_path
+from navsense.recordings.format import find_suffix
 from navsense.recordings.info import RecordingInfo, RecordingWriter
 from navsense.world import World
 
@@ -20,16 +21,19 @@ OutputTarget = str | os.PathLike[str]
 def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
     """Raise `SimulationError` if two outputs are the same, or one is inside another."""
     for first, second in permutations(outputs, 2):
+        problem = ""
         if streams.is_url(first) or streams.is_url(second):
-            overlap = first == second
+            problem = "are the same URL" if first == second else ""
         else:
-            path, other = (
-                Path(os.path.realpath(recordings.get_storage_path(to_path(output)))) for output in (first, second)
-            )
-            overlap = path == other or path in other.parents
-        if overlap:
-            allowed = "must be different files, folders and URLs, none in another"
-            raise SimulationError("outputs", f"{first}, {second}", allowed=allowed)
+            storage = [recordings.get_storage_path(to_path(output)) for output in (first, second)]
+            path, other = (Path(os.path.realpath(one)) for one in storage)
+            if path == other:
+                problem = f"are both written to the {'file' if find_suffix(storage[0]) else 'folder'} {storage[0]}"
+            elif path in other.parents:
+                problem = f"{storage[1]} is in the folder {storage[0]} of the other output"
+        if problem:
+            allowed = f"{problem}; must be different files, folders and URLs, none in another"
+            raise SimulationError(f"outputs: {first}, {second}", allowed=allowed, remedy="change one of the names")
 
 
 def check_output(output: OutputTarget, world: World | None = None) -> None:

@@ -302,15 +302,16 @@ class Adcp:
         """Return lines on beams, cells, pings, axes and errors, at a rate (Hz) of ticks."""
         cells, ensemble_rate = self.cells, rate / self.count_ticks_per_ensemble(rate)
         motion = "removed by bottom track" if self.motion_compensated else "not removed"
-        lobes = "cells beyond the distance of the bottom or surface are lost to side lobes"
+        lobes = "cells that side lobes from the bottom or the surface reach are invalid"
         lobes = lobes if self.side_lobes else "no side lobes"
+        stddevs = f"{self.ping_stddev:g} m/s in a cell, {self.bottom.stddev:g} m/s over the bottom"
         lines = [
             *self.beams.describe((self.minimum_range, self.maximum_range, 0.0), own_hull=self.own_hull),
             f"cells: {cells.count} of {cells.size:g} m, the first at {cells.first_distance:g} m; {lobes}",
             f"ensembles: {ensemble_rate:.3g} Hz, {self.pings} profile pings and {self.bottom_pings} bottom pings each",
             f"axes: {self.coordinates}, bin mapping {self.bin_mapping}, motion of the sensor {motion}",
             describe_sound(self.transducer, self.sound.speed),
-            f"one ping, beam and cell: stddev {self.ping_stddev:g} m/s, over the bottom {self.bottom.stddev:g} m/s",
+            f"noise of a beam and ping: stddev {stddevs}",
         ]
         if self.backscatter is not None:
             loss = f"{self.backscatter.level:g} dB minus 20 log10(r) and {2.0 * self.backscatter.absorption:g} dB/m"
@@ -318,7 +319,7 @@ class Adcp:
         for name, accuracy in (("profile", self.profile), ("bottom", self.bottom)):
             if accuracy.has_long_term_errors:
                 scale, offset = 100.0 * accuracy.long_term_scale, accuracy.long_term_offset
-                lines.append(f"{name}, long term: standard deviations of {scale:g} % and {offset:g} m/s")
+                lines.append(f"{name}, long term: scale error {scale:g} %, offset {offset:g} m/s (standard deviations)")
         return tuple(lines)
 
     def find_warnings(self, rotation_ws: Quaternion, /) -> tuple[tuple[str, str], ...]:

@@ -98,8 +98,8 @@ DEFAULT_JANUS_ANGLE = math.radians(30.0)
 
 IDEAL_TRACK = DopplerTrack()
 
-MISSING_VALUES = "values without a source, not simulated unless you set them"
-"""Beginning of the line of a description that lists `Dvl.missing_values`."""
+MISSING_VALUES = "not simulated, because neither the part nor the world has a value"
+"""Beginning of the line of a description that lists the missing values that the specification does not set."""
 
 MAX_MISALIGNMENT = 1.0
 """rad: upper limit of a misalignment."""
@@ -418,7 +418,7 @@ class Dvl:
             _describe_times(self, rate),
             *_describe_losses(self),
             *_describe_errors(self),
-            *([f"{MISSING_VALUES}: {', '.join(self.missing_values)}"] if self.missing_values else []),
+            *([f"{MISSING_VALUES}: {', '.join(missing)}"] if (missing := _list_missing_values(self)) else []),
         )
 
     def find_warnings(self, _: Quaternion, /) -> tuple[tuple[str, str], ...]:
@@ -798,6 +798,23 @@ def _list_tracks(spec: Dvl) -> tuple[tuple[str, TrackMode, DopplerTrack], ...]:
     return (("bottom", spec.bottom_mode, spec.bottom), ("water", spec.water_mode, spec.water))
 
 
+def _list_missing_values(spec: Dvl) -> list[str]:
+    """Return the `missing_values` that no field of the specification sets."""
+    is_set = {
+        "beam.range": (spec.minimum_range, spec.maximum_range) != (Dvl.minimum_range, Dvl.maximum_range),
+        "beam.noise_rms": spec.range.has_white_noise,
+        "water_track.layer": spec.layer is not None,
+        "transducer": spec.transducer is not Dvl.transducer,
+        "growth of the noise with speed": spec.bottom.per_speed + spec.water.per_speed > 0.0,
+        "strength of the echo": spec.strength is not None,
+    }
+    for name, _, track in _list_tracks(spec):
+        is_set[f"{name}_track.noise_rms"] = track.noise.has_white_noise
+        for entry in ("long_term_scale", "long_term_offset", "maximum_velocity"):
+            is_set[f"{name}_track.{entry}"] = getattr(track, entry) != getattr(IDEAL_TRACK, entry)
+    return [name for name in spec.missing_values if not is_set.get(name, False)]
+
+
 def _describe_tracks(spec: Dvl, layer: WaterMassLayer | None) -> tuple[str, ...]:
     """Describe the tracks over the bottom and through the water, the tracked layer, and the long-term velocity."""
     lines = [
@@ -809,7 +826,7 @@ def _describe_tracks(spec: Dvl, layer: WaterMassLayer | None) -> tuple[str, ...]
         span = f"{layer.near:g} to {layer.far:g} m along the axis"
         lines[-1] += f", {span}, at most {layer.share:g} of the distance to the bottom"
     if spec.error_velocity_limit < math.inf:
-        lines.append(f"rejected above an error velocity of {spec.error_velocity_limit:g} m/s")
+        lines.append(f"solutions with an error velocity above {spec.error_velocity_limit:g} m/s are rejected")
     if spec.long_term is not None:
         density = spec.long_term.acceleration_density
         lines.append(f"long-term velocity: acceleration density {density:g} m/s^2/sqrt(Hz)")
@@ -819,10 +836,10 @@ def _describe_tracks(spec: Dvl, layer: WaterMassLayer | None) -> tuple[str, ...]
 def _describe_times(spec: Dvl, rate: float) -> str:
     """Describe the rate of pings (Hz)."""
     if not spec.models_travel_time:
-        return "pings: one per tick, valid at the tick"
+        return "pings: one per tick; time of validity: the tick"
     lowest_rate = min(rate, 1.0 / (2.0 * spec.maximum_range / SOUND_SPEED + spec.processing_time))
     rates = f"{lowest_rate:.3g} to {rate:g} Hz, lower in deep water" if lowest_rate < rate else f"{rate:g} Hz"
-    return f"pings: {rates}; valid when the echo left the bottom"
+    return f"pings: {rates}; time of validity: when the echo leaves the bottom"
 
 
 def _describe_losses(spec: Dvl) -> tuple[str, ...]:
@@ -842,15 +859,17 @@ def _describe_errors(spec: Dvl) -> tuple[str, ...]:
     lines = []
     for name, _, track in _list_tracks(spec):
         terms = [f"stddev {track.noise.stddev:g} m/s"] if name == "water" and track.noise.stddev != 0.0 else []
-        terms += [f"{track.per_speed:g} m/s per m/s of speed"] if track.per_speed > 0.0 else []
+        terms += [f"plus {track.per_speed:g} m/s per m/s of speed"] if track.per_speed > 0.0 else []
         terms += [f"at {track.reference_rate:g} Hz"] if track.reference_rate > 0.0 else []
         terms += [f"reported as {track.reported_stddev:g} m/s"] if track.reported_stddev > 0.0 else []
         if terms:
-            lines.append(f"{name} track, each ping: {', '.join(terms)}")
+            lines.append(f"{name} track, noise of a ping: {', '.join(terms)}")
     for name, _, track in _list_tracks(spec):
         if track.has_long_term_errors:
             scale, offset = 100.0 * track.long_term_scale, track.long_term_offset
-            lines.append(f"{name} track, long term: standard deviations of {scale:g} % and {offset:g} m/s")
+            lines.append(
+                f"{name} track, long term: scale error {scale:g} %, offset {offset:g} m/s (standard deviations)"
+            )
     if any(spec.misalignment) or spec.misalignment_stddev > 0.0:
         angle, stddev = math.degrees(math.hypot(*spec.misalignment)), math.degrees(spec.misalignment_stddev)
         lines.append(f"misalignment: {angle:.3g} deg, standard deviation {stddev:.3g} deg")

@@ -263,10 +263,15 @@ class Imu:
 
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return the fields other than noise, and a warning if the earth's rate is missing."""
-        if self.earth_rotation or not resolves_earth_rate(self, rate):
-            return describe_fields(self)
-        missed = "warning: resolves the earth's rate (7.3e-5 rad/s), which requires earth_rotation"
-        return (*describe_fields(self), missed)
+        is_rate_missing = not self.earth_rotation and resolves_earth_rate(self, rate)
+        lines = {
+            "orientation: not measured": not self.orientation,
+            "samples: mean of each sampling interval": self.averaged,
+            "earth rotation: measured": self.earth_rotation,
+            "warning: resolves the earth's rate (7.3e-5 rad/s), which requires earth_rotation": is_rate_missing,
+        }
+        others = replace(self, orientation=True, averaged=False, earth_rotation=False)
+        return (*describe_fields(others), *(line for line, applies in lines.items() if applies))
 
     @property
     def signals(self) -> tuple[str, ...]:

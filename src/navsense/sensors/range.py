@@ -282,12 +282,10 @@ class Range:
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return limits, beam, and whether it uses sound."""
         width = f"{math.degrees(self.beam.width):.4g} deg wide"
-        means = "light" if self.sound is None else "sound"
-        speed = (
-            "" if self._assumed_sound_speed is None else f", whose speed is taken for {self._assumed_sound_speed:g} m/s"
-        )
-        hull = ", hits its own hull" if self.own_hull else ""
-        beam = f"beam: the nearest of {len(self._rays)} rays, {width}, {means}{speed}{hull}"
+        wave = "light" if self.sound is None else "sound"
+        speed = "" if self._assumed_sound_speed is None else f", assumes {self._assumed_sound_speed:g} m/s"
+        hull = "; rays can hit the model of the sensor" if self.own_hull else ""
+        beam = f"beam: {wave}{speed}, {width}; range of the nearest of {len(self._rays)} rays{hull}"
         return (f"limits: {self.minimum_range:g} to {self.maximum_range:g} m", beam)
 
     @property

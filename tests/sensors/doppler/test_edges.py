@@ -134,9 +134,9 @@ def test_weighting_and_position_types_are_checked() -> None:
 @pytest.mark.requirement("GAP-2")
 def test_description_lists_losses_and_errors() -> None:
     bare = "\n".join(Dvl().describe(5.0))
-    assert "beams: 4 at 30, 30, 30, 30 deg from their mean, each one ray\n" in bare
+    assert "beams: 4, each 30 deg from the instrument axis; one ray per beam\n" in bare
     assert "dropouts" not in bare
-    assert "each ping" not in bare
+    assert "noise of a ping" not in bare
     track = DopplerTrack(Noise(stddev=0.02), 0.001, 8.0, 0.003)
     sheet = Dvl(
         beams=replace(make_janus_beams(0.5, AZIMUTHS, width=0.07), weighting=BeamWeighting.PATTERN),
@@ -148,11 +148,11 @@ def test_description_lists_losses_and_errors() -> None:
         dropout_probability=0.1,
         reacquisition_time=2.0,
     )
-    lines, added = sheet.describe(5.0), "0.001 m/s per m/s of speed, at 8 Hz, reported as 0.003 m/s"
-    assert f"bottom track, each ping: {added}" in lines
-    assert f"water track, each ping: stddev 0.02 m/s, {added}" in lines
+    lines, added = sheet.describe(5.0), "plus 0.001 m/s per m/s of speed, at 8 Hz, reported as 0.003 m/s"
+    assert f"bottom track, noise of a ping: {added}" in lines
+    assert f"water track, noise of a ping: stddev 0.02 m/s, {added}" in lines
     assert "echo: 90 dB minus 30 log10(r) and 0.08 dB/m; lock at 6 dB, within 1 dB" in lines
     assert "dropouts: 0.1 of a beam's pings; 2 s without lock after a loss" in lines
-    assert "each the pattern's mean of 7 rays" in lines[0]
+    assert lines[0].endswith("; mean velocity of 7 rays over the beam pattern")
     one = replace(sheet, classic=True, dialect=MessageDialect.DSROS).describe(5.0)
-    assert one[0].endswith("each one ray")
+    assert one[0].endswith("one ray per beam")

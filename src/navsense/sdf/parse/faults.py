@@ -17,17 +17,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from navsense.clock.base import ClockStep
-from navsense.core.errors import NavsenseError, SdfError, SensorError
+from navsense.core.errors import SensorError
 from navsense.environment.magnetic import Anomaly
 from navsense.faults.injection import Faults
-from navsense.faults.schedule import MAX_VALUE, ScheduledFault, check_fault
+from navsense.faults.schedule import ScheduledFault, check_fault
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context, make_schema
-from navsense.sdf.values import invalid_value, parse_attribute_number, split_numbers
+from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_attribute_number, split_numbers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 
@@ -57,8 +55,7 @@ def parse_faults(context: Context, sensor: Element, spec: Sensor) -> Faults:
     try:
         return Faults(**values, scheduled=tuple(scheduled))
     except SensorError as error:
-        allowed = f"{error.what}: {error.allowed}" if error.allowed else f"must be at most {MAX_VALUE:g}"
-        context.add_problem(invalid_value(element, str(error.value), allowed, remedy=error.remedy))
+        context.add_problem(error_at(element, error))
     return NO_FAULTS
 
 
@@ -69,7 +66,7 @@ def _parse_scheduled_fault(
     context.check(element, FAULT.schema)
     kind, start, end, value = _parse_fault(element)
     array, period = element.get_attribute("array") or "", parse_attribute_number(element, "period")
-    with _map_fault_errors(element):
+    with map_spec_errors(element):
         fault = ScheduledFault(kind, start, end, array, value, period or 0.0)
         check_fault(spec, shapes, fault)
     return fault
@@ -79,7 +76,7 @@ def parse_clock_steps(context: Context, clock: Element) -> tuple[ClockStep, ...]
     """Return the scheduled steps of a clock."""
     steps: list[ClockStep] = []
     for element in _list_faults(context, clock):
-        with context.collect_errors(), _map_fault_errors(element):
+        with context.collect_errors(), map_spec_errors(element):
             steps.append(ClockStep(*_parse_fault_of_kind(element, "step", 1)))
     return tuple(steps)
 
@@ -88,7 +85,7 @@ def parse_anomalies(context: Context, world: Element) -> tuple[Anomaly, ...]:
     """Return the anomalies of a world's magnetic field."""
     anomalies: list[Anomaly] = []
     for element in _list_faults(context, world):
-        with context.collect_errors(), _map_fault_errors(element):
+        with context.collect_errors(), map_spec_errors(element):
             start, end, x, y, z = _parse_fault_of_kind(element, "magnetic_anomaly", 3)
             anomalies.append(Anomaly((x, y, z), start, end))
     return tuple(anomalies)
@@ -129,15 +126,3 @@ def _parse_fault(element: Element) -> tuple[str, float, float, tuple[float, ...]
     if value is None:
         raise invalid_value(element, element.text, "must be finite numbers")
     return element.get_attribute("kind") or "", start, math.inf if end is None else end, value
-
-
-@contextmanager
-def _map_fault_errors(element: Element) -> Iterator[None]:
-    """Raise an error of a fault as an `SdfError` at the line of its element."""
-    try:
-        yield
-    except SdfError:
-        raise
-    except NavsenseError as error:
-        allowed = f"{error.what}: {error.allowed}"
-        raise invalid_value(element, str(error.value), allowed, remedy=error.remedy) from error

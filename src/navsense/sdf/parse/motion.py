@@ -31,7 +31,7 @@ MOTION_TAG = "navsense:motion"
 
 
 def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | None:
-    """Return the motion of a top-level model; None if it is stationary."""
+    """Return the motion of a top-level model; None if it is stationary, and after a problem."""
     element = context.find_child(scope.element, MOTION_TAG, MOTION)
     if element is None:
         return None
@@ -70,7 +70,8 @@ def _read_motion(element: Element) -> Motion:
         raise invalid_value(element, file, f"cannot be read: {error}", attribute="file") from error
 
 
-def _parse_waypoints(context: Context, element: Element) -> Motion:
+def _parse_waypoints(context: Context, element: Element) -> Motion | None:
+    """Return the motion; None if a waypoint is a problem."""
     from navsense.motion import trajectory  # imports SciPy
 
     if "bandwidth" in element.attributes:
@@ -88,7 +89,7 @@ def _parse_waypoints(context: Context, element: Element) -> Motion:
                 raise invalid_value(point, "empty", "must be 6 finite numbers: x y z roll pitch yaw")
             poses.append(parse_pose(point, degrees=degrees))
     if context.problem_count > problems_before:
-        raise invalid_value(element, None, "is invalid because of its waypoints")
+        return None
     if len(times) < 2:
         raise invalid_value(element, f"{len(times)} waypoints", "requires at least 2 waypoints, or file=...")
     return trajectory.waypoints(times, poses, loop=loop)

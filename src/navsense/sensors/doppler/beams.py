@@ -157,11 +157,11 @@ def _check_patterns(cones: Iterable[Cone]) -> None:
 
 
 WEIGHTING_TEXTS = {
-    BeamWeighting.PLANE: "along its axis to the plane through the bottom points",
-    BeamWeighting.NEAREST: "the nearest",
-    BeamWeighting.PATTERN: "the pattern's mean",
+    BeamWeighting.PLANE: "range along the axis to the plane through the bottom points of {} rays",
+    BeamWeighting.NEAREST: "range of the nearest of {} rays",
+    BeamWeighting.PATTERN: "mean velocity of {} rays over the beam pattern",
 }
-"""Description of each weighting."""
+"""Description of the echo of a beam for each weighting, with the number of rays."""
 
 
 @dataclass(frozen=True)
@@ -203,15 +203,15 @@ class Beams:
         limits: minimum and maximum range, m, and smallest cosine of the angle of incidence.
         own_hull: True if rays can hit the sensor's own model.
         """
-        echo = WEIGHTING_TEXTS[self.weighting]
-        angles = ", ".join(f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in self.janus_cosines)
-        hull = ", hit their own hull" if own_hull else ""
-        count = self.rays.shape[1]
-        rays = f"each {echo} of {count} rays{hull}" if count > 1 else f"each one ray{hull}"
+        angles = [f"{math.degrees(math.acos(min(cosine, 1.0))):.4g}" for cosine in self.janus_cosines]
+        directions = f"each {angles[0]}" if len(set(angles)) == 1 else f"at {', '.join(angles)}"
+        ray_count = self.rays.shape[1]
+        echo = WEIGHTING_TEXTS[self.weighting].format(ray_count) if ray_count > 1 else "one ray per beam"
+        hull = "; rays can hit the model of the sensor" if own_hull else ""
         minimum_range, maximum_range, min_incidence_cosine = limits
         incidence = f", minimum incidence cosine {min_incidence_cosine:g}" if min_incidence_cosine > 0.0 else ""
         return (
-            f"beams: {len(self.janus_cosines)} at {angles} deg from their mean, {rays}",
+            f"beams: {len(angles)}, {directions} deg from the instrument axis; {echo}{hull}",
             f"limits: {minimum_range:g} to {maximum_range:g} m along a beam{incidence}",
         )
 

@@ -136,7 +136,8 @@ def validate_duration(duration: float) -> None:
 
 def describe_sound(transducer: str, speed: float | None) -> str:
     """Describe the transducer and the assumed speed of sound (m/s)."""
-    return f"sound: {transducer.replace('_', ' ')}, its speed {'the true one' if speed is None else f'{speed:g} m/s'}"
+    assumed = "the true speed of sound" if speed is None else f"{speed:g} m/s"
+    return f"sound: {transducer.replace('_', ' ')} transducer, assumes {assumed}"
 
 
 @dataclass(frozen=True)
