@@ -14,6 +14,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from rosbags.rosbag2 import Writer
+from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
 from navsense import cli
@@ -206,6 +208,52 @@ def test_bag_without_specs_uses_those_of_the_world(
     assert "Dashed: the declared noise." in text
 
 
+def write_bag_of_another_program(path: Path) -> None:
+    """Write an IMU and a magnetometer at 100 Hz, as a driver publishes them, without truth and metadata."""
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    types = store.types
+    vector, zero = types["geometry_msgs/msg/Vector3"](0.1, 0.2, 9.8), np.zeros(9)
+    turn = types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+    with Writer(path, version=9) as bag:
+        kinds = {"/imu": "sensor_msgs/msg/Imu", "/mag": "sensor_msgs/msg/MagneticField"}
+        topics = {topic: bag.add_connection(topic, kind, typestore=store) for topic, kind in kinds.items()}
+        for second, nanosecond in ((s, n) for s in range(1_700_000_000, 1_700_000_003) for n in range(0, 10**9, 10**7)):
+            stamp = types["builtin_interfaces/msg/Time"](second, nanosecond)
+            header = types["std_msgs/msg/Header"](stamp, "imu_link")
+            imu = types[kinds["/imu"]](header, turn, zero, vector, zero, vector, zero)
+            mag = types[kinds["/mag"]](header, vector, zero)
+            for topic, message in (("/imu", imu), ("/mag", mag)):
+                data = store.serialize_cdr(message, kinds[topic])
+                bag.write(topics[topic], second * 10**9 + nanosecond, data)
+
+
+def test_page_of_another_program_says_what_was_not_checked(tmp_path: Path) -> None:
+    """Without truth, declared noise and true time there is nothing to pass."""
+    write_bag_of_another_program(tmp_path / "drive")
+    text = write(tmp_path / "drive", tmp_path / "drive.html").read_text(encoding="utf-8")
+    assert "<title>drive: navsense report</title>" in text
+    assert "seed" not in Outline(text).words[2]
+    assert '<li class="note">No warnings: every sensor has values; no noise was tested.</li>' in text
+    assert "has no true time: times on this page are stamps, and the errors of clocks are not checked" in text
+    assert "has no true positions: no track, and clearance is not checked" in text
+    assert text.count("noise not tested: the recording has no ideal readings of it") == 2
+    assert "Not checked: the recording has no true time." in text
+    assert "passed" not in text
+    assert "All stamps are true time" not in text
+
+
+def test_page_of_a_euroc_folder_has_the_seed_only_if_it_is_known(tmp_path: Path) -> None:
+    ns.record(ns.load(ROOT / "examples" / "quadrotor.sdf"), tmp_path / "flight.euroc", 1.0, seed=5)
+    assert read_report_data(str(tmp_path / "flight")).metadata["seed"] == "5"
+    (tmp_path / "flight" / "navsense.json").unlink()
+    data = read_report_data(str(tmp_path / "flight"))
+    assert data.metadata["seed"] is None
+    text = write(tmp_path / "flight", tmp_path / "flight.html").read_text(encoding="utf-8")
+    assert "<title>flight: navsense report</title>" in text
+    assert "Not checked: the recording has no true time." in text
+    assert "<h2>Track</h2>" in text
+
+
 def test_names_are_escaped(tmp_path: Path) -> None:
     sdf = (ROOT / "examples" / "quadrotor.sdf").read_text(encoding="utf-8")
     name = re.search(r'<world name="([^"]*)"', sdf)
@@ -224,7 +272,8 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
     ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
     found = read_report_data(str(tmp_path / "a.npz"))
     assert found.world is not None
-    assert any(str(world) in note for note in found.notes)
+    assert "terrain: from quadrotor.sdf" in found.notes
+    assert not any(str(tmp_path) in note for note in found.notes), "a page shows no folder of this machine"
     (tmp_path / "again.sdf").write_bytes(world.read_bytes())
     assert read_report_data(str(tmp_path / "a.npz")).world is None
 

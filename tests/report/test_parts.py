@@ -110,6 +110,10 @@ def test_gaps_break_a_line() -> None:
         (-4.1e-7, "T", "\u2212410 nT"),
         (101325.0, "Pa", "101.3 kPa"),
         (1234.0, "m", "1234 m"),
+        (1e-3 - 1e-18, "s", "1 ms"),
+        (2e-10, "m", "200 pm"),
+        (2e-10, "rad", "0.0002 µrad"),
+        (0.0, "rad", "0 rad"),
         (math.pi / 2, "rad", "90 °"),
         (0.5, "", "0.5"),
     ],
@@ -228,7 +232,7 @@ def test_residual_is_split_into_bias_scale_and_noise() -> None:
         rest = channel.white_residual - (noise[:, axis] - noise[:, axis].mean())
         assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
         verdict = residuals.check_noise(channel, SHEET)
-        assert verdict is not None
+        assert isinstance(verdict, residuals.NoiseTest)
         assert verdict.passes
         pairs = noise[:, axis].reshape(-1, 2)
         assert verdict.measured_stddev == pytest.approx(
@@ -244,6 +248,41 @@ def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> 
     assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
         True
     ] * 3
+
+
+@pytest.mark.parametrize(
+    ("noise", "reason"),
+    [
+        (Noise(stddev=SIZE, precision=3.0 * SIZE), "the rounding step is larger than twice the noise"),
+        (Noise(stddev=SIZE, maximum=5e-5), "readings are at a limit of the range"),
+    ],
+)
+def test_noise_that_cannot_be_tested_is_a_note_with_the_reason(noise: Noise, reason: str) -> None:
+    data = replace(recorded(reading()), sensors={NAME: replace(SHEET, spec=Magnetometer(noise, noise, NOISE))})
+    sections = {NAME: make_array_sections(data.readings[NAME], data.sensors[NAME])}
+    notes = [note.text for note in find_warnings(data, sections, None) if note.subject == NAME]
+    assert notes == [f"noise of field x, field y not tested: {reason}"]
+    page = make_page(data)
+    assert '<li class="fine">No warnings: every sensor has values; 1 noise test passed, in 1 of 1 sensor.</li>' in page
+
+
+def test_page_without_any_test_is_not_green() -> None:
+    found = recorded(reading())
+    page = make_page(replace(found, sensors={}))
+    assert '<li class="note">No warnings: every sensor has values; no noise was tested.</li>' in page
+    assert "noise not tested: the recording has no specification of the sensor; name the world with --world" in page
+    assert 'class="fine"' not in page
+
+
+def test_angles_of_rounding_errors_are_zero() -> None:
+    """A level vehicle has roll 0, not a roll of some picoradians."""
+    level = np.tile((1.0, 0.0, 0.0, 0.0), (200, 1))
+    level[:, 1] = 1e-13 * np.random.default_rng(1).standard_normal(200)
+    found = replace(reading(count=200), arrays={"orientation": level}, ideal={"orientation": level[::-1]})
+    found = replace(found, unit={"orientation": "1"}, bias={})
+    roll, pitch, yaw = residuals.make_channels(found, "orientation", None)
+    assert not any(channel.reading.any() or channel.residual.any() for channel in (roll, pitch, yaw))
+    assert axes.make_linear_axis("roll", "rad", [roll.reading]).title == "roll (rad)"
 
 
 def test_attitude_error_is_a_rotation_angle() -> None:
@@ -356,7 +395,7 @@ def test_page_of_few_rows_is_complete(count: int) -> None:
 
 def test_readings_without_ideal_or_finite_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
-    assert "its ideal readings are not recorded" in make_page(recorded(bare))
+    assert "no figures, and noise not tested: the recording has no ideal readings of it" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
     assert "none of its 200 readings is valid" in make_page(recorded(lost))
 

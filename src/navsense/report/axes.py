@@ -17,6 +17,9 @@ ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 PREFIXES = ((1e-12, "p"), (1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"))
 """Factors and names of unit prefixes."""
 
+RADIAN_PREFIXES = tuple(pair for pair in PREFIXES if pair[1] not in ("p", "n"))
+"""Prefixes of angles."""
+
 PREFIXED_UNITS = frozenset(("m", "s", "T", "Pa", "m/s", "rad", "rad/s", "m/s^2", "V", "A", "Hz"))
 """Units that take a prefix."""
 
@@ -119,7 +122,8 @@ def choose_scale(unit: str, size: float) -> Scale:
     text = unit.replace("^2", "²").replace("^3", "³").replace("1 / ", "1/")
     if unit not in PREFIXED_UNITS or not 0.0 < size < math.inf:
         return Scale(1.0, text)
-    factor, prefix = [pair for pair in PREFIXES if size >= pair[0]][-1] if size >= PREFIXES[0][0] else PREFIXES[0]
+    prefixes = RADIAN_PREFIXES if unit == "rad" else PREFIXES
+    factor, prefix = next((pair for pair in reversed(prefixes) if size >= pair[0] * (1.0 - MIN_SPAN)), prefixes[0])
     if prefix in ("k", "M") and unit in ("m", "s", "m/s"):
         return Scale(1.0, text)
     return Scale(1.0 / factor, prefix + text)

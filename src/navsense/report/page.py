@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from navsense.recordings.info import get_version
 from navsense.report import doppler, faults, track
 from navsense.report.clock_section import TRUE_TIME, make_clock_figures, make_clock_sections
 from navsense.report.report_data import ReportData, read_report_data
+from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportWarning, find_warnings
@@ -43,9 +44,6 @@ GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
 """Least width of a figure, gap between two, and margin of the page (pixels)."""
-
-NO_WARNING = "No warnings: every sensor has values, and all noise tests passed."
-"""Text of a page without warnings."""
 
 CONTENT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """Content-Security-Policy: the page loads nothing from outside."""
@@ -99,7 +97,7 @@ def make_page(data: ReportData) -> str:
     }
     warnings = find_warnings(data, array_sections, track_map)
     sections = [
-        ("warnings", "Warnings", _format_warnings(warnings)),
+        ("warnings", "Warnings", _format_warnings(warnings, array_sections)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
         ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
@@ -120,7 +118,7 @@ def make_page(data: ReportData) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}"><link rel="icon" href="data:,">'
-        f"<title>{escape(data.name)}: report of a recording</title><style>{_format_css()}</style></head><body>"
+        f"<title>{escape(data.name)}: navsense report</title><style>{_format_css()}</style></head><body>"
         f"<header><h1>{escape(data.name)}</h1><p>{escape(_format_headline(data))}</p>{header}</header>"
         f'<nav aria-label="Sections">{links}</nav><main>{main}</main></body></html>\n'
     )
@@ -171,13 +169,23 @@ def make_grid_classes(count: int) -> list[str]:
     return [" ".join(classes) for classes in zip(*spans, strict=True)]
 
 
-def _format_warnings(warnings: Sequence[ReportWarning]) -> str:
+def _format_warnings(warnings: Sequence[ReportWarning], sections: Mapping[str, Sequence[ArraySection]]) -> str:
+    """Return the list of warnings and notes; without warnings, the number of passed tests before them."""
     lines = [
         f'<li class="{warning.kind}"><b>{escape(warning.subject)}</b>{escape(warning.text)}</li>'
         for warning in warnings
     ]
     if not any(warning.kind == "warning" for warning in warnings):
-        lines.insert(0, f'<li class="fine">{NO_WARNING}</li>')
+        counts = [
+            sum(isinstance(test, NoiseTest) for section in sensor_sections for test in section.tests)
+            for sensor_sections in sections.values()
+        ]
+        tested = f"{sum(map(bool, counts))} of {format_count(len(counts), 'sensor')}"
+        text = (
+            f"{format_count(sum(counts), 'noise test')} passed, in {tested}" if any(counts) else "no noise was tested"
+        )
+        css_class = "fine" if any(counts) else "note"
+        lines.insert(0, f'<li class="{css_class}">No warnings: every sensor has values; {text}.</li>')
     return f'<ul class="warnings">{"".join(lines)}</ul>'
 
 
@@ -194,6 +202,8 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
 
 
 def _format_clock_section(data: ReportData) -> str:
+    if not data.has_true_time:
+        return "<p>Not checked: the recording has no true time. All times on this page are stamps.</p>"
     sections = make_clock_sections(data)
     if not sections:
         return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
@@ -222,7 +232,7 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
         content = _format_arrays(folded, reading, data.span)
         body += f"<details><summary>More: {titles}</summary>{content}</details>"
     if not sections:
-        body += f"<p>The ideal readings of {escape(name)} are not recorded.</p>"
+        body += f"<p>No figures: the recording has no ideal readings of {escape(name)}.</p>"
     return body
 
 

@@ -20,6 +20,7 @@ from navsense.recordings.dataset import collect, select_run
 from navsense.recordings.info import DURATION_KEY
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.summary import read_summary
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
@@ -39,7 +40,8 @@ class ReportData:
     current: the water current
     sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `world`
     tracks: model -> link whose track is drawn
-    metadata: seed, runs and requested duration, as in recordings
+    metadata: seed, runs and requested duration, as in recordings; None for an unknown value
+    has_true_time: false if times are stamps, as in recordings of other programs
     world: the world from a file, with the terrain; None if no file is known
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
     stationary_models: warnings about models with free joints or links and no motion
@@ -58,6 +60,7 @@ class ReportData:
     scheduled_faults: tuple[Mapping[str, Any], ...] = ()
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     has_recorded_specs: bool = False
+    has_true_time: bool = True
     stationary_models: tuple[Note, ...] = ()
 
     @property
@@ -98,6 +101,10 @@ def _read_arrays(file: Path) -> ReportData:
     current = recording.current
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
+    metadata = {key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)}
+    is_navsense = recording.metadata.get("program") == "navsense"
+    if not is_navsense:  # the reader of EuRoC supplies seed 0 for a folder of another program
+        metadata["seed"] = read_summary(file).metadata.get("seed")
     return _build_report_data(
         file,
         {name: select_run(reading, 0) for name, reading in recording.readings.items()},
@@ -105,11 +112,12 @@ def _read_arrays(file: Path) -> ReportData:
         recorded_world,
         name=str(recording.metadata["world"]),
         current=current,
-        metadata={key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)},
+        metadata=metadata,
         notes=notes,
         scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
         clocks=clocks,
         has_recorded_specs=recorded_world is not None,
+        is_navsense=is_navsense,
     )
 
 
@@ -117,20 +125,21 @@ def _read_messages(file: Path) -> ReportData:
     with message_reader.open_messages(file) as source:
         reader = ReadingAssembler(source)
         readings, truth, current = collect(reader.iter_slices())
-        losses, faults = reader.losses, source.metadata.get("faults", "[]")
+        losses, metadata = reader.losses, source.metadata
     info = reader.info
     return _build_report_data(
         file,
         readings,
         truth,
         reader.world,
-        name=reader.world.name,
+        name=reader.world.name if "world" in metadata else file.name,
         current=current,
-        metadata={"seed": info.seed, "runs": list(info.runs), DURATION_KEY: info.requested_duration},
+        metadata={"seed": metadata.get("seed"), "runs": list(info.runs), DURATION_KEY: info.requested_duration},
         notes=(*reader.stored_world.notes, *losses),
-        scheduled_faults=_parse_faults(faults),
+        scheduled_faults=_parse_faults(metadata.get("faults", "[]")),
         clocks=reader.stored_world.clocks,
         has_recorded_specs=reader.time_base.has_stored_world,
+        is_navsense=reader.time_base.is_navsense,
     )
 
 
@@ -139,15 +148,21 @@ def _build_report_data(
     readings: Mapping[str, Reading],
     truth: Mapping[str, Truth],
     recorded_world: World | None,
+    *,
+    is_navsense: bool,
     **fields: Any,
 ) -> ReportData:
-    """Return a recording with the sensors and tracks of its recorded or inferred world. Its `world` stays None."""
+    """Return a recording with the sensors and tracks of its recorded or inferred world. Its `world` stays None.
+
+    The times of a recording of another program are true times only if its stamps have errors.
+    """
     return ReportData(
         path=str(file),
         readings=readings,
         truth=truth,
         sensors={sensor.name: sensor for sensor in recorded_world.sensors} if recorded_world else {},
         tracks=select_tracks(recorded_world, truth),
+        has_true_time=is_navsense or any(reading.clock_error.any() for reading in readings.values()),
         stationary_models=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
         **fields,
     )
@@ -193,10 +208,10 @@ def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xa
     try:
         world = load_world(str(world_path))
     except NavsenseError as error:
-        return replace(data, notes=(*data.notes, f"the world {world_path} cannot be read: {error}"))
+        return replace(data, notes=(*data.notes, f"the world {world_path.name} cannot be read: {error}"))
     if not set(data.readings) <= {sensor.name for sensor in world.sensors}:
         return data
-    return replace(_merge_world(data, world), notes=(*data.notes, f"terrain: {world_path}"))
+    return replace(_merge_world(data, world), notes=(*data.notes, f"terrain: from {world_path.name}"))
 
 
 def _merge_world(data: ReportData, world: World) -> ReportData:
@@ -219,7 +234,8 @@ def _find_world_file(file: Path, name: str) -> Path | None:
     """Return the file in the folder of a recording that has a world of this name; None for none or several."""
     pattern = re.compile(rf"""<world\s[^>]*\bname\s*=\s*["']{re.escape(name)}["']""")
     matches = []
-    for path in sorted(file.resolve().parent.iterdir()):
+    folder = file.resolve().parent if file.is_symlink() else file.parent
+    for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in WORLD_SUFFIXES:
             continue
         try:

@@ -54,6 +54,9 @@ EULER_ANGLES = ("roll", "pitch", "yaw")
 WATER_MODE = 2.0
 """`velocity_mode` of a velocity through the water."""
 
+MIN_ANGLE = 1e-9
+"""rad: smaller angles of an orientation are rounding errors, and 0."""
+
 EARTH_RADIUS = 6371e3
 """Mean radius (m): converts differences of latitude and longitude to metres."""
 
@@ -184,7 +187,9 @@ def _convert_for_display(
     """Return unit, reading, ideal reading and residual (n, axes) of an array as the report shows them."""
     unit = reading.unit.get(array, "")
     if array == "orientation" and measured.shape[1] == 4:
-        return "rad", to_euler_angles(measured), to_euler_angles(ideal), compute_rotation_vectors(ideal, measured)
+        angles = (to_euler_angles(measured), to_euler_angles(ideal), compute_rotation_vectors(ideal, measured))
+        measured, ideal, residual = (np.where(np.abs(angle) < MIN_ANGLE, 0.0, angle) for angle in angles)
+        return "rad", measured, ideal, residual
     if array == "course":
         return unit, measured, ideal, np.asarray((measured - ideal + math.pi) % (2.0 * math.pi) - math.pi)
     if array in ("latitude", "longitude") and unit == "rad":
@@ -251,19 +256,25 @@ def compute_pair_variance(values: FloatArray) -> tuple[float, int]:
     return (0.5 * float(np.mean(steps**2)) if steps.size else math.nan), int(steps.size)
 
 
-def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> NoiseTest | None:
-    """Return the test of a channel's white noise, or None if the test does not apply."""
+def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> NoiseTest | str:
+    """Return the test of a channel's white noise, or the reason why it does not apply."""
     declared, noise = channel.declared_stddev, channel.noise
-    if sensor is None or declared == 0.0 or not noise.has_white_noise or sensor.spec.type not in TESTED_TYPES:
-        return None
+    if sensor is None:
+        return "the recording has no specification of the sensor; name the world with --world"
     spec = sensor.spec
-    is_filtered = isinstance(spec, Imu) and (spec.bandwidth or spec.vibration or spec.averaged)
-    if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate) or is_filtered:
-        return None
-    clipped = (channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)
-    variance, count = compute_pair_variance(np.where(clipped, math.nan, channel.white_residual))
-    if count < MIN_ROWS // 2 or bool(clipped.any()):
-        return None
+    if spec.type not in TESTED_TYPES:
+        return f"the standard deviation of a sensor of type {spec.type} is not constant"
+    if declared == 0.0 or not noise.has_white_noise:
+        return "no white noise is declared"
+    if isinstance(spec, Imu) and (spec.bandwidth or spec.vibration or spec.averaged):
+        return "the IMU filters, averages or vibrates, so its noise is not white"
+    if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate):
+        return "the rounding step is larger than twice the noise"
+    if bool(((channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)).any()):
+        return "readings are at a limit of the range"
+    variance, count = compute_pair_variance(channel.white_residual)
+    if count < MIN_ROWS // 2:
+        return f"there are fewer than {MIN_ROWS} rows"
     return NoiseTest(
         math.sqrt(variance), declared, *compute_ratio_bounds(count, compute_excess_kurtosis(noise, channel.rate))
     )

@@ -55,7 +55,7 @@ MAX_ZERO_DISTANCE = 1.5
 
 @dataclass(frozen=True, eq=False)
 class ArraySection:
-    """One array of a sensor with its channels and the tests of their noise.
+    """One array of a sensor with its channels, and the test of the noise of each one, or the reason without a test.
 
     water_spans: starts and ends (k,) s of the spans in which a velocity is through the water.
     note: text about these spans for the captions.
@@ -63,7 +63,7 @@ class ArraySection:
 
     name: str
     channels: Sequence[ResidualChannel]
-    tests: Sequence[NoiseTest | None]
+    tests: Sequence[NoiseTest | str]
     water_spans: tuple[FloatArray, FloatArray] = (np.zeros(0), np.zeros(0))
     note: str = ""
 
@@ -301,9 +301,13 @@ def format_array_table(sections: Sequence[ArraySection]) -> str:
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | None) -> str:
+def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | str) -> str:
     finite_residual = channel.residual[np.isfinite(channel.residual)]
     white, count = math.sqrt(residuals.compute_pair_variance(channel.white_residual)[0]), channel.residual.size
+    if isinstance(test, str):
+        verdict = "not tested" if channel.declared_stddev else DASH
+    else:
+        verdict = f"{'passed' if test.passes else 'FAILED'} ({test.ratio:.3f} of the variance)"
     cells = (
         f"{count}",
         f"{100.0 * (count - finite_residual.size) / max(count, 1):.3g} %" if finite_residual.size < count else DASH,
@@ -311,8 +315,8 @@ def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | No
         format_quantity(float(finite_residual.std()), channel.unit) if finite_residual.size else DASH,
         format_quantity(white, channel.unit) if math.isfinite(white) else DASH,
         format_quantity(channel.declared_stddev, channel.unit) if channel.declared_stddev else DASH,
-        f"{'passed' if test.passes else 'FAILED'} ({test.ratio:.3f} of the variance)" if test else DASH,
+        verdict,
     )
-    css_class = ' class="bad"' if test is not None and not test.passes else ""
+    css_class = ' class="bad"' if isinstance(test, NoiseTest) and not test.passes else ""
     label = escape(f"{title} {channel.label}".strip())
     return f'<tr{css_class}><th scope="row">{label}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'

@@ -26,7 +26,7 @@ from navsense.recordings.info import DURATION_KEY
 from navsense.report.axes import format_quantity
 from navsense.report.faults import find_fault_rows, list_unrecorded_faults
 from navsense.report.report_data import ReportData
-from navsense.report.residuals import is_through_water
+from navsense.report.residuals import NoiseTest, is_through_water
 from navsense.report.sensor_section import ArraySection
 from navsense.report.svg_figure import find_time_spans
 from navsense.report.track import TrackMap
@@ -79,7 +79,9 @@ def find_warnings(
         )
         entries += [ReportWarning(name, text) for text in texts]
         if not reading.ideal:
-            entries.append(ReportWarning(name, "its ideal readings are not recorded: only readings are shown", "note"))
+            text = "no figures, and noise not tested: the recording has no ideal readings of it"
+            entries.append(ReportWarning(name, text, "note"))
+        entries += [ReportWarning(name, text, "note") for text in _list_untested(sections[name])]
     for name in sorted(set(data.sensors) - set(data.readings)):
         entries.append(ReportWarning(name, "has no recorded reading"))
     for (name, kind), spans in list_unrecorded_faults(data).items():
@@ -96,6 +98,11 @@ def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[R
     runs = data.metadata.get("runs") or []
     if len(runs) > 1:
         yield ReportWarning("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
+    if data.readings and not data.has_true_time:
+        text = "has no true time: times on this page are stamps, and the errors of clocks are not checked"
+        yield ReportWarning("recording", text, "note")
+    if not data.truth:
+        yield ReportWarning("recording", "has no true positions: no track, and clearance is not checked", "note")
     for track in track_map.tracks if track_map else ():
         if track.min_clearance is not None and track.min_clearance[0] < 0.0:
             clearance, time = track.min_clearance
@@ -178,7 +185,7 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
     """Yield channels whose white noise is not as declared."""
     for section in sections:
         for channel, test in zip(section.channels, section.tests, strict=True):
-            if test is None or test.passes:
+            if isinstance(test, str) or test.passes:
                 continue
             comparison = "more" if test.ratio > 1.0 else "less"
             measured = format_quantity(test.measured_stddev, channel.unit)
@@ -186,8 +193,20 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
                 f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
-                f"by chance it is from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
+                f"expected from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
             )
+
+
+def _list_untested(sections: Sequence[ArraySection]) -> Iterator[str]:
+    """Yield why channels are not tested: those with declared noise, or all channels of a sensor without any test."""
+    has_test = any(isinstance(test, NoiseTest) for section in sections for test in section.tests)
+    channels: dict[str, list[str]] = {}
+    for section in sections:
+        for channel, test in zip(section.channels, section.tests, strict=True):
+            if isinstance(test, str) and (channel.declared_stddev or not has_test):
+                channels.setdefault(test, []).append(f"{section.title} {channel.label}".strip())
+    for reason, names in channels.items():
+        yield f"noise of {', '.join(names)} not tested: {reason}" if has_test else f"noise not tested: {reason}"
 
 
 def _check_stamps(reading: Reading) -> Iterator[str]:
