@@ -16,8 +16,10 @@ import pytest
 from scipy import stats
 
 import navsense as ns
-from navsense.core.readings import Reading
+from navsense.core.geodesy import Origin
+from navsense.core.readings import Current, Layers, Reading
 from navsense.core.typing import AnyArray
+from navsense.noise.specification import Noise
 from navsense.report import doppler, images, residuals
 from navsense.report.labels import list_axis_labels
 from navsense.report.page import make_page
@@ -25,9 +27,13 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import make_array_figures, make_array_sections
 from navsense.report.svg_figure import PLOT_WIDTH
 from navsense.report.warnings import find_warnings
+from navsense.sensors.doppler.beam_errors import DopplerTrack
+from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor
 
 pytestmark = pytest.mark.requirement("REC-1")
+
+ROOT = Path(__file__).resolve().parents[2]
 
 FALSE_ALARMS = 1e-6
 
@@ -259,12 +265,13 @@ def test_navsat_velocity_has_axes_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    (figure,) = doppler.make_beam_figures(log(), (0.0, 29.9))
+    (figure,) = doppler.make_beam_figures(log(), "dvl", (0.0, 29.9))
+    assert figure.caption.endswith("Blue: velocity through the water.")
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = log()
     none.arrays["velocity_mode"][:] = 0.0
-    (figure,) = doppler.make_beam_figures(none, (0.0, 29.9))
+    (figure,) = doppler.make_beam_figures(none, "dvl", (0.0, 29.9))
     assert figure.plots[-1].label == "velocity: none"
 
 
@@ -294,6 +301,42 @@ def test_dvl_without_velocity_is_a_warning() -> None:
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
     found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
     assert "no value of velocity is known, in 300 valid readings" in warnings(found)
+
+
+@pytest.mark.parametrize(
+    ("track", "declared"), [({}, 0.005), ({"per_speed": 0.001}, 0.0), ({"reference_rate": 10.0}, 0.0)]
+)
+def test_noise_that_depends_on_the_speed_is_not_the_declared_one(track: dict[str, float], declared: float) -> None:
+    """The constant term alone would be less than the noise of a moving instrument."""
+    reading = replace(log(), ideal={**log().ideal, "beam_velocity": np.ones((300, 4))})
+    spec = Dvl(bottom=DopplerTrack(noise=Noise(stddev=0.005), **track))
+    sensor = MountedSensor(reading.name, spec, "a", "a::l", 10.0)
+    channels = residuals.make_channels(reading, "beam_velocity", sensor)
+    assert [channel.declared_stddev for channel in channels] == [declared] * 4
+
+
+@pytest.mark.parametrize(
+    ("heading", "labels"), [(0.0, ["east", "north", "up"]), (1.0, ["x", "y", "z"]), (None, ["x", "y", "z"])]
+)
+def test_axes_of_the_current_are_those_of_the_world(heading: float | None, labels: list[str]) -> None:
+    """They are east, north, up only if the world's x axis is known to point east."""
+    time, velocity = np.arange(5.0), np.zeros((5, 3))
+    layers = Layers("/layers", (1.0, 5.0), np.ones((5, 2, 3)))
+    current = Current("/current", (0.0, 0.0, 0.0), time, velocity, layers=layers)
+    data = ReportData("a", "sea", {}, {}, current, {}, {}, {}, heading=heading)
+    (figure,) = doppler.make_current_figures(data)
+    assert [plot.label for plot in figure.plots] == labels
+    assert "The shallowest are on top." in figure.caption
+    assert "nearest" not in figure.caption
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["r.npz", "r.mcap"])
+def test_heading_of_the_world_is_known_from_the_recording(tmp_path: Path, name: str) -> None:
+    world = ns.load(ROOT / "examples" / "quadrotor.sdf")
+    world = replace(world, environment=replace(world.environment, origin=Origin(0.8, 0.1, heading=0.5)))
+    ns.record(world, tmp_path / name, 0.1)
+    assert read_report_data(str(tmp_path / name)).heading == 0.5
 
 
 def test_times_and_constant_flags_are_omitted() -> None:

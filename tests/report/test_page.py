@@ -135,7 +135,7 @@ def test_page_has_every_sensor_and_topic(survey: Path, outline: Outline) -> None
         assert name in outline.words
         assert f"{reading.type.replace('_', ' ')}, " in words
     titles = {
-        "Track from above", "Depth of the track", "Beams of dvl", "Faults", "Reading and ideal", "Residual",
+        "Track from above", "Height of the track", "Beams of dvl", "Faults", "Reading and ideal", "Residual",
         "Histogram",
         "Allan deviation", "Clock auv::base_link::computer", "Stability of auv::imu_link::inertial",
         "Residual divided by its reported standard deviation", "Current profile", "Profile minus ideal",

@@ -18,8 +18,10 @@ from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.specification import Noise
+from navsense.picture.ground import MIN_STILL_SIZE
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
+from navsense.report.labels import shorten_names
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
@@ -28,10 +30,11 @@ from navsense.report.sensor_section import (
     make_array_sections,
 )
 from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
-from navsense.report.track import format_track, make_track_map
+from navsense.report.track import format_track, make_height_figure, make_map_figure, make_track_map
 from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.world import MountedSensor
+from navsense.sensors.navsat import NavSat
+from navsense.world import MountedSensor, World
 
 pytestmark = pytest.mark.requirement("REC-1")
 
@@ -189,6 +192,62 @@ def test_header_has_length_speed_and_depth_of_a_track() -> None:
     assert f'<p class="track">{start}height in the world' in make_page(found)
 
 
+def test_header_of_a_stationary_model_has_one_height() -> None:
+    found = recorded(reading(count=10), np.full(400, -10.0))
+    truth = found.truth["boat::hull"]
+    for rows in (1, 400):
+        still = replace(truth.between(0, rows), position=np.tile((3.0, 4.0, -10.0), (rows, 1)))
+        data = replace(found, truth={"boat::hull": still})
+        chart = make_track_map(data)
+        assert chart is not None
+        assert [track.is_moving for track in chart.tracks] == [False]
+        assert chart.view.width == MIN_STILL_SIZE
+        (way,) = chart.tracks
+        assert format_track(data, way, None) == "boat: stationary; height in the world \u221210 m"
+        over = replace(way, ground=np.full(way.time.size, -40.0))
+        assert format_track(data, over, 2.0) == "boat: stationary; depth 12 m; above the ground 30 m"
+
+
+def test_map_and_heights_agree_about_missing_ground() -> None:
+    data = recorded(reading(count=10), np.linspace(-1.0, -5.0, 400))
+    for world, text in (
+        (None, "The ground is not known: name the world with --world."),
+        (World("sea"), "There is no ground."),
+    ):
+        found = replace(data, world=world)
+        chart = make_track_map(found)
+        assert chart is not None
+        chart = replace(chart, surface=0.0)
+        assert make_map_figure(found, chart).caption.endswith(text)
+        heights = make_height_figure(found, chart)
+        assert (heights.title, heights.caption) == ("Height of the track", text)
+
+
+def test_clock_figure_names_the_sensors_that_it_shows() -> None:
+    """Those with most samples. Their names are as long as they must be."""
+    readings = {f"boat::{part}::compass": reading(count=100 - i) for i, part in enumerate("abcdefg")}
+    readings = {name: replace(found, name=name, clock_error=1e-3 + 0 * found.time) for name, found in readings.items()}
+    specs = {name: replace(SHEET, name=name, clock="boat::hull::clock") for name in readings}
+    data = replace(recorded(reading()), readings=readings, sensors=specs)
+    (section,) = clock_section.make_clock_sections(data)
+    figure, *_ = clock_section.make_clock_figures(section, data)
+    drawn = list(readings)[: svg_figure.LINE_COLOURS]
+    assert figure.caption == (
+        f"Stamps of {', '.join(drawn)} and {7 - len(drawn)} more, not drawn. Largest error of all: 1 ms."
+    )
+    assert [name for _, name in figure.legend] == [name.removeprefix("boat::") for name in drawn]
+    page = make_page(data)
+    assert '<a href="#sensor-boat--a--compass">a::compass</a>' in page
+
+
+def test_short_names_are_unique() -> None:
+    names = ("a::l::imu", "b::l::imu", "b::m::imu", "b::m::dvl", "world", "x::world", "imu")
+    assert dict(shorten_names(names)) == {
+        "a::l::imu": "a::l::imu", "b::l::imu": "b::l::imu", "b::m::imu": "m::imu", "b::m::dvl": "dvl",
+        "world": "world", "x::world": "x::world", "imu": "imu",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("clear", [False, True])
 def test_png_images_are_read_by_pillow(clear: bool) -> None:
     image = pytest.importorskip("PIL.Image")
@@ -337,6 +396,83 @@ def test_recording_that_ends_early_is_a_warning() -> None:
     assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
 
 
+def test_metres_of_a_position_are_tested_against_its_noise() -> None:
+    """Latitude and longitude are shown in metres, the unit of their noise; false alarms 1e-6 each.
+
+    Rounding and limits act on the distance from the world's origin, which the report does not know.
+    """
+    time, noise = np.arange(4000) * 0.2, Noise(stddev=0.3, bias_stddev=1.0)
+    latitude, longitude = 1.2 + 1e-7 * time, 0.4 + 2e-7 * time
+    velocity, zero = np.zeros((4000, 3)), np.zeros(4000)
+    spec = NavSat(noise, Noise(stddev=0.5))
+    gps = MountedSensor("boat::hull::gps", spec, "boat", "boat::hull", 5.0)
+    found = replace(spec.apply(time, latitude, longitude, zero, velocity, seed=4), name=gps.name)
+    errors = spec.compute_errors(found.arrays, found.ideal)
+    for array, side in (("latitude", "north"), ("longitude", "east")):
+        (channel,) = residuals.make_channels(found, array, gps)
+        assert (channel.unit, channel.declared_stddev) == ("m", 0.3)
+        assert np.allclose(channel.residual, errors[array], rtol=1e-3, atol=1e-6)
+        verdict = residuals.check_noise(channel, gps)
+        assert isinstance(verdict, residuals.NoiseTest)
+        assert verdict.passes
+        (section,) = (one for one in make_array_sections(found, gps) if one.name == array)
+        shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 800.0))}
+        assert [plot.y_axis.title for plot in shown["Reading and ideal"].plots if plot.y_axis] == [
+            f"{side} of the mean (m)"
+        ]
+        assert shown["Histogram"].caption.endswith("Dashed: the declared noise.")
+        limited = replace(gps, spec=NavSat(replace(noise, maximum=50.0), noise))
+        (channel,) = residuals.make_channels(found, array, limited)
+        assert channel.declared_stddev == 0.0
+
+
+def test_residual_of_an_orientation_is_a_rotation_vector() -> None:
+    """An error about the vertical of a pitched sensor is an error about its x and z axes, not of its yaw alone."""
+    half = 0.5 * math.radians(60.0)
+    pitched = np.tile((math.cos(half), 0.0, math.sin(half), 0.0), (200, 1))
+    w, _, y, _ = pitched[0]
+    turned = np.tile((w, -5e-3 * y, y, 5e-3 * w), (200, 1))
+    found = replace(reading(count=200), arrays={"orientation": turned}, ideal={"orientation": pitched}, bias={})
+    (section,) = make_array_sections(replace(found, unit={"orientation": "1"}), None)
+    shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 4.0))}
+    titles = {
+        title: [plot.y_axis.title.partition(" ")[0] for plot in figure.plots if plot.y_axis]
+        for title, figure in shown.items()
+    }
+    assert titles["Reading and ideal"] == ["roll", "pitch", "yaw"]
+    assert titles["Residual"] == ["x", "y", "z"]
+    assert "rotation vector" in shown["Residual"].caption
+    for channel, size in zip(
+        section.channels, (-0.01 * math.sin(2 * half), 0.0, 0.01 * math.cos(2 * half)), strict=True
+    ):
+        assert np.allclose(channel.residual, size, rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "errors"), [(residuals.MIN_ROWS - 1, "bias"), (residuals.MIN_ROWS, "bias, constant")]
+)
+def test_histogram_names_the_errors_that_were_removed(count: int, errors: str) -> None:
+    found = reading(count=count)
+    (section,) = make_array_sections(found, SHEET)
+    (figure,) = (one for one in make_array_figures(section, found, (0.0, 2.0)) if one.title == "Histogram")
+    assert re.search(rf"without {errors}[ .]", figure.caption.replace("constant and", "constant "))
+    (bare,) = make_array_sections(found, None)
+    (figure,) = (one for one in make_array_figures(bare, found, (0.0, 2.0)) if one.title == "Histogram")
+    assert figure.caption.endswith("No declared standard deviation is known.")
+
+
+def test_density_of_a_quotient_has_a_unit_in_brackets() -> None:
+    for unit, title in (("T", "density (1/nT)"), ("rad/s", "density (1/(nrad/s))"), ("1", "density"), ("", "density")):
+        found = replace(reading(count=200), unit={"field": unit})
+        found = replace(
+            found, arrays={"field": found.ideal["field"] + 1e-9 * np.random.default_rng(1).random((200, 3))}
+        )
+        (section,) = make_array_sections(found, None)
+        (figure,) = (one for one in make_array_figures(section, found, (0.0, 4.0)) if one.title == "Histogram")
+        assert figure.plots[0].y_axis is not None
+        assert figure.plots[0].y_axis.title.replace("·10⁻⁹", "") == title
+
+
 def test_histogram_density_equals_numpy() -> None:
     values = np.concatenate((np.random.default_rng(1).standard_normal(5000), [math.nan, 80.0]))
     edges = np.linspace(-3.0, 3.0, 31)
@@ -415,7 +551,9 @@ def test_beams_without_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    (figure,) = doppler.make_beam_figures(found, (0.0, 10.0))
+    (figure,) = doppler.make_beam_figures(found, "dvl", (0.0, 10.0))
+    assert figure.title == "Beams of dvl"
+    assert figure.caption == "Green: valid. Red: no echo, out of range, or lost.", "no velocity through the water"
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
@@ -540,7 +678,7 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
             recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
         (shown,) = clock_section.make_clock_sections(cut)
-        _, figure = clock_section.make_clock_figures(shown, cut.span)
+        _, figure = clock_section.make_clock_figures(shown, cut)
         return figure
 
     struck = stability(walk + step, (fault,))

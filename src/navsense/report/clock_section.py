@@ -58,17 +58,18 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
     return sections
 
 
-def make_clock_figures(section: ClockSection, span: tuple[float, float]) -> Iterator[SvgFigure]:
-    """Yield the figures of one clock over a span (s): stamps against true time, and the Allan deviation."""
+def make_clock_figures(section: ClockSection, data: ReportData) -> Iterator[SvgFigure]:
+    """Yield the figures of one clock: stamps against true time, and the Allan deviation."""
     y_axis = make_linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
-    names = ", ".join(reading.name for reading in section.readings)
-    caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
-    figure = stack_plots(f"Clock {section.name}", make_time_axis(*span), [y_axis], caption)
-    figure.plots[0].draw_horizontal_line(0.0, "zero")
     lines = list(enumerate(section.readings[:LINE_COLOURS]))
+    names, hidden = ", ".join(reading.name for _, reading in lines), len(section.readings) - len(lines)
+    names += f" and {hidden} more, not drawn" if hidden else ""
+    caption = f"Stamps of {names}. Largest error of all: {format_quantity(section.max_error, 's')}."
+    figure = stack_plots(f"Clock {section.name}", make_time_axis(*data.span), [y_axis], caption)
+    figure.plots[0].draw_horizontal_line(0.0, "zero")
     for number, reading in reversed(lines):
         figure.plots[0].draw_band(reading.time, reading.clock_error, f"c{number}")
-    figure.legend = [(f"c{number}", reading.name.rpartition("::")[2]) for number, reading in lines]
+    figure.legend = [(f"c{number}", data.short_names[reading.name]) for number, reading in lines]
     yield figure
     yield from _make_stability_figures(section)
 

@@ -52,7 +52,7 @@ def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
         return
     x_axis, plots = make_time_axis(*data.span), []
     for name, kind, (starts, ends) in spans:
-        plot = Plot(x_axis, None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}")
+        plot = Plot(x_axis, None, STRIP_HEIGHT, f"{data.short_names[name]}: {kind.replace('_', ' ')}")
         plot.draw_spans(starts, ends, "bad")
         plots.append(plot)
     caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."

@@ -108,7 +108,7 @@ def make_page(data: ReportData) -> str:
         ),
     ]
     sections = [section for section in sections if section[2]]
-    links = "".join(f'<a href="#{key}">{escape(title.rpartition("::")[2])}</a>' for key, title, _ in sections)
+    links = "".join(f'<a href="#{key}">{escape(data.short_names.get(title, title))}</a>' for key, title, _ in sections)
     main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, title, body in sections)
     shown_tracks = track_map.tracks if track_map else ()
     surface = track_map.surface if track_map else None
@@ -196,7 +196,7 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
         yield track.make_height_figure(data, track_map)
     for reading in data.readings.values():
         if reading.type == "dvl":
-            yield from doppler.make_beam_figures(reading, data.span)
+            yield from doppler.make_beam_figures(reading, data.short_names[reading.name], data.span)
         if reading.type == "adcp":
             yield from islice(doppler.make_profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
@@ -207,7 +207,7 @@ def _format_clock_section(data: ReportData) -> str:
     sections = make_clock_sections(data)
     if not sections:
         return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
-    return _format_grid(chain.from_iterable(make_clock_figures(section, data.span) for section in sections))
+    return _format_grid(chain.from_iterable(make_clock_figures(section, data) for section in sections))
 
 
 def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:

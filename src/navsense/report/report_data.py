@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from navsense.recordings.info import DURATION_KEY
 from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
+from navsense.report.labels import shorten_names
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
@@ -43,6 +45,7 @@ class ReportData:
     metadata: seed, runs and requested duration, as in recordings; None for an unknown value
     has_true_time: false if times are stamps, as in recordings of other programs
     world: the world from a file, with the terrain; None if no file is known
+    heading: angle (rad) from east to the world's x axis; None if it is unknown
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
     stationary_models: warnings about models with free joints or links and no motion
     """
@@ -59,6 +62,7 @@ class ReportData:
     notes: tuple[str, ...] = ()
     scheduled_faults: tuple[Mapping[str, Any], ...] = ()
     clocks: Mapping[str, Clock] = field(default_factory=dict)
+    heading: float | None = None
     has_recorded_specs: bool = False
     has_true_time: bool = True
     stationary_models: tuple[Note, ...] = ()
@@ -69,6 +73,12 @@ class ReportData:
         parts: list[Reading | Truth] = [*self.readings.values(), *self.truth.values()]
         times = [part.time for part in parts if part.time.size]
         return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
+
+    @cached_property
+    def short_names(self) -> Mapping[str, str]:
+        """Shortest unique ending of each name of a sensor, a clock or a subject of a scheduled fault."""
+        clocks = {sensor.clock for sensor in self.sensors.values() if sensor.clock}
+        return shorten_names({*self.readings, *clocks, *(str(fault["of"]) for fault in self.scheduled_faults)})
 
 
 def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool = False) -> ReportData:
@@ -149,6 +159,7 @@ def _build_report_data(
     truth: Mapping[str, Truth],
     recorded_world: World | None,
     *,
+    has_recorded_specs: bool,
     is_navsense: bool,
     **fields: Any,
 ) -> ReportData:
@@ -158,6 +169,8 @@ def _build_report_data(
     """
     return ReportData(
         path=str(file),
+        has_recorded_specs=has_recorded_specs,
+        heading=recorded_world.environment.heading if recorded_world and has_recorded_specs else None,
         readings=readings,
         truth=truth,
         sensors={sensor.name: sensor for sensor in recorded_world.sensors} if recorded_world else {},
@@ -223,6 +236,7 @@ def _merge_world(data: ReportData, world: World) -> ReportData:
         data,
         name=world.name,
         world=world,
+        heading=world.environment.heading,
         clocks=clocks,
         sensors={sensor.name: sensor for sensor in world.sensors if sensor.name in data.readings},
         tracks=select_tracks(world, data.truth),

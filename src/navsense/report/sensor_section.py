@@ -137,7 +137,9 @@ def _get_line_class(number: int) -> str:
 
 def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the readings with the ideal readings over them."""
-    y_axes = [make_linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
+    y_axes = [
+        make_linear_axis(c.reading_label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels
+    ]
     caption = f"Readings of {section.title}, and the readings of an ideal instrument."
     figure = _stack_channel_plots("Reading and ideal", section, x_axis, y_axes, caption)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
@@ -173,6 +175,8 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     ]
     has_bias = any(np.any(channel.bias != 0.0) for channel in channels)
     caption = f"Reading of {section.title} minus the ideal reading."
+    if section.name == "orientation":
+        caption = "Rotation from the ideal to the measured orientation, as a rotation vector in the ideal sensor axes."
     if has_bias:
         caption += " The dark line is the bias: turn-on bias and drift."
     if section.has_declared_noise:
@@ -226,8 +230,9 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     bars = [compute_histogram_density(channel.white_residual, edges) for channel in channels]
     densities = [_compute_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
     y_axis = _make_density_axis(bars + densities, x_axis.scale)
-    caption = f"Distribution of the residuals of {section.title} without bias, constant and scale errors."
-    caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
+    errors = "bias, constant and scale errors" if all(channel.is_fitted for channel in channels) else "bias"
+    caption = f"Distribution of the residuals of {section.title} without {errors}."
+    caption += " Dashed: the declared noise." if densities else " No declared standard deviation is known."
     figure = stack_plots("Histogram", x_axis, [y_axis], caption)
     outline, x = np.repeat(edges, 2)[1:-1], np.linspace(edges[0], edges[-1], 241)
     for number, channel in enumerate(channels):
@@ -242,7 +247,8 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
 def _make_density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
     """Return an axis of densities, per unit of the x axis."""
     top = max(float(array.max()) for array in series) or 1.0
-    inverse = Scale(1.0 / scale.factor, f"1/{scale.unit}" if scale.unit else "")
+    unit = f"({scale.unit})" if "/" in scale.unit else scale.unit
+    inverse = Scale(1.0 / scale.factor, f"1/{unit}" if unit not in ("", "1") else "")
     return Axis(0.0, 1.08 * top * inverse.factor, format_axis_title("density", inverse.unit), inverse)
 
 

@@ -58,7 +58,7 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         truth = data.truth[link]
         rows = np.unique(np.linspace(0, truth.time.size - 1, min(MAX_ROWS, truth.time.size)).astype(np.int64))
         track = Track(model, truth.time[rows], np.array(truth.position[rows], dtype=np.float64))
-        if track.time.size and (model in carriers or np.ptp(track.position, axis=0).any()):
+        if track.time.size and (model in carriers or track.is_moving):
             tracks.append(track)
     if not tracks:
         return None
@@ -67,38 +67,38 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         scene = find_static_ground(data.world, resolve_motions(data.world), {track.name for track in tracks})
         water = data.world.environment.water
         surface = water.surface if water is not None else None
-    view = find_view([_reduce_stationary_track(track) for track in tracks], scene)
+    view = find_view(tracks, scene)
     relief = make_relief(scene, view) if scene.bodies else None
     tracks = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks]
     return TrackMap(tracks, view, relief if relief is not None and relief.has_ground else None, surface)
-
-
-def _reduce_stationary_track(track: Track) -> Track:
-    """Return the first row of a track that does not move: `find_view` takes a track of one row for stationary."""
-    if (track.position != track.position[:1]).any():
-        return track
-    return replace(track, time=track.time[:1], position=track.position[:1])
 
 
 def format_track(data: ReportData, track: Track, surface: float | None) -> str:
     """Return length, speed, depth or height, and clearance of a track as one line."""
     truth = data.truth[data.tracks[track.name]]
     position, speed = np.asarray(truth.position), np.linalg.norm(truth.velocity, axis=1)
-    length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
-    duration = truth.time[-1] - truth.time[0]
-    mean = length / float(duration) if duration > 0.0 else 0.0
-    parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
-    greatest = find_finite_range([speed])[1]
-    parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
+    if track.is_moving:
+        length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
+        duration = float(truth.time[-1] - truth.time[0])
+        mean, greatest = length / duration if duration > 0.0 else 0.0, find_finite_range([speed])[1]
+        parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
+        parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
+    else:
+        parts = [f"{track.name}: stationary"]
     low, high = find_finite_range([position[:, 2]])
     if surface is not None and high <= surface:
-        parts.append(f"depth {format_quantity(surface - high, 'm')} to {format_quantity(surface - low, 'm')}")
+        parts.append(f"depth {_format_range(surface - high, surface - low)}")
     else:
-        parts.append(f"height in the world {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
+        parts.append(f"height in the world {_format_range(low, high)}")
     if track.min_clearance is not None:
-        low, high = find_finite_range([track.position[:, 2] - track.ground])
-        parts.append(f"above the ground {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
+        parts.append(f"above the ground {_format_range(*find_finite_range([track.position[:, 2] - track.ground]))}")
     return "; ".join(parts)
+
+
+def _format_range(low: float, high: float) -> str:
+    """Return a range of lengths (m), or one length if both have the same text."""
+    texts = dict.fromkeys((format_quantity(low, "m"), format_quantity(high, "m")))
+    return " to ".join(texts)
 
 
 def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
@@ -122,8 +122,7 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return the tracks from above."""
     view = track_map.view
     scale = choose_length_scale(max(view.width, view.height))
-    origin = data.world.environment.origin if data.world else None
-    east, north = (", east", ", north") if origin is not None and origin.heading == 0.0 else ("", "")
+    east, north = (", east", ", north") if data.heading == 0.0 else ("", "")
     west_end, east_end, height = view.west, view.east, PLOT_WIDTH * view.height / view.width
     if height > MAX_HEIGHT:  # margins at both sides of a tall view keep its letters legible
         middle, half = 0.5 * (view.west + view.east), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
@@ -144,7 +143,7 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         caption.append("Red: the DVL has no valid velocity.")
         figure.legend.append(("gap", "no DVL velocity"))
     if track_map.relief is None:
-        caption.append("There is no ground." if data.world else "The ground is not known: name the world with --world.")
+        caption.append(_explain_missing_ground(data))
     figure.caption = " ".join(caption)
     return figure
 
@@ -183,10 +182,8 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         low, high = min(float(h.min()) for h in heights), max(float(h.max()) for h in heights)
         if abs(surface - high) <= 4.0 * max(high - low, 1.0) + 60.0:
             series.append(np.array([surface]))
-    is_underwater = surface is not None and all(float(np.median(h)) < surface for h in heights)
     y_axis = make_linear_axis("height in the world", "m", series)
-    title = "Depth of the track" if is_underwater else "Height of the track"
-    figure = SvgFigure(title, [Plot(make_time_axis(*data.span), y_axis, 230.0)])
+    figure = SvgFigure("Height of the track", [Plot(make_time_axis(*data.span), y_axis, 230.0)])
     plot = figure.plots[0]
     caption = []
     for track in track_map.tracks:
@@ -204,5 +201,11 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     if surface is not None:
         plot.draw_horizontal_line(surface, "surface")
         figure.legend.append(("surface", "water surface"))
-    figure.caption = " ".join(caption) or "Height of the track over time; no ground is known."
+    if track_map.relief is None:
+        caption.append(_explain_missing_ground(data))
+    figure.caption = " ".join(caption) or "Height of the track over time. There is no ground below it."
     return figure
+
+
+def _explain_missing_ground(data: ReportData) -> str:
+    return "There is no ground." if data.world else "The ground is not known: name the world with --world."
