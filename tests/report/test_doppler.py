@@ -186,17 +186,17 @@ def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
     dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
     count = dead.readings[NAME].time.size
-    assert warnings(dead) == [f"none of its {count} readings is valid"]
+    assert warnings(dead) == [f"none of its {count} samples is valid"]
     sound = recorded(tmp_path, "earth", 3.0)
     assert warnings(sound) == []
     velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
     assert warnings(with_reading(sound, velocity=velocity)) == [
-        f"no cell of velocity is known, in {count} valid readings"
+        f"no cell of velocity is known, in {count} valid samples"
     ]
     velocity[::2, 0] = 0.1
     missing = 100.0 * (1.0 - math.ceil(count / 2) / (9 * count))
     assert warnings(with_reading(sound, velocity=velocity)) == [
-        f"{missing:.4g} % of the cells of velocity are missing, in {count} valid readings"
+        f"{missing:.4g} % of the cells of velocity are missing, in {count} valid samples"
     ]
     velocity[:, 0] = 0.1
     assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
@@ -209,7 +209,7 @@ def test_sensor_without_readings_is_a_warning(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
-    assert warnings(more) == ["has no recorded reading"]
+    assert warnings(more) == ["has no recorded samples"]
 
 
 def log(*, with_water: bool = True) -> Reading:
@@ -238,7 +238,7 @@ def test_water_velocity_is_compared_with_truth() -> None:
     assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
     shown = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
-        assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
+        assert "Blue: through the water, 33.3 % of the samples" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
         for plot in shown[title].plots:
             first, wide = re.findall(r'class="span" d="M([\d.]+),0h([\d.]+)v', plot.elements[0])[0]
@@ -300,7 +300,7 @@ def test_dvl_without_velocity_is_a_warning() -> None:
     reading = log()
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
     found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
-    assert "no value of velocity is known, in 300 valid readings" in warnings(found)
+    assert "no value of velocity is known, in 300 valid samples" in warnings(found)
 
 
 @pytest.mark.parametrize(

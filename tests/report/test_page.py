@@ -141,10 +141,10 @@ def test_page_has_every_sensor_and_topic(survey: Path, outline: Outline) -> None
         "Residual divided by its reported standard deviation", "Current profile", "Profile minus ideal",
     }  # fmt: skip
     assert titles <= set(outline.words)
-    assert "fault: lost lock, once, 32 rows, from 8 s, until 12 s" in outline.words
+    assert "fault: lost lock, once, 32 samples, from 8 s, until 12 s" in outline.words
     assert "fault: step, from 15 s, until 19.995 s" in outline.words
     assert any("stamps are up to" in text and "off true time" in text for text in outline.words)
-    assert any("no valid reading for 8.1 s from 4.9 s, " in text for text in outline.words)
+    assert any("no valid sample for 8.1 s from 4.9 s, " in text for text in outline.words)
 
 
 def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Path) -> None:

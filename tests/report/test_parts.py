@@ -190,6 +190,7 @@ def test_header_has_length_speed_and_depth_of_a_track() -> None:
     over = replace(way, ground=np.full(way.time.size, -40.0))
     assert format_track(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
     assert f'<p class="track">{start}height in the world' in make_page(found)
+    assert "; 1 sensor; 10 samples; navsense " in make_page(found)
 
 
 def test_header_of_a_stationary_model_has_one_height() -> None:
@@ -313,7 +314,7 @@ def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> 
     ("noise", "reason"),
     [
         (Noise(stddev=SIZE, precision=3.0 * SIZE), "the rounding step is larger than twice the noise"),
-        (Noise(stddev=SIZE, maximum=5e-5), "readings are at a limit of the range"),
+        (Noise(stddev=SIZE, maximum=5e-5), "samples are at a limit of the range"),
     ],
 )
 def test_noise_that_cannot_be_tested_is_a_note_with_the_reason(noise: Noise, reason: str) -> None:
@@ -358,15 +359,15 @@ def test_silent_sensor_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
     said = " ".join(warnings(recorded(reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s, the longest gap" in said
-    assert "10 % of its readings are not valid" in said
+    assert "no valid sample for 40.02 s from 99.98 s, the longest gap" in said
+    assert "10 % of its samples are not valid" in said
     none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
-    assert none == [f"none of its {COUNT} readings is valid"]
+    assert none == [f"none of its {COUNT} samples is valid"]
 
 
 @pytest.mark.requirement("CLK-5")
 def test_stamps_far_from_true_time_are_warned_of() -> None:
-    assert "stamps are up to 15 ms off true time, at 0 s; readings are 20 ms apart" in warnings(
+    assert "stamps are up to 15 ms off true time, at 0 s; samples are 20 ms apart" in warnings(
         recorded(reading(clock_error=0.015))
     )
     assert warnings(recorded(reading(clock_error=0.0099))) == []
@@ -386,8 +387,8 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     field[4000] += 1.0
     said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
     assert said == [
-        "fault: bias, once, 500 rows, from 20 s, until 30 s",
-        "fault: spike, once, 1 row, from 80 s, until 80.02 s",
+        "fault: bias, once, 500 samples, from 20 s, until 30 s",
+        "fault: spike, once, 1 sample, from 80 s, until 80.02 s",
     ]
 
 
@@ -526,14 +527,14 @@ def test_page_of_few_rows_is_complete(count: int) -> None:
     assert f"<h2>{NAME}</h2>" in text
     assert not re.search(r'd="[^"]*(nan|inf)', text)
     if not count:
-        assert "has no reading" in text
+        assert "has no samples" in text
 
 
 def test_readings_without_ideal_or_finite_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
     assert "no figures, and noise not tested: the recording has no ideal readings of it" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
-    assert "none of its 200 readings is valid" in make_page(recorded(lost))
+    assert "none of its 200 samples is valid" in make_page(recorded(lost))
 
 
 @pytest.mark.compiled

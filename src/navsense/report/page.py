@@ -130,7 +130,7 @@ def _format_headline(data: ReportData) -> str:
     if data.metadata.get("seed") is not None:
         parts.append(f"seed {data.metadata['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
-    return "; ".join([*parts, format_count(count, "reading"), f"navsense {get_version()}"])
+    return "; ".join([*parts, format_count(count, "sample"), f"navsense {get_version()}"])
 
 
 def _format_grid(figures: Iterable[SvgFigure]) -> str:

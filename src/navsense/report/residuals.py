@@ -295,10 +295,10 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
     if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate):
         return "the rounding step is larger than twice the noise"
     if bool(((channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)).any()):
-        return "readings are at a limit of the range"
+        return "samples are at a limit of the range"
     variance, count = compute_pair_variance(channel.white_residual)
     if count < MIN_ROWS // 2:
-        return f"there are fewer than {MIN_ROWS} rows"
+        return f"there are fewer than {MIN_ROWS} samples"
     return NoiseTest(
         math.sqrt(variance), declared, *compute_ratio_bounds(count, compute_excess_kurtosis(noise, channel.rate))
     )

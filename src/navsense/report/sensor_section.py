@@ -106,7 +106,7 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
     rows = residuals.is_through_water(reading)[emitted]
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
-    share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
+    share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the samples"
     if "water_velocity" in reading.ideal:
         note = f"{share}, compared with the ideal velocity through the water."
     else:
@@ -297,7 +297,16 @@ def _make_allan_figures(section: ArraySection) -> Iterator[SvgFigure]:
 
 def format_array_table(sections: Sequence[ArraySection]) -> str:
     """Return the statistics of all channels of a sensor as an HTML table."""
-    columns = ("", "rows", "missing", "mean residual", "standard deviation", "white residual", "declared", "noise test")
+    columns = (
+        "",
+        "samples",
+        "missing",
+        "mean residual",
+        "standard deviation",
+        "white residual",
+        "declared",
+        "noise test",
+    )
     head = "".join(f'<th scope="col">{text}</th>' for text in columns)
     rows = "".join(
         _format_table_row(section.title, channel, test)
