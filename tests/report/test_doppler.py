@@ -363,9 +363,11 @@ def test_omitted_beams_are_mentioned() -> None:
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
     (told,) = make_array_sections(replace(reading, **more), None)
     assert len(told.channels) == 10
-    figure = next(make_array_figures(told, reading, (0.0, 29.9)))
-    assert len(figure.plots) == 8
-    assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
+    figures = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
+    assert len(figures["Reading and ideal"].plots) == 8
+    assert len(figures["Histogram"].legend) == 8
+    for figure in figures.values():
+        assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
     text = html.unescape(
         make_page(ReportData("a", "sea", {reading.name: replace(reading, **more)}, {}, None, {}, {}, {}))
     )

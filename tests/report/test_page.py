@@ -161,7 +161,7 @@ def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Pa
     for cell, wanted in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
         number, unit = cell.replace("\u2212", "-").split()
         assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3, abs=0.0)
-    assert cells[6].startswith("passed")
+    assert re.fullmatch(r"passed: variance [\d.]+ times declared", cells[6])
 
 
 def test_ground_of_the_track_equals_the_true_range(survey: Path, outline: Outline) -> None:
@@ -271,11 +271,11 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
     world.write_bytes((ROOT / "examples" / "quadrotor.sdf").read_bytes())
     ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
     found = read_report_data(str(tmp_path / "a.npz"))
-    assert found.world is not None
+    assert found.sdf_world is not None
     assert "terrain: from quadrotor.sdf" in found.notes
     assert not any(str(tmp_path) in note for note in found.notes), "a page shows no folder of this machine"
     (tmp_path / "again.sdf").write_bytes(world.read_bytes())
-    assert read_report_data(str(tmp_path / "a.npz")).world is None
+    assert read_report_data(str(tmp_path / "a.npz")).sdf_world is None
 
 
 @pytest.mark.parametrize(

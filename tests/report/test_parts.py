@@ -215,7 +215,7 @@ def test_map_and_heights_agree_about_missing_ground() -> None:
         (None, "The ground is not known: name the world with --world."),
         (World("sea"), "There is no ground."),
     ):
-        found = replace(data, world=world)
+        found = replace(data, sdf_world=world)
         chart = make_track_map(found)
         assert chart is not None
         chart = replace(chart, surface=0.0)
@@ -305,6 +305,7 @@ def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> 
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
     assert warnings(recorded(reading())) == []
     said = warnings(recorded(reading(scale)))
+    assert all(re.search(r": \d+(\.\d)? nT instead of 200 nT\. The ratio of the variances is ", text) for text in said)
     assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
         True
     ] * 3
@@ -418,6 +419,8 @@ def test_metres_of_a_position_are_tested_against_its_noise() -> None:
         assert verdict.passes
         (section,) = (one for one in make_array_sections(found, gps) if one.name == array)
         shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 800.0))}
+        middle = "about the bias and the median." if found.bias[array].any() else "about the median."
+        assert shown["Residual"].caption.endswith(middle)
         assert [plot.y_axis.title for plot in shown["Reading and ideal"].plots if plot.y_axis] == [
             f"{side} of the mean (m)"
         ]
@@ -581,7 +584,7 @@ def allan_of(found: Reading) -> SvgFigure:
 def test_allan_deviation_omits_rows_with_faults() -> None:
     whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
     assert "longest" not in whole.caption
-    assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
+    assert struck.caption.endswith("Uses the longest stretch without faults and gaps: 300 s of 400 s.")
     rest = reading()
     tail = replace(
         rest,
@@ -606,7 +609,7 @@ def test_allan_deviation_uses_evenly_spaced_rows() -> None:
         **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
-    assert allan_of(gaps).caption.endswith("From the longest time without faults and gaps: 220 s of 400 s.")
+    assert allan_of(gaps).caption.endswith("Uses the longest stretch without faults and gaps: 220 s of 400 s.")
     (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
     rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
     assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
@@ -685,5 +688,5 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
     struck = stability(walk + step, (fault,))
     alone = stability(walk + step, (), slice(4_001, None))
     assert struck.plots[0].elements == alone.plots[0].elements
-    assert struck.caption == f"{alone.caption} From the longest time without faults and gaps: 320 s of 400 s."
+    assert struck.caption == f"{alone.caption} Uses the longest stretch without faults and gaps: 320 s of 400 s."
     assert stability(walk + step, ()).plots[0].elements != alone.plots[0].elements

@@ -18,7 +18,7 @@ from navsense.report.allan_figure import (
     measure_allan,
 )
 from navsense.report.axes import format_quantity, make_linear_axis, make_time_axis
-from navsense.report.faults import list_unrecorded_faults
+from navsense.report.faults import list_faults_without_flags
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
 
@@ -28,7 +28,7 @@ TRUE_TIME = "true time"
 
 @dataclass(frozen=True, eq=False)
 class ClockSection:
-    """One clock with the readings stamped by it, the fastest first; its spec, if known; spans (s) of its faults."""
+    """One clock with the readings stamped by it, those with most samples first; its spec; spans (s) of its faults."""
 
     name: str
     readings: Sequence[Reading]
@@ -42,13 +42,13 @@ class ClockSection:
 
 
 def make_clock_sections(data: ReportData) -> list[ClockSection]:
-    """Return the clocks with an error or a spec. A sensor without a spec has a clock with the name of the sensor."""
+    """Return the clocks with an error or a specification. The clock of an unknown sensor has the sensor's name."""
     groups: dict[str, list[Reading]] = {}
     for name, reading in data.readings.items():
         sensor = data.sensors.get(name)
         groups.setdefault(name if sensor is None else sensor.clock or TRUE_TIME, []).append(reading)
     sections = []
-    faults = list_unrecorded_faults(data)
+    faults = list_faults_without_flags(data)
     for clock, readings in groups.items():
         readings.sort(key=lambda reading: -reading.time.size)
         spans = [span for (name, _), pairs in faults.items() if name == clock for span in pairs]

@@ -59,7 +59,8 @@ EMPTY = np.zeros(0)
 class ColourScale:
     """Title and unit of the colours of a waterfall, the limits (SI) of its colours, and its height (units).
 
-    Without `limits` they enclose all but 0.5 % of the values, symmetrically about 0 if `signed`.
+    Without `limits`, the colours span all values but the outer 0.5 % at each end. If `signed`, they span 99.5 % of the
+    values, symmetrically about 0.
     """
 
     title: str
@@ -334,7 +335,7 @@ def _compute_ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
 def compute_profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
     """Return rotations (n, 3, 3) from the instrument's axes to those of a profile.
 
-    orientation: (n, 4) w x y z of the instrument in the world
+    orientation: (n, 4) w x y z, from the instrument to east, north, up
     coordinates: `instrument`, `earth` or `ship`, the levelled axes with the heading of x
     """
     if coordinates == "instrument" or orientation.ndim != 2:

@@ -19,7 +19,7 @@ def find_fault_rows(reading: Reading) -> dict[str, BoolArray]:
     return {kind: rows for kind, rows in reading.fault.items() if rows.any()}
 
 
-def list_unrecorded_faults(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
+def list_faults_without_flags(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """Return the spans (s) of scheduled faults that no reading has flags for, by name and kind.
 
     These are the faults of clocks and of the world, and of sensors without fault flags. In recordings of messages they
@@ -46,7 +46,7 @@ def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
     ]
     spans += [
         (name, kind, (np.array([first for first, _ in pairs]), np.array([last for _, last in pairs])))
-        for (name, kind), pairs in list_unrecorded_faults(data).items()
+        for (name, kind), pairs in list_faults_without_flags(data).items()
     ]
     if not spans:
         return

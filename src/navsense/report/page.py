@@ -24,7 +24,7 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.svg_figure import SvgFigure
-from navsense.report.warnings import ReportWarning, find_warnings
+from navsense.report.warnings import ReportEntry, find_warnings
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
@@ -40,7 +40,7 @@ GRID_COLUMNS = 12
 """Columns of the grid; a figure spans several of them."""
 
 GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
-"""Figures side by side at most, by the letter of a window's width."""
+"""Most figures side by side, by the prefix of the CSS class (m, l, w) for a window that is wide enough."""
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
 """Least width of a figure, gap between two, and margin of the page (pixels)."""
@@ -70,9 +70,9 @@ def write(
     page_path = check_output(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
     try:
-        with atomic.replace_file(page_path) as part:
+        with atomic.replace_file(page_path) as temporary:
             # A file name that is not UTF-8 contains surrogates.
-            part.write_text(text, encoding="utf-8", errors="backslashreplace")
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise os_error(page_path, error) from error
     return page_path
@@ -126,7 +126,8 @@ def make_page(data: ReportData) -> str:
 
 def _format_headline(data: ReportData) -> str:
     first, last = data.span
-    parts = [Path(data.path).name, f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
+    parts = [Path(data.path).name, *([f"world {data.name}"] if data.name != Path(data.path).name else [])]
+    parts += [f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
     if data.metadata.get("seed") is not None:
         parts.append(f"seed {data.metadata['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
@@ -169,7 +170,7 @@ def make_grid_classes(count: int) -> list[str]:
     return [" ".join(classes) for classes in zip(*spans, strict=True)]
 
 
-def _format_warnings(warnings: Sequence[ReportWarning], sections: Mapping[str, Sequence[ArraySection]]) -> str:
+def _format_warnings(warnings: Sequence[ReportEntry], sections: Mapping[str, Sequence[ArraySection]]) -> str:
     """Return the list of warnings and notes; without warnings, the number of passed tests before them."""
     lines = [
         f'<li class="{warning.kind}"><b>{escape(warning.subject)}</b>{escape(warning.text)}</li>'

@@ -38,16 +38,19 @@ MAX_WORLD_BYTES = 1 << 22
 class ReportData:
     """One run of a recording.
 
+    path, name: of the recording and of its world
     readings, truth: by sensor and link name
     current: the water current
-    sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `world`
+    sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `sdf_world`
     tracks: model -> link whose track is drawn
     metadata: seed, runs and requested duration, as in recordings; None for an unknown value
     has_true_time: false if times are stamps, as in recordings of other programs
-    world: the world from a file, with the terrain; None if no file is known
+    sdf_world: the world from an SDF file, with its surfaces, which recordings do not contain; None without a file
+    notes: what could not be read from the recording or its world
+    clocks: specs by name, those of the recording before those of `sdf_world`
     heading: angle (rad) from east to the world's x axis; None if it is unknown
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
-    stationary_models: warnings about models with free joints or links and no motion
+    stationary_warnings: warnings about models with actuators and without a motion
     """
 
     path: str
@@ -58,14 +61,14 @@ class ReportData:
     sensors: Mapping[str, MountedSensor]
     tracks: Mapping[str, str]
     metadata: Mapping[str, Any]
-    world: World | None = None
+    sdf_world: World | None = None
     notes: tuple[str, ...] = ()
     scheduled_faults: tuple[Mapping[str, Any], ...] = ()
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     heading: float | None = None
     has_recorded_specs: bool = False
     has_true_time: bool = True
-    stationary_models: tuple[Note, ...] = ()
+    stationary_warnings: tuple[Note, ...] = ()
 
     @property
     def span(self) -> tuple[float, float]:
@@ -88,6 +91,7 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
     Raises `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
+    # `recordings.open` reads messages as well, but returns neither their losses nor whether their specs are stored.
     data = _read_messages(file) if message_reader.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
         raise RecordingError(
@@ -163,7 +167,7 @@ def _build_report_data(
     is_navsense: bool,
     **fields: Any,
 ) -> ReportData:
-    """Return a recording with the sensors and tracks of its recorded or inferred world. Its `world` stays None.
+    """Return a recording with the sensors and tracks of its recorded or inferred world, without `sdf_world`.
 
     The times of a recording of another program are true times only if its stamps have errors.
     """
@@ -176,7 +180,7 @@ def _build_report_data(
         sensors={sensor.name: sensor for sensor in recorded_world.sensors} if recorded_world else {},
         tracks=select_tracks(recorded_world, truth),
         has_true_time=is_navsense or any(reading.clock_error.any() for reading in readings.values()),
-        stationary_models=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
+        stationary_warnings=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
         **fields,
     )
 
@@ -205,7 +209,7 @@ def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, 
 
 
 def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xacro: bool) -> ReportData:
-    """Return the recording with its world: from `path`, else from a file in the folder of the recording."""
+    """Return the recording with the world from `path`, else from a file in the folder of the recording."""
     from navsense.sdf import load as load_world
 
     if path is not None:
@@ -231,11 +235,11 @@ def _merge_world(data: ReportData, world: World) -> ReportData:
     """Return the recording with a world. What is recorded takes precedence over the clocks, specs and faults of it."""
     clocks = {**{clock.name: clock for clock in world.clocks}, **data.clocks}
     if data.has_recorded_specs:
-        return replace(data, world=world, clocks=clocks)
+        return replace(data, sdf_world=world, clocks=clocks)
     return replace(
         data,
         name=world.name,
-        world=world,
+        sdf_world=world,
         heading=world.environment.heading,
         clocks=clocks,
         sensors={sensor.name: sensor for sensor in world.sensors if sensor.name in data.readings},

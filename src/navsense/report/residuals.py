@@ -12,9 +12,9 @@ differences of the pairs. N s^2 / sigma^2 is chi-squared with N degrees of freed
 s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N. `excess` is the excess kurtosis of the mixture. A
 recording without defects fails the test once in a million channels.
 
-The test skips noise whose rounding step is more than twice its standard deviation, and noise without a constant
-standard deviation: that of a DVL, of a filtered or vibrating IMU, and of clipped readings. Rows with faults are left
-out. Orientations are w x y z.
+The test skips channels with fewer than 100 samples, with a clipped sample, and with a rounding step of more than twice
+the standard deviation. It skips noise without a constant standard deviation: that of DVLs, of ADCPs, and of filtered,
+averaged or vibrating IMUs. Rows with faults are left out. Orientations are w x y z.
 """
 
 from __future__ import annotations
@@ -249,7 +249,10 @@ def compute_rotation_vectors(start: FloatArray, end: FloatArray) -> FloatArray:
 
 
 def _remove_constant_and_scale(residual: FloatArray, ideal: FloatArray) -> FloatArray:
-    """Return residuals (n, k) without their least-squares fit by a constant and the ideal values (n, m)."""
+    """Return residuals (n, k) without their least-squares fit by a constant and the ideal values (n, m).
+
+    A residual with fewer than `MIN_ROWS` rows is returned as it is.
+    """
     white = residual.copy()
     columns = np.column_stack((np.ones(ideal.shape[0]), ideal))
     has_ideal = np.asarray(np.isfinite(columns).all(axis=1))
@@ -258,8 +261,9 @@ def _remove_constant_and_scale(residual: FloatArray, ideal: FloatArray) -> Float
         rows = has_ideal & np.isfinite(residual[:, axis])
         if np.count_nonzero(rows) < MIN_ROWS:
             continue
-        if not np.array_equal(rows, last_rows):
+        if not np.array_equal(rows, last_rows):  # axes mostly have the same rows, and so the same basis
             last_rows, basis = rows, _normalise_columns(columns[rows])
+        # The normal equations are small for any number of rows; columns that depend on each other get the least fit.
         coefficients, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ residual[rows, axis], rcond=1e-12)
         white[rows, axis] = residual[rows, axis] - basis @ coefficients
     return white

@@ -30,12 +30,12 @@ MAX_HEIGHT = 400.0
 """Height of a map at most (units)."""
 
 MIN_VELOCITY_GAP = 2.0
-"""Time (s) without a velocity from which the map marks a gap of the DVL."""
+"""Time (s) without a velocity above which the map marks a gap of the DVL."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrackMap:
-    """All tracks, by model, with the view that contains them.
+    """One track per model, and the view that contains them.
 
     relief: None if the ground is not known
     surface: height of the water surface (m), None if it is not known
@@ -63,9 +63,9 @@ def make_track_map(data: ReportData) -> TrackMap | None:
     if not tracks:
         return None
     scene, surface = Scene(()), None
-    if data.world is not None:
-        scene = find_static_ground(data.world, resolve_motions(data.world), {track.name for track in tracks})
-        water = data.world.environment.water
+    if data.sdf_world is not None:
+        scene = find_static_ground(data.sdf_world, resolve_motions(data.sdf_world), {track.name for track in tracks})
+        water = data.sdf_world.environment.water
         surface = water.surface if water is not None else None
     view = find_view(tracks, scene)
     relief = make_relief(scene, view) if scene.bodies else None
@@ -102,7 +102,7 @@ def _format_range(low: float, high: float) -> str:
 
 
 def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
-    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for `MIN_VELOCITY_GAP`."""
+    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for over `MIN_VELOCITY_GAP`."""
     mask = np.zeros(track.time.size, dtype=np.bool_)
     for name, reading in data.readings.items():
         if reading.type != "dvl" or name.partition("::")[0] != track.name:
@@ -123,12 +123,12 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     view = track_map.view
     scale = choose_length_scale(max(view.width, view.height))
     east, north = (", east", ", north") if data.heading == 0.0 else ("", "")
-    west_end, east_end, height = view.west, view.east, PLOT_WIDTH * view.height / view.width
+    left_end, right_end, height = view.left, view.right, PLOT_WIDTH * view.height / view.width
     if height > MAX_HEIGHT:  # margins at both sides of a tall view keep its letters legible
-        middle, half = 0.5 * (view.west + view.east), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
-        west_end, east_end, height = middle - half, middle + half, MAX_HEIGHT
-    x_axis = Axis(west_end * scale.factor, east_end * scale.factor, f"x{east} ({scale.unit})", scale)
-    y_axis = Axis(view.south * scale.factor, view.north * scale.factor, f"y{north} ({scale.unit})", scale)
+        middle, half = 0.5 * (view.left + view.right), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
+        left_end, right_end, height = middle - half, middle + half, MAX_HEIGHT
+    x_axis = Axis(left_end * scale.factor, right_end * scale.factor, f"x{east} ({scale.unit})", scale)
+    y_axis = Axis(view.bottom * scale.factor, view.top * scale.factor, f"y{north} ({scale.unit})", scale)
     figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, height)])
     caption = []
     if track_map.relief is not None:
@@ -150,8 +150,8 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
 
 def _draw_relief(plot: Plot, relief: Relief, view: View, surface: float | None) -> None:
     underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
-    left, right = plot.x_axis.compute_positions(np.array([view.west, view.east])).tolist()
-    low, high = plot.compute_y_positions(np.array([view.south, view.north])).tolist()
+    left, right = plot.x_axis.compute_positions(np.array([view.left, view.right])).tolist()
+    low, high = plot.compute_y_positions(np.array([view.bottom, view.top])).tolist()
     plot.elements.append(
         f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
         f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
@@ -208,4 +208,4 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
 
 
 def _explain_missing_ground(data: ReportData) -> str:
-    return "There is no ground." if data.world else "The ground is not known: name the world with --world."
+    return "There is no ground." if data.sdf_world else "The ground is not known: name the world with --world."

@@ -25,8 +25,8 @@ import numpy as np
 from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.recordings.info import DURATION_KEY
-from navsense.report.axes import format_quantity
-from navsense.report.faults import find_fault_rows, list_unrecorded_faults
+from navsense.report.axes import choose_scale, format_quantity
+from navsense.report.faults import find_fault_rows, list_faults_without_flags
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import NoiseTest, is_through_water
 from navsense.report.sensor_section import ArraySection
@@ -55,8 +55,8 @@ MAX_SHORTFALL = 0.01
 
 
 @dataclass(frozen=True)
-class ReportWarning:
-    """One line of the list: its subject, its text and its kind."""
+class ReportEntry:
+    """One line of the list: its subject, its text and whether it is a warning or a note."""
 
     subject: str
     text: str
@@ -65,9 +65,9 @@ class ReportWarning:
 
 def find_warnings(
     data: ReportData, sections: Mapping[str, Sequence[ArraySection]], track_map: TrackMap | None
-) -> list[ReportWarning]:
+) -> list[ReportEntry]:
     """Return all warnings, then all notes."""
-    entries = [ReportWarning(note.what, note.reason) for note in data.stationary_models]
+    entries = [ReportEntry(note.what, note.reason) for note in data.stationary_warnings]
     entries += _check_recording(data, track_map)
     for name, reading in data.readings.items():
         texts = chain(
@@ -79,37 +79,37 @@ def find_warnings(
             _check_stamps(reading),
             _list_faults(reading),
         )
-        entries += [ReportWarning(name, text) for text in texts]
+        entries += [ReportEntry(name, text) for text in texts]
         if not reading.ideal:
             text = "no figures, and noise not tested: the recording has no ideal readings of it"
-            entries.append(ReportWarning(name, text, "note"))
-        entries += [ReportWarning(name, text, "note") for text in _list_untested(sections[name])]
+            entries.append(ReportEntry(name, text, "note"))
+        entries += [ReportEntry(name, text, "note") for text in _list_untested(sections[name])]
     for name in sorted(set(data.sensors) - set(data.readings)):
-        entries.append(ReportWarning(name, "has no recorded samples"))
-    for (name, kind), spans in list_unrecorded_faults(data).items():
+        entries.append(ReportEntry(name, "has no recorded samples"))
+    for (name, kind), spans in list_faults_without_flags(data).items():
         first, last = spans[0][0], spans[-1][1]
-        entries.append(ReportWarning(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
-    entries += [ReportWarning("recording", text, "note") for text in data.notes]
+        entries.append(ReportEntry(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
+    entries += [ReportEntry("recording", text, "note") for text in data.notes]
     return sorted(entries, key=lambda warning: warning.kind != "warning")
 
 
-def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportWarning]:
+def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportEntry]:
     duration, (first, last) = data.metadata.get(DURATION_KEY), data.span
     if duration and last - first < (1.0 - MAX_SHORTFALL) * float(duration) - 1.0:
-        yield ReportWarning("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
+        yield ReportEntry("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
     runs = data.metadata.get("runs") or []
     if len(runs) > 1:
-        yield ReportWarning("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
+        yield ReportEntry("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
     if data.readings and not data.has_true_time:
         text = "has no true time: times on this page are stamps, and the errors of clocks are not checked"
-        yield ReportWarning("recording", text, "note")
+        yield ReportEntry("recording", text, "note")
     if not data.truth:
-        yield ReportWarning("recording", "has no true positions: no track, and clearance is not checked", "note")
+        yield ReportEntry("recording", "has no true positions: no track, and clearance is not checked", "note")
     for track in track_map.tracks if track_map else ():
         if track.min_clearance is not None and track.min_clearance[0] < 0.0:
             clearance, time = track.min_clearance
             text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {time:.6g} s"
-            yield ReportWarning(data.tracks[track.name], text)
+            yield ReportEntry(data.tracks[track.name], text)
 
 
 def _check_silence(reading: Reading) -> Iterator[str]:
@@ -190,12 +190,13 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             if isinstance(test, str) or test.passes:
                 continue
             comparison = "more" if test.ratio > 1.0 else "less"
-            measured = format_quantity(test.measured_stddev, channel.unit)
-            declared = format_quantity(test.declared_stddev, channel.unit)
+            scale = choose_scale(channel.unit, test.measured_stddev)
+            measured, declared = (scale.factor * stddev for stddev in (test.measured_stddev, test.declared_stddev))
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
-                f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
-                f"expected from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
+                f"{measured:.4g} {scale.unit} instead of {declared:.4g} {scale.unit}. "
+                f"The ratio of the variances is {test.ratio:.3g}; "
+                f"chance alone gives {test.min_ratio:.3g} to {test.max_ratio:.3g}"
             )
 
 
