@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from navsense import cli
+from navsense.cli import options as cli_options
 from navsense.cli.run import interrupt_between_steps
 from navsense.core.kernels import INTERPRETED
 from navsense.recordings.mcap.writer import McapFileWriter
@@ -91,6 +93,40 @@ def test_table_of_a_recording_has_the_headings_of_its_format(
     assert re.search(r"wrote .*out.*: 2 s simulated, [0-9.]+ (?:kB|MB)\n", ran.stdout)
     looked = inside("info", path)
     assert " ".join(looked.stdout.splitlines()[0].split()).endswith(heading)
+
+
+def test_page_on_security_lists_the_outputs_of_every_command() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (`.*?) \| (.*) \|$", page.partition("## Writing files")[2], re.MULTILINE))
+    listed = {name: text for names, text in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    assert set(listed) == set(cli.cli.commands)
+    for name, command in cli.cli.commands.items():
+        for option in {option for parameter in command.params for option in parameter.opts}:
+            if option in ("-o", "--kalibr", "--picture"):
+                assert f"`{option}`" in listed[name], name
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("run", [".npz npz: rows", ".jl format of another package", "udp://... stream of another package"]),
+        (
+            "convert",
+            [".db3 ROS 2 bag: messages, in a folder", "no suffix ROS 2 bag: messages, in a folder", ".jl format"],
+        ),
+    ],
+)
+def test_help_lists_the_formats_of_all_packages(
+    inside: Typed, command: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Formats of other packages are listed by their entry points, without importing the packages."""
+    installed = {"navsense.formats": "jl", "navsense.streams": "udp"}
+    monkeypatch.setattr(
+        cli_options, "entry_points", lambda group: [EntryPoint(installed[group], "no_such_package:FORMAT", group)]
+    )
+    text = " ".join(inside(command, "--help").stdout.split())
+    assert all(line in text for line in [*lines, ".mcap mcap: messages"])
+    assert ("udp://" in text) == (command == "run")
 
 
 def test_recover(inside: Typed, tmp_path: Path) -> None:

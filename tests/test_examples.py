@@ -40,13 +40,26 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
 
 
 def test_first_lines_of_the_readme_run(tmp_path: Path) -> None:
-    block = blocks("README.md")[0]
+    first, second, _ = blocks("README.md")
     script = tmp_path / "readme.py"
-    script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
+    script.write_text((first + second).replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "(30000, 3)" in ended.stdout
     assert (tmp_path / "quadrotor.mcap").stat().st_size > 1_000_000
+
+
+def test_commands_of_the_readme_run_in_order(tmp_path: Path) -> None:
+    """In an empty folder with the examples; runs of 5 s replace those of 26 minutes."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    commands = re.findall(r"^    (navsense .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {command.split()[1] for command in commands} >= {"run", "check", "describe", "info", "convert", "report"}
+    for command in commands:
+        arguments = command.split()[1:]
+        arguments += ["--duration", "5"] if arguments[0] == "run" and "--duration" not in arguments else []
+        program = [sys.executable, "-m", "navsense", *arguments]
+        ended = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert ended.returncode == 0, f"{command}: {ended.stderr}"
 
 
 @pytest.mark.requirement("LIV-1", "IMU-2")

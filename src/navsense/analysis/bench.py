@@ -46,7 +46,7 @@ NOISES = {
     "gaussian, dynamic bias": Noise(stddev=3e-3, dynamic_bias_stddev=4e-5, dynamic_bias_correlation_time=1000.0),
     "gaussian_quantized": Noise(stddev=3e-3, precision=1e-4),
     "gaussian, saturated": Noise(stddev=3e-3, minimum=-4e-3, maximum=4e-3),
-    "all of them": STANDARD,
+    "all terms of SDF": STANDARD,
     "white, by density": Noise(noise_density=1e-4),
     "flicker": Noise(noise_density=1e-4, bias_instability=1e-4),
     "random walk": Noise(noise_density=1e-4, random_walk=1e-4),

@@ -11,11 +11,12 @@ from navsense.cli.options import CheckedCommand, add_row, make_table, print_tabl
 def bench() -> None:
     """Measure the time per sample of noise models and sensors.
 
-    The column "draws alone" has the time of the random draws, a part of the total.
+    The column "ns/sample" has the total time, "random draws" the time of the random numbers alone. The last column
+    compares declared noise densities with those of simulated samples.
     """
     from navsense.analysis.bench import measure_all
 
-    table = make_table("model", "ns/sample", "draws alone", "draws/total", "declared and fitted densities")
+    table = make_table("model", "ns/sample", "random draws", "draws/total", "declared and fitted densities")
     for row in measure_all():
         draws, ratio = (f"{row.draws:.1f}", f"{row.ratio:.2f}") if row.draws else ("-", "-")
         add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)

@@ -18,15 +18,16 @@ from navsense.core.errors import CalibrationError
     "--topic",
     "sensor",
     metavar="NAME",
-    help="Magnetometer: a sensor, a topic, or columns mx,my,mz. Required if FILE has several.",
+    help="Magnetometer: a sensor (in arrays), a topic (in a bag), or three columns mx,my,mz (in CSV). Required if FILE "
+    "has several.",
 )
 @click.option(
     "--attitude",
     metavar="none|truth|NAME",
     default="none",
     show_default=True,
-    help="Attitude, sensor to world: a topic (Imu, Odometry, PoseStamped, /tf), an IMU, columns qw,qx,qy,qz, or the "
-    "recorded truth.",
+    help="Source of the attitude, sensor to world: the recorded truth, a topic (Imu, Odometry, PoseStamped, /tf), an "
+    "IMU, or four columns qw,qx,qy,qz.",
 )
 @click.option(
     "--attitude-stddev",
@@ -38,18 +39,20 @@ from navsense.core.errors import CalibrationError
     "--mounting",
     type=(NUMBER, NUMBER, NUMBER),
     metavar="ROLL PITCH YAW",
-    help="Orientation of the sensor on the body of the attitude, in degrees. Default: that in FILE.",
+    help="Orientation of the magnetometer in the frame of the attitude, in degrees. Default: that in FILE.",
 )
 @click.option(
     "--unit",
     type=click.Choice(["T", "mT", "uT", "nT", "G", "mG", "none"]),
-    help="Unit of the readings; none disables the check of the unit. Default: that in FILE.",
+    help="Unit of the readings. With none, the unit is not checked. Default: that in FILE.",
 )
-@click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the magnetic field at the place, such as 48.3uT.")
+@click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the local magnetic field, such as 48.3uT.")
 @click.option("--no-soft-iron", is_flag=True, help="Estimate scale and bias only.")
 @click.option("--run", "number", type=int, metavar="N", default=0, show_default=True, help="Number of the run in FILE.")
-@click.option("-o", "--output", metavar="OUT.json", help="Write the calibration.")
-@click.option("--picture", metavar="OUT.png", help="Draw the readings before and after (.png, .svg or .pdf).")
+@click.option("-o", "--output", metavar="OUT.json", help="File for the calibration.")
+@click.option(
+    "--picture", metavar="OUT.png", help="Picture of the readings before and after calibration (.png, .svg or .pdf)."
+)
 def calibrate(
     file: str,
     sensor: str | None,
@@ -65,8 +68,8 @@ def calibrate(
 ) -> None:
     """Calibrate the magnetometer in FILE.
 
-    FILE is a recording, any ROS bag, or CSV with a header. Without --attitude, the calibration fits an ellipsoid to the
-    readings. With it, the calibration compares the readings with the field at each attitude.
+    FILE is a recording of navsense, any ROS bag, or a CSV file with a header. Without --attitude, the calibration fits
+    an ellipsoid to the readings. With --attitude, it compares each reading with the field at that attitude.
 
     Exit code 0: the verdict is ok; 1: the verdict is poor; 2: calibration is impossible.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from navsense.world import World
 
 RIGHT_ALIGNED = frozenset(
-    ("rate (Hz)", "samples", "messages", "rows", "records", "ns/sample", "draws alone", "draws/total")
+    ("rate (Hz)", "samples", "messages", "rows", "records", "ns/sample", "random draws", "draws/total")
 )
 """Columns of tables that hold numbers."""
 
@@ -47,8 +48,43 @@ class CheckedCommand(click.Command):
         super().invoke(ctx)
 
 
+class OutputCommand(CheckedCommand):
+    """A command whose help lists the formats of OUTPUT. Those of other packages are listed without importing them."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the suffixes of recordings after the options, and the URLs of streams of `run`."""
+        from navsense.recordings import format as formats
+        from navsense.streams import stream as streams
+
+        rows = [
+            (
+                ", ".join(suffix or "no suffix" for suffix in one.suffixes),
+                f"{one.name}: {one.unit}s{', in a folder' if one.is_folder else ''}",
+            )
+            for one in formats.list_formats()
+            if one.open_writer or (one.open_target and self.name == "convert")
+        ]
+        rows += list_plugins(formats.ENTRY_POINTS, ".{}", "format", formats.list_suffixes())
+        if self.name == "run":
+            rows += [(one.url_format, one.name) for one in streams.list_streams()]
+            schemes = [f"{one.scheme}://..." for one in streams.list_streams()]
+            rows += list_plugins(streams.ENTRY_POINTS, "{}://...", "stream", schemes)
+        with formatter.section("Output formats"):
+            formatter.write_dl(rows)
+
+
+def list_plugins(group: str, pattern: str, noun: str, known: Sequence[str]) -> list[tuple[str, str]]:
+    """Return names and descriptions of the entry points of a group, without `known` names."""
+    names = {pattern.format(entry.name): entry.dist.name if entry.dist else "" for entry in entry_points(group=group)}
+    return [
+        (name, f"{noun} of the package {package}" if package else f"{noun} of another package")
+        for name, package in names.items()
+        if name not in known
+    ]
+
+
 expand_xacro_option = click.option(
-    "--expand-xacro", is_flag=True, help="Run xacro also for files whose name does not end in .xacro."
+    "--expand-xacro", is_flag=True, help="Run xacro even if the name of WORLD does not end in .xacro."
 )
 
 fidelity_option = click.option(

@@ -6,6 +6,7 @@ import click
 
 from navsense.cli.options import (
     CheckedCommand,
+    OutputCommand,
     add_row,
     check_not_recording,
     expand_xacro_option,
@@ -23,7 +24,8 @@ from navsense.core.text import format_count, format_size
 def info(file: str) -> None:
     """Print the contents of the recording FILE.
 
-    The output has the topics or arrays, their number of messages or rows, the time span and the metadata.
+    The command prints the topics and the number of their messages, or the sensors and the number of their rows. It also
+    prints the size, the time span and the metadata.
     """
     from navsense.recordings.summary import read_summary
 
@@ -38,12 +40,14 @@ def info(file: str) -> None:
 
 @click.command(cls=CheckedCommand)
 @click.argument("file")
-@click.option("-o", "--output", metavar="OUT", help="Recovered recording. Default: the name of FILE with -recovered.")
-@click.option("--remove", is_flag=True, help="Delete the crashed recording instead of recovering it.")
+@click.option(
+    "-o", "--output", metavar="OUT", help="Recovered recording. Default: NAME-recovered for a FILE with the name NAME."
+)
+@click.option("--remove", is_flag=True, help="Delete the incomplete recording; do not recover it.")
 def recover(file: str, output: str | None, remove: bool) -> None:
-    """Recover the crashed recording FILE.
+    """Recover FILE, a recording that is incomplete after a crash.
 
-    If FILE is a folder, the command lists the crashed recordings in it.
+    If FILE is a folder, the command lists the incomplete recordings in it.
     """
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
@@ -66,29 +70,21 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         click.echo(f"{file}: no crashed recording")
 
 
-@click.command(cls=CheckedCommand)
+@click.command(cls=OutputCommand)
 @click.argument("file")
 @click.argument("output")
 @click.option(
-    "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE holds several runs."
+    "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE has several runs."
 )
-@click.option("--epoch", type=int, metavar="SECONDS", help="Stamp of the start, an integer. Default: that of FILE.")
+@click.option("--epoch", type=int, metavar="SECONDS", help="Unix time of the start, an integer. Default: that of FILE.")
 @ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
     """Convert the recording FILE to OUTPUT.
 
-    The suffix of OUTPUT selects the format. The command prints the data that OUTPUT cannot hold.
-
-    \b
-    .mcap                          ROS 2 messages
-    .gz.mcap                       Gazebo messages
-    .bag                           ROS 1 bag
-    .db3                           ROS 2 bag with SQLite (a folder)
-    no suffix                      ROS 2 bag with MCAP (a folder)
-    .npz, .parquet                 arrays
-    .csv, .euroc                   tables (a folder)
-    .pd0, .pd6, .wl.json, .nmea    output of one DVL or ADCP
-    """  # noqa: D301 (click does not wrap a paragraph that begins with this character)
+    The suffix of OUTPUT selects the format. OUTPUT without a suffix is a ROS 2 bag with MCAP; with .db3 it is one with
+    SQLite. The formats PD0, PD6, Water Linked JSON and NMEA are the output of one DVL or ADCP. The command lists the
+    data that OUTPUT cannot contain.
+    """
     from navsense.recordings.convert import convert as convert_recording
 
     result = convert_recording(file, output, run=number, epoch=epoch, ros=ros)
@@ -104,14 +100,15 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
 @click.option(
     "--world",
     metavar="WORLD",
-    help="World of FILE, for terrain and clocks. Default: the world file in the folder of FILE with the recorded name.",
+    help="World file of FILE, for the terrain and the clocks. Default: the world file in the folder of FILE if it has "
+    "the recorded name.",
 )
 @expand_xacro_option
 def report(file: str, output: str, world: str | None, expand_xacro: bool) -> None:
     """Write an HTML page about the recording FILE.
 
-    The page shows warnings, tracks, clocks, and the errors of each sensor: reading minus ideal reading, compared with
-    the declared noise.
+    The page shows warnings, tracks, clocks and sensors. The residuals of each sensor (reading minus ideal reading) are
+    compared with the declared noise.
     """
     from navsense.report import write
 

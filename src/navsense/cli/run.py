@@ -13,7 +13,7 @@ import click
 
 from navsense.cli.options import (
     NUMBER,
-    CheckedCommand,
+    OutputCommand,
     WorldOptions,
     add_row,
     add_world_options,
@@ -95,7 +95,7 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
             signal.signal(number, handler)
 
 
-@click.command(cls=CheckedCommand)
+@click.command(cls=OutputCommand)
 @add_world_options
 @click.option("--duration", type=NUMBER, metavar="SECONDS", help="Simulated duration. Default: the end of the motion.")
 @click.option("--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of all random numbers.")
@@ -106,12 +106,12 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     metavar="N",
     default=0,
     show_default=True,
-    help="Number of the run: with the same seed, another number simulates other instruments of the same types.",
+    help="Number of the run. Each number simulates other instruments of the same types with the same seed.",
 )
 @motion_option
 @fidelity_option
 @click.option(
-    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Stamp of the start, an integer."
+    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
 )
 @click.option(
     "--truth-rate",
@@ -133,8 +133,8 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     "--output",
     multiple=True,
     metavar="OUT",
-    help="Recording; the suffix selects the format: .mcap, .gz.mcap, .bag, .db3, .npz, .parquet, .csv, .euroc, .pd0, "
-    ".pd6, .wl.json or .nmea. Or a TCP port: pd0+tcp://:1033. Repeatable.",
+    help="Recording; its suffix selects the format. Or the URL of a stream, such as pd0+tcp://127.0.0.1:1033. "
+    "Repeatable.",
 )
 def run(
     world_options: WorldOptions,

@@ -50,13 +50,18 @@ def check(world_options: WorldOptions) -> None:
 
 @click.command(cls=CheckedCommand)
 @add_world_options
-@click.option("--kalibr", metavar="FILE", help="Write the noise of an IMU as Kalibr YAML.")
+@click.option("--kalibr", metavar="FILE", help="Write the noise of an IMU to FILE as Kalibr YAML.")
 @click.option("--sensor", "name", metavar="NAME", help="The IMU for --kalibr. Required if WORLD has several.")
-@click.option("--picture", metavar="FILE", help="Draw terrain, tracks and current (.png, .svg or .pdf).")
+@click.option(
+    "--picture", metavar="FILE", help="Draw the terrain, the tracks and the current to FILE (.png, .svg or .pdf)."
+)
 @motion_option
 @fidelity_option
 @click.option(
-    "--duration", type=NUMBER, metavar="SECONDS", help="Duration of --picture. Default: the end of each motion."
+    "--duration",
+    type=NUMBER,
+    metavar="SECONDS",
+    help="End of the tracks in --picture. Default: the end of each motion.",
 )
 def describe(
     world_options: WorldOptions,
@@ -69,7 +74,8 @@ def describe(
 ) -> None:
     """Print the sensors, clocks and noise of WORLD.
 
-    WORLD is an SDF, URDF or xacro file. The output also has rates, topics, and unsupported elements with the reason.
+    WORLD is an SDF, URDF or xacro file. The command also prints rates and topics. It lists the unsupported elements,
+    each with the reason.
     """
     from navsense.description import describe, write_kalibr
     from navsense.runner.run import load_motions
