@@ -60,8 +60,8 @@ def write(
 
     path: the recording.
     output: the page, ending in `.html` or `.htm`.
-    world: the world file that was simulated, with terrain and clocks. None: the world file in the folder of the
-        recording that has the name of the recorded world.
+    world: the world file that was simulated, with terrain and clocks. None: the only `.sdf` or `.world` file in the
+        folder of the recording whose `<world name>` is that of the recording.
     expand_xacro: True lets `world` run xacro, as in `load`.
 
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for

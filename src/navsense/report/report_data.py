@@ -87,7 +87,8 @@ class ReportData:
 def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool = False) -> ReportData:
     """Return the first run of a recording; `world` is the path of the world that was simulated.
 
-    Without `world`, a world file with the world's name in the folder of the recording is used; it never runs xacro.
+    The default is the only world file in the folder of the recording that has a world of the recorded name. It never
+    runs xacro.
     Raises `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
