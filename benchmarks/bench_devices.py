@@ -24,8 +24,8 @@ import numpy as np
 import navsense as ns
 from navsense.core.readings import Reading, Truth
 from navsense.devices import nmea, pd0, pd6, waterlinked
-from navsense.devices.encoders import FORMATS
-from navsense.devices.instrument import DopplerInstrument
+from navsense.devices.format_encoders import FORMATS
+from navsense.devices.instrument_data import DopplerInstrument
 from navsense.simulation.session import LONGEST_TIME_SLICE
 from navsense.world import MountedSensor, World
 

@@ -183,7 +183,12 @@ def works() -> Iterator[tuple[str, Work]]:
             instants = compute_echo_timing(beams, motion, around, t, REACH, sound, False).time_of_validity
             found = find_echoes(beams, motion, around, instants, REACH, False)
             return find_layer_velocities(
-                beams, LAYER, motion, around, instants, find_bottom_distance(beams.forward_cosines, found.beam_range)
+                beams,
+                LAYER,
+                motion,
+                around,
+                instants,
+                find_bottom_distance(beams.positive_janus_cosines, found.beam_range),
             )
 
         return work

@@ -33,6 +33,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.validation import validate_types
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
@@ -85,7 +86,7 @@ class BarometricAltimeter:
     lag: time constant of the tube, s.
     position_error: part of the dynamic pressure that acts on the static port.
 
-    Raises `SensorError` for an invalid lag, and `FieldError` for an impossible atmosphere.
+    Raises `SensorError` for an invalid field, and `FieldError` for an impossible atmosphere.
     """
 
     pressure: ns.Noise = field(default=NO_NOISE, metadata=in_file("noise"))
@@ -100,7 +101,8 @@ class BarometricAltimeter:
     symmetry_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
-        """Check the lag and both atmospheres."""
+        """Check the types of the fields, the lag and both atmospheres."""
+        validate_types(self)
         if not 0.0 <= self.lag < math.inf:
             raise SensorError("lag of a barometric altimeter (s)", self.lag, allowed="must be finite and >= 0")
         _ = self._atmosphere, self._standard_atmosphere

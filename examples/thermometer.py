@@ -23,6 +23,7 @@ from navsense.core.field_metadata import in_file
 from navsense.core.random_streams import RandomProcess
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.validation import check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
@@ -40,6 +41,8 @@ class Thermometer:
 
     temperature: noise, K. Its element in a file is `<noise>`.
     gradient: change of the temperature with height, K/m.
+
+    Raises `SensorError` for an invalid field.
     """
 
     temperature: ns.Noise = field(default=NO_NOISE, metadata=in_file("noise"))
@@ -48,6 +51,11 @@ class Thermometer:
     type: ClassVar[str] = "thermometer"
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
     symmetry_tolerance: ClassVar[float] = 1e-12
+
+    def __post_init__(self) -> None:
+        """Check the gradient and the types of the fields."""
+        check_numbers("gradient (K/m)", (self.gradient,), 1)
+        validate_types(self)
 
     @property
     def outputs(self) -> tuple[Output, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, lognorm
 
-from navsense.clock import ArrivalQueue, Latency, latency
+from navsense.clock import ArrivalTimes, Latency, latency
 from navsense.core.errors import ClockError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.random_streams import make_generator
@@ -27,10 +27,10 @@ def get_emitted(time: Times) -> BoolArray:
 @pytest.mark.requirement("CLK-9")
 def test_sample_without_latency_arrives_at_sampling_time() -> None:
     time = np.arange(100) / 30.0
-    assert np.array_equal(ArrivalQueue(None, "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time)
-    assert np.array_equal(ArrivalQueue(Latency(), "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time)
+    assert np.array_equal(ArrivalTimes(None, "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time)
+    assert np.array_equal(ArrivalTimes(Latency(), "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time)
     assert np.array_equal(
-        ArrivalQueue(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time + 0.75
+        ArrivalTimes(Latency(fixed=0.25, mean=0.5), "imu", 1, 0).compute_arrivals(time, get_emitted(time)), time + 0.75
     )
 
 
@@ -39,7 +39,7 @@ def test_latency_is_lognormal_with_declared_mean_and_deviation() -> None:
     """Samples far apart do not queue. Kolmogorov and Smirnov's distance at a false-alarm rate of 1e-6."""
     count = 20_000
     time = np.arange(count) * 10.0
-    random = ArrivalQueue(WIRE, "dvl", 3, 0).compute_arrivals(time, get_emitted(time)) - time - WIRE.fixed
+    random = ArrivalTimes(WIRE, "dvl", 3, 0).compute_arrivals(time, get_emitted(time)) - time - WIRE.fixed
     assert random.min() > 0.0
     square = math.log(1.0 + (WIRE.stddev / WIRE.mean) ** 2)
     declared = lognorm(math.sqrt(square), scale=WIRE.mean * math.exp(-square / 2.0))
@@ -53,7 +53,7 @@ def test_arrivals_equal_a_reference_queue() -> None:
     """Against a queue in plain words, with NumPy's own generator."""
     count, slow = 3000, Latency(fixed=0.001, mean=0.01, stddev=0.03)
     time = np.arange(count) / 200.0
-    ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, get_emitted(time))
+    ours = ArrivalTimes(slow, "dvl", 5, 2).compute_arrivals(time, get_emitted(time))
     square = math.log1p(9.0)
     arrived, declared = -math.inf, []
     for t, w in zip(
@@ -71,13 +71,13 @@ def test_arrivals_equal_a_reference_queue() -> None:
 def test_dropped_sample_does_not_delay_other_samples() -> None:
     time, slow = np.arange(3000) / 200.0, Latency(mean=0.01, stddev=0.03)
     every = np.arange(3000) % 2 == 0
-    ours = ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, every)
+    ours = ArrivalTimes(slow, "dvl", 5, 2).compute_arrivals(time, every)
     square = math.log1p(9.0)
     w = make_generator(5, (2, "latency", "dvl", "latency", "random")).standard_normal(3000)[every]
     due = time[every] + np.exp(math.log(0.01) - square / 2.0 + math.sqrt(square) * w)
     assert np.allclose(ours[every], np.maximum.accumulate(due), rtol=0.0, atol=1e-12)
     assert (np.diff(ours) >= 0.0).all()
-    assert (ArrivalQueue(slow, "dvl", 5, 2).compute_arrivals(time, ~get_emitted(time)) == time).all()
+    assert (ArrivalTimes(slow, "dvl", 5, 2).compute_arrivals(time, ~get_emitted(time)) == time).all()
 
 
 @pytest.mark.requirement("CLK-9")
@@ -87,7 +87,7 @@ def test_dropped_sample_arrives_after_the_last_published_sample(sheet: Latency, 
     """With and without a random part: the later of its own due time and the arrival of the last published sample."""
     time = np.arange(300) / 20.0
     gone = np.arange(300) % 25 < 20
-    arrivals = ArrivalQueue(sheet, "dvl", 5, 2)
+    arrivals = ArrivalTimes(sheet, "dvl", 5, 2)
     parts = zip(np.split(time, cuts), np.split(gone, cuts), strict=True)
     ours = np.concatenate([arrivals.compute_arrivals(part, says) for part, says in parts])
     last = -math.inf
@@ -104,16 +104,16 @@ def test_dropped_sample_arrives_after_the_last_published_sample(sheet: Latency, 
 @pytest.mark.requirement("CLK-9")
 def test_latency_is_equal_for_any_block_size_and_in_live_runs() -> None:
     time = np.arange(2000) / 150.0
-    complete = ArrivalQueue(WIRE, "dvl", 5, 0).compute_arrivals(time, get_emitted(time))
+    complete = ArrivalTimes(WIRE, "dvl", 5, 0).compute_arrivals(time, get_emitted(time))
     for cuts in ([1], [7, 8, 1500], list(range(1, 40))):
-        pieces = ArrivalQueue(WIRE, "dvl", 5, 0)
+        pieces = ArrivalTimes(WIRE, "dvl", 5, 0)
         assert (
             np.concatenate(
                 [pieces.compute_arrivals(part, get_emitted(part)) for part in np.split(time, cuts)]
             ).tobytes()
             == complete.tobytes()
         )
-    live = ArrivalQueue(WIRE, "dvl", 5, 0, prefetch=64)
+    live = ArrivalTimes(WIRE, "dvl", 5, 0, prefetch=64)
     assert (
         np.array(
             [live.compute_arrivals(time[i : i + 1], get_emitted(time[i : i + 1]))[0] for i in range(500)]
@@ -125,7 +125,7 @@ def test_latency_is_equal_for_any_block_size_and_in_live_runs() -> None:
 def test_sensors_and_runs_have_independent_latencies() -> None:
     time = np.arange(10) * 1.0
     first, other, later = (
-        ArrivalQueue(WIRE, name, 5, run).compute_arrivals(time, get_emitted(time)) - time
+        ArrivalTimes(WIRE, name, 5, run).compute_arrivals(time, get_emitted(time)) - time
         for name, run in (("a", 0), ("b", 0), ("a", 1))
     )
     assert not np.isclose(first, other, rtol=1e-12, atol=0.0).any()
@@ -154,7 +154,7 @@ def test_invalid_latency_is_an_error(sizes: dict[str, float], message: str) -> N
 def test_largest_allowed_latency_spread_gives_finite_arrivals(size: float) -> None:
     time = np.arange(500) / 20.0
     wide = Latency(mean=size, stddev=1e6 * size)
-    ours = ArrivalQueue(wide, "dvl", 5, 0).compute_arrivals(time, get_emitted(time))
+    ours = ArrivalTimes(wide, "dvl", 5, 0).compute_arrivals(time, get_emitted(time))
     assert np.isfinite(ours).all()
     assert (ours >= time).all()
 

@@ -18,7 +18,7 @@ from navsense.clock.base import ClockStep
 from navsense.clock.readings import REALISATION_MEMORY
 from navsense.core.errors import ClockError, SimulationError
 from navsense.core.kernels import INTERPRETED
-from navsense.core.random_streams import draw_normals, seed_state
+from navsense.core.random_streams import draw_normals, make_initial_state
 from navsense.core.typing import FloatArray
 from navsense.environment.signal import Signal
 from navsense.noise.specification import Noise
@@ -220,7 +220,7 @@ def test_instant_in_the_future_is_an_error() -> None:
 
 def test_counter_based_normal_matches_seeded_sfc64() -> None:
     """NumPy's generator from the state that the specification's twelve rounds give, computed with Python's integers."""
-    key, words, mask = seed_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
+    key, words, mask = make_initial_state(7, ("a",)), np.array([0.3, 0.3, -5.0, 1e9]).view(np.uint64), 2**64 - 1
     expected = []
     for one in words.tolist():
         a, b, c, w = (int(part) for part in key)

@@ -42,7 +42,7 @@ LONG_KERNELS: dict[str, str] = {
     "environment.terrain.scene._merge_hits": "called in one place, by the method that owns the arrays",
     "motion.derived._transform_block": "called in one place, by the method that owns the arrays",
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",
-    "sensors.doppler.ping._receive_track": "called by one kernel, once for each track",
+    "sensors.doppler.ping._apply_track_errors": "called by one kernel, once for each track",
 }
 """Kernels over the limit: module.name -> why."""
 

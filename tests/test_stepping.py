@@ -165,6 +165,8 @@ def test_live_sensor_accessors_of_the_documentation() -> None:
     assert field.tolist() == [5.5645e-6, 22.8758e-6, -42.3884e-6]
     with pytest.raises(SimulationError, match="after the first reading"):
         _ = sim.sensor(IMU).clock_time
+    with pytest.raises(SimulationError, match="is available after the first published sample"):
+        sim.sensor(IMU).get("angular_velocity")
     step = sim.step()
     assert step.time == 0.0
     assert set(step.readings) == {IMU, MAG}

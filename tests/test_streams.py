@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from navsense.core import random_streams
 from navsense.core.errors import SimulationError
 from navsense.core.kernels import INTERPRETED
-from navsense.core.random_streams import Draws, RandomProcess, check_seed, make_generator, make_spawn_key, seed_state
+from navsense.core.random_streams import (
+    Draws,
+    RandomProcess,
+    check_seed,
+    make_generator,
+    make_initial_state,
+    make_spawn_key,
+)
 
 COUNT = 20_000 if INTERPRETED else 1_000_000
 PROCESSES = (
@@ -97,7 +104,7 @@ def test_row_kernel_equals_numpys_generator(count: int) -> None:
     depth = np.array([2, 1, 3, 2], dtype=np.int64)
     first = np.array([0, 2, 3, 6], dtype=np.int64)
     uniform = np.array([0, 1, 0, 1], dtype=np.int64)
-    states = [np.stack([seed_state(5, (name,)) for name in "abcd"]) for _ in range(2)]
+    states = [np.stack([make_initial_state(5, (name,)) for name in "abcd"]) for _ in range(2)]
     out = [np.full((8, count), np.nan) for _ in range(2)]
     for _ in range(3):
         random_streams._fill_rows(states[0], uniform, first, depth, out[0])
@@ -133,7 +140,7 @@ def test_streams_of_different_processes_are_uncorrelated() -> None:
 
 def test_first_states_differ_by_seed_run_and_name() -> None:
     keys = [(0, "s", "x", "white"), (1, "s", "x", "white"), (0, "t", "x", "white"), (0, "s", "x", "drift")]
-    states = {tuple(seed_state(seed, key)) for seed in (0, 1, 2**63) for key in keys}
+    states = {tuple(make_initial_state(seed, key)) for seed in (0, 1, 2**63) for key in keys}
     assert len(states) == 12
 
 

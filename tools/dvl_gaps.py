@@ -388,7 +388,7 @@ FRAMES = {
 
 
 def course() -> Part:
-    """Return the course of a vehicle that goes ahead at 030, told in four frames."""
+    """Return the course of a vehicle that goes ahead at 030, in four output frames."""
     links = [
         f'<link name="frame{i}"><pose>0 0 0 {roll:.9g} 0 {yaw:.9g}</pose></link>'
         for i, (roll, yaw) in enumerate(FRAMES.values())
@@ -406,7 +406,7 @@ def course() -> Part:
         velocity = ", ".join(told(float(one), 2) for one in second["velocity"][3])
         angles_told = [f"{math.degrees(float(one['course'][3])):03.0f}°" for one in (first, second)]
         rows.append([words, velocity, *angles_told])
-    return Part(table(["axes of `frameName`", "velocity told, m/s", "course, classic", "course, physical"], rows))
+    return Part(table(["axes of `frameName`", "velocity, m/s", "course, classic", "course, physical"], rows))
 
 
 # GAP-9
@@ -513,12 +513,12 @@ def ping_rate() -> Part:
     change = np.append(change, rate.size - 1)
     across, up = steps(high[1:][change].tolist(), rate[change].tolist())
     lines = [
-        Line("pings told, of ticks at 40 Hz", across, up, OWN_COLOUR, 2.0),
+        Line("pings, of ticks at 40 Hz", across, up, OWN_COLOUR, 2.0),
         Line("1 / (2 r / c + 10 ms)", wanted, most, TRUE_COLOUR, 1.1, "5 4"),
         Line("both plug-ins, 7 Hz", [0.0, 150.0], [7.0, 7.0], DS_COLOUR, 1.8),
     ]
     ages = [
-        Line("time told less time of validity", high[::20], age[::20], OWN_COLOUR, 2.0),
+        Line("output time minus time of validity", high[::20], age[::20], OWN_COLOUR, 2.0),
         Line("both plug-ins", [0.0, 150.0], [0.0, 0.0], DS_COLOUR, 1.8),
     ]
     panels = [

@@ -21,8 +21,8 @@ from navsense.core.errors import RecordingError
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.typing import Quaternion
 from navsense.devices import pd0
-from navsense.devices.encoders import round_heading
-from navsense.devices.instrument import DopplerInstrument
+from navsense.devices.format_encoders import round_heading
+from navsense.devices.instrument_data import DopplerInstrument
 from navsense.environment.base import Environment, UniformField
 from navsense.environment.terrain.primitives import Plane
 from navsense.environment.terrain.scene import Body, Scene

@@ -118,7 +118,8 @@ def test_readings_and_truth_equal_those_of_a_ros2_bag(folder: Path, name: str) -
         assert is_identical(dataclasses.asdict(found[full]), dataclasses.asdict(expected)), full
     assert is_identical(dict(found.truth), dict(known.truth))
     assert is_identical(found.current, known.current)
-    assert read_summary(folder / name).metadata == read_summary(folder / "a").metadata
+    distribution = "noetic" if name.endswith(".bag") else "humble"
+    assert read_summary(folder / name).metadata == {**read_summary(folder / "a").metadata, "ros": distribution}
 
 
 @pytest.mark.requirement("REC-1:convert")

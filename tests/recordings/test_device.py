@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import socket
@@ -22,7 +23,7 @@ from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.readings import Reading, TimeSlice, Truth
 from navsense.core.typing import FloatArray
-from navsense.devices import encoders, nmea, pd0, pd6, waterlinked
+from navsense.devices import format_encoders, nmea, pd0, pd6, waterlinked
 from navsense.devices.instrument_encoder import select_sensor
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
@@ -255,6 +256,45 @@ def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
     assert np.isnan(reports["transducer_velocity"]).sum(axis=1).tolist()[0] == 1
 
 
+@pytest.mark.requirement("REC-1:devices")
+def test_percent_good_has_the_outcome_of_each_track(tmp_path: Path) -> None:
+    """Rows: both tracks reported, bottom rejected, water not reported, bottom not reported; then the first again."""
+    water = {"water_mode": TrackMode.BEST, "bottom_mode": TrackMode.BEST, "layer": WaterMassLayer(2.0, 8.0)}
+    dive = Dive(world(Dvl(beams=beams(), error_velocity_limit=0.1, **water)))  # type: ignore[arg-type]
+    arrays = dive.arrays()
+    arrays["velocity_mode"][:4] = (1.0, 0.0, 1.0, 2.0)
+    # Opposite beams by the same: an error velocity of 4 0.1 / (2 sqrt 2 sin 20 degrees) = 0.41 m/s.
+    arrays["beam_velocity"][1] += 0.1 * np.array((1.0, -1.0, 1.0, -1.0))
+    arrays["velocity"][1] = arrays["velocity_covariance"][1] = math.nan
+    arrays["water_velocity"][1:3] = arrays["water_velocity_covariance"][1:3] = math.nan
+    earth = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays))
+    beam = ensembles(record_log(dive, tmp_path / "a.beam.pd0", arrays=arrays))
+    four, rejected, not_reported = [0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0], [0.0] * 4
+    assert earth["bottom_percent_good"][:5].tolist() == [four, rejected, four, not_reported, four]
+    assert earth["layer_percent_good"][:5].tolist() == [four, not_reported, not_reported, four, four]
+    assert np.isnan(earth["bottom_velocity"][:4]).all(axis=1).tolist() == [False, True, False, True]
+    assert np.isnan(earth["layer_velocity"][:4]).all(axis=1).tolist() == [False, True, True, False]
+    assert np.isfinite(beam["bottom_velocity"]).all()
+    assert (beam["bottom_percent_good"] == 1.0).all()
+    assert (beam["layer_percent_good"] == 1.0).all()
+    lines, _ = pd6.decode(record_log(dive, tmp_path / "a.pd6", arrays=arrays))
+    assert np.isnan(lines["bottom_instrument"][:4]).all(axis=1).tolist() == [False, True, False, True]
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_percent_good_of_the_bottom_equals_a_real_ensemble(tmp_path: Path) -> None:
+    """In earth coordinates with four good beams; the manual has one share per beam, the instrument has outcomes."""
+    with (Path(__file__).parents[1] / "oracles" / "rdi" / "bottom_track.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
+        (real,) = csv.DictReader(file)
+    decoded = ensembles(record_log(Dive(world(Dvl(beams=beams()))), tmp_path / "a.pd0"))
+    shares = [float(real[f"good{k}_percent"]) / 100.0 for k in range(1, 5)]
+    assert all(float(real[f"range{k}_cm"]) > 0.0 for k in range(1, 5))
+    assert int(real["coordinates"]) >> 3 == int(decoded["coordinates"][0]) >> 3
+    assert decoded["bottom_percent_good"].tolist() == [shares] * COUNT
+
+
 def test_three_beam_solution_equals_rdi(tmp_path: Path) -> None:
     dive = Dive(world(Dvl(beams=beams())))
     arrays = dive.arrays()
@@ -474,9 +514,9 @@ def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     )
     nested = replace(dive.world, sensors=(first, second))
     for name, sensor in (("rov::dvl", first), ("fleet::rov::dvl", second)):
-        assert select_sensor(nested, encoders.FORMATS[".pd0"], name, Where("a.pd0"), "a.SENSOR.pd0") is sensor
+        assert select_sensor(nested, format_encoders.FORMATS[".pd0"], name, Where("a.pd0"), "a.SENSOR.pd0") is sensor
     with pytest.raises(RecordingError, match=r"sensor: dvl; is ambiguous: must be one of rov::dvl, fleet::rov::dvl"):
-        select_sensor(nested, encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
+        select_sensor(nested, format_encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
     with pytest.raises(RecordingError, match="requires a DVL or ADCP"):
         recordings.open_writer(tmp_path / "a.pd0", RecordingInfo(World("empty")))
     with pytest.raises(RecordingError, match="sensor: third; must be one of"):

@@ -583,7 +583,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
         assert (found.start, found.end) == (expected.start, expected.end)
         assert found.format == ("ROS 1 bag" if path == "run.bag" else "ROS 2 bag")
         assert found.size > 100_000
-        ros = "humble" if path == "run.bag" else "jazzy"
+        ros = "noetic" if path == "run.bag" else "jazzy"
         assert dict(found.metadata) == {**expected.metadata, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
     complete = (recorded / "run.bag").read_bytes()

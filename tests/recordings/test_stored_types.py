@@ -328,7 +328,7 @@ UNKNOWN: dict[str, int] = {
     "adcp": 1,
     "navsat": 1,
     "latency": 0,
-    "noise": 8,
+    "noise": sum('"noise"' in json.dumps(to_json(kind.example_spec())) for kind in SENSORS),
     "scheduled_fault": 0,
     "water": 0,
 }

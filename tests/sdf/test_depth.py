@@ -342,3 +342,14 @@ def test_two_plugins_on_one_topic(refused: Refused) -> None:
     (line,) = refused(plugged(MACRO + MACRO.replace("seapressure_plugin", "seapressure2_plugin")))
     sensor = "auv::auv/pressure_link::libuuv_gazebo_subseapressure_plugin"
     assert line.endswith(f"is already the topic of {sensor}; give another <sensor_topic>")
+
+
+def test_topic_of_a_plugin_on_a_nested_link_contains_all_models(tmp_path: Path) -> None:
+    path = tmp_path / "w.sdf"
+    path.write_text(
+        '<sdf version="1.9"><world name="w"><model name="a"><link name="base"/><model name="b"><link name="tube"/>'
+        f'</model><plugin name="p" filename="{PLUGIN}"><link_name>b::tube</link_name></plugin></model></world></sdf>'
+    )
+    (sensor,) = ns.load(path).sensors
+    assert sensor.name == "a::b::tube::p"
+    assert sensor.topic == "/world/w/model/a/model/b/link/tube/sensor/p/depth"

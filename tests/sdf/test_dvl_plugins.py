@@ -122,6 +122,16 @@ def crossed(width: float) -> Beams:
     return make_dsros_beams(math.radians(30.0), CROSS, pos_z_down=False, width=width)
 
 
+@pytest.mark.requirement("DVW-1", "GAP-2")
+def test_part_keeps_a_noise_of_zero_in_the_plugin(load: Load, in_link: Text) -> None:
+    """A `<gaussianNoiseBeamVel>` of 0 is an explicit value. Without the element the part supplies the noise."""
+    for stddev, expected in (("0", 0.0), (None, Dvl.from_part("dvl1000").bottom.noise.stddev)):
+        text = woods_hole({"gaussianNoiseBeamVel": stddev})
+        text = text.replace("<update_rate>", "<navsense:part>dvl1000</navsense:part><update_rate>")
+        assert sheet(load(in_link(text)).sensors[0]).bottom.noise.stddev == expected
+    assert expected > 0.0
+
+
 @pytest.mark.requirement("DVW-1", "DVW-2", "SDF-1", "WTR-1")
 def test_ds_sim_sensor_is_read(load: Load, in_link: Text) -> None:
     """The noise of the water track is twice that of the bottom track, as its file does not give it."""

@@ -18,7 +18,7 @@ measures the error of the clock before limits, precision and jitter.
 from navsense.clock.base import Clock
 from navsense.clock.discipline import Discipline
 from navsense.clock.grades import GRADES, OscillatorGrade, get_oscillator
-from navsense.clock.latency import ArrivalQueue, Latency
+from navsense.clock.latency import ArrivalTimes, Latency
 from navsense.clock.oscillator import Oscillator, TemperatureSignal, per_day, per_month, per_year
 from navsense.clock.readings import CLOCK_RATE, ClockReadings
 from navsense.clock.realisation import ClockRealisation, check_instants, compute_error
@@ -27,7 +27,7 @@ from navsense.clock.stamps import SensorClock
 __all__ = [
     "CLOCK_RATE",
     "GRADES",
-    "ArrivalQueue",
+    "ArrivalTimes",
     "Clock",
     "ClockReadings",
     "ClockRealisation",

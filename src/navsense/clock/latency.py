@@ -1,4 +1,4 @@
-"""Latency: the time from a sample to its arrival at the receiver. A queue keeps the arrivals in order.
+"""Latency: the time from a sample to its arrival at the receiver.
 
     latency_k = fixed + r_k          r_k lognormal with mean `mean` and standard deviation `stddev`
     arrival_k = max(t_k + latency_k, previous_k)      for an emitted sample
@@ -8,8 +8,9 @@
 
 t_k is the time of the sample and previous_k the arrival of the last emitted sample before it. Both are true time: the
 sensor's clock has no effect on arrivals. A late sample delays the samples behind it, as on a serial line. A sample that
-is not emitted delays none. Source: the moments of the lognormal distribution, NIST/SEMATECH e-Handbook of Statistical
-Methods, 1.3.6.6.9.
+is not emitted delays none. `simulation.live_run.LiveSensor` holds samples back until they arrive.
+
+Source: the moments of the lognormal distribution, NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.6.9.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _write_arrivals(
     return last
 
 
-class ArrivalQueue:
+class ArrivalTimes:
     """The arrivals of one sensor's samples in one run. Random stream: (run, "latency", sensor, "latency", "random")."""
 
     def __init__(self, latency: Latency | None, sensor: str, seed: int, run: int, *, prefetch: int = 0) -> None:

@@ -21,7 +21,7 @@ from navsense.clock.base import Clock
 from navsense.clock.realisation import ClockRealisation, check_instants
 from navsense.clock.stamps import SensorClock, add_jitter, saturate_and_quantise
 from navsense.core.kernels import kernel
-from navsense.core.random_streams import BLOCK_SAMPLES, draw_normals, seed_state
+from navsense.core.random_streams import BLOCK_SAMPLES, draw_normals, make_initial_state
 from navsense.core.readings import LONGEST_TIME
 from navsense.core.ticks import MAX_TICKS, Ticks
 from navsense.core.typing import FloatArray, IntArray, Times
@@ -48,7 +48,7 @@ class ClockReadings:
         """Store the arguments. `name` is the name of the reader, such as a sensor. `clock` None is global time."""
         self._clock = clock or Clock(name)
         self._name, self._seed, self._run, self._rate = name, seed, run, rate
-        self._key = seed_state(seed, (run, "reading", name))
+        self._key = make_initial_state(seed, (run, "reading", name))
         self._has_stamps = self._clock.monotonic or self._clock.noise.stddev > 0.0
         self._realisation_start, self._first = math.inf, int(MAX_TICKS)  # the first query starts both
         self._realisation: ClockRealisation

@@ -54,7 +54,10 @@ NOT_IN_FILE = in_file(excluded=True)
 
 
 def get_file_fields(spec: Any) -> Mapping[str, FileField]:
-    """Return the `FileField` of each field of a dataclass, by name. Fields that only messages use are left out."""
+    """Return the `FileField` of each field of a dataclass, by name.
+
+    Fields that are not in files (`NOT_IN_FILE`), and fields that only messages use, are left out.
+    """
     return _collect_file_fields(spec)  # The signature of a cached function does not accept all dataclasses.
 
 

@@ -50,12 +50,12 @@ def check_run(run: int) -> int:
 
 
 def make_generator(seed: int, key: StreamKey) -> np.random.Generator:
-    """Return NumPy's generator of the stream `key`, an independent definition of `seed_state`."""
+    """Return NumPy's generator of the stream `key`. The tests compare the kernels with it."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key))))
 
 
-def seed_state(seed: int, key: StreamKey) -> UInt64Array:
-    """Return the first four state words of the stream `key`."""
+def make_initial_state(seed: int, key: StreamKey) -> UInt64Array:
+    """Return the initial state (4,) of the stream `key`."""
     bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=make_spawn_key(key)))
     state: UInt64Array = bits.state["state"]["state"].astype(np.uint64)
     return state
@@ -84,7 +84,10 @@ def _next_word(
 def _sample_outside_rectangle(
     a: np.uint64, b: np.uint64, c: np.uint64, w: np.uint64, level: np.uint64, magnitude: np.uint64, x: float
 ) -> tuple[bool, float, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Return True for a normal from outside its rectangle (one in a hundred), the normal, and the state."""
+    """Test a candidate outside its rectangle, one or two in a hundred.
+
+    Returns True if it is accepted, the normal, and the state.
+    """
     if level == 0:
         while True:
             word, a, b, c, w = _next_word(a, b, c, w)
@@ -282,7 +285,7 @@ class Draws:
         self._first = np.cumsum(self._per_tick) - self._per_tick
         self.rows = int(self._per_tick.sum())
         for p, process in enumerate(processes):
-            self._states[p] = seed_state(seed, (*key, process.channel, process.name))
+            self._states[p] = make_initial_state(seed, (*key, process.channel, process.name))
         self.initial = self._take_initial(processes)
         draws_each_tick = self._per_tick > 0
         if not draws_each_tick.all():

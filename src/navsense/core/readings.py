@@ -1,7 +1,8 @@
 """Results of a run: named arrays with unit, frame and time.
 
-Times are float64 seconds since the start of the run. A stamp is the integer nanoseconds in a message. It is computed on
-request: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``.
+Times are float64 seconds since the start of the run. A stamp is the sensor's clock in integer nanoseconds. It is
+computed on request: ``stamp = epoch 10^9 + round((time + clock_error) 10^9)``. Messages of a DVL and an ADCP have the
+time of validity in the place of `time` (`messages.base.compute_stamps`).
 """
 
 from __future__ import annotations
@@ -247,7 +248,7 @@ class Reading(Mapping[str, AnyArray]):
 
     @property
     def stamp(self) -> IntArray:
-        """The reading of the sensor's clock at each row, in integer nanoseconds."""
+        """The reading of the sensor's clock at the tick of each row, in integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time + self.clock_error)
 
     @property

@@ -1,7 +1,6 @@
-"""Type checks of the fields of a specification. An error names the field.
+"""Checks of the types and the limits of the fields of a specification. An error names the field.
 
-A text and a truth value are not numbers, and a number is not a truth value. The specification itself checks the range
-of a number.
+A text and a truth value are not numbers, and a number is not a truth value.
 """
 
 from __future__ import annotations

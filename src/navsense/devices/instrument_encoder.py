@@ -10,8 +10,8 @@ import numpy as np
 from navsense.core.errors import RecordingError, UnknownNameError, Where
 from navsense.core.names import resolve_name
 from navsense.core.readings import Reading, TimeSlice
-from navsense.devices.encoders import DeviceFormat
-from navsense.devices.instrument import DopplerInstrument
+from navsense.devices.format_encoders import DeviceFormat
+from navsense.devices.instrument_data import DopplerInstrument
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.world import MountedSensor, World
 
@@ -60,7 +60,7 @@ class InstrumentEncoder:
     def encode(self, time_slice: TimeSlice) -> bytes:
         """Return the bytes of a time slice. Raises `RecordingError`."""
         sensor = self._instrument.sensor
-        # Messages arrive late: truth can come in an earlier time slice than the readings of the same time.
+        # In a recording, slices are by log time: the truth of a reading can be in an earlier slice than the reading.
         self._instrument.add_truth(time_slice.truth, min(time_slice.start, self._end_time))
         self._has_pose = self._has_pose or sensor.link in time_slice.truth
         reading = time_slice.readings.get(sensor.name)

@@ -2,8 +2,9 @@
 
     7F 7F | bytes without checksum | spare | n types | n offsets | types ... | 2 reserved | checksum: sum mod 65536
 
-An ensemble is one row. `decode` returns SI arrays by the names of the tables below (rad, m, m/s, s, K, Pa, shares of
-1); `encode` is its inverse. Each byte of a known or unknown type is in an array, so `encode` returns the same bytes.
+An ensemble is one row: the pings that an ADCP averages, or one ping of a DVL. `decode` returns SI arrays by the names
+of the tables below (rad, m, m/s, s, K, Pa, shares of 1); `encode` is its inverse. Each byte of a known or unknown type
+is in an array, so `encode` returns the same bytes.
 
 | array | sign, limits |
 |---|---|
@@ -263,7 +264,7 @@ def _make_dtype(layout: tuple[Pd0DataType, ...]) -> np.dtype[np.void]:
 
 
 def _compute_checksums(rows: ByteArray) -> AnyArray:
-    """Return the checksums of ensembles, which are rows of bytes without theirs."""
+    """Return the checksums of ensembles (rows of bytes that end before the checksum)."""
     checksums: AnyArray = rows.sum(axis=1, dtype=np.uint32) & 0xFFFF
     return checksums
 

@@ -52,7 +52,10 @@ SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIM
 
 
 MessageRows: TypeAlias = AnyArray
-"""Structured array (n,) of n messages. Its fields are the numbers of a message by path, as in `CdrLayout.fields`."""
+"""Structured array (n,) of n messages. Its fields are the numbers of a message by path, as in `CdrLayout.fields`.
+
+Rows of MCAP are compressed. They have `record.*` fields too, and only the fields that `MessageEncoder.fill` writes.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def make_row_dtype(fields: Mapping[str, FieldOffset], size: int) -> np.dtype[np.
 class CdrLayout:
     """The byte layout of one message type with its strings.
 
-    template: the bytes of a message whose numbers are 0.
+    template: the bytes of a message: strings, lengths and constant numbers. The other numbers are 0.
     fields: the offsets of the numbers by path.
 
     Paths are dotted (`header.stamp.sec`, `transforms.0.transform.rotation`). A nested message of float64 fields only is
@@ -184,9 +187,9 @@ class MessageEncoder:
 
     type: full name of the message type.
     layout: byte layout of a message.
-    fill: writes the numbers. `fill(rows, stamp, arrays)` gets n rows with the template, stamps (n,) in integer
-        nanoseconds, and the arrays (n, ...) by name. It raises `RecordingError` for a stamp outside the limits of
-        the message.
+    fill: writes the numbers. `fill(rows, stamp, arrays)` gets n rows, stamps (n,) in integer nanoseconds, and the
+        arrays (n, ...) by name. It must only write fields of the rows by name, because compressed rows have no other
+        bytes of the message. It raises `RecordingError` for a stamp outside the limits of the message.
     schema: definition of the type in the encoding `ros2msg`.
     ignores_arrays: true for a message without values of the reading. It is written at every sample, also if the
         sensor publishes none, and `fill` gets no arrays.

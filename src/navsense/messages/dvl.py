@@ -2,7 +2,7 @@
 
 | dialect | on the sensor's topic | companion topics |
 |---|---|---|
-| `own`, `gz` in ROS messages | `marine_acoustic_msgs/msg/Dvl` | `_water` if both tracks are on |
+| `own`, `gz` in ROS messages | `marine_acoustic_msgs/msg/Dvl` | `_water`, see below |
 | `own`, `gz` in Gazebo messages | `gz.msgs.DVLVelocityTracking` | |
 | `uuv` | `uuv_sensor_ros_plugins_msgs/msg/DVL` | `_twist`, `/state` |
 | `dsros` | `ds_sensor_msgs/msg/Dvl` | the ranges, `_cloud` |
@@ -10,11 +10,11 @@
 
 Messages of the dialects:
 
-- The header stamp is the time of validity on the sensor's clock; `io_time` is the time at which the instrument sends
-  the message (publication, without the latency).
+- The header stamp is the time of validity on the sensor's clock; `io_time` is the output time, without the latency.
+- `_water` has the water track if the bottom track is on and the water track is `always`.
 - Velocities, beams and points are in the output frame. Courses are in rad from north, clockwise; in `dsros` in degrees.
-  Unlike the comments in `marine_acoustic_msgs/Dvl`, the course is over ground and not atan2(y, x) of the velocity, and
-  the altitude is vertical and not the mean along z of the DVL: both use the attitude of the sensor.
+- The comments in `marine_acoustic_msgs/Dvl` define the course as atan2(y, x) of the velocity. Here it is over ground.
+  They define the altitude as the mean along z of the DVL. Here it is vertical. Both use the attitude of the sensor.
 - A beam velocity is positive when the sensor moves along the beam. It belongs to the track of the velocity, which
   `velocity_mode` names. Ranges are slant ranges from the transducer.
 - Unknown values are NaN, with a variance or covariance of -1. In `uuv`, unknown altitudes and ranges are -1, by its
@@ -25,8 +25,8 @@ Reading: `_ping` holds all arrays and has priority. Without it, as in recordings
 dialect are read. They lack the error velocity, the long-term velocity and the beam flags. They have the beams of one
 track only, and at most four.
 
-`navsense.messages` registers the functions of this module by their names; `recordings.message_builder` calls
-`make_encoder`.
+`navsense.messages` finds `MESSAGES` at the end of this module; `recordings.message_builder` calls
+`messages.make_encoder`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class DvlMessageInfo:
 
     @cached_property
     def transducer_poses(self) -> tuple[Pose, ...]:
-        """Poses of the transducers, x along the beam."""
+        """Poses of the transducers. The beam is along x, unless its cone has another axis."""
         rotation = self.spec.reference
         return tuple(
             Pose(rotate(rotation, beam.position), ensure_unit(multiply(rotation, beam.rotation)))
@@ -165,8 +165,8 @@ class DvlMessageInfo:
 
 
 @dataclass(frozen=True, eq=False)
-class DvlSeries:
-    """The columns of n messages with k beams; NaN for an array that the series lacks."""
+class DvlRows:
+    """n rows of one series, as the columns of n messages with k beams; NaN for an array that the series lacks."""
 
     info: DvlMessageInfo
     arrays: Mapping[str, AnyArray]
@@ -264,7 +264,7 @@ class DvlSeries:
 
     @property
     def output_delay(self) -> IntArray:
-        """Delay (n,) ns from the time of validity to the output of the message."""
+        """Delay (n,) ns from the time of validity to the output time."""
         return np.rint(nan_to_zero(self.get_column(AGE)) * NANOSECONDS_PER_SECOND).astype(np.int64)
 
 
@@ -311,7 +311,7 @@ def nan_to_unknown(value: FloatArray) -> FloatArray:
 
 
 def time_of_validity(reading: Reading) -> Times:
-    """Return the times of validity (n,) s, or the time of the reading if it is NaN."""
+    """Return the times of validity (n,) s, or the time of the tick if it is NaN."""
     validity = reading.arrays["time_of_validity"]
     return np.where(np.isfinite(validity), validity, reading.time)
 
@@ -325,7 +325,7 @@ def _take_four_beams(values: FloatArray, missing: float) -> FloatArray:
     return padded
 
 
-def _write_four_ranges(rows: AnyArray, series: DvlSeries) -> None:
+def _write_four_ranges(rows: AnyArray, series: DvlRows) -> None:
     """Write the ranges (m) of the first four beams and their variances."""
     rows["range"] = _take_four_beams(series.beam_range, math.nan)
     rows["range_covar"] = _take_four_beams(series.range_variance, UNKNOWN)
@@ -343,7 +343,7 @@ def _instrument_values(info: DvlMessageInfo) -> dict[str, ArrayLike]:
 
 
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
-    """Return the output frame, and those of the point cloud and the beams (x along the beam), in the sensor's frame.
+    """Return the output frame, and those of the point cloud and the transducers, in the sensor's frame.
 
     A beam without a name has the name of the output frame with `/beam` and its number. Raises `RecordingError` for a
     specification of another sensor type.
@@ -391,11 +391,11 @@ def _list_dialect_companions(spec: Dvl, series_kind: SeriesKind) -> Mapping[str,
 
 
 def _has_both_tracks(spec: Dvl) -> bool:
-    """Return True if each ping has a bottom track and a water track."""
+    """Return True if the bottom track is on and each ping also has a water track (`always`)."""
     return spec.bottom_mode is not TrackMode.NEVER and spec.water_mode is TrackMode.ALWAYS
 
 
-def _compute_water_track_delay(series: DvlSeries) -> IntArray:
+def _compute_water_track_delay(series: DvlRows) -> IntArray:
     """Return the delay (n,) ns of the water track's time of validity after the bottom track's; 0 if unknown."""
     delay = series.get_column("water_time_of_validity") - series.get_column("time_of_validity")
     return np.rint(nan_to_zero(delay) * NANOSECONDS_PER_SECOND).astype(np.int64)
@@ -411,7 +411,7 @@ def _make_marine_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Mess
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity_mode"], rows["num_good_beams"] = series.velocity_mode, series.good_beam_count
         _write_marine_velocity(rows, series, "velocity")
@@ -436,7 +436,7 @@ def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
     return build_layout(MARINE_TYPE, info.header_strings).with_constants({**_instrument_values(info), **unknown})
 
 
-def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None:
+def _write_marine_velocity(rows: AnyArray, series: DvlRows, name: str) -> None:
     """Write a velocity (m/s) with its covariance, and the speed of sound."""
     if series.has(name):
         write_vectors(rows, "velocity", series.get_column(name, 3))
@@ -474,11 +474,11 @@ def _write_beams(
 
 
 def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
-    """Return the encoder of the water track if the main message has the bottom track."""
+    """Return the encoder of `_water`: the water track beside the bottom track of the main message."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         velocity, beams = series.get_column("water_velocity", 3), series.get_beam_column("water_beam_velocity")
         info.write_stamps(rows, stamp + _compute_water_track_delay(series), "header.stamp")
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NO_TRACK, WATER_TRACK)
@@ -502,7 +502,7 @@ def _make_uuv_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Message
     layout = build_layout(UUV_TYPE, strings, {"beams": len(info.transducer_poses)}).with_constants(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity"], rows["velocity_covariance"] = series.get_column("velocity", 3), series.get_covariance()
         rows["altitude"] = nan_to_unknown(series.get_column("altitude"))
@@ -522,7 +522,7 @@ def make_twist_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["twist.twist.linear"] = series.get_column("velocity", 3)
         covariance = np.zeros((stamp.size, 6, 6))
@@ -542,8 +542,8 @@ def make_state_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> Messa
     return MessageEncoder(STATE_TYPE, build_layout(STATE_TYPE), fill, ignores_arrays=True)
 
 
-def _write_dsros_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
-    """Write the stamps of both headers: the time of validity, and the time of output."""
+def _write_dsros_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlRows) -> None:
+    """Write the stamps of both headers: the time of validity, and the output time."""
     info.write_stamps(rows, stamp, "header.stamp")
     info.write_stamps(rows, stamp + series.output_delay, "ds_header.io_time")
 
@@ -558,7 +558,7 @@ def _make_dsros_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         _write_dsros_header(rows, info, stamp, series)
         rows["dvl_time"] = stamp / NANOSECONDS_PER_SECOND
         rows["velocity"], rows["velocity_covar"] = series.get_column("velocity", 3), series.get_covariance()
@@ -575,7 +575,7 @@ def _make_dsros_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     return MessageEncoder(DS_TYPE, build_layout(DS_TYPE, info.header_strings).with_constants(fixed), fill)
 
 
-def _compute_range_validity(series: DvlSeries) -> FloatArray:
+def _compute_range_validity(series: DvlRows) -> FloatArray:
     """Return the validity (n, k) of ranges. Without this array, ranges are valid or indeterminate."""
     if not series.has("range_validity"):
         return np.where(np.isnan(series.beam_range), float(NO_ECHO), float(IN_RANGE))
@@ -589,7 +589,7 @@ def make_ranges_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     strings = {f"ranges.{i}.range.header.frame_id": frame for i in range(count)}
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         _write_dsros_header(rows, info, stamp, series)
         quality, validity = _compute_quality(series.beam_range), _compute_range_validity(series)
         points = series.bottom_points
@@ -615,7 +615,7 @@ def make_cloud_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     axes = [rotate(options.pointcloud_pose.rotation, (x, y, z)) for x, y, z in info.beam_axes.tolist()]
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlSeries(info, arrays, stamp.size)
+        series = DvlRows(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         for i, (transducer, axis) in enumerate(zip(transducers, axes, strict=True)):
             for j, fraction in enumerate(fractions):
@@ -642,7 +642,7 @@ class GzTrack(NamedTuple):
     range_variance: list[list[float]]
 
 
-def _make_bottom_track(info: DvlMessageInfo, series: DvlSeries) -> GzTrack:
+def _make_bottom_track(info: DvlMessageInfo, series: DvlRows) -> GzTrack:
     """Return the bottom track; rows of the water track have no velocity."""
     velocity = np.where((series.velocity_mode == WATER_TRACK)[:, None], math.nan, series.get_column("velocity", 3))
     beams = _list_beams(info, series, "beam")
@@ -650,7 +650,7 @@ def _make_bottom_track(info: DvlMessageInfo, series: DvlSeries) -> GzTrack:
     return GzTrack(BOTTOM_TRACK, velocity.tolist(), series.get_covariance().tolist(), *beams, *ranges)
 
 
-def _make_water_track(info: DvlMessageInfo, series: DvlSeries, name: str) -> GzTrack:
+def _make_water_track(info: DvlMessageInfo, series: DvlRows, name: str) -> GzTrack:
     """Return the water track, with the velocity of an array.
 
     The range of a beam is the distance to the middle of the layer. Its variance is that of a uniform distribution over
@@ -664,7 +664,7 @@ def _make_water_track(info: DvlMessageInfo, series: DvlSeries, name: str) -> GzT
     return GzTrack(WATER_TRACK, velocity, covariance, *beams, middle.tolist(), variance.tolist())
 
 
-def _list_beams(info: DvlMessageInfo, series: DvlSeries, name: str) -> tuple[list[Any], list[Any], list[Any]]:
+def _list_beams(info: DvlMessageInfo, series: DvlRows, name: str) -> tuple[list[Any], list[Any], list[Any]]:
     """Return lock, velocity vectors and their covariances for the beams of one track."""
     speed, stddev = series.get_beam_column(f"{name}_velocity"), series.get_beam_column(f"{name}_deviation")
     projection = info.beam_axes[:, :, None] * info.beam_axes[:, None, :]
@@ -672,7 +672,7 @@ def _list_beams(info: DvlMessageInfo, series: DvlSeries, name: str) -> tuple[lis
     return np.isfinite(speed).tolist(), (speed[:, :, None] * info.beam_axes).tolist(), covariance.tolist()
 
 
-def _list_tracks(info: DvlMessageInfo, series: DvlSeries, rows: Sequence[int]) -> list[tuple[int, GzTrack]]:
+def _list_tracks(info: DvlMessageInfo, series: DvlRows, rows: Sequence[int]) -> list[tuple[int, GzTrack]]:
     """Return the row and the track of each message: both tracks of a row, or the track of its velocity."""
     bottom = _make_bottom_track(info, series)
     if _has_both_tracks(info.spec):
@@ -718,10 +718,10 @@ def encode_gz_message(info: DvlMessageInfo, stamp: int, sequence: int, track: Gz
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.DVLVelocityTracking` messages of the emitted rows, numbered from `sequence`.
 
-    With both tracks on, each row has two messages: bottom, then water.
+    If the bottom track is on and the water track is `always`, each row has two messages: bottom, then water.
     """
     info, rows = DvlMessageInfo(sensor, "measured"), list_emitted_rows(reading)
-    series = DvlSeries(info, reading.arrays, reading.time.size)
+    series = DvlRows(info, reading.arrays, reading.time.size)
     stamp = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
     stamps = {BOTTOM_TRACK: stamp.tolist(), WATER_TRACK: (stamp + _compute_water_track_delay(series)).tolist()}
     return [

@@ -6,7 +6,7 @@
                 geometry_msgs/msg/AccelStamped            its acceleration
     current     geometry_msgs/msg/TwistStamped            velocity of the water, as the UUV Simulator publishes it
                 dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity    the same at several depths, as DAVE does
-    fault       std_msgs/msg/UInt8                        sum of `series.FAULT_BITS`, or 0
+    fault       std_msgs/msg/UInt8                        sum of `core.readings.FAULT_BITS`, or 0
 
 Stamps are true time. Velocities of the water are in the frame `world`; DAVE's are along north and east. Twist and
 acceleration of a link are in its own frame b: ``velocity_b = rotation_wb^-1 velocity_w``.

@@ -145,23 +145,23 @@ class NoiseChannels:
         state: NoiseState,
         ticks: Ticks,
         draws: FloatArray,
-        *ideals: FloatArray,
+        *inputs: FloatArray,
         temperature: AnyArray | None = None,
     ) -> tuple[NoiseState, FloatArray, FloatArray]:
         """Return the new state, the measured values (n, channels) and the biases (n, channels).
 
         draws: (draws_per_tick, n), in the order of `processes`.
-        ideals: arrays (n, axes) or (n,) that together contain the channels in their order.
+        inputs: values without the terms of these channels, arrays (n, axes) or (n,) in the order of the channels.
         temperature: (n,) K, required if `needs_temperature`.
 
         The returned arrays are in Fortran order: the values of one channel are contiguous.
         """
-        ideal_rows = tuple(_as_rows(ideal) for ideal in ideals)
-        ideal_rows += (_NO_ROWS,) * (_MAX_ARRAYS - len(ideal_rows))
+        input_rows = tuple(_as_rows(values) for values in inputs)
+        input_rows += (_NO_ROWS,) * (_MAX_ARRAYS - len(input_rows))
         shape, index = (len(self.names), ticks.index.size), ticks.index
         measured, bias, bias_state = np.empty(shape), np.empty(shape), state.bias_state.copy()
         apply_noise(
-            ideal_rows,
+            input_rows,
             index,
             ticks.rate,
             float(ticks.spacing),

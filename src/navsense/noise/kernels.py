@@ -228,7 +228,7 @@ def _find_spacing_end(index: IntArray, first: int, previous_tick: int) -> int:
 
 @kernel
 def apply_noise(
-    ideals: tuple[FloatArray, ...],
+    inputs: tuple[FloatArray, ...],
     index: IntArray,
     rate: float,
     spacing: float,
@@ -246,7 +246,7 @@ def apply_noise(
 ) -> None:
     """Write the measured values (channels, n) to `out` and the biases (channels, n) to `bias`.
 
-    ideals: rows (axes, n) of the ideal values, one entry per array of the sensor; unused entries are empty.
+    inputs: rows (axes, n) of the values without these terms, one entry per array of the sensor; unused ones are empty.
     index: (n,) tick numbers.
     rate: Hz, of the ticks.
     spacing: the step (ticks) of the white noise of sample 0, which has no sample before it.
@@ -276,11 +276,11 @@ def apply_noise(
             bias[:, first:stop],
         )
         c = 0
-        for array in range(len(ideals)):
-            ideal = ideals[array]
-            for axis in range(ideal.shape[0]):
+        for array in range(len(inputs)):
+            rows = inputs[array]
+            for axis in range(rows.shape[0]):
                 noise, measured = parameters[c], out[c, first:stop]
-                source = ideal[axis, first:stop]
+                source = rows[axis, first:stop]
                 coefficient, reference = noise["scale_temperature_coefficient"], noise["reference_temperature"]
                 if scale_error[c] != 0.0 or coefficient != 0.0:
                     _apply_scale(scale_error[c], coefficient, reference, block_temperature, source, measured)

@@ -37,14 +37,14 @@ _EXTENSION_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
 class Noise:
     """The errors of one channel. The default is a channel without errors.
 
-    The model for the ideal value x_k of sample k at time t_k, with standard normals w, v, u, the step
+    The model for the ideal value x_k of sample k at time t_k, with standard normals u, v, w, the step
     dt = t_k - t_(k-1) and the temperature T_k above `reference_temperature`::
 
         y_k  = quantise(saturate(scale_k x_k + bias_k + mean + sigma_k w_k + outlier_k))
-        scale_k = 1 + scale_factor + scale_factor_stddev u + scale_temperature_coefficient T_k
+        scale_k = 1 + scale_factor + scale_factor_stddev u_1 + scale_temperature_coefficient T_k
         bias_k  = turn_on + dynamic_k + flicker_k + walk_k + temperature_coefficient T_k
         sigma_k = sqrt(stddev^2 + noise_density^2 / dt)
-        turn_on   = bias_mean + bias_stddev u                                       drawn once per run
+        turn_on   = bias_mean + bias_stddev u_2
         dynamic_0 = s v_0,        s = dynamic_bias_stddev sqrt(tau / 2)             stationary from the first sample
         dynamic_k = exp(-dt / tau) dynamic_(k-1) + s sqrt(1 - exp(-2 dt / tau)) v_k   exact for any step
         tau       = dynamic_bias_correlation_time
@@ -54,13 +54,15 @@ class Noise:
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
+    u_1 and u_2 are drawn once per run, w_k and v_k at each sample. Each term has draws of its own.
+
     Drift is the sum of the terms that change during a run: bias_k - turn_on.
 
     Sample 0 has no step before it. Its sigma_0 uses the nominal step: 1 / rate, or t_1 - t_0 for your own arrays. Its
     bias is turn_on + dynamic_0 + flicker_0 + temperature_coefficient T_0.
 
     With `classic`, the turn-on bias has a random sign and is the initial value of the dynamic bias, as in Gazebo:
-    ``dynamic_0 = sign * (bias_mean + bias_stddev u)`` and ``turn_on = 0``. Without a dynamic bias the turn-on bias is
+    ``dynamic_0 = sign * (bias_mean + bias_stddev u_2)`` and ``turn_on = 0``. Without a dynamic bias the turn-on bias is
     constant.
 
     Fields in the channel's unit: mean, stddev, bias_mean, bias_stddev, bias_instability, precision, minimum, maximum,
@@ -76,7 +78,9 @@ class Noise:
     temperature_coefficient: unit per kelvin; scale_temperature_coefficient: 1/K; reference_temperature: K. A
         coefficient requires the signal "temperature" (K) of the world.
 
-    Raises `SensorError` for a value that is not finite, or is negative in a field that must be >= 0.
+    Raises `SensorError` for a number that is not finite (except the limits `minimum` and `maximum`), for a negative
+    number in a field that must be >= 0, for a minimum that is not below the maximum, for a probability above 1, and for
+    a dynamic bias without a correlation time.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
     """
 

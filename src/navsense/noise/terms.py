@@ -3,7 +3,7 @@
     white noise     mean + sigma w                  sigma^2 = stddev^2 + density^2 / dt
     turn-on bias    mean + stddev u                 drawn once per run
     Gauss-Markov    b_k = phi b_(k-1) + q v_k       phi = exp(-dt / tau)
-                                                    q = sigma sqrt(tau / 2) sqrt(1 - exp(-2 dt / tau))
+                                                    q = d sqrt(tau / 2) sqrt(1 - exp(-2 dt / tau))
     random walk     b_k = b_(k-1) + K sqrt(dt) v_k  b_0 = 0, variance K^2 t
     flicker         b(t) = sum_j g_j(t)             Gauss-Markov processes g_j, see below
     outlier         size w where u < probability, else 0                             u uniform on [0, 1)
@@ -14,8 +14,8 @@ White noise: `stddev` applies to each sample at any rate. `density` is two-sided
 docs/conventions.md), for a sensor that is band-limited to its own rate. Source: IEEE 952-1997, annex C; the Kalibr
 manual.
 
-Gauss-Markov: `sigma` is the driving density (unit per root second). The stationary standard deviation is
-``sigma sqrt(tau / 2)``. The step is exact for any dt. `expm1` keeps all digits of a short step, for example a
+Gauss-Markov: d is the driving density (unit per root second). The stationary standard deviation is
+``d sqrt(tau / 2)``. The step is exact for any dt. `expm1` keeps all digits of a short step, for example a
 microsecond with a correlation time of an hour. Source: Maybeck 1979, Stochastic Models, Estimation and Control 1,
 eq. 4-114; Gazebo's dynamic bias.
 
@@ -89,9 +89,9 @@ def randomise_sign(value: float, uniform: float) -> float:
 
 
 @kernel
-def stationary_stddev(sigma: float, tau: float) -> float:
-    """Return the stationary deviation of driving density sigma (unit per root second) and correlation time tau (s)."""
-    return sigma * math.sqrt(0.5 * tau)
+def stationary_stddev(driving_density: float, tau: float) -> float:
+    """Return the stationary deviation of a Gauss-Markov process with correlation time tau (s)."""
+    return driving_density * math.sqrt(0.5 * tau)
 
 
 @kernel
@@ -101,9 +101,9 @@ def decay_factor(dt: float, tau: float) -> float:
 
 
 @kernel
-def step_stddev(dt: float, sigma: float, tau: float) -> float:
+def step_stddev(dt: float, driving_density: float, tau: float) -> float:
     """Return q, the standard deviation that a step dt (s) adds."""
-    return sigma * math.sqrt(-0.5 * tau * math.expm1(-2.0 * dt / tau))
+    return driving_density * math.sqrt(-0.5 * tau * math.expm1(-2.0 * dt / tau))
 
 
 @kernel

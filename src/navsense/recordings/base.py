@@ -1,4 +1,4 @@
-"""Writers in a thread of their own, paths of recordings, and errors of files."""
+"""Paths of recordings, errors of files, and `AtomicWriter`: a writer in a thread of its own."""
 
 from __future__ import annotations
 

@@ -88,6 +88,15 @@ class Channel:
         except ValueError as error:
             raise RecordingError(f"topic {self.topic}: {error}") from error
 
+    @cached_property
+    def definition_problem(self) -> str:
+        """The reason why the definition is missing or invalid; "" for a valid one."""
+        try:
+            self.parse_type()
+        except RecordingError as error:
+            return str(error.__cause__)
+        return ""
+
 
 class RawMessage(NamedTuple):
     """One message: its channel, log time and publish time (ns), and its bytes."""

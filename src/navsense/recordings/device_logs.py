@@ -16,8 +16,8 @@ from pathlib import Path
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
-from navsense.devices import encoders
-from navsense.devices.encoders import DeviceFormat
+from navsense.devices import format_encoders
+from navsense.devices.format_encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
 from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
@@ -37,7 +37,7 @@ from navsense.world import MountedSensor, World
 
 def find_device_suffix(path: Path) -> str:
     """Return the suffix of a file in a device format; "" for another file."""
-    return next((suffix for suffix in encoders.FORMATS if path.name.lower().endswith(suffix)), "")
+    return next((suffix for suffix in format_encoders.FORMATS if path.name.lower().endswith(suffix)), "")
 
 
 def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) -> str:
@@ -49,7 +49,7 @@ def _find_sensor_name(words: Sequence[str], sensors: Sequence[MountedSensor]) ->
 def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, str]:
     """Return the format, the sensor and the coordinates in the name of a file. Raises `RecordingError`."""
     suffix, where = find_device_suffix(path), Where(str(path))
-    device_format, words = encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
+    device_format, words = format_encoders.FORMATS[suffix], path.name[: -len(suffix)].split(".")[1:]
     has_frame = device_format.has_coordinates and words and words[-1].lower() in list(CoordinateSystem)
     frame = words.pop().lower() if has_frame else ""
     candidates = [sensor for sensor in world.sensors if isinstance(sensor.spec, device_format.spec_types)]
@@ -139,7 +139,7 @@ def summarize(path: Path) -> RecordingSummary:
     meta |= {"skipped": log.skipped} if log.skipped else {}
     entries = tuple(SummaryEntry(*entry) for entry in log.entries)
     first, last = (int(log.stamps.min()), int(log.stamps.max())) if log.stamps.size else (None, None)
-    name = encoders.FORMATS[find_device_suffix(path)].name
+    name = format_encoders.FORMATS[find_device_suffix(path)].name
     return RecordingSummary(str(path), name, len(data), first, last, entries, meta)
 
 
@@ -177,5 +177,5 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
     )
 
 
-FORMATS = tuple(_make_format(suffix, device_format) for suffix, device_format in encoders.FORMATS.items())
+FORMATS = tuple(_make_format(suffix, device_format) for suffix, device_format in format_encoders.FORMATS.items())
 """The formats of the logs of instruments, which hold one sensor each."""

@@ -57,7 +57,9 @@ def list_missing_groups(capabilities: frozenset[Capability], reading: Reading) -
 class RecoveryResult:
     """Result of a recovery: messages (or rows) in total and by topic; `complete` is true if nothing is missing.
 
-    `notes` are about what this version of navsense cannot read of the world.
+    damaged_chunks: the number of damaged chunks and other damaged records, which are dropped.
+    is_truncated: false if the recording has its end.
+    notes: what this version of navsense cannot read of the world.
     """
 
     path: str
@@ -68,6 +70,7 @@ class RecoveryResult:
     topics: dict[str, int] = field(default_factory=dict)
     unit: str = "message"
     notes: tuple[str, ...] = ()
+    is_truncated: bool = True
 
     @property
     def headline(self) -> str:
@@ -81,8 +84,8 @@ class RecoveryResult:
         """What was missing, in words."""
         if self.complete:
             return "nothing was missing"
-        damaged = f"{self.damaged_chunks} damaged and " if self.damaged_chunks else ""
-        return f"{damaged}what was not yet written is lost"
+        damaged = [format_count(self.damaged_chunks, "damaged record")] if self.damaged_chunks else []
+        return "lost: " + " and ".join([*damaged, *(["what was not yet written"] if self.is_truncated else [])])
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,9 +137,9 @@ class RecordingWriter(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Stop writing. Never raises.
+        """End the recording at once. Never raises.
 
-        A file that can be read unfinished (MCAP, the log of an instrument) keeps its time slices. Any other
+        An MCAP file gets its summary and the log of an instrument is closed: both keep their time slices. Any other
         recording is removed.
         """
 

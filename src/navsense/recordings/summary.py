@@ -14,9 +14,10 @@ import numpy as np
 from navsense.core.readings import Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import IntArray
 from navsense.recordings.base import find_format, os_error, to_path
+from navsense.recordings.channels import ROS1
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import get_storage_path
-from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingSummary, SummaryEntry
+from navsense.recordings.info import DURATION_KEY, ROS_KEY, WORLD_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import list_notes
@@ -68,9 +69,14 @@ def summarize_messages(path: Path) -> RecordingSummary:
         entries = tuple(SummaryEntry(*key, count) for key, count in sorted(counts.by_topic.items()))
         metadata = dict(reader.metadata)
         world = metadata.pop(WORLD_KEY, None)
+        if ROS_KEY in metadata and all(channel.encoding == ROS1 for channel in reader.channels):
+            metadata[ROS_KEY] = NOETIC
         metadata = {key: metadata[key] for key in (*METADATA_KEYS, *metadata) if key in metadata}
         return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, list_notes(world))
 
+
+NOETIC = "noetic"
+"""ROS distribution of a ROS 1 bag. Its metadata have the one of ROS 2 with the same definitions, humble."""
 
 METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", DURATION_KEY, "faults")
 """Metadata that `info` prints first, in this order; of an archive or a table it prints no other."""

@@ -12,7 +12,7 @@ change of a default does not change old files. Renaming a class, a module or a f
 - A field is added: `absent` holds the value that older files mean. The default of the dataclass is not used.
 - A field changes its meaning: the type gets a new tag, and the old one stays readable.
 
-All type tags are declared in this module.
+All type tags except the types of sensors are declared in this module.
 """
 
 from __future__ import annotations
@@ -73,10 +73,8 @@ class StoredType:
 
 
 TYPES: dict[str, StoredType] = {
+    **{sensor.type: StoredType(sensor) for sensor in sensors.SENSORS},
     "accuracy": StoredType(sensors.Accuracy),
-    "adcp": StoredType(sensors.Adcp),
-    "air_pressure": StoredType(sensors.AirPressure),
-    "altimeter": StoredType(sensors.Altimeter),
     "beam": StoredType(sensors.Beam),
     "beam_weighting": StoredType(sensors.BeamWeighting),
     "beams": StoredType(sensors.Beams),
@@ -88,7 +86,6 @@ TYPES: dict[str, StoredType] = {
     "coordinate_system": StoredType(sensors.CoordinateSystem),
     "current_topic": StoredType(CurrentTopic),
     "current_layers_topic": StoredType(LayersTopic),
-    "depth": StoredType(sensors.Depth),
     "depth_cells": StoredType(sensors.DepthCells),
     "discipline": StoredType(Discipline),
     "doppler_track": StoredType(sensors.DopplerTrack),
@@ -104,19 +101,15 @@ TYPES: dict[str, StoredType] = {
     "echo_strength": StoredType(sensors.EchoStrength),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
-    "imu": StoredType(sensors.Imu),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(sensors.LongTermFilter),
     "magnetic_anomaly": StoredType(Anomaly),
-    "magnetometer": StoredType(sensors.Magnetometer),
     "message_dialect": StoredType(sensors.MessageDialect),
-    "navsat": StoredType(sensors.NavSat),
     "noise": StoredType(Noise),
     "origin": StoredType(Origin),
     "oscillator": StoredType(Oscillator),
     "output": StoredType(sensors.Output, keys={"equivariance": "turns"}),
     "pose": StoredType(Pose),
-    "range": StoredType(sensors.Range),
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),
     "signal": StoredType(Signal),
@@ -129,7 +122,7 @@ TYPES: dict[str, StoredType] = {
     "water_mass_layer": StoredType(sensors.WaterMassLayer),
     "zeroed": StoredType(sensors.ZeroReference),
 }
-"""Tag -> JSON form of the class."""
+"""Tag -> JSON form of the class. The tag of a sensor is its type."""
 
 
 @runtime_checkable

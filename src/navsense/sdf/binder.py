@@ -127,7 +127,8 @@ class ElementBinding(Generic[Spec]):
     ) -> Spec:
         """Return the specification of an element; `other_fields` are values of fields that the file does not have.
 
-        Raises `SdfError`: the first problem of the element, or the error of the specification.
+        Invalid children become problems of the context. Raises `SdfError` only for an invalid attribute, and if no
+        specification can be made, see `make_spec`.
         """
         context.check(element, self.schema)
         problems_before = context.problem_count

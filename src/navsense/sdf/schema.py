@@ -1,6 +1,8 @@
-"""The allowed children and attributes of each element: read, listed as unsupported, or refused.
+"""The allowed children and attributes of elements that are not bound to a dataclass.
 
-A test compares them with the machine-readable SDF specification: each of its elements is listed here.
+A child is read, listed as unsupported, or refused. The schema of an element that is bound to a dataclass is
+`ElementBinding.schema`, for example `parse.noise.NOISE.schema`. A test checks that the schemas of both kinds list all
+elements of the machine-readable SDF specification.
 """
 
 from __future__ import annotations
@@ -293,7 +295,7 @@ DEFAULT_TOPIC_ENDINGS = {
 
 SENSOR_TYPES = split_tags(
     """
-    adcp air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth
+    air_flow air_pressure air_speed altimeter boundingbox boundingbox_camera camera contact custom depth
     depth_camera dsros_dvl dvl force_torque gps gpu_lidar gpu_ray imu lidar logical_camera magnetometer multicamera
     navsat range ray rfid rfidtag rgbd rgbd_camera segmentation segmentation_camera sonar thermal thermal_camera
     transceiver wide_angle_camera wideanglecamera wireless_receiver wireless_transmitter

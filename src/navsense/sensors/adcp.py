@@ -51,7 +51,7 @@ from navsense.sensors.doppler import ensemble
 from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.cells import DepthCells, find_cell_velocities
-from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_platform_state, find_echoes, get_sound_speed
+from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_sensor_state, find_echoes, get_sound_speed
 from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem, EnsembleInputs
 from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
@@ -89,7 +89,7 @@ class Adcp:
     cells: depth cells.
     pings, bottom_pings: profile pings and bottom-track pings of an ensemble.
     ping_interval: shortest time between pings, s.
-    processing_time: from the last ping to the publication, s.
+    processing_time: from the last ping to the output, s.
     propagation: true if sound has a travel time. If false, all pings are at the tick.
     minimum_range, maximum_range: of the bottom along a beam, m.
     profile, bottom: errors of the velocities along the beams.
@@ -156,7 +156,7 @@ class Adcp:
             remedy = "give pings for the bottom, or set motion_compensated to false"
             allowed = "must be at least 1 for motion compensation"
             raise SensorError("bottom_pings", 0, allowed=allowed, remedy=remedy, field="bottom_pings")
-        self.beams.check_forward()
+        self.beams.check_janus_angles()
         validate_duration(self.duration)
 
     @property
@@ -198,7 +198,7 @@ class Adcp:
     @cached_property
     def _slant_ranges(self) -> FloatArray:
         """Assumed slant ranges (m, k) m of the cells."""
-        return self.cells.distances[:, None] / self.beams.forward_cosines
+        return self.cells.distances[:, None] / self.beams.positive_janus_cosines
 
     @cached_property
     def ping_stddev(self) -> float:
@@ -254,7 +254,9 @@ class Adcp:
     def _geometry(self) -> ensemble.ProfilerGeometry:
         """Beams and cells."""
         beams, distances, size = self.beams, self.cells.distances, float(self.cells.size)
-        return ensemble.ProfilerGeometry(beams.axes, beams.instrument_axis, beams.forward_cosines, distances, size)
+        return ensemble.ProfilerGeometry(
+            beams.axes, beams.instrument_axis, beams.positive_janus_cosines, distances, size
+        )
 
     @cached_property
     def _schedule(self) -> ensemble.PingSchedule:
@@ -276,7 +278,7 @@ class Adcp:
         return self.duration
 
     def _compute_ping_times(self, time: Times, delays: FloatArray) -> Times:
-        """Return instants (n, p) s of pings, `delays` (p,) s after the beginning of ensembles published at (n,) s."""
+        """Return instants (n, p) s of pings, `delays` (p,) s after the beginning of ensembles output at (n,) s."""
         if not self._models_travel_time:
             return np.repeat(time[:, None], delays.size, axis=1)
         return np.maximum((time - self.duration)[:, None] + delays, 0.0)
@@ -386,7 +388,7 @@ class Adcp:
     def _sample_profile(
         self, motion: Motion, environment: Environment, time: Times, ratio: FloatArray, enu_rotation: FloatArray
     ) -> tuple[FloatArray, FloatArray, Quaternions, Quaternions]:
-        """Return the first four `EnsembleInputs` of ensembles published at (n,) s; `ratio` (n,) is c0 / c."""
+        """Return the first four `EnsembleInputs` of ensembles output at (n,) s; `ratio` (n,) is c0 / c."""
         n, p, (m, k) = time.size, int(self.pings), self._slant_ranges.shape
         instants = self._compute_ping_times(time, self._schedule.profile_times).reshape(-1)
         motion_block, max_distance = motion.at(instants), 2.0 * float(self._slant_ranges.max())
@@ -414,14 +416,14 @@ class Adcp:
     def _sample_bottom(
         self, motion: Motion, environment: Environment, time: Times, enu_rotation: FloatArray
     ) -> tuple[FloatArray, FloatArray, Vectors, Quaternions]:
-        """Return the last four `EnsembleInputs` of ensembles published at (n,) s."""
+        """Return the last four `EnsembleInputs` of ensembles output at (n,) s."""
         n, p, k = time.size, int(self.bottom_pings), len(self.beams.beams)
         instants = self._compute_ping_times(time, self._schedule.bottom_times).reshape(-1)
         motion_block = motion.at(instants)
         beams = self.beams.nearest_ray_beams if self.classic else self.beams
         echoes = find_echoes(beams, motion, environment, instants, self.maximum_range, self.own_hull)
         _, rotation = self._compute_rotations(motion_block.rotation_wb, enu_rotation, int(self._rules.coordinates))
-        _, velocity = compute_platform_state(motion_block, environment.heading)
+        _, velocity = compute_sensor_state(motion_block, environment.heading)
         return (
             echoes.finite_range.reshape(n, p, k),
             echoes.beam_velocity.reshape(n, p, k),

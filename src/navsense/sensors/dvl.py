@@ -3,7 +3,7 @@
     velocity = argmin_v sum_k (b_k' - u_k.v)^2 / sigma_k^2,   covariance = (sum_k u_k u_k^T / sigma_k^2)^-1
 
 over the good beams, with the symbols of `sensors.doppler`. The velocity is that of the sensor over the bottom (bottom
-track) or through the water (water track), so `water_velocity` is not the velocity of the current. b_k' is measured
+track) or through the water (water track). So `water_velocity` is not the velocity of the current. b_k' is measured
 along the beam, positive if the sensor moves along it (`doppler.ping`); sigma_k is its reported standard deviation. The
 footprint of a beam is a cone of rays into the world (`doppler.echoes`). The water track uses a water-mass layer
 (`doppler.water`). For four beams at a Janus angle of 30 degrees the covariance is sigma^2 diag(2, 2, 1/3). The error
@@ -12,13 +12,13 @@ velocity is the residual of the solution, scaled to the variance of a horizontal
     altitude   height of the sensor above the plane through the bottom points, with the sensor's attitude
     course     of the velocity over ground, from north, clockwise, [0, 2 pi); speed is its horizontal part
 
-Timing of a ping that is published at t, with the largest range r, the true speed of sound c and the processing time p:
+Timing of a ping with the output time t, the largest range r, the true speed of sound c and the processing time p:
 
-- The instrument transmits at t - p - 2 r / c. A tick publishes a ping only if this is not before the previous
-  publication. Other ticks are skipped, so the rate of pings falls with depth.
+- The instrument transmits at t - p - 2 r / c. A tick outputs a ping only if this is not before the previous output.
+  Other ticks are skipped, so the rate of pings falls with depth.
 - The time of validity is when the echo leaves the bottom: the mean range over c after transmission. For the water track
   it is when the echo leaves the middle of the layer.
-- Without bottom track, the instrument listens only to the far boundary of the layer.
+- Without bottom track, the instrument stops listening at the far boundary of the layer.
 - At skipped ticks `emitted` is false and the arrays are NaN, except `sound_speed`.
 
 The long-term velocity is a filter over single pings (`doppler.long_term_filter`).
@@ -67,7 +67,7 @@ from navsense.sensors.doppler.echoes import (
     PlainTuple,
     SampledMotion,
     compute_echo_timing,
-    compute_platform_state,
+    compute_sensor_state,
     find_echoes,
     get_sound_speed,
 )
@@ -106,14 +106,16 @@ MAX_MISALIGNMENT = 1.0
 
 
 class TrackMode(StrEnum):
-    """When a track supplies `velocity`; any water track also supplies it if the bottom track has no solution.
+    """When a track with a solution supplies `velocity`; a water track also does if the bottom track has no solution.
 
     | mode | bottom track | water track |
     |---|---|---|
     | `NEVER` | off | off |
-    | `ALWAYS` | supplies `velocity` if it has a solution | as `BEST`; each ping also has a `water_velocity` |
-    | `BEST` | supplies it if its variance is not larger | supplies it if smaller in variance and the bottom is `BEST` |
+    | `ALWAYS` | always | as `BEST`; each ping also has a `water_velocity` |
+    | `BEST` | unless a water track, `BEST` or `ALWAYS`, is better | if the bottom track is `BEST` and worse |
     | `FALLBACK` | not allowed | only if the bottom track has no solution |
+
+    The better track is the one with the smaller variance; the bottom track if both are equal.
     """
 
     NEVER = "never"
@@ -128,7 +130,7 @@ class DvlState(NamedTuple):
     channels: state of the noise channels.
     long_term_errors: (2, 4) long-term scale errors and offsets (m/s) over the bottom and through the water.
     misalignment: (4,) rotation from true to measured velocities.
-    last_publication_time: s, instant of the last published ping.
+    last_output_time: s, output time of the last ping.
     unlocked_until: (k,) s, end of the re-acquisition of each beam.
     filter_state: state of the long-term filter.
     """
@@ -136,7 +138,7 @@ class DvlState(NamedTuple):
     channels: NoiseState
     long_term_errors: FloatArray
     misalignment: FloatArray
-    last_publication_time: float
+    last_output_time: float
     unlocked_until: FloatArray
     filter_state: FloatArray
 
@@ -161,7 +163,7 @@ class Dvl:
     reacquisition_time: time without lock after a loss of lock, s.
     transducer: pistons or a phased array.
     propagation: true if sound has a travel time.
-    processing_time: from the last echo to the publication, s.
+    processing_time: from the last echo to the output, s.
     long_term: filter of the long-term velocity, or None. The errors that it assumes do not change a ping.
     reference: rotation (w, x, y, z) from the sensor's frame to the output frame, the frame of the velocities.
     own_hull: true if beams hit the bodies of the sensor's own model.
@@ -233,7 +235,7 @@ class Dvl:
         if self.layer is None and self.water_mode is not TrackMode.NEVER:
             raise SensorError("layer", None, allowed="must be given for a water track", field="layer")
         if self.layer is not None:
-            axis_range = self.maximum_range * min(self.beams.forward_cosines.tolist())
+            axis_range = self.maximum_range * min(self.beams.positive_janus_cosines.tolist())
             if self.layer.far > axis_range:
                 allowed = f"must be at most {axis_range:.6g} m, the maximum range projected on the instrument's axis"
                 raise SensorError("far boundary of the water layer (m)", self.layer.far, allowed=allowed, field="layer")
@@ -256,7 +258,7 @@ class Dvl:
         They have all terms of `Noise` except the white noise of the velocities.
         """
         k = len(self.beams.beams)
-        # White noise depends on speed and echo strength, so `receive_beams` adds it.
+        # White noise depends on speed and echo strength, so `apply_beam_errors` adds it.
         bottom, water = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
         names = [f"{channel}_{i}" for channel in ("bottom", "water", "range") for i in range(k)]
         return NoiseChannels(tuple(names), (bottom,) * k + (water,) * k + (self.range,) * k)
@@ -314,14 +316,13 @@ class Dvl:
             return None
         return replace(self.layer, share=1.0) if self._solution_rule == ping.DSROS_RULE else self.layer
 
-    def _find_layer_bottom(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
+    def _find_bottom_distance(self, layer: WaterMassLayer, beam_range: FloatArray) -> FloatArray:
         """Return the distance (n,) m of the bottom along the instrument axis; infinite without a bottom.
 
-        `beam_range` (n, k) m is that of `Echoes`.
-
-        The classic rules of `dsros_dvl` ignore a bottom that leaves no layer.
+        `beam_range` (n, k) m is that of `Echoes`. By the classic rule of `dsros_dvl`, a bottom so near that no layer
+        remains counts as no bottom.
         """
-        bottom_distance = find_bottom_distance(self.beams.forward_cosines, beam_range)
+        bottom_distance = find_bottom_distance(self.beams.positive_janus_cosines, beam_range)
         if self._solution_rule == ping.DSROS_RULE:
             bottom_distance[np.isnan(find_far_boundaries(layer.boundaries, bottom_distance))] = math.inf
         return bottom_distance
@@ -361,7 +362,7 @@ class Dvl:
 
     @cached_property
     def _receiver_parameters(self) -> PlainTuple:
-        """Parameters of the receiver for `receive_beams`, `ReceiverParameters`."""
+        """Parameters of the receiver for `apply_beam_errors`, `ReceiverParameters`."""
         strength = (0.0,) * 5 if self.strength is None else self.strength.parameters
         is_phased_array = self.transducer is Transducer.PHASED_ARRAY
         return tuple(
@@ -392,9 +393,9 @@ class Dvl:
 
     @property
     def max_age(self) -> float:
-        """Bound (s) of the time from the time of validity to the publication, for any speed of sound.
+        """Bound (s) of the time from the time of validity to the output time, for any speed of sound.
 
-        It is the time from transmission to publication at the lowest valid speed of sound, `MIN_SOUND_SPEED`.
+        It is the time from transmission to output at the lowest valid speed of sound, `MIN_SOUND_SPEED`.
         """
         return 2.0 * self.maximum_range / MIN_SOUND_SPEED + self.processing_time if self.models_travel_time else 0.0
 
@@ -459,7 +460,7 @@ class Dvl:
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return the ideal outputs, the true values from which the errors are computed, and the signals.
 
-        The true values are the fields of `EchoInputs`, `PlatformInputs` and `TrackInputs`, and the duration of the
+        The true values are the fields of `EchoInputs`, `SensorInputs` and `TrackInputs`, and the duration of the
         ping.
 
         Raises `FieldError` if a body, the current or the speed of sound has no value there.
@@ -473,7 +474,7 @@ class Dvl:
                 self._ray_beams, motion, environment, receive_time, self.maximum_range, sound_speed, self.own_hull
             )
             if self.bottom_mode is TrackMode.NEVER and layer is not None:
-                # The instrument listens to the far boundary of the layer, not to a bottom farther away.
+                # The instrument stops listening at the far boundary of the layer, not at a bottom farther away.
                 layer_travel_time = 2.0 * layer.far / (min(self.beams.janus_cosines) * sound_speed)
                 layer_travel_time = np.minimum(travel_time, layer_travel_time)
                 # It transmits later by the difference, and the time of validity moves with it.
@@ -493,7 +494,7 @@ class Dvl:
             water_beam_velocity = np.full(echoes.beam_range.shape, math.nan)
             far_boundary = np.full(len(ticks), math.nan)
         else:
-            bottom_distance, layer_motion = self._find_layer_bottom(layer, echoes.beam_range), motion
+            bottom_distance, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
             if self.models_travel_time:
                 layer_time_of_validity = compute_layer_times_of_validity(
                     layer.boundaries,
@@ -505,12 +506,12 @@ class Dvl:
                 )
             else:
                 layer_motion = sampled_motion
-            water_beam_velocity, _, far_boundary = find_layer_velocities(
+            water_beam_velocity, far_boundary = find_layer_velocities(
                 self.beams, layer, layer_motion, environment, layer_time_of_validity, bottom_distance
             )
         ideal = self._solve_ideal(
             ping.EchoInputs(echoes.beam_range, echoes.incidence_cosine, echoes.beam_velocity, water_beam_velocity),
-            ping.PlatformInputs(*compute_platform_state(motion_block, environment.heading), sound_speed),
+            ping.SensorInputs(*compute_sensor_state(motion_block, environment.heading), sound_speed),
             ping.TrackInputs(time_of_validity, layer_time_of_validity, far_boundary),
             ping_duration,
         )
@@ -520,25 +521,25 @@ class Dvl:
     def _solve_ideal(
         self,
         echoes: ping.EchoInputs,
-        platform: ping.PlatformInputs,
+        sensor_inputs: ping.SensorInputs,
         tracks: ping.TrackInputs,
         ping_duration: FloatArray,
     ) -> dict[str, AnyArray]:
-        """Return the ideal outputs and the true values of `TRUTH_NAMES` by name."""
-        inputs = (*echoes, *platform, *tracks, ping_duration)
+        """Return the ideal outputs and the true values of `ERROR_INPUT_NAMES` by name."""
+        inputs = (*echoes, *sensor_inputs, *tracks, ping_duration)
         for array in inputs:
             array.setflags(False)  # type: ignore[call-arg]  # the kernel is compiled for read-only inputs
         memory = ping.allocate_outputs(*echoes.true_beam_range.shape)
-        ping.solve_ideal_ping(
+        ping.solve_ideal_pings(
             self._ideal_solution_parameters,
             self._geometry,
             tuple(echoes),
-            tuple(platform),
+            tuple(sensor_inputs),
             tuple(tracks),
             tuple(memory),
         )
         ideal = memory.name_ideal_outputs()
-        ideal.update(zip(ping.TRUTH_NAMES, inputs, strict=True))
+        ideal.update(zip(ping.ERROR_INPUT_NAMES, inputs, strict=True))
         return ideal
 
     def measure(
@@ -548,14 +549,12 @@ class Dvl:
         n, k = ideal["true_beam_range"].shape
         emitted, time = np.empty(n, dtype=np.bool_), make_read_only(ticks.time)
         emitted.fill(True)
-        last_publication_time = state.last_publication_time
+        last_output_time = state.last_output_time
         if self.models_travel_time:
-            last_publication_time = ping.mark_published_pings(
-                time, ideal["ping_duration"], last_publication_time, emitted
-            )
+            last_output_time = ping.mark_output_pings(time, ideal["ping_duration"], last_output_time, emitted)
         unlocked_until, filter_state = state.unlocked_until.copy(), state.filter_state.copy()
         memory = ping.allocate_outputs(n, k)
-        channels, biases = self._solve_pings(state, ticks, ideal, draws, emitted, unlocked_until, tuple(memory))
+        channels, biases = self._measure_pings(state, ticks, ideal, draws, emitted, unlocked_until, tuple(memory))
         arrays = memory.name_outputs()
         if self.long_term is not None:
             long_term_filter.filter_pings(
@@ -575,13 +574,13 @@ class Dvl:
             channels,
             state.long_term_errors,
             state.misalignment,
-            last_publication_time,
+            last_output_time,
             unlocked_until,
             filter_state,
         )
         return new_state, Measurement(arrays, bias, arrays["velocity_mode"] > NO_TRACK, emitted, turn_on)
 
-    def _solve_pings(
+    def _measure_pings(
         self,
         state: DvlState,
         ticks: Ticks,
@@ -591,45 +590,45 @@ class Dvl:
         unlocked_until: FloatArray,
         output_memory: PlainTuple,
     ) -> tuple[NoiseState, FloatArray]:
-        """Write the outputs of the pings; return the state of the channels and the biases (n, 3 k).
+        """Write the outputs of the ticks; return the state of the channels and the biases (n, 3 k).
 
-        The steps are those of `doppler.ping`: receive beams, add noise, add faults, solve. The columns of the biases
+        The steps are those of `doppler.ping`: errors of the beams, noise, faults, solution. The columns of the biases
         are bottom-track velocities, water-track velocities and ranges.
         """
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
-        # Arrays of noise channels are contiguous along the pings of one channel.
-        received_arrays, measured = np.empty((len(ping.ReceivedBeams._fields), n, k)), np.empty((3 * k, n))
+        # Arrays of noise channels are contiguous along the ticks of one channel.
+        measurement_arrays, channel_inputs = np.empty((len(ping.BeamMeasurements._fields), n, k)), np.empty((3 * k, n))
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
         bottom, water = self._track_parameters
-        (beam_rows, component_rows), platform = self._draw_rows, ping.select_platform(ideal)
+        (beam_rows, component_rows), sensor_inputs = self._draw_rows, ping.select_sensor(ideal)
         component_stddev = bottom_stddev if self._solution_rule == ping.UUV_RULE else water_stddev
-        ping.receive_beams(
+        ping.apply_beam_errors(
             ((bottom_stddev, *bottom), (water_stddev, *water)),
             self._receiver_parameters,
             rate,
             self._geometry,
             (state.misalignment, state.long_term_errors),
             ping.select_echoes(ideal),
-            platform,
+            sensor_inputs,
             beam_rows,
             draws,
-            received_arrays,
-            measured,
+            measurement_arrays,
+            channel_inputs,
         )
-        channels, values, biases = self._channels.apply(
+        channels, measured, biases = self._channels.apply(
             state.channels,
             ticks,
             draws[: self._channels.draws_per_tick],
-            measured.T,
+            channel_inputs.T,
             temperature=ideal.get(TEMPERATURE),
         )
-        ping.add_faults(values, ideal)
-        ping.solve_ping(
+        ping.add_faults(measured, ideal)
+        ping.solve_pings(
             self._solution_parameters,
             self._geometry,
-            values.T,
-            received_arrays,
-            platform,
+            measured.T,
+            measurement_arrays,
+            sensor_inputs,
             ping.select_tracks(ideal),
             ticks.time,
             emitted,
@@ -658,10 +657,11 @@ class Dvl:
         time: (n,) s; the rate is that of the first step.
         velocity: (n, 3) m/s over the bottom, in the sensor's frame.
         beam_range: (n, k) m to the bottom; infinite or NaN without an echo.
-        orientation: (n, 4), sensor's frame to world.
+        orientation: (n, 4), sensor's frame to east, north, up.
         water_velocity: (n, 3) m/s of the sensor through the water, in the sensor's frame; None for still water.
 
-        `doppler.apply_inputs` lists the defaults. An assumed speed of sound is the true one. Raises `SensorError`.
+        `doppler.apply_inputs` lists the defaults. The assumed speed of sound, if there is one, is taken as the true one
+        too. Raises `SensorError`.
         """
         seconds, layer, beams = check_time(time), self._tracked_layer, self.beams
         count, default_range = seconds.size, 0.5 * (self.minimum_range + self.maximum_range)
@@ -673,7 +673,7 @@ class Dvl:
             velocity_through_water = apply_inputs.check_velocity("water_velocity", water_velocity, count)
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
-            bottom_distance = self._find_layer_bottom(layer, np.where(ranges < math.inf, ranges, math.nan))
+            bottom_distance = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
             far_boundary = find_far_boundaries(layer.boundaries, bottom_distance)
             water_beam_velocity = apply_inputs.project_velocity(
                 beams.axes, velocity_through_water, np.zeros(ranges.shape)
@@ -688,7 +688,7 @@ class Dvl:
         beam_velocity = apply_inputs.project_velocity(beams.axes, velocity_over_bottom, ranges)
         ideal = self._solve_ideal(
             ping.EchoInputs(ranges, cosines, beam_velocity, water_beam_velocity),
-            ping.PlatformInputs(attitude, velocity_over_bottom, np.full(count, sound_speed)),
+            ping.SensorInputs(attitude, velocity_over_bottom, np.full(count, sound_speed)),
             ping.TrackInputs(seconds, seconds, far_boundary),
             ping_duration,
         )
@@ -721,7 +721,7 @@ class Dvl:
         return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return the ideal values without bottom echoes in the pings `rows` (n,)."""
+        """Return the ideal values without bottom echoes at the ticks `rows` (n,)."""
         names = ("true_beam_range", "incidence_cosine", "true_beam_velocity")
         return {**ideal, **{name: np.where(rows[:, None], math.nan, ideal[name]) for name in names}}
 

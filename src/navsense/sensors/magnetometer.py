@@ -134,7 +134,7 @@ class Magnetometer:
         return self._channels.processes
 
     def init(self, draws: FloatArray) -> NoiseState:
-        """Return the initial state of an instrument: its turn-on biases and dynamic biases."""
+        """Return the state of an instrument at t = 0, see `NoiseState`."""
         return self._channels.init(draws)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -144,7 +144,7 @@ class Magnetometer:
         """
         time = ticks.time
         motion_block = motion.at(time)
-        field = np.empty((3, len(ticks))).T  # each axis contiguous, as the noise kernels require
+        field = np.empty((3, len(ticks))).T  # each axis contiguous: `NoiseChannels.apply` copies nothing
         field_w = environment.magnetic_field.at(motion_block.position_w, time)
         rotate_rows_inverse(motion_block.rotation_wb, field_w, field)
         return {"field": field, **evaluate_signals(self, environment, time)}

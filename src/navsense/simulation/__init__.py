@@ -1,1 +1,1 @@
-"""Simulation of the sensors of a world. Only this package draws random numbers; it reads and writes no file."""
+"""Simulation of the sensors of a world. It writes no file."""

@@ -115,12 +115,13 @@ class LiveSensor:
         return self.mounted.is_on
 
     def get(self, name: str) -> AnyArray:
-        """Return the latest value of one array, in its unit: a number, or a row if the array has axes.
+        """Return one array of the latest published sample, in its unit: a number, or a row if the array has axes.
 
-        Raises `SimulationError` before the first reading, `UnknownNameError` for an unknown array.
+        Raises `SimulationError` before the first published sample, `UnknownNameError` for an unknown array.
         """
         if self._latest_emitted is None:
-            raise SimulationError(f"array {name!r} of {self.name}", allowed="is available after the first reading")
+            allowed = "is available after the first published sample"
+            raise SimulationError(f"array {name!r} of {self.name}", allowed=allowed)
         latest: AnyArray = self._latest_emitted[name][-1]
         return latest
 
@@ -235,7 +236,7 @@ class LiveRun:
         self._closed = False
         self._tick_cache: TickCache = {}
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
-        # A motion without memory is cached for the instants that the sensor uses.
+        # A driven motion keeps only its last steps, so instants that the sensor asks for again are cached.
         motions = {
             name: motion if is_known_ahead(motion) else CachedMotion(motion)
             for name, motion in session.sensor_motions.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from navsense.clock import ArrivalQueue, Clock, ClockRealisation, SensorClock
+from navsense.clock import ArrivalTimes, Clock, ClockRealisation, SensorClock
 from navsense.core.errors import FieldError, SensorError
 from navsense.core.random_streams import Draws
 from navsense.core.readings import Reading, make_all_read_only, make_read_only
@@ -67,7 +67,7 @@ class SensorRun:
         self.state = sensor.spec.init(self._draws.initial)
         self._clock = SensorClock(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
         self._arrival_queue = (
-            ArrivalQueue(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
+            ArrivalTimes(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
         )
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
         self._faults = init_faults(sensor.faults, self._fault_draws.initial)

@@ -128,8 +128,8 @@ class Session:
     def split_time_slices(self, longest: float = LONGEST_TIME_SLICE) -> Iterator[tuple[float, float]]:
         """Yield start and end (s) of the time slices.
 
-        Each has at most `BLOCK_SAMPLES` of the fastest sensor and `longest` (s). With several runs it has a third of
-        that, because each run keeps its clock errors of a time slice.
+        Each has at most `BLOCK_SAMPLES` of the fastest sensor, and at most `longest` (s). With several runs it has at
+        most a third of `longest`, because each run keeps its clock errors of a time slice.
         """
         current_rate = self.world.current_topic.rate if self.currents else 0.0
         highest_rate = max([self.truth_rate, current_rate, *(sensor.rate for sensor in self.world.sensors)])

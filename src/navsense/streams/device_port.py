@@ -13,8 +13,8 @@ import logging
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count
-from navsense.devices import encoders
-from navsense.devices.encoders import DeviceFormat
+from navsense.devices import format_encoders
+from navsense.devices.format_encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
 from navsense.recordings.base import closed_error
 from navsense.recordings.info import RecordingInfo, check_info
@@ -113,5 +113,5 @@ def _make_stream(suffix: str, device_format: DeviceFormat) -> Stream:
     )
 
 
-STREAMS = tuple(_make_stream(suffix, device_format) for suffix, device_format in encoders.FORMATS.items())
+STREAMS = tuple(_make_stream(suffix, device_format) for suffix, device_format in format_encoders.FORMATS.items())
 """A stream for each device format."""

@@ -72,9 +72,10 @@ class Moving:
 def find_layer(
     layer: WaterMassLayer, motion: Any, surroundings: Environment, *, bottom: float = math.inf
 ) -> tuple[Any, float, float]:
-    """Return the velocity along each beam, and the layer's boundaries."""
+    """Return the velocity along each beam, and the layer's boundaries; NaN without a layer."""
     layer_velocity = find_layer_velocities(BEAMS, layer, motion, surroundings, AT_0, np.full(1, bottom))
-    return layer_velocity.velocity[0], float(layer_velocity.near_boundary[0]), float(layer_velocity.far_boundary[0])
+    far = float(layer_velocity.far_boundary[0])
+    return layer_velocity.velocity[0], math.nan if math.isnan(far) else layer.near, far
 
 
 @pytest.mark.requirement("GAP-1", "WTR-2")
@@ -185,9 +186,9 @@ def test_shallowest_beam_limits_the_layer() -> None:
     )
     ranges = find_echoes(BEAMS, Stationary(IDENTITY), bed, AT_0, 100.0, False).beam_range
     uphill = 20.0 / (1.0 + 0.5 * math.tan(THIRTY))  # where 20 - x / 2 is x cot 30
-    assert find_bottom_distance(BEAMS.forward_cosines, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
+    assert find_bottom_distance(BEAMS.positive_janus_cosines, ranges) == pytest.approx([uphill], rel=1e-13, abs=0.0)
     assert find_bottom_distance(
-        BEAMS.forward_cosines, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])
+        BEAMS.positive_janus_cosines, np.array([[math.nan, 8.0, 9.0, math.nan], [math.nan] * 4])
     ).tolist() == [
         pytest.approx(8.0 * math.cos(THIRTY), rel=1e-12, abs=0.0),
         math.inf,
@@ -196,12 +197,12 @@ def test_shallowest_beam_limits_the_layer() -> None:
     uneven = Beams(tilted)
     mean = np.sum([beam.axis for beam in tilted], axis=0)
     mean /= math.sqrt(float(mean @ mean))
-    assert uneven.forward_cosines == pytest.approx(
+    assert uneven.positive_janus_cosines == pytest.approx(
         [float(np.dot(beam.axis, mean)) for beam in tilted], rel=1e-14, abs=0.0
     )
     slant = np.array([[30.0, 20.0, 25.0]])
-    assert find_bottom_distance(uneven.forward_cosines, slant) == pytest.approx(
-        [(slant[0] * uneven.forward_cosines).min()], rel=1e-14, abs=0.0
+    assert find_bottom_distance(uneven.positive_janus_cosines, slant) == pytest.approx(
+        [(slant[0] * uneven.positive_janus_cosines).min()], rel=1e-14, abs=0.0
     )
 
 
@@ -290,12 +291,10 @@ def test_beams_without_a_common_layer_are_an_error() -> None:
     """A beam that goes back against the mean of them all, and beams all round that have no mean."""
     ahead = [Beam(rotation=from_rpy(0.0, 0.0, a)) for a in (-0.2, 0.2)]
     up, back = Beam(rotation=from_rpy(0.0, -1.4, 0.0)), Beam(rotation=from_rpy(0.0, 0.0, 3.0))
-    with pytest.raises(
-        SensorError, match=r"^angle of beam 3 to the mean of all beams: cosine -0\.\d+; must be below 90"
-    ):
-        _ = Beams((*ahead, up, back)).forward_cosines
+    with pytest.raises(SensorError, match=r"^angle of beam 3 to the instrument axis: cosine -0\.\d+; must be below 90"):
+        _ = Beams((*ahead, up, back)).positive_janus_cosines
     six = [Beam(rotation=from_rpy(0.0, 0.0, math.pi * k)) for k in range(2)]
     six += [Beam(rotation=from_rpy(0.0, 0.0, math.pi * (k + 0.5))) for k in range(2)]
     six += [Beam(rotation=from_rpy(0.0, math.pi * (k + 0.5), 0.0)) for k in range(2)]
-    with pytest.raises(SensorError, match=r"^angle of beam \d to the mean of all beams"):
-        _ = Beams(tuple(six)).forward_cosines
+    with pytest.raises(SensorError, match=r"^angle of beam \d to the instrument axis"):
+        _ = Beams(tuple(six)).positive_janus_cosines

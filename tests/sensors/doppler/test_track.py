@@ -70,7 +70,7 @@ def test_other_track_fields_are_not_errors(given: dict[str, Any], errs: bool, is
 
 
 def test_outputs_of_a_ping_have_the_order_of_the_table() -> None:
-    """`solve_ping` numbers the rows of `OutputMemory`; names come from `OUTPUTS`."""
+    """`solve_pings` numbers the rows of `OutputMemory`; names come from `OUTPUTS`."""
     groups = [tuple(name for name, other, _ in ping.OUTPUTS if other == shape) for shape in ping.GROUP_SHAPES]
     scalars, per_beam, vectors, covariances = groups
     assert per_beam == ping.BeamOutputs._fields

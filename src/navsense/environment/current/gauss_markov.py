@@ -46,7 +46,7 @@ from navsense.core.errors import FieldError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
-from navsense.core.random_streams import StreamKey, fill_rows, seed_state
+from navsense.core.random_streams import StreamKey, fill_rows, make_initial_state
 from navsense.core.readings import LONGEST_TIME
 from navsense.core.typing import FloatArray, Quaternion, Times, UInt64Array, Vectors
 from navsense.core.validation import check_number
@@ -224,7 +224,7 @@ class RandomCurrent:
         states = np.empty((active.size, 4), dtype=np.uint64)
         for row, p in enumerate(active):
             key: StreamKey = (run, "current", model.name, model.names[p], "classic" if model.is_classic else "drift")
-            states[row] = seed_state(seed, key)
+            states[row] = make_initial_state(seed, key)
         values = coefficients[:, MEAN].copy() if model.is_classic else np.zeros(len(model.names))
         if not model.is_classic and active.size:
             values[active] = coefficients[active, START] * self._draw(states, 1)[:, 0]

@@ -363,6 +363,9 @@ class McapReader:
     _channel_index_of_id: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
     _span: tuple[int, int] = (0, 0)
     _statistics: bytes = b""
+    _has_summary_crc: bool = False
+    _indexed_chunks: set[Segment] = field(default_factory=set)
+    _summary_definitions: dict[tuple[int, bytes], bytes] = field(default_factory=dict)
     _key_cache: tuple[list[ChannelKey], IntArray] = field(default_factory=lambda: ([], np.zeros(0, dtype=np.int64)))
 
     def __post_init__(self) -> None:
@@ -376,7 +379,9 @@ class McapReader:
         if len(ending) < tail or not ending.endswith(records.MAGIC) or ending[0] != records.FOOTER:
             raise truncated_error(self.path)
         self._span = (start, size - tail)
-        summary = records.FOOTER_FIELDS.unpack_from(ending, records.RECORD_HEADER.size)[0]
+        footer = records.RawRecord(records.FOOTER, self._span[1], ending[records.RECORD_HEADER.size :])
+        self._has_summary_crc = records.has_summary_crc(self.file, footer)
+        summary = records.FOOTER_FIELDS.unpack_from(footer.body)[0]
         if not (summary and self._read_summary(summary)):
             self._schemas, self._channels, self._defined_channels, self.metadata = {}, {}, [], {}
             self._statistics = b""
@@ -398,7 +403,7 @@ class McapReader:
                 counts[channel.topic, channel.type] += count
             return MessageCounts(counts, first, last) if total else MessageCounts(counts)
         times = []
-        for segment in list_segments(self.file, self._span):
+        for segment in self._list_segments():
             messages, channel_indices = self._load_segment(segment)
             for index, count in zip(*np.unique(channel_indices, return_counts=True), strict=True):
                 key = self._defined_channels[index].topic, self._defined_channels[index].type
@@ -413,6 +418,11 @@ class McapReader:
         summary_records = list(self._read_summary_records(summary))
         for raw in sorted(summary_records, key=lambda raw: raw.opcode != records.SCHEMA):
             self._add_definition(raw.opcode, raw.body)
+            if self._has_summary_crc and raw.opcode in (records.SCHEMA, records.CHANNEL):
+                self._summary_definitions[raw.opcode, raw.body[:2]] = raw.body
+            elif self._has_summary_crc and raw.opcode == records.CHUNK_INDEX:
+                first, last, start, size = records.CHUNK_INDEX_FIELDS.unpack_from(raw.body)
+                self._indexed_chunks.add(Segment(start, start + size, first, last, is_chunk=True))
             channel_ids |= records.list_channels(raw)
             self._statistics = raw.body if raw.opcode == records.STATISTICS else self._statistics
         channel_bodies = [raw.body for raw in summary_records if raw.opcode == records.CHANNEL]
@@ -426,7 +436,13 @@ class McapReader:
                 offset, length = struct.unpack_from("<QQ", raw.body)
                 if offset + length > self._span[1]:
                     raise records.DamagedError("its index points outside the file")
-                yield from records.read_records(self.file, offset, offset + length)
+                name = records.FieldReader(raw.body[16:]).read_string()
+                found = list(records.read_records(self.file, offset, offset + length))
+                if self._has_summary_crc and [
+                    (entry.opcode, len(entry.body), records.FieldReader(entry.body).read_string()) for entry in found
+                ] != [(records.METADATA, length - records.RECORD_HEADER.size, name)]:
+                    raise records.DamagedError("its metadata are not those of its index")
+                yield from found
             else:
                 yield raw
 
@@ -444,6 +460,7 @@ class McapReader:
             else:
                 self._add_definition(raw.opcode, raw.body)
             if raw.opcode == records.DATA_END:
+                records.check_data_section(self.file, raw)
                 return
         if end != self._span[1]:
             raise records.DamagedError("a record ends outside the file")
@@ -471,9 +488,9 @@ class McapReader:
         elif opcode == records.METADATA:
             name = reader.read_string()
             if name == records.RUN_METADATA:
-                self.metadata |= reader.read_map()
+                self.metadata |= records.parse_metadata(body)[1]
             elif name == records.WORLD_METADATA:
-                self.metadata[WORLD_KEY] = reader.read_map().get(WORLD_KEY, "")
+                self.metadata[WORLD_KEY] = records.parse_metadata(body)[1].get(WORLD_KEY, "")
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in order of arrival."""
@@ -534,7 +551,15 @@ class McapReader:
 
     def _read_windows(self) -> Iterator[list[SegmentMessages]]:
         """Yield the messages in log time order by windows: no later segment precedes the messages of a window."""
-        return read_windows(list_segments(self.file, self._span), self._load_segment, self.where)
+        return read_windows(self._list_segments(), self._load_segment, self.where)
+
+    def _list_segments(self) -> list[Segment]:
+        """Return the segments. Raises `DamagedError` if the chunks are not those of the index."""
+        segments = list_segments(self.file, self._span)
+        chunks = {segment for segment in segments if segment.is_chunk}
+        if self._indexed_chunks and self._indexed_chunks != chunks:
+            raise records.DamagedError("its chunks are not those of its index")
+        return segments
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
         """Return the messages of a segment in the order of the file, with the index of the channel of each."""
@@ -547,7 +572,10 @@ class McapReader:
             if (channel_indices[first:stop] < 0).any():
                 raise records.DamagedError("a message of an unknown channel")
             if index is not None:
-                self._add_definition(int(scanned.opcodes[index]), scanned.get_body(index))
+                opcode, body = int(scanned.opcodes[index]), scanned.get_body(index)
+                if not segment.is_chunk and self._summary_definitions.get((opcode, body[:2]), body) != body:
+                    raise records.DamagedError("a schema or a channel is not that of its summary")
+                self._add_definition(opcode, body)
             first = stop
         if not scanned.is_complete:
             raise records.DamagedError("a chunk ends inside a record")

@@ -47,8 +47,22 @@ MESSAGE_INDEX_HEADER = struct.Struct("<BQHI")
 FOOTER_FIELDS = struct.Struct("<QQI")
 """Start of the summary, start of its offsets, CRC."""
 
+DATA_END_FIELDS = struct.Struct("<I")
+"""CRC of the data section."""
+
+CHUNK_INDEX_FIELDS = struct.Struct("<QQQQ")
+"""First and last log time (ns), offset and length of the chunk, at the start of a ChunkIndex record."""
+
 CHUNK_HEADER = struct.Struct("<QQQI")
 """First and last log time (ns), uncompressed size and CRC."""
+
+CRC_BLOCK_BYTES = 1 << 20
+"""Bytes of a file that are read at once for a CRC."""
+
+METADATA_CRC = struct.Struct("<4sI")
+"""Fields that navsense adds after the map of a Metadata record: `METADATA_CRC_TAG` and the CRC of the bytes before."""
+
+METADATA_CRC_TAG = b"CRC="
 
 FIELDS_BEFORE_CHANNELS = {CHUNK_INDEX: "<QQQQ", STATISTICS: "<QHIIIIQQ"}
 """Opcode of a record with a map by channel id -> format of the fields before the map."""
@@ -115,8 +129,19 @@ def encode_channel(
 
 
 def encode_metadata(name: str, values: Mapping[str, str]) -> bytes:
-    """Return the body of a Metadata record."""
-    return encode_string(name) + encode_map(values)
+    """Return a Metadata record with a CRC."""
+    body = encode_string(name) + encode_map(values)
+    return encode_record(METADATA, body, METADATA_CRC.pack(METADATA_CRC_TAG, zlib.crc32(body)))
+
+
+def parse_metadata(body: bytes) -> tuple[str, dict[str, str]]:
+    """Return the name and the values of a Metadata record. Raises `DamagedError` if it has a CRC that is wrong."""
+    reader = FieldReader(body)
+    name, values = reader.read_string(), reader.read_map()
+    expected = METADATA_CRC.pack(METADATA_CRC_TAG, zlib.crc32(body[: reader.offset]))
+    if body[reader.offset :].startswith(METADATA_CRC_TAG) and body[reader.offset :] != expected:
+        raise DamagedError("a metadata record has a wrong CRC")
+    return name, values
 
 
 def encode_message_header(channel_id: int, sequence: int, log_time: int, publish_time: int, size: int) -> bytes:
@@ -193,6 +218,34 @@ def read_records(file: BinaryIO, start: int, end: int) -> Iterator[RawRecord]:
             return
         yield RawRecord(opcode, offset, body)
         offset += RECORD_HEADER.size + length
+
+
+def compute_crc(file: BinaryIO, start: int, end: int) -> int:
+    """Return the CRC of the bytes between two offsets."""
+    file.seek(start)
+    crc = 0
+    for offset in range(start, end, CRC_BLOCK_BYTES):
+        crc = zlib.crc32(file.read(min(CRC_BLOCK_BYTES, end - offset)), crc)
+    return crc
+
+
+def has_summary_crc(file: BinaryIO, footer: RawRecord) -> bool:
+    """Return True if the file has a summary with a CRC. Raises `DamagedError` if the CRC is wrong.
+
+    The CRC covers the summary and the footer up to the CRC.
+    """
+    start, _, crc = FOOTER_FIELDS.unpack_from(footer.body)
+    crc_offset = footer.offset + RECORD_HEADER.size + FOOTER_FIELDS.size - DATA_END_FIELDS.size
+    if start and crc and compute_crc(file, start, crc_offset) != crc:
+        raise DamagedError("its summary has a wrong CRC")
+    return bool(start and crc)
+
+
+def check_data_section(file: BinaryIO, data_end: RawRecord) -> None:
+    """Raise `DamagedError` if the CRC in the DataEnd record is wrong. It covers the file from its start; 0 is none."""
+    (crc,) = DATA_END_FIELDS.unpack_from(data_end.body)
+    if crc and compute_crc(file, 0, data_end.offset) != crc:
+        raise DamagedError("its data section has a wrong CRC")
 
 
 @dataclass(frozen=True)

@@ -32,22 +32,45 @@ class _McapRecovery:
         self.topics: dict[int, str] = {}
         self.world = ""
         self.chunks = 0
+        self.metadata_count = 0
         self.damaged = 0
-        self.complete = False
+        self.has_end = False
         self._unchunked = bytearray()
 
     def copy_records(self, file: BinaryIO, start: int, end: int) -> None:
-        """Copy all complete records between two offsets."""
+        """Copy all complete records between two offsets, and compare them with the summary after them."""
+        statistics = b""
         for raw in records.read_records(file, start, end):
             try:
                 if raw.opcode == records.DATA_END:
-                    self.complete = True
-                    break
-                self._copy_record(raw)
+                    self._flush()
+                    self.has_end = True
+                    records.check_data_section(file, raw)
+                elif not self.has_end or raw.opcode in (records.CHUNK, records.METADATA, records.ATTACHMENT):
+                    # A summary has none of these: the DataEnd record is another record with a flipped bit.
+                    self._copy_record(raw)
+                elif raw.opcode == records.STATISTICS:
+                    statistics = raw.body
+                elif raw.opcode == records.FOOTER and statistics and self._has_summary_crc(file, raw):
+                    self._compare_counts(statistics)
             except (records.DamagedError, struct.error):
                 self.damaged += 1
         self._flush()
-        self.complete = self.complete and self.damaged == 0
+
+    @staticmethod
+    def _has_summary_crc(file: BinaryIO, footer: records.RawRecord) -> bool:
+        """Return False for a damaged summary: the new file gets another one."""
+        try:
+            return records.has_summary_crc(file, footer)
+        except records.DamagedError:
+            return False
+
+    def _compare_counts(self, statistics: bytes) -> None:
+        """Raise `DamagedError` if messages or metadata of the summary were not found, and no damage is known."""
+        fields = struct.unpack_from(records.FIELDS_BEFORE_CHANNELS[records.STATISTICS], statistics)
+        found = sum(self.out.message_counts.values()), self.metadata_count
+        if not self.damaged and found != (fields[0], fields[4]):
+            raise records.DamagedError("a record was not found")
 
     def _copy_record(self, raw: records.RawRecord) -> None:
         """Copy one record of the data section."""
@@ -62,11 +85,12 @@ class _McapRecovery:
             if len(self._unchunked) >= UNCHUNKED_BYTES:
                 self._flush()
         elif raw.opcode == records.METADATA:
-            reader = records.FieldReader(raw.body)
-            if reader.read_string() == records.WORLD_METADATA:
-                self.world = reader.read_map().get(WORLD_KEY, "")
+            name, values = records.parse_metadata(raw.body)
+            if name == records.WORLD_METADATA:
+                self.world = values.get(WORLD_KEY, "")
             self._flush()
-            self.out.add_metadata(raw.body)
+            self.out.add_metadata(name, values)
+            self.metadata_count += 1
         elif raw.opcode == records.ATTACHMENT:
             self._flush()
             self.out.add_attachment(raw.body)
@@ -146,8 +170,9 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
         sum(counts.values()),
         recovery.chunks,
         recovery.damaged,
-        recovery.complete,
+        recovery.has_end and not recovery.damaged,
         counts,
+        is_truncated=not recovery.has_end,
         notes=list_notes(recovery.world),
     )
 

@@ -108,7 +108,7 @@ def build_message_indexes(messages: Mapping[int, tuple[Sequence[int], Sequence[i
 
 
 def build_message_index(channel_id: int, log_time: UInt64Array, offset: UInt64Array) -> MessageIndex:
-    """Return the message index of one channel, sorted by log time: a faulty clock may disorder messages."""
+    """Return the message index of one channel, sorted by log time: another recording may have disordered messages."""
     if not (log_time[1:] < log_time[:-1]).any():
         return MessageIndex(channel_id, log_time, offset)
     order = np.argsort(log_time, kind="stable")
@@ -192,7 +192,7 @@ class McapFileWriter:
         try:
             yield
         except RecordingError:
-            # The messages could not be encoded; the file is unchanged.
+            # The messages could not be encoded. Their written parts are removed, and the recording goes on.
             self._truncate()
             raise
         except BaseException as error:
@@ -217,10 +217,10 @@ class McapFileWriter:
             self._file.truncate(self._size)
             self._file.seek(0, os.SEEK_END)
 
-    def add_metadata(self, body: bytes) -> None:
+    def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
         """Write one Metadata record."""
-        name, offset = records.FieldReader(body).read_string(), self._size
-        self._append(records.encode_record(records.METADATA, body))
+        offset = self._size
+        self._append(records.encode_metadata(name, values))
         position = struct.pack("<QQ", offset, self._size - offset)
         self._metadata_indexes.append(
             records.encode_record(records.METADATA_INDEX, position, records.encode_string(name))
@@ -251,7 +251,7 @@ class McapFileWriter:
         world = {key: value for key, value in values.items() if key == WORLD_KEY}
         for name, group in ((records.RUN_METADATA, run), (records.WORLD_METADATA, world)):
             if group:
-                self.add_metadata(records.encode_metadata(name, group))
+                self.add_metadata(name, group)
 
     def add_attachment(self, body: bytes) -> None:
         """Write one Attachment record."""
@@ -324,8 +324,8 @@ class McapFileWriter:
     def finish(self) -> None:
         """Write the summary and close the file."""
         try:
-            # Zero: no checksum of the data section, because each chunk has one.
-            self._append(records.encode_record(records.DATA_END, struct.pack("<I", 0)))
+            # Zero: no CRC of the data section. Its chunks and metadata have checksums of their own.
+            self._append(records.encode_record(records.DATA_END, records.DATA_END_FIELDS.pack(0)))
             self._append(self._encode_summary(), records.MAGIC)
         finally:
             self.release()
@@ -443,7 +443,7 @@ class ChannelWriter:
     """Writes the message records of one channel.
 
     channel_id: the id of the channel in the file.
-    template: the bytes of a message record whose numbers are 0.
+    template: the bytes of a message record in which the numbers that differ between messages are 0.
     fields: the offsets of the numbers in the record.
     sequence: the number of the next message.
     """
@@ -631,9 +631,9 @@ class McapTarget:
         self._counts: list[int] = []
         self.file.add_run_metadata(make_copy_metadata(reader))
 
-    def find_obstacle(self, _channel: Channel) -> str:
-        """Return "": MCAP holds messages of any encoding."""
-        return ""
+    def find_obstacle(self, channel: Channel) -> str:
+        """Return the reason why messages of ROS 1 cannot be converted; "" for others: MCAP holds any encoding."""
+        return channel.definition_problem if channel.encoding == ROS1 else ""
 
     def add_channel(self, channel: Channel) -> None:
         """Add a channel."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from navsense.core.errors import show
 from navsense.messages.cdr import SIZES
 from navsense.messages.repack import Definitions
 from navsense.messages.ros1 import format_definition, load_noetic_definitions
@@ -74,7 +76,19 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
     except Exception as error:
-        raise ValueError(f"the definition of {kind} cannot be used: {error}") from error
+        raise ValueError(f"the definition of {kind} cannot be used: {describe_error(error)}") from error
+
+
+def describe_error(error: Exception) -> str:
+    """Return the text of an error of rosbags on one line of at most 80 characters.
+
+    For a definition that rosbags cannot parse, this is the line where it stops; for an error without text, its type.
+    """
+    lines = str(error).splitlines()
+    if lines and lines[0].startswith("Could not parse") and len(lines) > 3:
+        return show(f"rosbags stops at: {lines[3].strip()}")
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
+    return show(str(error)) or f"{words} in rosbags"
 
 
 def _make_humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +137,7 @@ def _parse_types(kind: str, text: str, language: str) -> dict[str, Any]:
         for part in parts:
             known |= get_types_from_idl(part.partition("\n")[2] if part.startswith("IDL: ") else part)
     except Exception as error:
-        raise ValueError(f"the definition of {kind} cannot be parsed: {error}") from error
+        raise ValueError(f"the definition of {kind} cannot be parsed: {describe_error(error)}") from error
     return known
 
 

@@ -24,6 +24,7 @@ from navsense.recordings.channels import (
 )
 from navsense.recordings.format import get_storage_path
 from navsense.recordings.mcap.reader import McapReader
+from navsense.recordings.rosbag.definitions import describe_error
 from navsense.recordings.rosbag.limits import limit_rosbags
 from navsense.recordings.rosbag.metadata import CALLER_ID, is_metadata, read_ros1_metadata
 from navsense.recordings.rosbag.writer import BAG_METADATA_FILE, UNSUPPORTED_CHARACTERS
@@ -204,7 +205,8 @@ def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
             raise
-        raise RecordingError(f"is no bag that can be read: {error}", where=Where(str(path)), remedy=remedy) from error
+        reason = describe_error(error).replace(f"{path}/", "")
+        raise RecordingError(f"is no bag that can be read: {reason}", where=Where(str(path)), remedy=remedy) from error
 
 
 def _list_mcap_files(reader: Any) -> list[Path]:

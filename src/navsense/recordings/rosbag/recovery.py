@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import io
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from navsense.recordings.channels import (
     ROS1,
     Channel,
     MessageBatch,
+    MessageReader,
     RawMessage,
     batch_messages,
 )
@@ -129,6 +130,7 @@ class TruncatedBagReader:
         """Find the topics. Raises `RecordingError` for another file than a ROS 1 bag."""
         self.where = Where(str(self.path))
         self._connections: dict[int, Channel] = {}
+        numbers: set[int] = set()
         self._end = self.file.seek(0, io.SEEK_END)
         self.file.seek(0)
         if self.file.read(len(BAG_MAGIC)) != BAG_MAGIC:
@@ -136,6 +138,9 @@ class TruncatedBagReader:
         for record in self._read_all_records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
                 self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
+            numbers |= {record.connection} if record.kind == MESSAGE else set()
+        unknown = sorted(numbers - self._connections.keys())
+        self.lost = [f"connection {number}: its record is damaged" for number in unknown]
         self._connections = {
             number: channel for number, channel in self._connections.items() if channel.topic != METADATA_TOPIC
         }
@@ -148,10 +153,14 @@ class TruncatedBagReader:
         return channel is not None and channel.topic == METADATA_TOPIC
 
     def _read_all_records(self) -> Iterator[BagRecord]:
-        """Yield the connections and messages of all complete chunks."""
+        """Yield the connections and messages of all complete chunks.
+
+        The index after the chunks has the connections again: one that is damaged in a chunk is read from there.
+        """
         self.chunk_count = self.damaged_count = 0
         self.file.seek(len(BAG_MAGIC))
         for chunk in read_records(self.file, self._end):
+            self._add_connection(chunk)
             if chunk.kind != CHUNK:
                 continue
             try:
@@ -166,15 +175,20 @@ class TruncatedBagReader:
             yield from inner
 
     def _add_connection(self, record: BagRecord) -> None:
-        """Add a connection."""
-        if record.kind != CONNECTION:
+        """Add a connection, unless it is damaged, or known with a valid definition."""
+        known = self._connections.get(record.connection)
+        if record.kind != CONNECTION or (known is not None and not known.definition_problem):
             return
-        fields = parse_header(record.data)
-        topic, message_type = (fields[key].decode(errors="replace") for key in ("topic", "type"))
+        try:
+            fields = parse_header(record.data)
+            topic, message_type = (fields[key].decode(errors="replace") for key in ("topic", "type"))
+            definition = fields["message_definition"]
+        except (records.DamagedError, KeyError):
+            return
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, name = message_type.partition("/")
         latched = fields.get("latching") == b"1"
-        channel = Channel(topic, f"{package}/msg/{name}", ROS1, fields["message_definition"], "ros1msg", latched)
+        channel = Channel(topic, f"{package}/msg/{name}", ROS1, definition, "ros1msg", latched)
         self._connections[record.connection] = channel
 
     def read_messages(self) -> Iterator[RawMessage]:
@@ -252,16 +266,23 @@ def recover_bag(path: Path, out: Path) -> RecoveryResult:
     """Recover the complete chunks of a ROS 1 bag."""
     with open_for_reading(path) as file, map_bag_errors(path):
         source = TruncatedBagReader(path, file)
-        count, _ = copy_messages(source, out)
-    notes = list_notes(source.metadata.get(WORLD_KEY))
-    return RecoveryResult(str(out), count, source.chunk_count, source.damaged_count, notes=notes)
+        count, lost = copy_messages(source, out)
+    lost += source.lost
+    return RecoveryResult(
+        str(out), count, source.chunk_count, source.damaged_count + len(lost), notes=_list_notes(source, lost)
+    )
 
 
 def recover_database(path: Path, out: Path) -> RecoveryResult:
     """Recover the committed messages of the database of a ROS 2 bag."""
     source = TruncatedDatabaseReader(path)
     try:
-        count, _ = copy_messages(source, out)
+        count, lost = copy_messages(source, out)
     finally:
         source.close()
-    return RecoveryResult(str(out), count, notes=list_notes(source.metadata.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, damaged_chunks=len(lost), notes=_list_notes(source, lost))
+
+
+def _list_notes(source: MessageReader, lost: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes about lost topics, and about the world."""
+    return (*(f"not recovered: {line}" for line in lost), *list_notes(source.metadata.get(WORLD_KEY)))

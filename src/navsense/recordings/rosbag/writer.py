@@ -433,9 +433,9 @@ class BagTarget:
 
     def find_obstacle(self, channel: Channel) -> str:
         """Return the reason why the bag cannot hold a channel; "" if it can."""
-        if channel.topic or not self._is_ros1:
-            return find_encoding_obstacle(channel)
-        return find_encoding_obstacle(channel) or "no bag of ROS 1 can be read that has a topic without a name"
+        if self._is_ros1 and channel.is_ros and not channel.topic:
+            return "no bag of ROS 1 can be read that has a topic without a name"
+        return find_encoding_obstacle(channel) or channel.definition_problem
 
     def add_channel(self, channel: Channel) -> None:
         """Add a connection; topics that differ only in their sender share one."""

@@ -160,7 +160,7 @@ REFERENCE_SCHEMA = make_schema(attributes="link degrees")
 def parse_dvl(context: Context, element: Element | None, sensor_context: SensorContext) -> Dvl:
     """Return the specification of a type element; without one the default. Raises `SdfError`.
 
-    `sdf.parse.sensor` then fills the fields with default values from `<navsense:part>`.
+    `sdf.parse.part` then replaces the fields that the file left at their defaults by those of `<navsense:part>`.
     """
     if element is None:
         return Dvl(classic=sensor_context.classic)
@@ -180,10 +180,11 @@ def _parse_navsense_dvl(context: Context, element: Element, sensor_context: Sens
     )
     if water is not None and (layer := water.find("layer")) is not None:
         fields["layer"] = LAYER_BINDING.read(context, layer)
+    track_parsers: dict[str, ChildParser] = {"noise": partial(parse_noise, classic=sensor_context.classic)}
     # Parsers by field.
     parsers: dict[str, ChildParser] = {
-        "bottom": partial(_parse_track, binding=TRACK_BINDING, classic=sensor_context.classic),
-        "water": partial(_parse_track, binding=WATER_TRACK_BINDING, classic=sensor_context.classic),
+        "bottom": partial(TRACK_BINDING.read, parsers=track_parsers),
+        "water": partial(WATER_TRACK_BINDING.read, parsers=track_parsers),
         "range": partial(parse_channel_noise, classic=sensor_context.classic),
         "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
@@ -266,13 +267,6 @@ def _parse_beam(context: Context, element: Element, parent: Element) -> Beam:
         context.check(child, BEAM_POSE_SCHEMA)
         pose = parse_pose(child, parent=element.tag)
         return Beam(shape, pose.rotation, pose.position)
-
-
-def _parse_track(
-    context: Context, element: Element, binding: ElementBinding[DopplerTrack], *, classic: bool
-) -> DopplerTrack:
-    """Return the bottom track or the water track; `binding` determines the allowed children. Raises `SdfError`."""
-    return binding.read(context, element, {"noise": partial(parse_noise, classic=classic)})
 
 
 def _parse_reference(context: Context, element: Element, sensor_context: SensorContext) -> Quaternion:

@@ -17,9 +17,10 @@
       <reference_frame>0 0 0 0 0 -1.570796</reference_frame>                    its axes are those of the velocity
     </gz:dvl>
 
-An absent mode is off. A mode without `<when>` is always on. The noise acts in both modes. The table of the world is a
-current like any other (`current_gazebo`). As in Gazebo, the water layer is tracked only if the bottom is beyond its far
-boundary. Its bins have the weights of a pulse as long as the listening time.
+An absent mode is off. A mode without `<when>` is always on. Each mode has its own noise. In Gazebo that of
+`<water_mass_mode>` has no effect. The table of the world is a current like any other (`current_gazebo`). As in Gazebo,
+the water layer is tracked only if the bottom is beyond its far boundary. Its bins have the weights of a pulse as long
+as the listening time.
 
 The beams hit `<collision>` elements, in Gazebo `<visual>` elements. Sound has a travel time.
 `<navsense:propagation>` and `<navsense:own_hull>` in the sensor are as in `<dvl>`.
@@ -146,8 +147,9 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
     rotations, tilts = ([parse_angle(beam, tag) for beam in beam_elements] for tag in ("rotation", "tilt"))
     default = DEFAULT_APERTURE / unit
     apertures = [parse_child_number(context, b, "aperture", default, minimum=0.0) * unit for b in beam_elements]
-    finest = 0.5 * max(apertures, default=0.0) / MAX_RINGS
-    if _count_rings(MAX_RINGS * finest, resolution) == (MAX_RINGS, 1.0):
+    widest = 0.5 * max(apertures, default=0.0)
+    if math.ceil(widest / resolution) - 1 > MAX_RINGS:
+        finest = widest / MAX_RINGS
         reason = f"is finer than supported: {MAX_RINGS} rings of rays in a beam, {finest:.3g} rad apart"
         context.add_note("warning", "<gz:dvl><resolution>", reason, element.where)
     cones = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
@@ -216,7 +218,7 @@ def _parse_layer(context: Context, water: Element, beams: Beams, maximum: float)
         raise invalid_value(element, far, allowed, parent=water.tag, remedy=remedy)
     bins = parse_child_count(context, water, "bins", DEFAULT_BINS)
     with map_spec_errors(element):
-        reach = maximum * min(beams.forward_cosines.tolist())
+        reach = maximum * min(beams.positive_janus_cosines.tolist())
         if far > reach:
             reason = f"{far:g} m is beyond the reach of the beams along the instrument's axis: {reach:.6g} m is used"
             context.add_note("warning", "<water_mass_mode><boundaries>", reason, element.where)

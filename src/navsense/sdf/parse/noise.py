@@ -87,7 +87,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     with context.collect_errors():
         noise = NOISE.make_spec(context, element, context.problem_count, **values, classic=classic)
         if noise_type == "none":
-            return EXPLICIT_NO_NOISE[False]
+            return EXPLICIT_NO_NOISE[False]  # without errors, so the fidelity has no effect
         return EXPLICIT_NO_NOISE[classic] if noise == EXPLICIT_NO_NOISE[classic] else noise
     return NO_NOISE
 

@@ -121,8 +121,8 @@ class SensorParser:
         plugin_sensor = parser.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
             return
-        model_names = link.split("::")[:-1]
-        default_topic = make_default_topic(self.world, model_names, link_name, short_name, parser.sensor_type)
+        *model_names, short_link_name = link.split("::")
+        default_topic = make_default_topic(self.world, model_names, short_link_name, short_name, parser.sensor_type)
         yield MountedSensor(
             name=name,
             spec=plugin_sensor.spec,
@@ -361,7 +361,7 @@ def _find_rotation(parsed_model: ParsedModel, scope: Scope, name: str) -> Quater
     return normalize(multiply(parsed_model.model.pose.rotation, parsed_model.poses.find_pose(link).rotation))
 
 
-def _find_pose(parsed_model: ParsedModel, scope: Scope, sensor: Pose, name: str) -> Pose | None:
-    """Return the pose of a link in the frame of a sensor; `sensor` is its pose in the model."""
+def _find_pose(parsed_model: ParsedModel, scope: Scope, sensor_pose: Pose, name: str) -> Pose | None:
+    """Return the pose of a link in the frame of a sensor; `sensor_pose` is that of the sensor in the model."""
     link = _find_link(parsed_model, scope, name)
-    return None if link is None else sensor.inverse() @ parsed_model.poses.find_pose(link)
+    return None if link is None else sensor_pose.inverse() @ parsed_model.poses.find_pose(link)

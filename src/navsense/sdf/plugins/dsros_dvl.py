@@ -29,8 +29,8 @@ With water track and an element of the current profile, the plug-in is also a pr
 `_current` after its name and topic. It has `waterTrackBins` cells of equal length between `minRange` and `maxRange`
 along the beams, one ping per ensemble, and the noise of the water track. Velocities are those of the water relative to
 the instrument, from all four beams. Cells have uniform weight over their length and end where side lobes reach the
-bottom. Under classic each cell is one point, cells end at the bottom, and nothing is published in ship and earth axes,
-which the plug-in does not support.
+bottom. Under classic each cell is one point, and cells end at the bottom. Ship and earth axes, which the plug-in does
+not support, are then not published.
 Source: ds_sim, `dsros_ros_dvl_plugin`, `dsros_dvl`, in the version with water track of the Naval Postgraduate School.
 """
 
@@ -48,6 +48,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.doppler import LAYER_BINDING
+from navsense.sdf.parse.noise import EXPLICIT_NO_NOISE
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
@@ -113,7 +114,7 @@ class DsrosDvl(NamedTuple):
 def find_plugin(context: Context, sensor: Element) -> Element:
     """Return the plug-in of a sensor after a check.
 
-    Raises `SdfError` for a sensor without it, and with another one only.
+    Raises `SdfError` for a sensor without this plug-in.
     """
     children = list(sensor.find_all("plugin"))
     plugins = [child for child in children if child.get_attribute("filename") == DSROS_DVL_FILE]
@@ -148,7 +149,7 @@ def parse(
     reason = "velocities are in the axes of the sensor"
     frame, frame_pose = _find_link_pose(context, plugin, sensor_context, "frameName", reason)
     reference = IDENTITY_ROTATION if frame_pose is None else conjugate(frame_pose.rotation)
-    fields = _parse_errors(context, plugin, sensor_context) | {"reference": reference}
+    fields = _parse_limits_and_noises(context, plugin, sensor_context) | {"reference": reference}
     tracks_water = parse_child_flag(context, plugin, "enableWaterTrack", default=False)
     cloud_points = parse_child_count(context, plugin, CLOUD_TAG, DvlMessageOptions().cloud_points)
     try:
@@ -201,7 +202,7 @@ def _find_link_pose(
     return name, pose
 
 
-def _parse_errors(context: Context, plugin: Element, sensor_context: SensorContext) -> dict[str, Any]:
+def _parse_limits_and_noises(context: Context, plugin: Element, sensor_context: SensorContext) -> dict[str, Any]:
     """Return limits (m) and noises by field."""
     bottom_noise = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, sensor_context)
     water_noise = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom_noise.stddev, sensor_context)
@@ -221,9 +222,14 @@ def _parse_errors(context: Context, plugin: Element, sensor_context: SensorConte
 
 
 def _parse_noise(context: Context, plugin: Element, tag: str, default: float, sensor_context: SensorContext) -> Noise:
-    """Return the noise with the standard deviation of a child. Raises `SdfError` for an invalid value."""
-    stddev = parse_child_number(context, plugin, tag, default, minimum=0.0)
-    with map_spec_errors(plugin.find(tag) or plugin):
+    """Return the noise with the standard deviation of a child. Raises `SdfError` for an invalid value.
+
+    A child with 0 is the noise that a part of the catalogue does not replace.
+    """
+    child, stddev = plugin.find(tag), parse_child_number(context, plugin, tag, default, minimum=0.0)
+    if child is not None and stddev == 0.0:
+        return EXPLICIT_NO_NOISE[sensor_context.classic]
+    with map_spec_errors(child or plugin):
         return Noise(stddev=stddev, classic=sensor_context.classic)
 
 
@@ -239,7 +245,7 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
 
 def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
-    cosine = min(beams.forward_cosines.tolist())
+    cosine = min(beams.positive_janus_cosines.tolist())
     near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
     element = context.find_child(plugin, LAYER_TAG, LAYER_BINDING.schema)
     if element is None:
@@ -260,7 +266,7 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
             context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     if not children or not tracks_water:
         return None
-    cosine = min(spec.beams.forward_cosines.tolist())
+    cosine = min(spec.beams.positive_janus_cosines.tolist())
     count = int(bins) if bins == int(bins) else bins
     size = (spec.maximum_range - spec.minimum_range) * cosine / max(bins, 1.0)
     with map_spec_errors(plugin.find(BINS_TAG) or plugin):

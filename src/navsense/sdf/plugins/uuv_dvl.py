@@ -14,7 +14,7 @@ The range sensors remain sensors. The beams of the DVL have their rays, pose, li
 draws its own noise. Under classic, velocity and altitude are those that the plug-in documents: the velocity of the link
 with `noise_amplitude` on each axis, and the mean of the four ranges. Otherwise both are solved from the beams.
 Velocities along them have a standard deviation of `noise_amplitude`. The covariance has `noise_sigma` per beam, or the
-true deviation if that is 0, and the measured point is that of the transducers.
+true deviation if that is 0. The velocity is then that of the transducers, not of the origin of the link.
 
 The plug-in's code multiplies the two numbers for its noise, which its document does not mention. navsense follows the
 document. A frame rotated to NED has the name of the link with the suffix `_ned`. A sensor with `<is_on>` false emits

@@ -18,7 +18,7 @@ All modules of this package, `sensors.dvl` and `sensors.adcp` use these symbols:
 | D | distance of the bottom, as the module defines it |
 | i | angle of incidence: between a ray and the normal of the bottom |
 | c, c0 | true and assumed speed of sound |
-| t, t_r, p | publication of a ping, reception of its last echo, processing time: t = t_r + p |
+| t, t_r, p | output time of a ping, reception of its last echo, processing time: t = t_r + p |
 | alpha | absorption of sound by water, dB/m one way |
 | S | strength of an echo above the noise, dB |
 | sigma, w | standard deviation, and a standard normal |

@@ -7,8 +7,9 @@
 
 The symbols are those of `sensors.doppler`. The bottom is perpendicular to the instrument axis. Without an orientation
 the instrument points straight down, with x level (to the east if its axis is z). The time of validity is the time of
-the row. The first row is published. A later row is published if the echoes of the previous ping have arrived: after
-2 max(r) / c and the processing time. Transducers are at the sensor's origin, because the angular velocity is not known.
+the row. The first row outputs a ping. A later row outputs a ping if its own transmission is not before the previous
+output. The transmission is 2 max(r) / c and the processing time before the row. Transducers are at the sensor's origin,
+because the angular velocity is not known.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def project_velocity(axes: Vectors, velocity: Vectors, beam_range: FloatArray) -
 def compute_ping_durations(
     beam_range: FloatArray, sound_speed: float, maximum_range: float, processing_time: float
 ) -> FloatArray:
-    """Return the times (n,) s from transmission to publication; 0 for the first row.
+    """Return the times (n,) s from transmission to output; 0 for the first row.
 
     A ping without an echo lasts as long as one with an echo from `maximum_range` (m).
     """

@@ -81,9 +81,12 @@ class DopplerTrack:
         for name in (entry.name for entry in fields(self)):
             value = getattr(self, name)
             if name not in ("noise", "maximum_velocity") and not 0.0 <= value < MAX_MAGNITUDE:
-                raise SensorError(f"{name} of a track", value, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}")
+                raise SensorError(
+                    f"{name} of a track", value, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}", field=name
+                )
         if not self.maximum_velocity > 0.0:
-            raise SensorError("maximum_velocity of a track", self.maximum_velocity, allowed="must be above 0")
+            field = "maximum_velocity"
+            raise SensorError(f"{field} of a track", self.maximum_velocity, allowed="must be above 0", field=field)
 
     @property
     def has_errors(self) -> bool:
@@ -98,7 +101,7 @@ class DopplerTrack:
 
     @property
     def has_long_term_errors(self) -> bool:
-        """True if instruments differ."""
+        """True if a scale error or an offset is drawn for each instrument."""
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
@@ -122,7 +125,7 @@ class Accuracy:
 
     @property
     def has_long_term_errors(self) -> bool:
-        """True if instruments differ."""
+        """True if a scale error or an offset is drawn for each instrument."""
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
@@ -153,13 +156,14 @@ class EchoStrength:
         values = ((f"{entry.name} of the echo's strength", getattr(self, entry.name)) for entry in fields(self))
         validate_reals(*((name, value, -MAX_MAGNITUDE, MAX_MAGNITUDE) for name, value in values))
         if self.absorption < 0.0:
-            raise SensorError("absorption of the echo's strength (dB/m)", self.absorption, allowed="must be at least 0")
+            what, allowed = "absorption of the echo's strength (dB/m)", "must be at least 0"
+            raise SensorError(what, self.absorption, allowed=allowed, field="absorption")
         if not 0.0 < self.correlation < 1.0:
-            raise SensorError(
-                "correlation of the echo's strength", self.correlation, allowed="must be above 0 and below 1"
-            )
+            what, allowed = "correlation of the echo's strength", "must be above 0 and below 1"
+            raise SensorError(what, self.correlation, allowed=allowed, field="correlation")
         if not self.slope > 0.0:
-            raise SensorError("slope of the echo's strength (dB)", self.slope, allowed="must be above 0")
+            what, allowed = "slope of the echo's strength (dB)", "must be above 0"
+            raise SensorError(what, self.slope, allowed=allowed, field="slope")
 
     @property
     def parameters(self) -> tuple[float, float, float, float, float]:

@@ -14,8 +14,9 @@ steps of azimuth, `down` is the instrument axis. The beams of the plug-ins are:
     u = (-sin theta cos A, -sin theta sin A, cos theta)                                    the same with `pos_z_down`
     u = Ry(90 deg) Rx(rho) Ry(tau) x = (-cos rho sin tau, sin rho sin tau, -cos tau)       `make_gazebo_beams`
 
-rho is Gazebo's rotation and tau its tilt. The frame of beam k has x along its axis. The `rotation` of the beam takes it
-to s. All rays of a beam form one echo (`BeamWeighting`). The shapes `Cone` and `Fan` are in `sensors.range`.
+rho is Gazebo's rotation and tau its tilt. The frame of beam k is that of its transducer, and the `rotation` of the beam
+takes it to s. The beam is along x of this frame, or along the `axis` of its `Cone`. All rays of a beam form one echo
+(`BeamWeighting`). The shapes `Cone` and `Fan` are in `sensors.range`.
 
 The pattern of a beam is Gaussian about its axis, in transmission and in reception. delta is the angle from the axis.
 The `width` W of a data sheet is the full width at half power, one way. The two-way pattern is
@@ -94,7 +95,7 @@ def _check_finite(name: str, value: float) -> None:
 class Beam:
     """One transducer. Raises `SensorError` for invalid values.
 
-    shape: of the rays about x of the beam's frame.
+    shape: of the rays in the beam's frame, about x or the axis of a `Cone`.
     rotation: quaternion (w, x, y, z) from the beam's frame to the sensor's.
     position: m in the sensor's frame.
     """
@@ -255,17 +256,17 @@ class Beams:
         return sum(1.0 / cosine for cosine in self.janus_cosines) / len(self.janus_cosines)
 
     @cached_property
-    def forward_cosines(self) -> FloatArray:
-        """The Janus cosines (k,) of beams that all point forward. Raises `SensorError` as `check_forward`."""
-        self.check_forward()
+    def positive_janus_cosines(self) -> FloatArray:
+        """The Janus cosines (k,), which are all above 0. Raises `SensorError` as `check_janus_angles`."""
+        self.check_janus_angles()
         return np.array(self.janus_cosines)
 
-    def check_forward(self) -> None:
-        """Raise `SensorError` for a beam that does not point forward along the instrument axis."""
+    def check_janus_angles(self) -> None:
+        """Raise `SensorError` for a beam at 90 degrees or more from the instrument axis."""
         for k, cosine in enumerate(self.janus_cosines):
             if not cosine > 0.0:
-                allowed = "must be below 90 degrees for a layer of water ahead of all beams"
-                what = f"angle of beam {k} to the mean of all beams"
+                allowed = "must be below 90 degrees for a water layer and for cells"
+                what = f"angle of beam {k} to the instrument axis"
                 raise SensorError(what, f"cosine {cosine:g}", allowed=allowed, field="beams")
 
     @cached_property

@@ -192,13 +192,16 @@ def find_cell_velocities(
     bottom: the echoes of these pings from the bottom.
     as_points: True for cells without extent.
 
-    Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
-    current has no value there.
+    Without a current the water is still. Raises `SensorError` for a Janus angle of 90 degrees or more, `FieldError`
+    if the current has no value there.
     """
     half_extent, (offsets, weights) = cells.half_extent, cells.weighted_samples
     if as_points:
         half_extent, offsets, weights = 0.0, np.zeros(1), np.ones(1)
-    geometry, water_surface = (beams.positions, beams.axes, beams.forward_cosines), get_surface_height(environment)
+    geometry, water_surface = (
+        (beams.positions, beams.axes, beams.positive_janus_cosines),
+        get_surface_height(environment),
+    )
     bottom_range = bottom.finite_range
 
     def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:

@@ -38,7 +38,7 @@ with the variance sigma_W^2 of the pattern (`doppler.beams`).
 
 A path that leaves the water gives no echo, and the water's surface gives none. Rays are straight.
 
-All beams transmit at the same time. The last echo is complete at t_r; the ping is published later, at t:
+All beams transmit at the same time. The last echo is complete at t_r; the output time t of the ping is later:
 
     travel_time = 2 max(r) / c,   time_of_validity = t_r - 2 max(r) / c + mean(r) / c
 
@@ -253,8 +253,8 @@ def _is_counted(
 ) -> bool:
     """Return True if a ray counts for the footprint.
 
-    It must have a weight, point forward, hit within `max_distance` (m), and stay in the water (`_stays_in_water`). The
-    arguments are scalars, because Numba passes a tuple of arrays slowly.
+    It must have a weight, be less than 90 degrees from the axis, hit within `max_distance` (m), and stay in the water
+    (`_stays_in_water`). The arguments are scalars, because Numba passes a tuple of arrays slowly.
     """
     return (
         weight > 0.0
@@ -346,10 +346,10 @@ def _measure_footprint(
                     continue
                 d, normal, body = direction[m], hits.normal[m], hits.velocity[m]
                 if is_pattern:
-                    cosine = -(d[0] * normal[0] + d[1] * normal[1] + d[2] * normal[2])
+                    incidence = -(d[0] * normal[0] + d[1] * normal[1] + d[2] * normal[2])
                     # Relative to the nearest ray, so that the weights of a distant bottom do not underflow.
-                    weight = weight * cosine * cosine * math.exp(-2.0 * attenuation * (distance[m] - nearest))
-                    incidence_sum += weight * cosine
+                    weight = weight * incidence * incidence * math.exp(-2.0 * attenuation * (distance[m] - nearest))
+                    incidence_sum += weight * incidence
                     velocity_sum += weight * (d[0] * (vx - body[0]) + d[1] * (vy - body[1]) + d[2] * (vz - body[2]))
                 else:
                     incidence_sum -= weight * (ux * normal[0] + uy * normal[1] + uz * normal[2])
@@ -412,6 +412,7 @@ def _cast_rays(
     if invalid_ray >= 0:
         raise make_ray_error(origin, direction, max_distance, invalid_ray)
     excluded = (environment.hull,) if environment.hull and not own_hull else ()
+    # `distance` has the largest range of each ray. `cast_unchecked` replaces it by the range of the hit.
     hits = environment.scene.cast_unchecked(origin, unit_direction, distance, rows, instants, excluded)
     return origin, direction, distance, hits.normal_w, hits.velocity_w
 
@@ -499,7 +500,7 @@ def _make_enu_rotation(heading: float) -> FloatArray:
 
 
 @kernel
-def _compute_platform_state(
+def _compute_sensor_state(
     velocity_w: Vectors,
     rotation_ws: Quaternions,
     enu_rotation: FloatArray,
@@ -516,14 +517,14 @@ def _compute_platform_state(
         )
 
 
-def compute_platform_state(motion_block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
+def compute_sensor_state(motion_block: MotionBlock, heading: float) -> tuple[Quaternions, Vectors]:
     """Return attitudes (n, 4) of the sensor in east, north, up, and its velocities (n, 3) m/s in its own frame.
 
     heading: rad, of the world's x axis from east, counter-clockwise.
     """
     count = motion_block.position_w.shape[0]
     attitude, velocity = np.empty((count, 4)), np.empty((count, 3))
-    _compute_platform_state(
+    _compute_sensor_state(
         motion_block.velocity_w, motion_block.rotation_wb, _make_enu_rotation(heading), attitude, velocity
     )
     return attitude, velocity

@@ -6,7 +6,7 @@ bottom-track ping if
     j bottom_pings mod N < bottom_pings,   N = bottom_pings + pings
 
 A ping lasts for the two-way travel time from `maximum_range` or from the end of the profile, or for the ping interval
-if that is longer. An ensemble takes a whole number of ticks. It is published at each multiple of this number.
+if that is longer. An ensemble takes a whole number of ticks. It is output at each multiple of this number.
 
 The time of validity of a profile ping is when the sound is in the middle cell. That of a bottom-track ping is when the
 sound is half way to the maximum range. The symbols are those of `sensors.doppler`. Beam k of a ping measures in cell m,

@@ -14,7 +14,7 @@ covariance of epsilon is added to its result:
 
 from y = z, P = N at the first ping. The frame is that of the pings, which rotates with the vehicle. q must include the
 rotation too. For motion that is not a random walk the covariance is too small or too large. Bottom track and water
-track have a filter each. Between pings, and if a ping fails, y is held.
+track have a filter each. Between pings y is kept, and ticks without a ping have no output. A failed ping repeats y.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STATE_SIZE: Final = 13
 """Size of a filter's state: [0] its time (s), NaN before the first ping; [1:4] y (m/s); [4:13] P, row-major."""
 
 ACTIVE_TRACK_INDEX: Final = FILTER_COUNT * STATE_SIZE
-"""Index in the state of the `velocity_mode` of the last good ping, whose filter is published; 0 before it."""
+"""Index in the state of the `velocity_mode` of the last good ping, whose filter has the output; 0 before it."""
 
 
 MIN_DENSITY: Final = 1e-12
@@ -62,16 +62,16 @@ class LongTermFilter:
         """Check the fields."""
         validate_types(self, "of the long term")
         if not MIN_DENSITY <= self.acceleration_density < MAX_MAGNITUDE:
+            field = "acceleration_density"
+            what = f"{field} of the long term (m/s^2/sqrt(Hz))"
             allowed = f"must be at least {MIN_DENSITY:g} and below {MAX_MAGNITUDE:g}"
-            raise SensorError(
-                "acceleration_density of the long term (m/s^2/sqrt(Hz))", self.acceleration_density, allowed=allowed
-            )
+            raise SensorError(what, self.acceleration_density, allowed=allowed, field=field)
         if not 0.0 <= self.stddev < MAX_MAGNITUDE:
-            raise SensorError(
-                "stddev of the long term (m/s)", self.stddev, allowed=f"must be from 0 to {MAX_MAGNITUDE:g}"
-            )
+            what, allowed = "stddev of the long term (m/s)", f"must be from 0 to {MAX_MAGNITUDE:g}"
+            raise SensorError(what, self.stddev, allowed=allowed, field="stddev")
         if not 0.0 <= self.scale < 1.0:
-            raise SensorError("scale of the long term", self.scale, allowed="must be at least 0 and below 1")
+            what, allowed = "scale of the long term", "must be at least 0 and below 1"
+            raise SensorError(what, self.scale, allowed=allowed, field="scale")
 
 
 def make_state() -> FloatArray:

@@ -17,27 +17,33 @@ The velocity measured along beam k, with the symbols of `sensors.doppler`:
 A phased array steers by phase, so an error of c0 changes only the velocity along a. Its ranges are r c0 / (c f_k),
 exact over a bottom perpendicular to a.
 
-A beam is good if all of these hold:
+A beam of the bottom track is good if all of these hold:
 
 - Its true range and its measured range are within the parameters.
 - The cosine of the angle of incidence is at least the minimum.
 - The echo is strong enough, and the beam does not drop out.
-- The speed is at most the maximum velocity of the track. Above it, the bottom track loses lock and the water track has
-  no velocity.
+- The speed is at most the maximum velocity of the bottom track. Above it, all beams lose lock.
 - The re-acquisition time since the last loss of lock has passed.
+
+A beam of the water track is good if it does not drop out, the layer exists, and the speed is at most the maximum
+velocity of the water track.
 
 A solution needs three good beams (`doppler.solution`). Its weights are those of the reported standard deviations. A
 solution whose error velocity is above the limit is rejected.
 
 The steps of a ping:
 
-1. `receive_beams` computes the measured velocities of the beams with their white noise, and the ranges without noise.
+1. `apply_beam_errors` computes the velocities of the beams with the errors of the equation and their white noise. The
+   ranges are without noise.
 2. `noise.channels` adds the other terms of `Noise`, and `add_faults` the offsets of injected faults.
-3. `solve_ping` selects the good beams and computes the outputs.
+3. `solve_pings` selects the good beams and computes the outputs.
 
-`solve_ideal_ping` computes the outputs of a ping without errors. Python passes plain tuples to kernels: Numba needs 4
-us to find the type of a `NamedTuple` and 0.5 us for that of a tuple. Inner kernels take only the arrays that they use,
-because each array of a `NamedTuple` adds to the time of compilation.
+Arrays have a row for each of n ticks. Every tick is computed as if it had a ping; `emitted` marks the ticks that output
+one. `solve_ideal_pings` computes the outputs of pings without errors.
+
+Python passes plain tuples to kernels: Numba needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a
+tuple. Inner kernels take only the arrays that they use, because each array of a `NamedTuple` adds to the time of
+compilation.
 
 Random processes of a DVL in addition to those of its noise channels:
 
@@ -132,7 +138,7 @@ OUTPUTS = (
 - `beam_deviation` and `water_beam_deviation` are reported standard deviations.
 - `beam_valid` is 1 for a good beam of the bottom track; `range_validity` is the reason for an invalid range.
 - `time_of_validity` is that of `velocity`. `water_time_of_validity` and `water_far` belong to `water_velocity`.
-- A ping writes `sound_speed` at every tick, the other arrays at the ticks that publish it.
+- `solve_pings` writes `sound_speed` at every tick, the other arrays at the ticks that output a ping.
 """
 
 GROUP_SHAPES = ("", "k", "3", "33")
@@ -151,7 +157,7 @@ IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
     *("error_velocity", "water_velocity", "water_beam_velocity"),
 )
-"""Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`."""
+"""Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`, an input of the same name."""
 
 IDEAL_OUTPUT_ROWS = tuple(entry for entry in OUTPUT_ROWS if entry[0] in (*IDEAL_OUTPUTS, "time_of_validity"))
 
@@ -160,7 +166,7 @@ SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
 
 
 class EchoInputs(NamedTuple):
-    """True echoes of n pings of k beams; NaN without an echo."""
+    """True echoes of k beams at n ticks; NaN without an echo."""
 
     true_beam_range: FloatArray
     """(n, k) m; infinite beyond the maximum range."""
@@ -175,8 +181,8 @@ class EchoInputs(NamedTuple):
     """(n, k) m/s relative to the water."""
 
 
-class PlatformInputs(NamedTuple):
-    """True state of the sensor at n pings, at their times of validity."""
+class SensorInputs(NamedTuple):
+    """True state of the sensor at the times of validity of n ticks."""
 
     attitude: Quaternions
     """(n, 4), sensor's frame to east, north, up."""
@@ -189,7 +195,7 @@ class PlatformInputs(NamedTuple):
 
 
 class TrackInputs(NamedTuple):
-    """Times of validity of both tracks of n pings, and the extent of the water track."""
+    """Times of validity of both tracks at n ticks, and the extent of the water track."""
 
     bottom_time_of_validity: Times
     """(n,) s, when the echoes left the bottom; output `time_of_validity` of a bottom-track velocity."""
@@ -201,13 +207,13 @@ class TrackInputs(NamedTuple):
     """(n,) m along the instrument axis; NaN without a layer; output `water_far`."""
 
 
-TRUTH_NAMES = (*EchoInputs._fields, *PlatformInputs._fields, *TrackInputs._fields, "ping_duration")
-"""Names of the true values among the ideal values: the errors of a ping are computed from them."""
+ERROR_INPUT_NAMES = (*EchoInputs._fields, *SensorInputs._fields, *TrackInputs._fields, "ping_duration")
+"""Names of the true values among the ideal values. The errors are computed from these, not from the ideal outputs."""
 
 select_echoes = itemgetter(*EchoInputs._fields)
-select_platform = itemgetter(*PlatformInputs._fields)
+select_sensor = itemgetter(*SensorInputs._fields)
 select_tracks = itemgetter(*TrackInputs._fields)
-"""Functions of ideal values by name that return the fields of a tuple."""
+"""Functions that take the ideal values by name and return the fields of that tuple."""
 
 
 class TrackParameters(NamedTuple):
@@ -236,7 +242,7 @@ class ReceiverParameters(NamedTuple):
 
 
 class SolutionParameters(NamedTuple):
-    """Parameters by which `solve_ping` selects good beams and solves for the velocity.
+    """Parameters by which `solve_pings` selects good beams and solves for the velocity.
 
     minimum_range, maximum_range: m.
     error_velocity_limit: m/s.
@@ -244,6 +250,8 @@ class SolutionParameters(NamedTuple):
     bottom_mode, water_mode: `NEVER`, `ALWAYS`, `BEST` or `FALLBACK`.
     solution_rule: `PHYSICAL_RULE`, `UUV_RULE` or `DSROS_RULE`.
     bottom_reported_stddev, water_reported_stddev, assumed_sound_speed: m/s; 0 for the true value.
+
+    All fields are floats, so that the tuple has one type for Numba.
     """
 
     minimum_range: float
@@ -307,13 +315,17 @@ class ComponentNoise(NamedTuple):
     draws: FloatArray
 
 
-class ReceivedBeams(NamedTuple):
-    """The beams of n pings as they are received, (n, k) each; ranges in m, velocities in m/s.
+class BeamMeasurements(NamedTuple):
+    """Measurements of k beams at n ticks, (n, k) each; ranges in m, velocities in m/s.
 
-    beam_range, beam_velocity, water_beam_velocity: measured values. `solve_ping` writes them, after noise and faults.
+    true_beam_range, incidence_cosine: of the true echo.
+    beam_range, beam_velocity, water_beam_velocity: measured values, with noise and faults.
+    beam_stddev, water_beam_stddev: standard deviations of the velocities.
+    lock_probability: of the bottom track.
     lock_draw, dropout_draw: uniform in [0, 1); they decide lock and dropout.
 
-    `receive_beams` writes the others: the true echo, standard deviations, and the probability of lock.
+    `apply_beam_errors` writes all but the three measured values. `solve_pings` writes these, and replaces the standard
+    deviations by the reported ones.
     """
 
     true_beam_range: FloatArray
@@ -329,7 +341,7 @@ class ReceivedBeams(NamedTuple):
 
 
 class BeamOutputs(NamedTuple):
-    """Outputs of n pings per beam, (n, k) each, in the order of `OUTPUTS`."""
+    """Outputs per beam at n ticks, (n, k) each, in the order of `OUTPUTS`."""
 
     beam_range: FloatArray
     beam_velocity: FloatArray
@@ -341,7 +353,7 @@ class BeamOutputs(NamedTuple):
 
 
 class SolutionOutputs(NamedTuple):
-    """Outputs of n pings from all beams of a track, by their names in a reading."""
+    """Outputs from all beams of a track at n ticks, by their names in a reading."""
 
     altitude: FloatArray
     course: FloatArray
@@ -356,7 +368,7 @@ class SolutionOutputs(NamedTuple):
 
 
 class OutputMemory(NamedTuple):
-    """Arrays of n pings, one for the outputs of each shape: the rows are the outputs in the order of `OUTPUTS`.
+    """Arrays of n ticks, one for the outputs of each shape: the rows are the outputs in the order of `OUTPUTS`.
 
     scalars, per_beam, vectors, covariances: (10, n), (7, n, k), (3, n, 3), (3, n, 3, 3).
     """
@@ -375,48 +387,48 @@ class OutputMemory(NamedTuple):
         return {name: self[group][row] for name, group, row in IDEAL_OUTPUT_ROWS}
 
 
-def allocate_outputs(pings: int, beams: int) -> OutputMemory:
-    """Return memory for the outputs of pings."""
+def allocate_outputs(ticks: int, beams: int) -> OutputMemory:
+    """Return memory for the outputs of ticks."""
     scalars, per_beam, vectors, covariances = OUTPUT_COUNTS
     return OutputMemory(
-        np.empty((scalars, pings)),
-        np.empty((per_beam, pings, beams)),
-        np.empty((vectors, pings, 3)),
-        np.empty((covariances, pings, 3, 3)),
+        np.empty((scalars, ticks)),
+        np.empty((per_beam, ticks, beams)),
+        np.empty((vectors, ticks, 3)),
+        np.empty((covariances, ticks, 3, 3)),
     )
 
 
 @inlined_kernel
-def _split_received(received_arrays: FloatArray) -> ReceivedBeams:
-    """Return the rows of an array (10, n, k) as `ReceivedBeams`, which share its memory."""
-    return ReceivedBeams(
-        received_arrays[0],
-        received_arrays[1],
-        received_arrays[2],
-        received_arrays[3],
-        received_arrays[4],
-        received_arrays[5],
-        received_arrays[6],
-        received_arrays[7],
-        received_arrays[8],
-        received_arrays[9],
+def _split_measurements(measurement_arrays: FloatArray) -> BeamMeasurements:
+    """Return the rows of an array (10, n, k) as `BeamMeasurements`, which share its memory."""
+    return BeamMeasurements(
+        measurement_arrays[0],
+        measurement_arrays[1],
+        measurement_arrays[2],
+        measurement_arrays[3],
+        measurement_arrays[4],
+        measurement_arrays[5],
+        measurement_arrays[6],
+        measurement_arrays[7],
+        measurement_arrays[8],
+        measurement_arrays[9],
     )
 
 
 @kernel
-def mark_published_pings(
-    time: FloatArray, ping_duration: FloatArray, last_publication_time: float, emitted: BoolArray
+def mark_output_pings(
+    time: FloatArray, ping_duration: FloatArray, last_output_time: float, emitted: BoolArray
 ) -> float:
-    """Write which ticks (n,) s publish a ping; return the time (s) of the last published one.
+    """Write which ticks (n,) s output a ping; return the output time (s) of the last ping.
 
-    A tick publishes a ping if its transmission, `ping_duration` (n,) s earlier, is not before the previous publication.
-    The rate therefore falls with depth.
+    A tick outputs a ping if its transmission, `ping_duration` (n,) s earlier, is not before the previous output. The
+    rate therefore falls with depth.
     """
     for n in range(time.shape[0]):
-        emitted[n] = time[n] - ping_duration[n] >= last_publication_time - TIME_TOLERANCE
+        emitted[n] = time[n] - ping_duration[n] >= last_output_time - TIME_TOLERANCE
         if emitted[n]:
-            last_publication_time = time[n]
-    return last_publication_time
+            last_output_time = time[n]
+    return last_output_time
 
 
 @kernel
@@ -430,7 +442,7 @@ def compute_steering_ratio(janus_cosine: float, sound_ratio: float) -> float:
 
 
 @kernel
-def _receive_track(
+def _apply_track_errors(
     track: TrackParameters,
     is_phased_array: bool,
     rate: float,
@@ -445,11 +457,11 @@ def _receive_track(
     stddev: FloatArray,
     is_too_fast: BoolArray,
 ) -> None:
-    """Write measured beam velocities (k, n) m/s of a track and their standard deviations (n, k) m/s, see the module.
+    """Write the beam velocities (k, n) m/s of a track with errors, and standard deviations (n, k) m/s, see the module.
 
     `noise` has the factors (n, k) of the standard deviations, the rows (k,) of the normal draws, and the draws.
     `true_velocity` (n, k) determines the velocity vector. `sensor_velocity` (n, 3) replaces it with fewer than three
-    beams. `is_too_fast` (n,) marks pings above the maximum velocity of the track.
+    beams. `is_too_fast` (n,) marks ticks above the maximum velocity of the track.
     """
     factor, rows, draws = noise
     axes, axis, count = geometry.beam_axes, geometry.instrument_axis, geometry.beam_axes.shape[0]
@@ -480,24 +492,27 @@ def _receive_track(
                 janus_cosine = ux * axis[0] + uy * axis[1] + uz * axis[2]
                 scaled_velocity = janus_cosine * axial_speed
                 ratio *= compute_steering_ratio(janus_cosine, sound_ratio[n])
-            measured = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * scaled_velocity
-            measured = (1.0 + scale) * measured + (ux * offset[0] + uy * offset[1] + uz * offset[2])
+            value = true_velocity[n, k] + (ux * dx + uy * dy + uz * dz) + (ratio - 1.0) * scaled_velocity
+            value = (1.0 + scale) * value + (ux * offset[0] + uy * offset[1] + uz * offset[2])
             if rows[k] >= 0:
-                measured += stddev[n, k] * draws[rows[k], n]
-            velocity[k, n] = measured
+                value += stddev[n, k] * draws[rows[k], n]
+            velocity[k, n] = value
         is_too_fast[n] = speed > track.maximum_velocity
 
 
 @inlined_kernel
-def _compute_echo_effects(receiver: ReceiverParameters, received: ReceivedBeams, factor: FloatArray) -> None:
+def _compute_echo_effects(receiver: ReceiverParameters, measurements: BeamMeasurements, factor: FloatArray) -> None:
     """Write the noise factors (n, k) and the lock probabilities."""
     for n in range(factor.shape[0]):
         for k in range(factor.shape[1]):
             strength = compute_strength(
-                receiver.level, receiver.absorption, received.true_beam_range[n, k], received.incidence_cosine[n, k]
+                receiver.level,
+                receiver.absorption,
+                measurements.true_beam_range[n, k],
+                measurements.incidence_cosine[n, k],
             )
             factor[n, k] = compute_noise_factor(strength, receiver.correlation)
-            received.lock_probability[n, k] = compute_lock_probability(strength, receiver.threshold, receiver.slope)
+            measurements.lock_probability[n, k] = compute_lock_probability(strength, receiver.threshold, receiver.slope)
 
 
 @kernel
@@ -509,25 +524,25 @@ def _select_draws(rows: IntArray, draws: FloatArray, default: float, out: FloatA
 
 
 @kernel
-def receive_beams(
+def apply_beam_errors(
     tracks: tuple[PlainTuple, PlainTuple],
     receiver_parameters: PlainTuple,
     rate: float,
     beam_geometry: PlainTuple,
     instrument_errors: PlainTuple,
     echo_inputs: PlainTuple,
-    platform_inputs: PlainTuple,
+    sensor_inputs: PlainTuple,
     draw_rows: PlainTuple,
     draws: FloatArray,
-    received_arrays: FloatArray,
-    measured: FloatArray,
+    measurement_arrays: FloatArray,
+    channel_inputs: FloatArray,
 ) -> None:
-    """Write the measurements of n pings of k beams, without the terms of the noise channels.
+    """Write the values of k beams at n ticks with the errors of the instrument, without those of the noise channels.
 
-    `measured` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s), and
-    ranges (m). `received_arrays` (10, n, k) receives the arrays of `ReceivedBeams` that are not measured. The tuples
-    are those of `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `InstrumentErrors`,
-    `EchoInputs`, `PlatformInputs` and `DrawRows`. `rate` (Hz) is that of the ticks.
+    `channel_inputs` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s),
+    and ranges (m). `measurement_arrays` (10, n, k) receives the arrays of `BeamMeasurements` that are not measured. The
+    tuples are those of `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `InstrumentErrors`,
+    `EchoInputs`, `SensorInputs` and `DrawRows`. `rate` (Hz) is that of the ticks.
     """
     bottom, water, receiver = (
         TrackParameters(*tracks[0]),
@@ -535,112 +550,112 @@ def receive_beams(
         ReceiverParameters(*receiver_parameters),
     )
     geometry, errors, rows = BeamGeometry(*beam_geometry), InstrumentErrors(*instrument_errors), DrawRows(*draw_rows)
-    echoes, platform, received = (
+    echoes, sensor, measurements = (
         EchoInputs(*echo_inputs),
-        PlatformInputs(*platform_inputs),
-        _split_received(received_arrays),
+        SensorInputs(*sensor_inputs),
+        _split_measurements(measurement_arrays),
     )
-    pings, beams = echoes.true_beam_range.shape
-    received.true_beam_range[:], received.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    received.lock_probability[:] = 1.0
-    ratio, factor, is_too_fast = np.ones(pings), np.ones((pings, beams)), np.empty(pings, np.bool_)
+    ticks, beams = echoes.true_beam_range.shape
+    measurements.true_beam_range[:], measurements.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
+    measurements.lock_probability[:] = 1.0
+    ratio, factor, is_too_fast = np.ones(ticks), np.ones((ticks, beams)), np.empty(ticks, np.bool_)
     if receiver.assumed_sound_speed > 0.0:
-        for n in range(pings):
-            ratio[n] = receiver.assumed_sound_speed / platform.sound_speed[n]
+        for n in range(ticks):
+            ratio[n] = receiver.assumed_sound_speed / sensor.sound_speed[n]
     if receiver.has_strength:
-        _compute_echo_effects(receiver, received, factor)
+        _compute_echo_effects(receiver, measurements, factor)
     is_phased_array, misalignment = receiver.is_phased_array, errors.misalignment
-    sensor_velocity = platform.sensor_velocity
+    sensor_velocity = sensor.sensor_velocity
     bottom_errors, water_errors = errors.long_term_errors[0], errors.long_term_errors[1]
-    noise, out = (factor, rows.bottom_noise, draws), (measured[:beams], received.beam_stddev, is_too_fast)
-    _receive_track(
+    noise, out = (factor, rows.bottom_noise, draws), (channel_inputs[:beams], measurements.beam_stddev, is_too_fast)
+    _apply_track_errors(
         bottom, is_phased_array, rate, geometry, misalignment, bottom_errors, sensor_velocity, ratio, noise,
         echoes.true_beam_velocity, *out,
     )  # fmt: skip
-    for n in range(pings):
+    for n in range(ticks):
         if is_too_fast[n]:
-            received.lock_probability[n] = 0.0
+            measurements.lock_probability[n] = 0.0
     factor[:] = 1.0
     noise = (factor, rows.water_noise, draws)
-    out = (measured[beams : 2 * beams], received.water_beam_stddev, is_too_fast)
-    _receive_track(
+    out = (channel_inputs[beams : 2 * beams], measurements.water_beam_stddev, is_too_fast)
+    _apply_track_errors(
         water, is_phased_array, rate, geometry, misalignment, water_errors, sensor_velocity, ratio, noise,
         echoes.true_water_beam_velocity, *out,
     )  # fmt: skip
-    _select_draws(rows.lock, draws, 0.0, received.lock_draw)
-    _select_draws(rows.dropout, draws, 1.0, received.dropout_draw)
+    _select_draws(rows.lock, draws, 0.0, measurements.lock_draw)
+    _select_draws(rows.dropout, draws, 1.0, measurements.dropout_draw)
     beam_axes, instrument_axis = geometry.beam_axes, geometry.instrument_axis
-    for n in range(pings):
+    for n in range(ticks):
         for k in range(beams):
             if is_too_fast[n]:
-                measured[beams + k, n] = math.nan
+                channel_inputs[beams + k, n] = math.nan
             janus_cosine = (
                 beam_axes[k, 0] * instrument_axis[0]
                 + beam_axes[k, 1] * instrument_axis[1]
                 + beam_axes[k, 2] * instrument_axis[2]
             )
             distance = echoes.true_beam_range[n, k] if echoes.true_beam_range[n, k] < math.inf else math.nan
-            measured[2 * beams + k, n] = (
+            channel_inputs[2 * beams + k, n] = (
                 distance * ratio[n] / (compute_steering_ratio(janus_cosine, ratio[n]) if is_phased_array else 1.0)
             )
 
 
 @inlined_kernel
-def _classify_range(parameters: SolutionParameters, received: ReceivedBeams, n: int, k: int) -> float:
-    """Return why beam k of ping n has no valid range: no usable echo, below the minimum, or above the maximum."""
-    true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
-    if not (received.dropout_draw[n, k] >= parameters.dropout_probability and true == true):
+def _classify_range(parameters: SolutionParameters, measurements: BeamMeasurements, n: int, k: int) -> float:
+    """Return why beam k has no valid range at tick n: no usable echo, below the minimum, or above the maximum."""
+    true, measured = measurements.true_beam_range[n, k], measurements.beam_range[n, k]
+    if not (measurements.dropout_draw[n, k] >= parameters.dropout_probability and true == true):
         return NO_ECHO
     if true < parameters.minimum_range or true > parameters.maximum_range:
         return TOO_LOW if true < parameters.minimum_range else TOO_HIGH
     if not (
-        received.incidence_cosine[n, k] >= parameters.min_incidence_cosine
-        and received.lock_draw[n, k] < received.lock_probability[n, k]
+        measurements.incidence_cosine[n, k] >= parameters.min_incidence_cosine
+        and measurements.lock_draw[n, k] < measurements.lock_probability[n, k]
     ):
         return NO_ECHO
     if measured < parameters.minimum_range or measured > parameters.maximum_range:
         return TOO_LOW if measured < parameters.minimum_range else TOO_HIGH
-    return NO_ECHO  # the beam acquires lock again
+    return NO_ECHO  # in range, but in the re-acquisition time
 
 
 @inlined_kernel
 def _select_good_beams(
     parameters: SolutionParameters,
-    received: ReceivedBeams,
+    measurements: BeamMeasurements,
     n: int,
     time: float,
     unlocked_until: FloatArray,
     good: BoolArray,
     outputs: BeamOutputs,
 ) -> int:
-    """Write which beams (2, k) of ping n are good for bottom and water track; return the number of good bottom beams.
+    """Write which beams (2, k) at tick n are good for bottom and water track; return the number of good bottom beams.
 
     `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
     """
     count, is_uuv = 0, parameters.solution_rule == UUV_RULE
     minimum, maximum = parameters.minimum_range, parameters.maximum_range
     for k in range(good.shape[1]):
-        true, measured = received.true_beam_range[n, k], received.beam_range[n, k]
-        is_good = minimum <= true <= maximum and received.incidence_cosine[n, k] >= parameters.min_incidence_cosine
+        true, measured = measurements.true_beam_range[n, k], measurements.beam_range[n, k]
+        is_good = minimum <= true <= maximum and measurements.incidence_cosine[n, k] >= parameters.min_incidence_cosine
         if is_uuv:
             measured = min(max(measured if is_good else (minimum if true < minimum else maximum), minimum), maximum)
         else:
             is_good = is_good and minimum <= measured <= maximum
-        has_no_dropout = received.dropout_draw[n, k] >= parameters.dropout_probability
-        is_good = is_good and received.lock_draw[n, k] < received.lock_probability[n, k] and has_no_dropout
+        has_no_dropout = measurements.dropout_draw[n, k] >= parameters.dropout_probability
+        is_good = is_good and measurements.lock_draw[n, k] < measurements.lock_probability[n, k] and has_no_dropout
         if not is_good:
             unlocked_until[k] = time + parameters.reacquisition_time
         is_good = is_good and (time >= unlocked_until[k] - TIME_TOLERANCE or parameters.reacquisition_time == 0.0)
-        water_velocity = received.water_beam_velocity[n, k]
+        water_velocity = measurements.water_beam_velocity[n, k]
         good[0, k], good[1, k] = is_good, has_no_dropout and water_velocity == water_velocity
         outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
-        outputs.beam_velocity[n, k] = received.beam_velocity[n, k] if is_good else math.nan
-        outputs.beam_deviation[n, k] = received.beam_stddev[n, k] if is_good else math.nan
+        outputs.beam_velocity[n, k] = measurements.beam_velocity[n, k] if is_good else math.nan
+        outputs.beam_deviation[n, k] = measurements.beam_stddev[n, k] if is_good else math.nan
         outputs.beam_valid[n, k] = 1.0 if is_good else 0.0
         if parameters.water_mode != NEVER and good[1, k]:
             outputs.water_beam_velocity[n, k] = water_velocity
-            outputs.water_beam_deviation[n, k] = received.water_beam_stddev[n, k]
-        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(parameters, received, n, k)
+            outputs.water_beam_deviation[n, k] = measurements.water_beam_stddev[n, k]
+        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(parameters, measurements, n, k)
         count += 1 if is_good else 0
     return count
 
@@ -680,7 +695,10 @@ def _rotate_solution(
 
 @inlined_kernel
 def _is_water_better(parameters: SolutionParameters, covariance: FloatArray) -> bool:
-    """Return True if the mode is `BEST` and the water track has the smaller variance."""
+    """Return True if the water track replaces a solved bottom track.
+
+    `bottom_mode` is `BEST`, `water_mode` is not `FALLBACK`, and the water track has the smaller variance.
+    """
     if parameters.bottom_mode != BEST or parameters.water_mode == FALLBACK:
         return False
     bottom, water = covariance[0], covariance[1]
@@ -721,10 +739,10 @@ def _compute_course(
 
 
 @inlined_kernel
-def _solve_all(
+def _write_solutions(
     parameters: SolutionParameters,
     geometry: BeamGeometry,
-    received: ReceivedBeams,
+    measurements: BeamMeasurements,
     attitude: Quaternions,
     time: Times,
     emitted: BoolArray,
@@ -732,17 +750,19 @@ def _solve_all(
     beams: BeamOutputs,
     outputs: SolutionOutputs,
 ) -> None:
-    """Write the outputs of the published pings, except times and the speed of sound."""
+    """Select the good beams of each ping that is output, and write its tracks, altitude and course."""
     beam_axes, rotation = geometry.beam_axes, geometry.output_rotation
     good = np.empty((2, beam_axes.shape[0]), dtype=np.bool_)
     solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
     for n in range(time.shape[0]):
         if not emitted[n]:
             continue
-        outputs.num_good_beams[n] = _select_good_beams(parameters, received, n, time[n], unlocked_until, good, beams)
+        outputs.num_good_beams[n] = _select_good_beams(
+            parameters, measurements, n, time[n], unlocked_until, good, beams
+        )
         outputs.altitude[n] = _compute_altitude(parameters, attitude[n], geometry, good[0], beams.beam_range[n])
-        velocity, stddev = received.beam_velocity[n], received.beam_stddev[n]
-        water_velocity, water_stddev = received.water_beam_velocity[n], received.water_beam_stddev[n]
+        velocity, stddev = measurements.beam_velocity[n], measurements.beam_stddev[n]
+        water_velocity, water_stddev = measurements.water_beam_velocity[n], measurements.water_beam_stddev[n]
         has_bottom_track = parameters.bottom_mode != NEVER and _solve_track(
             parameters, beam_axes, velocity, stddev, good[0], solved[0], covariance[0]
         )
@@ -770,13 +790,13 @@ def _solve_all(
 
 @kernel
 def _write_uuv_velocity(
-    rotation: FloatArray, platform: PlatformInputs, emitted: BoolArray, reported_stddev: float, outputs: SolutionOutputs
+    rotation: FloatArray, sensor: SensorInputs, emitted: BoolArray, reported_stddev: float, outputs: SolutionOutputs
 ) -> None:
     """Write velocities as the UUV Simulator computes them: the sensor's true velocity, without the beams."""
     for n in range(emitted.shape[0]):
         if not emitted[n]:
             continue
-        v, q = platform.sensor_velocity[n], platform.attitude[n]
+        v, q = sensor.sensor_velocity[n], sensor.attitude[n]
         outputs.course[n], outputs.speed[n] = compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3])
         outputs.velocity[n, 0], outputs.velocity[n, 1], outputs.velocity[n, 2] = rotate(
             rotation[0], rotation[1], rotation[2], rotation[3], v[0], v[1], v[2]
@@ -796,7 +816,10 @@ def _add_component_noise(
     water_only: bool,
     outputs: SolutionOutputs,
 ) -> None:
-    """Add noise to each component of all solved velocities (UUV Simulator) or of the water track's (dsros_dvl)."""
+    """Add noise to each component of all solved velocities (UUV Simulator) or of the water track's (dsros_dvl).
+
+    Update what depends on them: course and speed (UUV Simulator), or the covariance and `velocity` (dsros_dvl).
+    """
     velocity = outputs.water_velocity if water_only else outputs.velocity
     variance = component_noise.stddev * component_noise.stddev
     for n in range(velocity.shape[0]):
@@ -815,12 +838,12 @@ def _add_component_noise(
 
 
 @kernel
-def solve_ping(
+def solve_pings(
     solution_parameters: PlainTuple,
     beam_geometry: PlainTuple,
     measured: FloatArray,
-    received_arrays: FloatArray,
-    platform_inputs: PlainTuple,
+    measurement_arrays: FloatArray,
+    sensor_inputs: PlainTuple,
     track_inputs: PlainTuple,
     time: Times,
     emitted: BoolArray,
@@ -828,21 +851,21 @@ def solve_ping(
     component_noise: PlainTuple,
     output_memory: PlainTuple,
 ) -> None:
-    """Write the outputs of the published pings at times (n,) s; other rows are NaN except `sound_speed`.
+    """Write the outputs of pings at their output times (n,) s; ticks that output none are NaN except `sound_speed`.
 
-    `measured` (3 k, n) and `received_arrays` (10, n, k) are those of `receive_beams`. `measured` has the terms of the
-    noise channels and faults too. `unlocked_until` (k,) s is updated. The tuples are those of `SolutionParameters`,
-    `BeamGeometry`, `PlatformInputs`, `TrackInputs`, `ComponentNoise` and `OutputMemory`.
+    `measured` (3 k, n) has the `channel_inputs` of `apply_beam_errors` with the terms of the noise channels and faults.
+    `measurement_arrays` (10, n, k) are those of `apply_beam_errors`. `unlocked_until` (k,) s is updated. The tuples are
+    those of `SolutionParameters`, `BeamGeometry`, `SensorInputs`, `TrackInputs`, `ComponentNoise` and `OutputMemory`.
     """
     parameters, geometry, noise_fields = (
         SolutionParameters(*solution_parameters),
         BeamGeometry(*beam_geometry),
         ComponentNoise(*component_noise),
     )
-    platform, tracks, received = (
-        PlatformInputs(*platform_inputs),
+    sensor, tracks, measurements = (
+        SensorInputs(*sensor_inputs),
         TrackInputs(*track_inputs),
-        _split_received(received_arrays),
+        _split_measurements(measurement_arrays),
     )
     scalars, per_beam, vectors, covariances = output_memory
     # Rows are in the order of `OUTPUTS`. The long-term filter writes vectors[1] and covariances[1].
@@ -864,19 +887,24 @@ def solve_ping(
     beams = geometry.beam_axes.shape[0]
     for n in range(time.shape[0]):
         for k in range(beams):
-            received.beam_velocity[n, k], received.water_beam_velocity[n, k] = measured[k, n], measured[beams + k, n]
-            received.beam_range[n, k] = measured[2 * beams + k, n]
+            measurements.beam_velocity[n, k], measurements.water_beam_velocity[n, k] = (
+                measured[k, n],
+                measured[beams + k, n],
+            )
+            measurements.beam_range[n, k] = measured[2 * beams + k, n]
             if parameters.bottom_reported_stddev > 0.0:
-                received.beam_stddev[n, k] = parameters.bottom_reported_stddev
+                measurements.beam_stddev[n, k] = parameters.bottom_reported_stddev
             if parameters.water_reported_stddev > 0.0:
-                received.water_beam_stddev[n, k] = parameters.water_reported_stddev
-    _solve_all(parameters, geometry, received, platform.attitude, time, emitted, unlocked_until, beam_outputs, outputs)
+                measurements.water_beam_stddev[n, k] = parameters.water_reported_stddev
+    _write_solutions(
+        parameters, geometry, measurements, sensor.attitude, time, emitted, unlocked_until, beam_outputs, outputs
+    )
     rotation = geometry.output_rotation
     if parameters.solution_rule == UUV_RULE:
-        _write_uuv_velocity(rotation, platform, emitted, parameters.bottom_reported_stddev, outputs)
+        _write_uuv_velocity(rotation, sensor, emitted, parameters.bottom_reported_stddev, outputs)
     if noise_fields.rows[0] >= 0:
         _add_component_noise(
-            rotation, platform.attitude, emitted, noise_fields, parameters.solution_rule == DSROS_RULE, outputs
+            rotation, sensor.attitude, emitted, noise_fields, parameters.solution_rule == DSROS_RULE, outputs
         )
     for n in range(time.shape[0]):
         if emitted[n]:
@@ -886,44 +914,44 @@ def solve_ping(
             if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
                 water_time[n], water_far[n] = layer_time, tracks.layer_far_boundary[n]
         assumed = parameters.assumed_sound_speed
-        sound_speed[n] = assumed if assumed > 0.0 else platform.sound_speed[n]
+        sound_speed[n] = assumed if assumed > 0.0 else sensor.sound_speed[n]
 
 
 @kernel
-def solve_ideal_ping(
+def solve_ideal_pings(
     parameters: PlainTuple,
     geometry: PlainTuple,
     echo_inputs: PlainTuple,
-    platform_inputs: PlainTuple,
+    sensor_inputs: PlainTuple,
     track_inputs: PlainTuple,
     output_memory: PlainTuple,
 ) -> None:
-    """Write the outputs of n pings without errors: pings with perfect measurements.
+    """Write the outputs of pings at n ticks without errors: pings with perfect measurements.
 
-    The tuples are those of `solve_ping` and `EchoInputs`.
+    The tuples are those of `solve_pings` and `EchoInputs`.
     """
     echoes, tracks = EchoInputs(*echo_inputs), TrackInputs(*track_inputs)
-    pings, beams = echoes.true_beam_range.shape
-    received_arrays, measured = np.empty((10, pings, beams)), np.empty((3 * beams, pings))
-    received = _split_received(received_arrays)
-    received.true_beam_range[:], received.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    received.beam_stddev[:], received.water_beam_stddev[:] = 0.0, 0.0
-    received.lock_probability[:], received.lock_draw[:], received.dropout_draw[:] = 1.0, 0.0, 1.0
-    for n in range(pings):
+    ticks, beams = echoes.true_beam_range.shape
+    measurement_arrays, measured = np.empty((10, ticks, beams)), np.empty((3 * beams, ticks))
+    measurements = _split_measurements(measurement_arrays)
+    measurements.true_beam_range[:], measurements.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
+    measurements.beam_stddev[:], measurements.water_beam_stddev[:] = 0.0, 0.0
+    measurements.lock_probability[:], measurements.lock_draw[:], measurements.dropout_draw[:] = 1.0, 0.0, 1.0
+    for n in range(ticks):
         for k in range(beams):
             measured[k, n] = echoes.true_beam_velocity[n, k]
             measured[beams + k, n] = echoes.true_water_beam_velocity[n, k]
             measured[2 * beams + k, n] = echoes.true_beam_range[n, k]
     no_noise = (0.0, np.full(3, -1), np.empty((0, 0)))
-    solve_ping(
+    solve_pings(
         parameters,
         geometry,
         measured,
-        received_arrays,
-        platform_inputs,
+        measurement_arrays,
+        sensor_inputs,
         track_inputs,
         tracks.bottom_time_of_validity,
-        np.ones(pings, np.bool_),
+        np.ones(ticks, np.bool_),
         np.full(beams, -math.inf),
         no_noise,
         output_memory,
@@ -934,7 +962,7 @@ def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -
     """Return the rows in `draws` of each beam and of each axis; `first` is the first row of these processes.
 
     A process is found by its channel without the number of the beam or the name of the axis: `bottom` of `bottom_0`.
-    Noise channels with the same names have other processes.
+    The noise channel `bottom_0` has the same channel name, but no process `white`.
     """
     row_names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
 
@@ -952,7 +980,7 @@ def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -
 
 
 def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
-    """Add the offsets of injected faults to the measurements (n, 3 k) of n pings of k beams.
+    """Add the offsets of injected faults to the measurements (n, 3 k) of k beams at n ticks.
 
     Fault injection adds the offsets to the mapping of ideal values, under `NAME` + `OFFSET_SUFFIX`.
     """

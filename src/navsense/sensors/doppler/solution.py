@@ -13,13 +13,14 @@ weights. C is its covariance for beams of standard deviation 1.
 
     e = sign(rho_1) sqrt(sum rho_k^2 / (K - 3)) sqrt((tr C - a . C a) / 2)
 
-It has the variance of a velocity component perpendicular to the instrument axis. Four beams have one residual, and e
-is Teledyne RDI's (b_1 + b_2 - b_3 - b_4) / (2 sqrt 2 sin theta), for opposite beams 1, 2 and opposite beams 3, 4. More
+It has the variance of a velocity component perpendicular to the instrument axis. Four beams have one residual. For
+opposite beams 1, 2 and opposite beams 3, 4, e is Teledyne RDI's (b_1 + b_2 - b_3 - b_4) / (2 sqrt 2 sin theta). More
 beams have K - 3 residuals: e is their root mean square. Three beams have no residual. Here a is the mean axis of the
 good beams.
 
-The altitude is the height of the sensor above the least-squares plane z = z0 + slope_x x + slope_y y through the bottom
-points, where the beams meet the bottom. It includes the attitude and the slope, but not the terrain between the beams.
+The altitude is the height of the sensor above the least-squares plane z = z0 + slope_x x + slope_y y. The plane goes
+through the bottom points, where the beams meet the bottom. The altitude includes the attitude and the slope, but not
+the terrain between the beams.
 
     course = atan2(v_east, v_north) in [0, 2 pi),   speed = |(v_east, v_north)|,   v_enu = attitude v
 
@@ -40,6 +41,9 @@ _MIN_SCATTER = 1e-12
 
 _MIN_FRACTION = 1e-6
 """Smallest fraction of the root sum of squares for a residual with a significant sign."""
+
+_MIN_AXES_SUM_SQUARED = 1e-6
+"""Squared length of the sum of axes below which the good beams have no mean axis."""
 
 
 @kernel
@@ -107,6 +111,7 @@ def _count_good(axes: Vectors, good: BoolArray) -> int:
     for k in range(good.shape[0]):
         if good[k]:
             count += 1
+    # A minimum of 0 means equal weights: the standard deviations, here an axis, are not read.
     xx, xy, xz, yy, yz, zz = _compute_gram(axes, axes[0], good, 0.0)
     mean = count / 3.0
     if count < MIN_BEAMS or not _compute_determinant(xx, xy, xz, yy, yz, zz) > MIN_DETERMINANT * mean * mean * mean:
@@ -184,6 +189,7 @@ def compute_error_velocity(axes: Vectors, velocity: FloatArray, good: BoolArray)
     count = _count_good(axes, good)
     if count < 4:
         return math.nan
+    # A minimum of 0 means equal weights: the standard deviations, here the velocities, are not read.
     vx, vy, vz, xx, xy, xz, yy, yz, zz = _fit(axes, velocity, velocity, good, 0.0)
     ax, ay, az, squares = 0.0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):
@@ -200,7 +206,7 @@ def compute_error_velocity(axes: Vectors, velocity: FloatArray, good: BoolArray)
                 sign = math.copysign(1.0, r)
     axis_sum_squared = ax * ax + ay * ay + az * az
     variance = (xx + yy + zz) / 3.0
-    if axis_sum_squared > _MIN_FRACTION:
+    if axis_sum_squared > _MIN_AXES_SUM_SQUARED:
         axial_variance = (
             ax * (xx * ax + xy * ay + xz * az) + ay * (xy * ax + yy * ay + yz * az) + az * (xz * ax + yz * ay + zz * az)
         )
@@ -230,9 +236,10 @@ def compute_altitude(
     y: float,
     z: float,
 ) -> float:
-    """Return the altitude (m) from ranges `beam_range` (k,) m, negative below the plane through the bottom points.
+    """Return the altitude (m) above the plane through the bottom points from ranges `beam_range` (k,) m.
 
-    w x y z is rotation_ws. NaN for fewer than three good beams, and over a vertical plane.
+    w x y z is the attitude. The altitude is negative below the plane, and NaN for fewer than three good beams and over
+    a vertical plane.
     """
     count, mx, my, mz = 0, 0.0, 0.0, 0.0
     for k in range(axes.shape[0]):

@@ -113,10 +113,9 @@ class LayerBoundaries(NamedTuple):
 
 
 class LayerVelocities(NamedTuple):
-    """Velocities (n, k) m/s along the beams through a layer, and its boundaries (n,) m; NaN without a layer."""
+    """Velocities (n, k) m/s along the beams through a layer, and its far boundary (n,) m; NaN without a layer."""
 
     velocity: FloatArray
-    near_boundary: FloatArray
     far_boundary: FloatArray
 
 
@@ -131,8 +130,8 @@ class CellVelocities(NamedTuple):
 def find_bottom_distance(cosines: FloatArray, beam_range: FloatArray) -> FloatArray:
     """Return the distance D (n,) m of the bottom along the instrument axis; infinite without a bottom.
 
-    `cosines` (k,) are the `forward_cosines` of the beams. `beam_range` (n, k) m is NaN or infinite without an echo, as
-    in `Echoes`.
+    `cosines` (k,) are the `positive_janus_cosines` of the beams. `beam_range` (n, k) m is NaN or infinite without an
+    echo, as in `Echoes`.
     """
     out = np.empty(beam_range.shape[0])
     for n in range(beam_range.shape[0]):
@@ -318,15 +317,13 @@ def _write_slant_ranges(
     axes: Vectors,
     cosines: FloatArray,
     water_surface: float,
-    near: FloatArray,
     far: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write boundaries (n,) m and slant ranges (n, 1, k, s) m of the samples; the first is NaN outside the water."""
+    """Write far boundaries (n,) m and slant ranges (n, 1, k, s) m of samples; the first is NaN outside the water."""
     layer, samples = LayerBoundaries(*boundaries), out.shape[3]
     for n in range(out.shape[0]):
         far[n] = _find_far_boundary(layer, bottom_distance[n])
-        near[n] = layer.near if far[n] == far[n] else math.nan
         for k in range(out.shape[2]):
             height, vertical_slope = compute_height_and_slope(position[n], rotation[n], transducers[k], axes[k])
             far_range = far[n] / cosines[k]
@@ -334,7 +331,7 @@ def _write_slant_ranges(
             is_below_surface = height <= water_surface and height + far_range * vertical_slope <= water_surface
             if far_range == far_range and is_below_surface:
                 for s in range(samples):
-                    out[n, 0, k, s] = (near[n] + (s + 0.5) / samples * (far[n] - near[n])) / cosines[k]
+                    out[n, 0, k, s] = (layer.near + (s + 0.5) / samples * (far[n] - layer.near)) / cosines[k]
 
 
 def find_layer_velocities(
@@ -348,13 +345,14 @@ def find_layer_velocities(
     """Return the velocity through a layer along each beam at instants (n,) s.
 
     `bottom_distance` (n,) m is along the instrument axis (`find_bottom_distance`), infinite without a bottom.
-    Without a current the water is still. Raises `SensorError` for a beam that points backwards, `FieldError` if the
-    current has no value there.
+    Without a current the water is still. Raises `SensorError` for a Janus angle of 90 degrees or more, `FieldError`
+    if the current has no value there.
     """
-    motion_block, near, far = motion.at(time), np.empty(time.shape), np.empty(time.shape)
-    cosines, water_surface = beams.forward_cosines, get_surface_height(environment)
+    motion_block, far = motion.at(time), np.empty(time.shape)
+    cosines, water_surface = beams.positive_janus_cosines, get_surface_height(environment)
 
     def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
+        # This also writes `far`.
         _write_slant_ranges(
             layer.boundaries,
             bottom_distance[pings],
@@ -364,10 +362,9 @@ def find_layer_velocities(
             beams.axes,
             cosines,
             water_surface,
-            near[pings],
             far[pings],
             slant_range,
         )
 
     velocities = sample_water_velocity(beams, motion_block, environment, time, 1, layer.weights, write_slant_ranges)
-    return LayerVelocities(velocities.beam_velocity[:, 0], near, far)
+    return LayerVelocities(velocities.beam_velocity[:, 0], far)

@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike
 from navsense.core.errors import RecordingError
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Vectors
 from navsense.devices import nmea, pd0, pd6, rdi_frames, waterlinked
-from navsense.devices.instrument import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
+from navsense.devices.instrument_data import DopplerInstrument, InstrumentData, ProfileData, rotate_vectors
 from navsense.sensors.adcp import Adcp
-from navsense.sensors.doppler import BinMapping, CoordinateSystem
+from navsense.sensors.doppler import MIN_BEAMS, BinMapping, CoordinateSystem
 from navsense.sensors.dvl import Dvl
 
 DeviceEncoder = Callable[[InstrumentData], bytes]
@@ -102,7 +102,6 @@ class Pd0Encoder:
     def __call__(self, data: InstrumentData) -> bytes:
         """Return the ensembles of a block."""
         mounting, spec = self._mounting, self._spec
-        # The clock of an ensemble holds the time of validity, not the start of the ensemble.
         # The reader rotates beam and instrument coordinates, by the attitude of the instrument.
         has_instrument_attitude = self._coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
         attitude = data.attitude @ mounting.rotation if has_instrument_attitude else data.attitude
@@ -110,6 +109,7 @@ class Pd0Encoder:
         heading, pitch, roll = rdi_frames.compute_angles(attitude, looks_up=looks_up)
         arrays = self._make_leaders(data)
         arrays |= {"ensemble_number": np.arange(self._next_number, self._next_number + len(data))}
+        # The clock of an ensemble holds the time of validity, not the start of the ensemble.
         arrays |= {**pd0.encode_rtc(data.stamp), "heading": round_heading(heading), "pitch": pitch, "roll": roll}
         arrays["heading_alignment"] = 0.0 if has_instrument_attitude else mounting.azimuth
         arrays |= self._make_bottom_track(data)
@@ -194,28 +194,37 @@ class Pd0Encoder:
         """Return velocities (n, 4) in PD0 from those of the vehicle (n, 3), in its axes, and along beams 1 to 4.
 
         PD0 has the velocity of the bottom relative to the instrument, the opposite of the vehicle's. A beam velocity
-        has the sign of PD0 already: positive if sensor and bottom approach. So has its error velocity.
+        has the sign of PD0 already: positive if sensor and bottom approach. So has the error velocity that is computed
+        from beam velocities. A velocity that is not known has no error velocity.
         """
         if self._coordinates is CoordinateSystem.BEAM:
             return beam_velocity
         velocity = -to_coordinates(self._instrument, data, self._coordinates, vehicle_velocity)
-        error_velocity = rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3:]
-        return np.concatenate((velocity, error_velocity), axis=1)
+        error_velocity = rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3]
+        error_velocity[np.isnan(vehicle_velocity[:, 0])] = math.nan
+        return np.concatenate((velocity, error_velocity[:, None]), axis=1)
 
     def _compute_percent_good(self, beam_velocity: FloatArray, vehicle_velocity: FloatArray) -> FloatArray:
-        """Return the shares (n, 4) of one ping.
+        """Return the shares (n, 4) of one ping of a track.
 
         In beam coordinates: good beams. Else the outcomes that the manual defines for the profile, type 0400
-        (Pathfinder DVL Guide, tables 32 to 40): three-beam solution, rejected, too few beams, four-beam solution. For
-        the bottom track, type 0600, the manual has one share per beam.
+        (Pathfinder DVL Guide, tables 32 to 40): three-beam solution, rejected by the error velocity, too few beams,
+        four-beam solution. All are 0 for a velocity that the sensor did not report although it had enough beams.
+
+        For the bottom track, type 0600, the manual has one share per beam. A real Workhorse has the outcomes there too
+        (`tests/oracles/rdi/bottom_track.csv`).
         """
         is_good = np.isfinite(beam_velocity)
         if self._coordinates is CoordinateSystem.BEAM:
             return is_good.astype(np.float64)
-        is_solved = np.isfinite(vehicle_velocity).all(axis=1)
-        has_four_beams = is_solved & is_good.all(axis=1)
-        is_rejected = ~is_solved & (is_good.sum(axis=1) >= 3)
-        outcomes = (is_solved & ~has_four_beams, is_rejected, ~is_solved & ~is_rejected, has_four_beams)
+        count, is_solved = is_good.sum(axis=1), np.isfinite(vehicle_velocity).all(axis=1)
+        error_velocity = np.abs(rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3])
+        outcomes = (
+            is_solved & (count < rdi_frames.BEAMS),
+            ~is_solved & (error_velocity > self._spec.error_velocity_limit),
+            ~is_solved & (count < MIN_BEAMS),
+            is_solved & (count == rdi_frames.BEAMS),
+        )
         return np.stack(outcomes, axis=1).astype(np.float64)
 
     def _make_profile(self, spec: Adcp, profile: ProfileData) -> dict[str, ArrayLike]:
@@ -296,7 +305,8 @@ class Pd6Encoder:
                 for coordinates in (CoordinateSystem.INSTRUMENT, CoordinateSystem.SHIP, CoordinateSystem.EARTH)
             )
             distance, age = self._distances[track].advance(data.stamp, earth)
-            arrays[f"{track}_instrument"] = np.concatenate((instrument, -solution[:, 3:]), axis=1)
+            error_velocity = np.where(np.isnan(velocity[:, :1]), math.nan, -solution[:, 3:])
+            arrays[f"{track}_instrument"] = np.concatenate((instrument, error_velocity), axis=1)
             arrays |= {f"{track}_ship": ship, f"{track}_earth": earth}
             arrays |= {f"{track}_distance": distance, f"{track}_age": age}
             arrays[f"{track}_range"] = data.altitude if track == "bottom" else np.full(len(data), math.nan)

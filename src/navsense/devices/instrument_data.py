@@ -121,12 +121,13 @@ class InstrumentData:
     """n pings or ensembles of k beams of one sensor; NaN for unknown values.
 
     stamp: (n,) ns, time of validity.
-    arrival_stamp: (n,) ns, time at which the receiver gets the data: publication plus latency.
+    arrival_stamp: (n,) ns, time at which the receiver gets the data: output time plus latency.
     attitude: (n, 3, 3), rotation from vehicle axes to east, north, up.
     depth, altitude: (n,) m.
     velocity_over_bottom, velocity_through_water: (n, 3) m/s of the vehicle, in vehicle axes.
     covariance: (n, 3, 3) m^2/s^2 of the reported velocity.
-    bottom_beam_velocity, water_beam_velocity: (n, k) m/s, positive if the sensor moves along the beam.
+    bottom_beam_velocity, water_beam_velocity: (n, k) m/s of good beams, positive if the sensor moves along the beam;
+        also in a ping whose velocity was rejected or not reported.
     beam_range: (n, k) m along the beams.
     sound_speed: (n,) m/s.
     temperature, salinity, pressure: (n,) K, g/kg and Pa, of the water.
@@ -219,7 +220,10 @@ class DopplerInstrument:
             self._history.add(truth[self.sensor.link], start)
 
     def convert_reading(self, reading: Reading) -> InstrumentData:
-        """Return the data of the emitted rows of a reading with all outputs of the sensor. Raises `RecordingError`."""
+        """Return the data of the emitted rows. The reading must have all outputs of the sensor.
+
+        Raises `RecordingError`.
+        """
         rows, clock = np.flatnonzero(reading.emitted), get_clock_name(self.sensor)
         arrays = {name: reading.arrays[name][rows] for name in reading.arrays}
         validity = time_of_validity(reading)
@@ -249,7 +253,7 @@ class DopplerInstrument:
             "velocity_over_bottom": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
             "velocity_through_water": rotate_vectors(through_water, rotation),
             "covariance": rotation @ covariance @ rotation.T,
-            "bottom_beam_velocity": np.where(is_bottom, arrays["beam_velocity"], math.nan),
+            "bottom_beam_velocity": arrays["beam_velocity"],
             **{name: arrays[name] for name in ("water_beam_velocity", "beam_range", "altitude", "sound_speed")},
         }
 
@@ -286,7 +290,7 @@ class DopplerInstrument:
     def _to_vehicle_axes(
         self, spec: Adcp, velocity: Vectors, beam_velocity: FloatArray, attitude: FloatArray
     ) -> Vectors:
-        """Return velocities (n, 3) in the coordinates of an ADCP in vehicle axes."""
+        """Return the velocities (n, 3) of an ADCP, given in its coordinates, in vehicle axes."""
         if spec.coordinates is CoordinateSystem.INSTRUMENT:
             return rotate_vectors(velocity, self.output_to_vehicle)
         if spec.coordinates is CoordinateSystem.BEAM:
