@@ -19,7 +19,7 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 import navsense as ns
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.environment.base import UniformField
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.schemas import format_schema
@@ -201,11 +201,11 @@ def parse_records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     offset, head = 0, records.RECORD_HEADER
     while offset < len(data):
         if offset + head.size > len(data):
-            raise records.DamagedError("ends inside a record")
+            raise DamagedError("ends inside a record")
         opcode, length = head.unpack_from(data, offset)
         start = offset + head.size
         if opcode == 0 or length > len(data) - start:
-            raise records.DamagedError("ends inside a record, or has the invalid opcode 0")
+            raise DamagedError("ends inside a record, or has the invalid opcode 0")
         yield opcode, offset, data[start : start + length]
         offset = start + length
 
@@ -222,7 +222,7 @@ def test_records_are_located_by_offset(data: st.DataObject) -> None:
         for opcode, offset, body in parse_records(piece):
             expected.append((opcode, offset, body))
         is_whole = True
-    except records.DamagedError:
+    except DamagedError:
         is_whole = False
     found = mcap_reader.scan_records(piece)
     assert [
@@ -335,5 +335,5 @@ def test_lz4_with_several_frames_and_truncated() -> None:
     assert unpacked(packed, len(data)) == data
     assert unpacked(lz4.frame.compress(data), len(data)) == data
     for raw, size in ((packed[:-5], len(data)), (packed, 9000), (lz4.frame.compress(data), 9000), (packed[:9], 9)):
-        with pytest.raises(records.DamagedError):
+        with pytest.raises(DamagedError):
             unpacked(raw, size)

@@ -25,7 +25,7 @@ from navsense import recordings
 from navsense.cli import cli
 from navsense.clock import Clock, Latency
 from navsense.clock.oscillator import Oscillator
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.readings import ARRAY_GROUPS
 from navsense.environment.magnetic import Anomaly
@@ -36,7 +36,6 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.recordings import type_tags
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary

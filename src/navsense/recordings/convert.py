@@ -14,7 +14,7 @@ from typing import Any
 
 from navsense import recordings
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
@@ -31,7 +31,6 @@ from navsense.recordings.format import (
 )
 from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from navsense.core import inputs
-from navsense.core.errors import NavsenseError, RecordingError, Where
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
 from navsense.recordings.base import find_format, find_recovery_remedy, os_error
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.info import WORLD_KEY
-from navsense.recordings.mcap import records
 
 
 def is_message_recording(path: Path) -> bool:
@@ -38,7 +37,7 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
             yield reader
     except NavsenseError:
         raise
-    except (records.DamagedError, struct.error) as error:
+    except (DamagedError, struct.error) as error:
         remedy = find_recovery_remedy(path)
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:

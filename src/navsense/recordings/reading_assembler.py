@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense import messages
 from navsense.core import inputs
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.core.readings import (
     NANOSECONDS,
     Current,
@@ -48,7 +48,6 @@ from navsense.recordings.columns import (
     join_columns,
 )
 from navsense.recordings.info import DURATION_KEY, RecordingInfo
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_reader import parse_stored_world
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from navsense.core.errors import DamagedError
 from navsense.messages import format_companion_topic, list_message_suffixes
 from navsense.messages.base import SeriesKind
 from navsense.messages.world_topics import FAULT
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.static_transforms import is_moving
 from navsense.world import World
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from navsense.clock import Clock, Latency
 from navsense.core import inputs
-from navsense.core.errors import NavsenseError
+from navsense.core.errors import DamagedError, NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.environment.base import Environment, FieldSum, UniformField
@@ -26,7 +26,6 @@ from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_topics import FAULT
 from navsense.motion.stationary import Stationary
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals

@@ -12,14 +12,13 @@ from typing import Any
 from navsense import recordings
 from navsense.clock import Clock
 from navsense.core import inputs
-from navsense.core.errors import NavsenseError, RecordingError, Where
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
 from navsense.core.readings import Current, Reading, Truth
 from navsense.fault_file import list_faults
 from navsense.recordings import message_reader
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run
 from navsense.recordings.info import DURATION_KEY
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
 from navsense.report.labels import shorten_names

@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from navsense.core import atomic
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, UInt64Array
 from navsense.recordings.base import find_recovery_remedy, find_unrecoverable_remedy, open_for_reading
@@ -89,12 +89,12 @@ class RecordIndex:
         return self.data[self.offsets[index] + records.RECORD_HEADER.size : self.offsets[index + 1]].tobytes()
 
     def scan_messages(self) -> ScannedMessages:
-        """Return the message records. Raises `records.DamagedError` for a message that is shorter than its header."""
+        """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
         indices = np.flatnonzero(self.opcodes == records.MESSAGE)
         selection = to_slice(indices)
         starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
         if (stops - starts < records.MESSAGE_HEADER.size).any():
-            raise records.DamagedError("a message ends too early")
+            raise DamagedError("a message ends too early")
         headers = read_message_headers(self.data, starts, stops)
         return ScannedMessages(self.data, indices, starts + records.MESSAGE_HEADER.size, stops, *headers)
 
@@ -267,7 +267,7 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
             run, size = [], 0
         if opcode == records.CHUNK:
             if length < records.CHUNK_HEADER.size:
-                raise records.DamagedError("a record ends too early")
+                raise DamagedError("a record ends too early")
             first, last = records.CHUNK_HEADER.unpack_from(header, records.RECORD_HEADER.size)[:2]
             segments.append(Segment(offset, next_offset, first, last, is_chunk=True))
         if opcode == records.DATA_END:
@@ -332,7 +332,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)
     try:
         name = records.FieldReader(header.body).read_string()
-    except records.DamagedError as error:
+    except DamagedError as error:
         raise RecordingError(f"the file's header is damaged: {error}", where=where) from error
     return name, header.offset + records.RECORD_HEADER.size + len(header.body)
 
@@ -435,13 +435,13 @@ class McapReader:
             if raw.opcode == records.METADATA_INDEX:
                 offset, length = struct.unpack_from("<QQ", raw.body)
                 if offset + length > self._span[1]:
-                    raise records.DamagedError("its index points outside the file")
+                    raise DamagedError("its index points outside the file")
                 name = records.FieldReader(raw.body[16:]).read_string()
                 found = list(records.read_records(self.file, offset, offset + length))
                 if self._has_summary_crc and [
                     (entry.opcode, len(entry.body), records.FieldReader(entry.body).read_string()) for entry in found
                 ] != [(records.METADATA, length - records.RECORD_HEADER.size, name)]:
-                    raise records.DamagedError("its metadata are not those of its index")
+                    raise DamagedError("its metadata are not those of its index")
                 yield from found
             else:
                 yield raw
@@ -454,7 +454,7 @@ class McapReader:
             if raw.opcode == records.CHUNK:
                 scanned = scan_records(records.decompress(records.parse_chunk(raw.body)))
                 if not scanned.is_complete:
-                    raise records.DamagedError("a chunk ends inside a record")
+                    raise DamagedError("a chunk ends inside a record")
                 for index in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
                     self._add_definition(int(scanned.opcodes[index]), scanned.get_body(index))
             else:
@@ -463,7 +463,7 @@ class McapReader:
                 records.check_data_section(self.file, raw)
                 return
         if end != self._span[1]:
-            raise records.DamagedError("a record ends outside the file")
+            raise DamagedError("a record ends outside the file")
 
     def _add_definition(self, opcode: int, body: bytes) -> None:
         """Add a schema, a channel, or metadata of navsense."""
@@ -531,7 +531,7 @@ class McapReader:
         messages, channel_indices, selection = part
         log_time, publish_time = messages.log_time.view(np.int64), messages.publish_time.view(np.int64)
         if (log_time < 0).any() or (publish_time < 0).any():
-            raise records.DamagedError("a message's time is more than 292 years after 1970")
+            raise DamagedError("a message's time is more than 292 years after 1970")
         indices = np.arange(channel_indices.size)[selection]
         keys, key_indices = self._index_channel_keys()
         for index, members in group_indices(key_indices[channel_indices[selection]], len(keys)):
@@ -558,7 +558,7 @@ class McapReader:
         segments = list_segments(self.file, self._span)
         chunks = {segment for segment in segments if segment.is_chunk}
         if self._indexed_chunks and self._indexed_chunks != chunks:
-            raise records.DamagedError("its chunks are not those of its index")
+            raise DamagedError("its chunks are not those of its index")
         return segments
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
@@ -570,15 +570,15 @@ class McapReader:
             stop = messages.log_time.size if index is None else int(np.searchsorted(messages.record_indices, index))
             channel_indices[first:stop] = self._channel_index_of_id[messages.channel_id[first:stop]]
             if (channel_indices[first:stop] < 0).any():
-                raise records.DamagedError("a message of an unknown channel")
+                raise DamagedError("a message of an unknown channel")
             if index is not None:
                 opcode, body = int(scanned.opcodes[index]), scanned.get_body(index)
                 if not segment.is_chunk and self._summary_definitions.get((opcode, body[:2]), body) != body:
-                    raise records.DamagedError("a schema or a channel is not that of its summary")
+                    raise DamagedError("a schema or a channel is not that of its summary")
                 self._add_definition(opcode, body)
             first = stop
         if not scanned.is_complete:
-            raise records.DamagedError("a chunk ends inside a record")
+            raise DamagedError("a chunk ends inside a record")
         return messages, channel_indices
 
 

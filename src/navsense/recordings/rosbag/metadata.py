@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from navsense.core import inputs
-from navsense.recordings.mcap.records import DamagedError
+from navsense.core.errors import DamagedError
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection

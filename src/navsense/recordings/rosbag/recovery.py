@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.inputs import expansion_problem
 from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
@@ -73,7 +73,7 @@ def parse_header(data: bytes) -> dict[str, bytes]:
     while reader.offset < len(data):
         name, equals, value = bytes(reader.read(reader.read_int(4))).partition(b"=")
         if not equals:
-            raise records.DamagedError("a field of a header has no value")
+            raise DamagedError("a field of a header has no value")
         fields[name.decode(errors="replace")] = value
     return fields
 
@@ -105,13 +105,13 @@ def unpack_chunk(chunk: BagRecord) -> bytes:
         )
     problem = expansion_problem(size, len(chunk.data), inputs.UNCHECKED_CHUNK_SIZE)
     if problem:
-        raise records.DamagedError(f"a chunk {problem}")
+        raise DamagedError(f"a chunk {problem}")
     try:
         data = bz2.BZ2Decompressor().decompress(chunk.data, max_length=size + 1)
     except (OSError, EOFError) as error:
-        raise records.DamagedError(f"a chunk cannot be decompressed: {error}") from error
+        raise DamagedError(f"a chunk cannot be decompressed: {error}") from error
     if len(data) != size:
-        raise records.DamagedError("a chunk does not have its declared size")
+        raise DamagedError("a chunk does not have its declared size")
     return data
 
 
@@ -168,7 +168,7 @@ class TruncatedBagReader:
                 inner = list(read_records(io.BytesIO(data), len(data)))
                 for record in inner:
                     self._add_connection(record)
-            except (records.DamagedError, struct.error, KeyError):
+            except (DamagedError, struct.error, KeyError):
                 self.damaged_count += 1
                 continue
             self.chunk_count += 1
@@ -183,7 +183,7 @@ class TruncatedBagReader:
             fields = parse_header(record.data)
             topic, message_type = (fields[key].decode(errors="replace") for key in ("topic", "type"))
             definition = fields["message_definition"]
-        except (records.DamagedError, KeyError):
+        except (DamagedError, KeyError):
             return
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, name = message_type.partition("/")
