@@ -30,7 +30,7 @@ from navsense.recordings.dataset import collect
 from navsense.recordings.mcap import reader as mcap_reader
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import McapReader
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Adcp, AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.testing import example_world, is_identical
@@ -143,7 +143,7 @@ def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPa
         assert expected[0].keys() == {f"robot::arm::{kind.type}" for kind in KINDS}
         for name in ("BATCH_BYTES", "SMALL_BATCH_BYTES"):
             monkeypatch.setattr(channels, name, size)
-        for name in ("MIN_BATCH_BYTES", "SEGMENT_BYTES", "MIN_RUN_LENGTH"):
+        for name in ("MIN_BATCH_BYTES", "SEGMENT_BYTES", "MIN_STRIDE_RECORDS"):
             monkeypatch.setattr(mcap_reader, name, size)
         reader = ReadingAssembler(source)
         found = collect(reader.iter_slices())

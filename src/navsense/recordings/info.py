@@ -1,4 +1,4 @@
-"""What the writer of a recording gets (`RecordingInfo`), and the summary that `navsense info` prints."""
+"""The world and the run of a recording, the base class of writers, and the summary that `navsense info` prints."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
 from navsense.core.readings import Current, Reading, Truth
 from navsense.fault_file import list_faults
-from navsense.recordings import message_reader
+from navsense.recordings import message_recordings
 from navsense.recordings.base import to_path
-from navsense.recordings.dataset import collect, select_run
+from navsense.recordings.dataset import collect, select_run_by_index
 from navsense.recordings.info import DURATION_KEY
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
@@ -92,7 +92,7 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
     """
     file = to_path(path)
     # `recordings.open` reads messages as well, but returns neither their losses nor whether their specs are stored.
-    data = _read_messages(file) if message_reader.is_message_recording(file) else _read_arrays(file)
+    data = _read_messages(file) if message_recordings.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
         raise RecordingError(
             "holds no readings and no truth", where=Where(path), remedy="look at it with: navsense info"
@@ -106,10 +106,9 @@ def _read_arrays(file: Path) -> ReportData:
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
     try:
-        stored = recording.stored_world
-        clocks, notes = stored.clocks, stored.notes
-        if stored.topics:  # a world that is inferred from the arrays has no topics, and no specs to show
-            recorded_world = stored.world
+        clocks, notes = recording.recorded_world.clocks, recording.recorded_world.notes
+        if recording.recorded_world.is_stored:
+            recorded_world = recording.world
     except DamagedError as error:
         notes = (str(error),)
     current = recording.current
@@ -121,7 +120,7 @@ def _read_arrays(file: Path) -> ReportData:
         metadata["seed"] = read_summary(file).metadata.get("seed")
     return _build_report_data(
         file,
-        {name: select_run(reading, 0) for name, reading in recording.readings.items()},
+        {name: select_run_by_index(reading, 0) for name, reading in recording.readings.items()},
         recording.truth,
         recorded_world,
         name=str(recording.metadata["world"]),
@@ -136,24 +135,24 @@ def _read_arrays(file: Path) -> ReportData:
 
 
 def _read_messages(file: Path) -> ReportData:
-    with message_reader.open_messages(file) as source:
-        reader = ReadingAssembler(source)
-        readings, truth, current = collect(reader.iter_slices())
-        losses, metadata = reader.losses, source.metadata
-    info = reader.info
+    with message_recordings.open_messages(file) as reader:
+        assembler = ReadingAssembler(reader)
+        readings, truth, current = collect(assembler.iter_slices())
+        losses, metadata = assembler.losses, reader.metadata
+    info = assembler.info
     return _build_report_data(
         file,
         readings,
         truth,
-        reader.world,
-        name=reader.world.name if "world" in metadata else file.name,
+        assembler.world,
+        name=assembler.world.name if "world" in metadata else file.name,
         current=current,
         metadata={"seed": metadata.get("seed"), "runs": list(info.runs), DURATION_KEY: info.requested_duration},
-        notes=(*reader.stored_world.notes, *losses),
+        notes=(*assembler.recorded_world.notes, *losses),
         scheduled_faults=_parse_faults(metadata.get("faults", "[]")),
-        clocks=reader.stored_world.clocks,
-        has_recorded_specs=reader.time_base.has_stored_world,
-        is_navsense=reader.time_base.is_navsense,
+        clocks=assembler.recorded_world.clocks,
+        has_recorded_specs=assembler.recorded_world.is_stored,
+        is_navsense=reader.is_navsense,
     )
 
 

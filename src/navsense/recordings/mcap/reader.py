@@ -1,8 +1,8 @@
 """Reader of MCAP files: the messages of a file in order of log time, by columns.
 
-A segment of a file is a chunk, or a run of messages outside chunks. Segments that do not overlap in time are read one
-by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are held
-back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
+A segment of a file is a chunk, or consecutive messages outside chunks. Segments that do not overlap in time are read
+one by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are
+held back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
 The definitions are the records of schemas and channels, and the metadata of navsense.
 """
 
@@ -47,8 +47,8 @@ HEADER_FIELDS = ("channel_id", "log_time", "publish_time")
 INITIAL_CAPACITY = 1 << 16
 """Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
 
-MIN_RUN_LENGTH = 16
-"""Average length of a run of records of one size from which on runs are read with a stride."""
+MIN_STRIDE_RECORDS = 16
+"""If consecutive records of one size are on average at least this many, they are read with a stride."""
 
 
 @kernel
@@ -168,7 +168,7 @@ def read_message_headers(
     if starts.size:
         sizes = stops - starts
         cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
-        if cuts.size * MIN_RUN_LENGTH > starts.size:
+        if cuts.size * MIN_STRIDE_RECORDS > starts.size:
             headers = view_every_byte(data, records.MESSAGE_FIELDS)
             columns = [np.asarray(headers[name][starts]) for name in HEADER_FIELDS]
         else:
@@ -200,7 +200,7 @@ MAX_HELD_BYTES = 1 << 29
 """Limit on the bytes of overlapping segments in memory."""
 
 SEGMENT_BYTES = 4_000_000
-"""Bytes at which a run of messages outside chunks is split."""
+"""Bytes of consecutive messages outside chunks in one segment."""
 
 HEADER_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, records.MESSAGE_HEADER.size)
 """Bytes at the start of a record that hold its opcode and its times."""
@@ -208,7 +208,7 @@ HEADER_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, record
 
 @dataclass(frozen=True)
 class Segment:
-    """A chunk, or a run of messages outside chunks: its offsets and the log times (ns) of its first and last message.
+    """A chunk, or consecutive messages outside chunks: its offsets, and the least and greatest log time (ns).
 
     For a chunk these are the times in its header.
     """
@@ -245,7 +245,7 @@ class SegmentMessages(NamedTuple):
 def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
     """Return the segments between two offsets, in the order of the file. Only the headers of chunks are read."""
     segments: list[Segment] = []
-    run: list[int] = []
+    log_times: list[int] = []
     start = size = 0
     offset, end = span
     while offset + records.RECORD_HEADER.size <= end:
@@ -260,11 +260,11 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
             start = start if size else offset
             size += next_offset - offset
             if opcode == records.MESSAGE and next_offset - offset >= records.MESSAGE_HEADER.size:
-                run.append(records.MESSAGE_HEADER.unpack_from(header)[4])
+                log_times.append(records.MESSAGE_HEADER.unpack_from(header)[4])
         if size and (size >= SEGMENT_BYTES or opcode in (records.CHUNK, records.DATA_END)):
             stop = next_offset if is_unchunked else offset
-            segments.append(Segment(start, stop, min(run, default=0), max(run, default=0), is_chunk=False))
-            run, size = [], 0
+            segments.append(Segment(start, stop, min(log_times, default=0), max(log_times, default=0), is_chunk=False))
+            log_times, size = [], 0
         if opcode == records.CHUNK:
             if length < records.CHUNK_HEADER.size:
                 raise DamagedError("a record ends too early")
@@ -274,7 +274,7 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
             break
         offset = next_offset
     if size:
-        segments.append(Segment(start, offset, min(run, default=0), max(run, default=0), is_chunk=False))
+        segments.append(Segment(start, offset, min(log_times, default=0), max(log_times, default=0), is_chunk=False))
     return segments
 
 
@@ -317,7 +317,7 @@ def read_windows(
 
 
 MIN_BATCH_BYTES = 1_000_000
-"""Bytes of a window of batches; smaller chunks are joined."""
+"""Bytes of messages from which on `read_batches` yields them; smaller windows are joined."""
 
 
 def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
@@ -562,7 +562,10 @@ class McapReader:
         return segments
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
-        """Return the messages of a segment in the order of the file, with the index of the channel of each."""
+        """Return the messages of a segment in the order of the file, with the index of the channel of each.
+
+        It also adds the definitions in the segment, which later segments can need.
+        """
         scanned = scan_records(read_segment(self.file, segment))
         messages = scanned.scan_messages()
         channel_indices, first = np.empty(messages.log_time.size, dtype=np.int64), 0

@@ -29,7 +29,7 @@ from navsense.recordings.format import RecoveryResult
 from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.message_copy import copy_messages
-from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_ros1_metadata
 from navsense.recordings.rosbag.reader import BAG, map_bag_errors
 from navsense.recordings.rosbag.writer import PENDING_METADATA_FILE, map_sqlite_errors
 from navsense.recordings.world_json import list_notes
@@ -137,7 +137,7 @@ class TruncatedBagReader:
             raise RecordingError("is not a ROS 1 bag", where=self.where)
         for record in self._read_all_records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
-                self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
+                self.metadata = parse_ros1_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
             numbers |= {record.connection} if record.kind == MESSAGE else set()
         unknown = sorted(numbers - self._connections.keys())
         self.lost = [f"connection {number}: its record is damaged" for number in unknown]
