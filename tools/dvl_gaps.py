@@ -143,7 +143,7 @@ def modes() -> Part:
     found = instruments()
     parts = (("over the bed", (0.0, 75.0)), ("over the hole", (120.0, 230.0)))
     rows = [[words, *modes_row(name, reading, where)] for words, where in parts for name, reading, _ in found]
-    head = ["where", "instrument", "tracks", "mean error of the velocity, mm/s", "its deviation", "stated"]
+    head = ["where", "instrument", "tracks", "mean error, mm/s", "standard deviation, mm/s", "reported, mm/s"]
     drawn = [
         Line(name, SPEED * reading.time[::4], (reading["velocity"][::4, 0] - SPEED), colour, 1.3)
         for name, reading, colour in found
@@ -151,12 +151,12 @@ def modes() -> Part:
     high = [Line("", SPEED * reading.time, reading["altitude"], colour, 1.8) for _, reading, colour in found]
     lines = ([0.0, HOLE[0]], [BED - DEPTH] * 2), ([HOLE[1], WAY], [BED - DEPTH] * 2)
     true = [Line("true" if not k else "", x, y, TRUE_COLOUR, 1.4, "5 4") for k, (x, y) in enumerate(lines)]
-    axes: dict[str, Any] = {"across": "way, m", "x": (0.0, WAY), "shades": [(*HOLE, SHADE, "hole, 290 m deep")]}
+    axes: dict[str, Any] = {"across": "position, m", "x": (0.0, WAY), "shades": [(*HOLE, SHADE, "hole, 290 m deep")]}
     panels = [
         Panel("Error of the forward velocity", up="m/s", y=(-0.35, 0.1), lines=drawn, **axes),
         Panel("Altitude", up="m", y=(20.0, 100.0), lines=[*high, *true], **axes),
     ]
-    picture = shown("dvl-modes", "velocity and altitude along the way over a hole, of three instruments")
+    picture = shown("dvl-modes", "velocity and altitude of three instruments along a track over a hole")
     return Part(f"{picture}\n\n{table(head, rows)}", {"dvl-modes": chart(panels, 1, 760.0, 300.0)})
 
 
@@ -172,7 +172,7 @@ def ranges() -> Part:
         row = round(place / SPEED * worlds.RATE)
         good = f"{float(found[1][1]['beam_valid'][row].sum()):.0f}"
         rows.append([f"{place:g} m", good, *(told(reading["altitude"][row], 1) for _, reading, _ in found)])
-    return Part(table(["way", "beams with a bottom", *(name for name, *_ in found)], rows))
+    return Part(table(["position", "beams with a bottom echo", *(name for name, *_ in found)], rows))
 
 
 # GAP-4: one ping's beams
@@ -188,7 +188,7 @@ def beams() -> Part:
         for k, (distance, velocity, deviation, valid) in enumerate(zip(*figures, strict=True)):
             numbers = (told(distance, 2), told(velocity), told(1e3 * deviation, 1))
             rows.append([name, ("fore", "aft", "port", "starboard")[k], *numbers, "yes" if valid else "no"])
-    head = ["instrument", "beam", "range, m", "velocity, m/s", "its deviation, mm/s", "valid"]
+    head = ["instrument", "beam", "range, m", "velocity, m/s", "standard deviation, mm/s", "valid"]
     return Part(table(head, rows))
 
 
@@ -217,8 +217,8 @@ def speed() -> Part:
         Line("own, physical", SPEEDS, found["own"], OWN_COLOUR, dots=3.5),
         Line("declared: root 2 (3 mm/s + 0.1 %)", SPEEDS, wanted, OWN_COLOUR, 1.2, "5 4"),
     ]
-    panel = Panel("Deviation of the horizontal velocity", "speed, m/s", "mm/s", (0.0, 5.25), (0.0, 14.0), lines)
-    picture = shown("dvl-speed", "deviation of the horizontal velocity against speed")
+    panel = Panel("Standard deviation of the horizontal velocity", "speed, m/s", "mm/s", (0.0, 5.25), (0.0, 14.0), lines)
+    picture = shown("dvl-speed", "standard deviation of the horizontal velocity by speed")
     return Part(picture, {"dvl-speed": chart([panel], 1, 760.0, 320.0)})
 
 
@@ -251,7 +251,7 @@ def growth() -> Part:
         x, z = (1e3 * spread(reading["velocity"][:, axis]) for axis in (0, 2))
         beam = told(1e3 * spread(reading["beam_velocity"]), 2)
         rows.append([f"beam angle {angle:g}°", beam, f"velocity: {x:.2f} across, {z:.2f} along the axis"])
-    return Part(table(["with", "deviation of a beam, mm/s", "and"], rows))
+    return Part(table(["parameter", "standard deviation of a beam, mm/s", "remark"], rows))
 
 
 CROSSES = [math.radians(azimuth) for azimuth in X_AZIMUTHS_DEG]
@@ -280,7 +280,7 @@ def long_term() -> Part:
     lines = [
         Line("single pings", t, 1e3 * single[part, 0], UUV_COLOUR, dots=1.6),
         Line("long term", t, 1e3 * smooth[part, 0], OWN_COLOUR, 2.2),
-        Line("its two deviations", t, wide, OWN_COLOUR, 1.1, "5 4"),
+        Line("two reported deviations", t, wide, OWN_COLOUR, 1.1, "5 4"),
         Line("", t, -wide, OWN_COLOUR, 1.1, "5 4"),
     ]
     panel = Panel("Error of the forward velocity", "time, s", "mm/s", (0.0, 60.0), (-90.0, 90.0), lines)
@@ -289,7 +289,7 @@ def long_term() -> Part:
         [name, *(told(1e3 * one, 1) for one in (math.sqrt(float(np.mean(error[late, 0] ** 2))), float(said[-1])))]
         for name, error, said in zip(("single pings", "long term"), (single, smooth), stated, strict=True)
     ]
-    figures = table(["after the first 30 s", "error, root mean square, mm/s", "deviation stated"], rows)
+    figures = table(["after the first 30 s", "root mean square error, mm/s", "reported, mm/s"], rows)
     picture = shown("dvl-long-term", "error of single pings and of the long-term velocity in the first minute")
     return Part(f"{picture}\n\n{figures}", {"dvl-long-term": chart([panel], 1, 760.0, 320.0)})
 
@@ -332,7 +332,7 @@ def altitude() -> Part:
         ]
         axes: dict[str, Any] = {"across": "pitch, degrees (nose down positive)", "up": "error of the altitude, %"}
         panels.append(Panel(words, x=(-MOST, MOST), y=(-10.0, 50.0), lines=lines, **axes))
-    picture = shown("dvl-altitude", "error of the altitude against pitch, over level ground and over a slope")
+    picture = shown("dvl-altitude", "error of the altitude by pitch, over level ground and over a slope")
     return Part(picture, {"dvl-altitude": chart(panels, 2, 430.0, 340.0)})
 
 
@@ -373,7 +373,7 @@ def width() -> Part:
         slant = float(reading["beam_range"][1, 0])
         told_of = (float(reading["altitude"][1]), float(reading["velocity"][1, 0]))
         rows.append([words, told(slant), told(told_of[0]), percent(told_of[0] / HEIGHT), percent(told_of[1])])
-    return Part(table(["beams", "range, m", "altitude, m", "off by", "forward velocity off by"], rows))
+    return Part(table(["beams", "range, m", "altitude, m", "error of the altitude", "error of the velocity"], rows))
 
 
 # GAP-7: course
@@ -442,17 +442,17 @@ def covariance() -> Part:
         errors, stated = reading["velocity"], reading["velocity_covariance"][0]
         lines = [
             Line("pings", 1e3 * errors[:1200, 0], 1e3 * errors[:1200, 2], "#9db7cc", dots=1.3),
-            Line("2 σ, stated", *ellipse(1e6 * stated[PLANE], 2.0), OWN_COLOUR, 2.2),
+            Line("2 σ, reported", *ellipse(1e6 * stated[PLANE], 2.0), OWN_COLOUR, 2.2),
             Line("2 σ, of σ² I", *ellipse(1e6 * plain[PLANE], 2.0), DS_COLOUR, 1.8, "5 4"),
         ]
         axes: dict[str, Any] = {"across": "error forward, mm/s", "up": "error upwards, mm/s"}
         panels.append(Panel(words, x=(-32.0, 32.0), y=(-22.0, 22.0), lines=lines, **axes))
         measured = np.cov(errors.T)
         figures = ((0, 0), (1, 1), (2, 2), (0, 2))
-        for name, square in (("stated", stated), ("measured", measured)):
+        for name, square in (("reported", stated), ("measured", measured)):
             rows.append([words.lower(), name, *(told(float(square[at]) / 2.5e-5, 3) for at in figures)])
     head = ["beams", "in units of (5 mm/s)²", "forward", "left", "up", "forward and up"]
-    picture = shown("dvl-covariance", "errors of single pings with the stated ellipses, of four beams and of three")
+    picture = shown("dvl-covariance", "errors of single pings with the reported ellipses, of four beams and of three")
     return Part(f"{picture}\n\n{table(head, rows)}", {"dvl-covariance": chart(panels, 2, 430.0, 340.0)})
 
 
@@ -466,7 +466,7 @@ def screening() -> Part:
         share = 100.0 * float(np.mean(np.isnan(error)))
         size = 1e3 * math.sqrt(float(np.nanmean(error**2)))
         rows.append([words, f"{share:.1f} %", told(size, 1), told(1e3 * float(np.nanmax(np.abs(error))), 0)])
-    head = ["limit", "pings rejected", "error forward, root mean square, mm/s", "largest, mm/s"]
+    head = ["limit", "pings rejected", "root mean square error forward, mm/s", "largest error, mm/s"]
     return Part(table(head, rows))
 
 
@@ -477,9 +477,9 @@ def systematic() -> Part:
     """Return what a wrong speed of sound and a mounting do to a velocity."""
     cases = (
         ("none", ""),
-        ("speed of sound 1500 for 1455, pistons", '<sound speed="1500"/>'),
+        ("assumed speed of sound 1500, true 1455, pistons", '<sound speed="1500"/>'),
         ("the same, phased array", '<sound speed="1500"/><transducer>phased_array</transducer>'),
-        ("yaw 1° off", "<misalignment_deg>0 0 1</misalignment_deg>"),
+        ("yaw error 1°", "<misalignment_deg>0 0 1</misalignment_deg>"),
     )
     motion = worlds.straight((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.2), 10.0)
     rows = []
@@ -490,7 +490,7 @@ def systematic() -> Part:
         high = reading["altitude"][at] / reading.ideal["altitude"][at]
         numbers = [told(float(one), 4) for one in reading["velocity"][at]]
         rows.append([words, *numbers, percent(float(high))])
-    return Part(table(["error", "forward", "left", "up", "altitude off by"], rows))
+    return Part(table(["error", "forward", "left", "up", "error of the altitude"], rows))
 
 
 QUICK = """\
@@ -522,10 +522,10 @@ def ping_rate() -> Part:
         Line("both plug-ins", [0.0, 150.0], [0.0, 0.0], DS_COLOUR, 1.8),
     ]
     panels = [
-        Panel("Pings a second", "altitude, m", "Hz", (0.0, 150.0), (0.0, 42.0), lines),
+        Panel("Pings per second", "altitude, m", "Hz", (0.0, 150.0), (0.0, 42.0), lines),
         Panel("Age of a ping", "altitude, m", "ms", (0.0, 150.0), (-10.0, 150.0), ages),
     ]
-    picture = shown("dvl-ping-rate", "pings a second and their age against altitude")
+    picture = shown("dvl-ping-rate", "pings per second and their age by altitude")
     return Part(picture, {"dvl-ping-rate": chart(panels, 1, 760.0, 300.0)})
 
 
