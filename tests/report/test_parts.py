@@ -204,6 +204,7 @@ def test_header_of_a_stationary_model_has_one_height() -> None:
         assert [track.is_moving for track in chart.tracks] == [False]
         assert chart.view.width == MIN_STILL_SIZE
         (way,) = chart.tracks
+        assert (way.time[0], way.time[-1]) == (data.span if rows == 1 else (0.0, 400.0)), "a line over all times"
         assert format_track(data, way, None) == "boat: stationary; height in the world \u221210 m"
         over = replace(way, ground=np.full(way.time.size, -40.0))
         assert format_track(data, over, 2.0) == "boat: stationary; depth 12 m; above the ground 30 m"

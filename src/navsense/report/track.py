@@ -57,7 +57,10 @@ def make_track_map(data: ReportData) -> TrackMap | None:
     for model, link in data.tracks.items():
         truth = data.truth[link]
         rows = np.unique(np.linspace(0, truth.time.size - 1, min(MAX_ROWS, truth.time.size)).astype(np.int64))
-        track = Track(model, truth.time[rows], np.array(truth.position[rows], dtype=np.float64))
+        time, position = truth.time[rows], np.array(truth.position[rows], dtype=np.float64)
+        if time.size == 1:  # a stationary model has one message of truth
+            time, position = np.array(data.span), np.repeat(position, 2, axis=0)
+        track = Track(model, time, position)
         if track.time.size and (model in carriers or track.is_moving):
             tracks.append(track)
     if not tracks:
