@@ -22,7 +22,7 @@ from navsense.faults.schedule import (
     list_source_arrays,
 )
 from navsense.messages.world_topics import pack_fault_bits
-from navsense.recordings.dataset import select_run
+from navsense.recordings.dataset import select_run_by_index
 from navsense.sensors import SENSORS, Magnetometer
 from navsense.sensors.base import Sensor, get_flags
 from navsense.simulation.sensor_run import SensorRun, compute_ideal
@@ -122,7 +122,7 @@ def test_faults_are_equal_in_batch_and_live_runs(name: str) -> None:
         for sensor, reading in step.readings.items():
             stepped[sensor].append(reading)
     for sensor in (NAME, OTHER):
-        check_same_reading("batch", select_run(batch[sensor], 0), single[sensor], "in run 0")
+        check_same_reading("batch", select_run_by_index(batch[sensor], 0), single[sensor], "in run 0")
         check_same_reading("batch", join_readings(stepped[sensor]), single[sensor], "when stepped live")
     sound = simulate(make_world(spec, ()), duration, seed=3)
     check_same_reading("independence", single[OTHER], sound[OTHER], "beside a faulty sensor")

@@ -19,10 +19,10 @@ import navsense as ns
 from navsense.clock import Clock, Latency
 from navsense.faults.injection import Faults
 from navsense.noise.specification import Noise
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
-from navsense.recordings.world_json import StoredWorld, world_from_json, world_to_json
+from navsense.recordings.world_json import RecordedWorld, world_from_json, world_to_json
 from navsense.sensors import Adcp, Altimeter, Dvl, Imu, Magnetometer, TrackMode
 
 ROOT = Path(__file__).resolve().parent
@@ -68,18 +68,18 @@ def assert_includes(found: Any, expected: Any, path: str = "") -> None:
         assert (type(found), found) == (type(expected), expected), path
 
 
-def read_world(path: Path) -> StoredWorld:
+def read_world(path: Path) -> RecordedWorld:
     """Return the world of a recording."""
     if path.suffix in (".mcap", ".bag", ".db3"):
         with open_messages(path) as source:
             reader = ReadingAssembler(source)
             assert reader.losses == []
-            return reader.stored_world
+            return reader.recorded_world
     if path.suffix == ".euroc":
         found = world_from_json(read_json(path.with_suffix(""), "navsense.json")["layout"])
         assert found is not None
         return found
-    return ns.open(path).stored_world
+    return ns.open(path).recorded_world
 
 
 @pytest.mark.requirement("FIL-1")

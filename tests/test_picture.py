@@ -300,10 +300,10 @@ def test_view_contains_all_tracks_and_is_not_narrow(a: Any, b: Any, c: Any, d: A
     given_tracks = make_tracks((a, b), (c, d))
     view = find_view(given_tracks, Scene())
     for track in given_tracks:
-        assert (view.west <= track.position[:, 0]).all()
-        assert (track.position[:, 0] <= view.east).all()
-        assert (view.south <= track.position[:, 1]).all()
-        assert (track.position[:, 1] <= view.north).all()
+        assert (view.left <= track.position[:, 0]).all()
+        assert (track.position[:, 0] <= view.right).all()
+        assert (view.bottom <= track.position[:, 1]).all()
+        assert (track.position[:, 1] <= view.top).all()
     assert max(view.width, view.height) > 0.999e-3
     assert 1.0 / MAX_RATIO - 1e-6 <= view.width / view.height <= MAX_RATIO + 1e-6
 
@@ -313,7 +313,7 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
 
     def sides(size: float) -> tuple[float, ...]:
         found = find_view(track, Scene((Body("b", Box((size, size, 1.0)), Pose((50.0, 30.0, 0.0))),)))
-        return (found.west, found.east, found.south, found.north)
+        return (found.left, found.right, found.bottom, found.top)
 
     assert sides(10.0) == pytest.approx((-12.0, 112.0, -12.0, 72.0), rel=1e-12, abs=0.0), (
         "smaller than the tracks: their margin alone"
@@ -382,8 +382,8 @@ def test_columns_and_arrows_equal_the_current(load_world: LoadWorld) -> None:
     assert found.arrows is not None
     assert found.arrows.height == -30.0
     assert np.allclose(found.arrows.velocity, np.array((0.3, 0.4, 0.0)) * 0.5 ** (1.0 / 7.0), rtol=1e-12, atol=1e-15)
-    assert (found.arrows.place[:, 0] > found.view.west).all()
-    assert (found.arrows.place[:, 1] < found.view.north).all()
+    assert (found.arrows.place[:, 0] > found.view.left).all()
+    assert (found.arrows.place[:, 1] < found.view.top).all()
     flown = chart(load_world(body + make_robot((0, "0 0 30 0 0 0"), (99, "60 0 25 0 0 0")))).arrows
     assert flown is not None
     assert flown.height == 0.0, "of the water, not of the air above it"
@@ -452,10 +452,10 @@ def test_figure_shows_the_expected_elements(
     plan, heights, time, profile, column = figures[0].axes
     assert plan.get_aspect() == 1.0
     view = found.view
-    assert plan.get_xlim() == pytest.approx((view.west, view.east), rel=1e-12, abs=0.0)
-    assert plan.get_ylim() == pytest.approx((view.south, view.north), rel=1e-12, abs=0.0)
+    assert plan.get_xlim() == pytest.approx((view.left, view.right), rel=1e-12, abs=0.0)
+    assert plan.get_ylim() == pytest.approx((view.bottom, view.top), rel=1e-12, abs=0.0)
     assert plan.images[0].get_extent() == pytest.approx(
-        [view.west, view.east, view.south, view.north], rel=1e-12, abs=0.0
+        [view.left, view.right, view.bottom, view.top], rel=1e-12, abs=0.0
     )
     high, low = (plan.transData.transform(place) for place in ((-5.0, 55.0), (10.0, -5.0)))
     bright = [plan.images[0].get_cursor_data(SimpleNamespace(x=x, y=y))[:3].sum() for x, y in (high, low)]

@@ -18,7 +18,7 @@ from navsense.description import describe
 from navsense.environment.base import Environment
 from navsense.faults.injection import Faults
 from navsense.motion.trajectory import waypoints
-from navsense.recordings.dataset import select_run
+from navsense.recordings.dataset import select_run_by_index
 from navsense.sensors import AirPressure, Imu, NavSat
 from navsense.sensors.base import list_signals
 from navsense.simulation import live_run
@@ -54,7 +54,7 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
     check_same_reading("batch", live.between(0, batch.time.size), batch, "when stepped live")
     runs = ns.simulate(world, duration, seed=3, runs=(0, 4))[NAME]
     assert runs.arrival.shape == (2, batch.time.size)
-    check_same_reading("batch", select_run(runs, 0), batch, "in run 0")
+    check_same_reading("batch", select_run_by_index(runs, 0), batch, "in run 0")
     assert not np.array_equal(runs.arrival[1], batch.arrival)
 
 

@@ -39,7 +39,7 @@ from navsense.motion.trajectory import waypoints
 from navsense.noise.channels import FLICKER_BAND, NoiseChannels, NoiseState
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.noise.terms import make_flicker_components
-from navsense.recordings.dataset import select_run
+from navsense.recordings.dataset import select_run_by_index
 from navsense.runner.live import live
 from navsense.runner.run import simulate
 from navsense.sensors.base import Sensor, check_shapes, get_flags
@@ -218,10 +218,10 @@ def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
     name = "robot::arm::one"
     batch = simulate(world, duration, seed=3, runs=(0, 1, 5))[name]
     for row, run in enumerate((0, 1, 5)):
-        single = select_run(simulate(world, duration, seed=3, runs=(run,))[name], 0)
-        check_same_reading("batch", select_run(batch, row), single, f"in run {run}")
+        single = select_run_by_index(simulate(world, duration, seed=3, runs=(run,))[name], 0)
+        check_same_reading("batch", select_run_by_index(batch, row), single, f"in run {run}")
     single = simulate(world, duration, seed=3)[name]
-    check_same_reading("batch", select_run(batch, 0), single, "without a run axis")
+    check_same_reading("batch", select_run_by_index(batch, 0), single, "without a run axis")
     parts = [step.readings[name] for step in run_live(world, duration) if name in step.readings]
     check_same_reading("batch", join_readings(parts), single, "in a live run")
 
@@ -244,9 +244,9 @@ def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
         replace(world, environment=replace(EXAMPLE_ENVIRONMENT, current=current)) for current in (RANDOM_CURRENT, None)
     )
     batch = simulate(with_current, duration, seed=3, runs=(0, 1, 5))[name]
-    runs = {run: select_run(batch, row) for row, run in enumerate((0, 1, 5))}
+    runs = {run: select_run_by_index(batch, row) for row, run in enumerate((0, 1, 5))}
     for run, reading in runs.items():
-        single = select_run(simulate(with_current, duration, seed=3, runs=(run,))[name], 0)
+        single = select_run_by_index(simulate(with_current, duration, seed=3, runs=(run,))[name], 0)
         check_same_reading("current", reading, single, f"in run {run} of a random current")
     ideal = simulate(without_current, duration, seed=3)[name].ideal
     for array, values in ideal.items():

@@ -23,7 +23,7 @@ from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
 from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap.reader import McapReader
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.world_json import world_to_json
 from navsense.sensors import Adcp, Dvl, Imu

@@ -13,6 +13,7 @@ import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
 from navsense.clock.base import ClockStep
+from navsense.core.errors import DamagedError
 from navsense.core.readings import FAULT_BITS, TimeSlice
 from navsense.environment.base import FieldSum
 from navsense.environment.magnetic import Anomaly
@@ -21,7 +22,6 @@ from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.recordings.convert import convert
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import read_summary
 from navsense.recordings.type_tags import to_json
 from navsense.recordings.world_json import world_from_json, world_to_json

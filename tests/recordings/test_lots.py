@@ -19,7 +19,7 @@ from mcap.reader import make_reader
 from mcap.writer import CompressionType, Writer
 
 import navsense as ns
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.environment.base import UniformField
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages.schemas import format_schema
@@ -30,7 +30,7 @@ from navsense.recordings.dataset import collect
 from navsense.recordings.mcap import reader as mcap_reader
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import McapReader
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Adcp, AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.testing import example_world, is_identical
@@ -143,7 +143,7 @@ def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPa
         assert expected[0].keys() == {f"robot::arm::{kind.type}" for kind in KINDS}
         for name in ("BATCH_BYTES", "SMALL_BATCH_BYTES"):
             monkeypatch.setattr(channels, name, size)
-        for name in ("MIN_BATCH_BYTES", "SEGMENT_BYTES", "MIN_RUN_LENGTH"):
+        for name in ("MIN_BATCH_BYTES", "SEGMENT_BYTES", "MIN_STRIDE_RECORDS"):
             monkeypatch.setattr(mcap_reader, name, size)
         reader = ReadingAssembler(source)
         found = collect(reader.iter_slices())
@@ -201,11 +201,11 @@ def parse_records(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     offset, head = 0, records.RECORD_HEADER
     while offset < len(data):
         if offset + head.size > len(data):
-            raise records.DamagedError("ends inside a record")
+            raise DamagedError("ends inside a record")
         opcode, length = head.unpack_from(data, offset)
         start = offset + head.size
         if opcode == 0 or length > len(data) - start:
-            raise records.DamagedError("ends inside a record, or has the invalid opcode 0")
+            raise DamagedError("ends inside a record, or has the invalid opcode 0")
         yield opcode, offset, data[start : start + length]
         offset = start + length
 
@@ -222,7 +222,7 @@ def test_records_are_located_by_offset(data: st.DataObject) -> None:
         for opcode, offset, body in parse_records(piece):
             expected.append((opcode, offset, body))
         is_whole = True
-    except records.DamagedError:
+    except DamagedError:
         is_whole = False
     found = mcap_reader.scan_records(piece)
     assert [
@@ -335,5 +335,5 @@ def test_lz4_with_several_frames_and_truncated() -> None:
     assert unpacked(packed, len(data)) == data
     assert unpacked(lz4.frame.compress(data), len(data)) == data
     for raw, size in ((packed[:-5], len(data)), (packed, 9000), (lz4.frame.compress(data), 9000), (packed[:9], 9)):
-        with pytest.raises(records.DamagedError):
+        with pytest.raises(DamagedError):
             unpacked(raw, size)

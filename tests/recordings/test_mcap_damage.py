@@ -23,7 +23,7 @@ from navsense.core.readings import ARRAY_GROUPS
 from navsense.recordings.convert import convert
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.recovery import recover_mcap
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.summary import read_summary
 
 SEEDS = range(4)

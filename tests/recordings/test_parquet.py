@@ -25,12 +25,11 @@ import pytest
 import navsense as ns
 from navsense import recordings
 from navsense.clock import Latency
-from navsense.core.errors import NavsenseError, RecordingError
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.faults.injection import Faults
 from navsense.noise.specification import Noise
 from navsense.recordings import parquet
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.parquet import run_order
 from navsense.recordings.summary import read_summary

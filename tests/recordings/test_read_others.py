@@ -24,7 +24,7 @@ from navsense.recordings.columns import ColumnBatch, TopicBuffer, align_columns
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
 from navsense.recordings.mcap import reader as mcap_reader
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.sensors import Imu
 from navsense.testing import example_world, is_identical

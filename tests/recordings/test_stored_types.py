@@ -25,7 +25,7 @@ from navsense import recordings
 from navsense.cli import cli
 from navsense.clock import Clock, Latency
 from navsense.clock.oscillator import Oscillator
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.readings import ARRAY_GROUPS
 from navsense.environment.magnetic import Anomaly
@@ -36,8 +36,7 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.recordings import type_tags
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset, collect
-from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
 from navsense.recordings.topic_names import TopicNames, allocate_topics
@@ -357,7 +356,7 @@ def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str
         assert "update navsense, or install the package that defines the type" in found
     opaque = [
         sensor.name
-        for sensor in ns.open(folder / "a.npz").stored_world.world.sensors
+        for sensor in ns.open(folder / "a.npz").recorded_world.world.sensors
         if isinstance(sensor.spec, OpaqueSensor)
     ]
     assert len(opaque) == UNKNOWN[tag]
@@ -404,14 +403,14 @@ def test_sensor_of_another_package_is_read_if_installed(
         patch.setattr(type_tags, "entry_points", lambda group, name: [plugin] if name == kind.type else [])
         check_typed(tmp_path / "b.npz", made)
     del types[kind.type]
-    assert ns.open(tmp_path / "b.npz").stored_world.notes
+    assert ns.open(tmp_path / "b.npz").recorded_world.notes
     register_type(kind)
     check_typed(tmp_path / "b.npz", made)
 
 
 def check_typed(path: Path, made: World) -> None:
     """Assert that a recording gives back the specifications of a world, without a note."""
-    found = ns.open(path).stored_world
+    found = ns.open(path).recorded_world
     assert found.notes == ()
     assert [sensor.spec for sensor in found.world.sensors] == [sensor.spec for sensor in made.sensors]
 
@@ -451,7 +450,7 @@ def test_world_of_a_later_format_is_noted(folder: Path, tmp_path: Path, version:
         source.metadata["layout"] = json.dumps(layout)
         reader = ReadingAssembler(source)
         readings = collect(reader.iter_slices())[0]
-    assert [one.startswith(note) for one in reader.stored_world.notes] == [True]
+    assert [one.startswith(note) for one in reader.recorded_world.notes] == [True]
     assert "angular_velocity" in next(iter(readings.values())).arrays
 
 

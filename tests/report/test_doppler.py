@@ -16,8 +16,10 @@ import pytest
 from scipy import stats
 
 import navsense as ns
-from navsense.core.readings import Reading
+from navsense.core.geodesy import Origin
+from navsense.core.readings import Current, Layers, Reading
 from navsense.core.typing import AnyArray
+from navsense.noise.specification import Noise
 from navsense.report import doppler, images, residuals
 from navsense.report.labels import list_axis_labels
 from navsense.report.page import make_page
@@ -25,9 +27,13 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import make_array_figures, make_array_sections
 from navsense.report.svg_figure import PLOT_WIDTH
 from navsense.report.warnings import find_warnings
+from navsense.sensors.doppler.beam_errors import DopplerTrack
+from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor
 
 pytestmark = pytest.mark.requirement("REC-1")
+
+ROOT = Path(__file__).resolve().parents[2]
 
 FALSE_ALARMS = 1e-6
 
@@ -180,17 +186,17 @@ def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
     dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
     count = dead.readings[NAME].time.size
-    assert warnings(dead) == [f"none of its {count} readings is valid"]
+    assert warnings(dead) == [f"none of its {count} samples is valid"]
     sound = recorded(tmp_path, "earth", 3.0)
     assert warnings(sound) == []
     velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
     assert warnings(with_reading(sound, velocity=velocity)) == [
-        f"no cell of velocity is known, in {count} valid readings"
+        f"no cell of velocity is known, in {count} valid samples"
     ]
     velocity[::2, 0] = 0.1
     missing = 100.0 * (1.0 - math.ceil(count / 2) / (9 * count))
     assert warnings(with_reading(sound, velocity=velocity)) == [
-        f"{missing:.4g} % of the cells of velocity are missing, in {count} valid readings"
+        f"{missing:.4g} % of the cells of velocity are missing, in {count} valid samples"
     ]
     velocity[:, 0] = 0.1
     assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
@@ -203,7 +209,7 @@ def test_sensor_without_readings_is_a_warning(tmp_path: Path) -> None:
     found = recorded(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
-    assert warnings(more) == ["has no recorded reading"]
+    assert warnings(more) == ["has no recorded samples"]
 
 
 def log(*, with_water: bool = True) -> Reading:
@@ -232,7 +238,7 @@ def test_water_velocity_is_compared_with_truth() -> None:
     assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
     shown = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
-        assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
+        assert "Blue: through the water, 33.3 % of the samples" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
         for plot in shown[title].plots:
             first, wide = re.findall(r'class="span" d="M([\d.]+),0h([\d.]+)v', plot.elements[0])[0]
@@ -259,12 +265,13 @@ def test_navsat_velocity_has_axes_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    (figure,) = doppler.make_beam_figures(log(), (0.0, 29.9))
+    (figure,) = doppler.make_beam_figures(log(), "dvl", (0.0, 29.9))
+    assert figure.caption.endswith("Blue: velocity through the water.")
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = log()
     none.arrays["velocity_mode"][:] = 0.0
-    (figure,) = doppler.make_beam_figures(none, (0.0, 29.9))
+    (figure,) = doppler.make_beam_figures(none, "dvl", (0.0, 29.9))
     assert figure.plots[-1].label == "velocity: none"
 
 
@@ -293,7 +300,43 @@ def test_dvl_without_velocity_is_a_warning() -> None:
     reading = log()
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
     found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
-    assert "no value of velocity is known, in 300 valid readings" in warnings(found)
+    assert "no value of velocity is known, in 300 valid samples" in warnings(found)
+
+
+@pytest.mark.parametrize(
+    ("track", "declared"), [({}, 0.005), ({"per_speed": 0.001}, 0.0), ({"reference_rate": 10.0}, 0.0)]
+)
+def test_noise_that_depends_on_the_speed_is_not_the_declared_one(track: dict[str, float], declared: float) -> None:
+    """The constant term alone would be less than the noise of a moving instrument."""
+    reading = replace(log(), ideal={**log().ideal, "beam_velocity": np.ones((300, 4))})
+    spec = Dvl(bottom=DopplerTrack(noise=Noise(stddev=0.005), **track))
+    sensor = MountedSensor(reading.name, spec, "a", "a::l", 10.0)
+    channels = residuals.make_channels(reading, "beam_velocity", sensor)
+    assert [channel.declared_stddev for channel in channels] == [declared] * 4
+
+
+@pytest.mark.parametrize(
+    ("heading", "labels"), [(0.0, ["east", "north", "up"]), (1.0, ["x", "y", "z"]), (None, ["x", "y", "z"])]
+)
+def test_axes_of_the_current_are_those_of_the_world(heading: float | None, labels: list[str]) -> None:
+    """They are east, north, up only if the world's x axis is known to point east."""
+    time, velocity = np.arange(5.0), np.zeros((5, 3))
+    layers = Layers("/layers", (1.0, 5.0), np.ones((5, 2, 3)))
+    current = Current("/current", (0.0, 0.0, 0.0), time, velocity, layers=layers)
+    data = ReportData("a", "sea", {}, {}, current, {}, {}, {}, heading=heading)
+    (figure,) = doppler.make_current_figures(data)
+    assert [plot.label for plot in figure.plots] == labels
+    assert "The shallowest are on top." in figure.caption
+    assert "nearest" not in figure.caption
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["r.npz", "r.mcap"])
+def test_heading_of_the_world_is_known_from_the_recording(tmp_path: Path, name: str) -> None:
+    world = ns.load(ROOT / "examples" / "quadrotor.sdf")
+    world = replace(world, environment=replace(world.environment, origin=Origin(0.8, 0.1, heading=0.5)))
+    ns.record(world, tmp_path / name, 0.1)
+    assert read_report_data(str(tmp_path / name)).heading == 0.5
 
 
 def test_times_and_constant_flags_are_omitted() -> None:
@@ -320,9 +363,11 @@ def test_omitted_beams_are_mentioned() -> None:
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
     (told,) = make_array_sections(replace(reading, **more), None)
     assert len(told.channels) == 10
-    figure = next(make_array_figures(told, reading, (0.0, 29.9)))
-    assert len(figure.plots) == 8
-    assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
+    figures = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
+    assert len(figures["Reading and ideal"].plots) == 8
+    assert len(figures["Histogram"].legend) == 8
+    for figure in figures.values():
+        assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
     text = html.unescape(
         make_page(ReportData("a", "sea", {reading.name: replace(reading, **more)}, {}, None, {}, {}, {}))
     )

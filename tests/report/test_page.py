@@ -135,16 +135,16 @@ def test_page_has_every_sensor_and_topic(survey: Path, outline: Outline) -> None
         assert name in outline.words
         assert f"{reading.type.replace('_', ' ')}, " in words
     titles = {
-        "Track from above", "Depth of the track", "Beams of dvl", "Faults", "Reading and ideal", "Residual",
+        "Track from above", "Height of the track", "Beams of dvl", "Faults", "Reading and ideal", "Residual",
         "Histogram",
         "Allan deviation", "Clock auv::base_link::computer", "Stability of auv::imu_link::inertial",
         "Residual divided by its reported standard deviation", "Current profile", "Profile minus ideal",
     }  # fmt: skip
     assert titles <= set(outline.words)
-    assert "fault: lost lock, once, 32 rows, from 8 s, until 12 s" in outline.words
+    assert "fault: lost lock, once, 32 samples, from 8 s, until 12 s" in outline.words
     assert "fault: step, from 15 s, until 19.995 s" in outline.words
     assert any("stamps are up to" in text and "off true time" in text for text in outline.words)
-    assert any("no valid reading for 8.1 s from 4.9 s, " in text for text in outline.words)
+    assert any("no valid sample for 8.1 s from 4.9 s, " in text for text in outline.words)
 
 
 def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Path) -> None:
@@ -161,7 +161,7 @@ def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Pa
     for cell, wanted in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
         number, unit = cell.replace("\u2212", "-").split()
         assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3, abs=0.0)
-    assert cells[6].startswith("passed")
+    assert re.fullmatch(r"passed: variance [\d.]+ times declared", cells[6])
 
 
 def test_ground_of_the_track_equals_the_true_range(survey: Path, outline: Outline) -> None:
@@ -271,11 +271,11 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
     world.write_bytes((ROOT / "examples" / "quadrotor.sdf").read_bytes())
     ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
     found = read_report_data(str(tmp_path / "a.npz"))
-    assert found.world is not None
+    assert found.sdf_world is not None
     assert "terrain: from quadrotor.sdf" in found.notes
     assert not any(str(tmp_path) in note for note in found.notes), "a page shows no folder of this machine"
     (tmp_path / "again.sdf").write_bytes(world.read_bytes())
-    assert read_report_data(str(tmp_path / "a.npz")).world is None
+    assert read_report_data(str(tmp_path / "a.npz")).sdf_world is None
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import Scale
 from navsense.noise.specification import Noise
+from navsense.picture.ground import MIN_STILL_SIZE
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
+from navsense.report.labels import shorten_names
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
@@ -28,10 +30,11 @@ from navsense.report.sensor_section import (
     make_array_sections,
 )
 from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
-from navsense.report.track import format_track, make_track_map
+from navsense.report.track import format_track, make_height_figure, make_map_figure, make_track_map
 from navsense.report.warnings import find_warnings
 from navsense.sensors.magnetometer import Magnetometer
-from navsense.world import MountedSensor
+from navsense.sensors.navsat import NavSat
+from navsense.world import MountedSensor, World
 
 pytestmark = pytest.mark.requirement("REC-1")
 
@@ -187,6 +190,64 @@ def test_header_has_length_speed_and_depth_of_a_track() -> None:
     over = replace(way, ground=np.full(way.time.size, -40.0))
     assert format_track(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
     assert f'<p class="track">{start}height in the world' in make_page(found)
+    assert "; 1 sensor; 10 samples; navsense " in make_page(found)
+
+
+def test_header_of_a_stationary_model_has_one_height() -> None:
+    found = recorded(reading(count=10), np.full(400, -10.0))
+    truth = found.truth["boat::hull"]
+    for rows in (1, 400):
+        still = replace(truth.between(0, rows), position=np.tile((3.0, 4.0, -10.0), (rows, 1)))
+        data = replace(found, truth={"boat::hull": still})
+        chart = make_track_map(data)
+        assert chart is not None
+        assert [track.is_moving for track in chart.tracks] == [False]
+        assert chart.view.width == MIN_STILL_SIZE
+        (way,) = chart.tracks
+        assert (way.time[0], way.time[-1]) == (data.span if rows == 1 else (0.0, 400.0)), "a line over all times"
+        assert format_track(data, way, None) == "boat: stationary; height in the world \u221210 m"
+        over = replace(way, ground=np.full(way.time.size, -40.0))
+        assert format_track(data, over, 2.0) == "boat: stationary; depth 12 m; above the ground 30 m"
+
+
+def test_map_and_heights_agree_about_missing_ground() -> None:
+    data = recorded(reading(count=10), np.linspace(-1.0, -5.0, 400))
+    for world, text in (
+        (None, "The ground is not known: name the world with --world."),
+        (World("sea"), "There is no ground."),
+    ):
+        found = replace(data, sdf_world=world)
+        chart = make_track_map(found)
+        assert chart is not None
+        chart = replace(chart, surface=0.0)
+        assert make_map_figure(found, chart).caption.endswith(text)
+        heights = make_height_figure(found, chart)
+        assert (heights.title, heights.caption) == ("Height of the track", text)
+
+
+def test_clock_figure_names_the_sensors_that_it_shows() -> None:
+    """Those with most samples. Their names are as long as they must be."""
+    readings = {f"boat::{part}::compass": reading(count=100 - i) for i, part in enumerate("abcdefg")}
+    readings = {name: replace(found, name=name, clock_error=1e-3 + 0 * found.time) for name, found in readings.items()}
+    specs = {name: replace(SHEET, name=name, clock="boat::hull::clock") for name in readings}
+    data = replace(recorded(reading()), readings=readings, sensors=specs)
+    (section,) = clock_section.make_clock_sections(data)
+    figure, *_ = clock_section.make_clock_figures(section, data)
+    drawn = list(readings)[: svg_figure.LINE_COLOURS]
+    assert figure.caption == (
+        f"Stamps of {', '.join(drawn)} and {7 - len(drawn)} more, not drawn. Largest error of all: 1 ms."
+    )
+    assert [name for _, name in figure.legend] == [name.removeprefix("boat::") for name in drawn]
+    page = make_page(data)
+    assert '<a href="#sensor-boat--a--compass">a::compass</a>' in page
+
+
+def test_short_names_are_unique() -> None:
+    names = ("a::l::imu", "b::l::imu", "b::m::imu", "b::m::dvl", "world", "x::world", "imu")
+    assert dict(shorten_names(names)) == {
+        "a::l::imu": "a::l::imu", "b::l::imu": "b::l::imu", "b::m::imu": "m::imu", "b::m::dvl": "dvl",
+        "world": "world", "x::world": "x::world", "imu": "imu",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("clear", [False, True])
@@ -245,6 +306,7 @@ def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> 
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
     assert warnings(recorded(reading())) == []
     said = warnings(recorded(reading(scale)))
+    assert all(re.search(r": \d+(\.\d)? nT instead of 200 nT\. The ratio of the variances is ", text) for text in said)
     assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
         True
     ] * 3
@@ -254,7 +316,7 @@ def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> 
     ("noise", "reason"),
     [
         (Noise(stddev=SIZE, precision=3.0 * SIZE), "the rounding step is larger than twice the noise"),
-        (Noise(stddev=SIZE, maximum=5e-5), "readings are at a limit of the range"),
+        (Noise(stddev=SIZE, maximum=5e-5), "samples are at a limit of the range"),
     ],
 )
 def test_noise_that_cannot_be_tested_is_a_note_with_the_reason(noise: Noise, reason: str) -> None:
@@ -299,15 +361,15 @@ def test_silent_sensor_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
     said = " ".join(warnings(recorded(reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s, the longest gap" in said
-    assert "10 % of its readings are not valid" in said
+    assert "no valid sample for 40.02 s from 99.98 s, the longest gap" in said
+    assert "10 % of its samples are not valid" in said
     none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
-    assert none == [f"none of its {COUNT} readings is valid"]
+    assert none == [f"none of its {COUNT} samples is valid"]
 
 
 @pytest.mark.requirement("CLK-5")
 def test_stamps_far_from_true_time_are_warned_of() -> None:
-    assert "stamps are up to 15 ms off true time, at 0 s; readings are 20 ms apart" in warnings(
+    assert "stamps are up to 15 ms off true time, at 0 s; samples are 20 ms apart" in warnings(
         recorded(reading(clock_error=0.015))
     )
     assert warnings(recorded(reading(clock_error=0.0099))) == []
@@ -327,14 +389,93 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     field[4000] += 1.0
     said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
     assert said == [
-        "fault: bias, once, 500 rows, from 20 s, until 30 s",
-        "fault: spike, once, 1 row, from 80 s, until 80.02 s",
+        "fault: bias, once, 500 samples, from 20 s, until 30 s",
+        "fault: spike, once, 1 sample, from 80 s, until 80.02 s",
     ]
 
 
 def test_recording_that_ends_early_is_a_warning() -> None:
     found = replace(recorded(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
     assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
+
+
+def test_metres_of_a_position_are_tested_against_its_noise() -> None:
+    """Latitude and longitude are shown in metres, the unit of their noise; false alarms 1e-6 each.
+
+    Rounding and limits act on the distance from the world's origin, which the report does not know.
+    """
+    time, noise = np.arange(4000) * 0.2, Noise(stddev=0.3, bias_stddev=1.0)
+    latitude, longitude = 1.2 + 1e-7 * time, 0.4 + 2e-7 * time
+    velocity, zero = np.zeros((4000, 3)), np.zeros(4000)
+    spec = NavSat(noise, Noise(stddev=0.5))
+    gps = MountedSensor("boat::hull::gps", spec, "boat", "boat::hull", 5.0)
+    found = replace(spec.apply(time, latitude, longitude, zero, velocity, seed=4), name=gps.name)
+    errors = spec.compute_errors(found.arrays, found.ideal)
+    for array, side in (("latitude", "north"), ("longitude", "east")):
+        (channel,) = residuals.make_channels(found, array, gps)
+        assert (channel.unit, channel.declared_stddev) == ("m", 0.3)
+        assert np.allclose(channel.residual, errors[array], rtol=1e-3, atol=1e-6)
+        verdict = residuals.check_noise(channel, gps)
+        assert isinstance(verdict, residuals.NoiseTest)
+        assert verdict.passes
+        (section,) = (one for one in make_array_sections(found, gps) if one.name == array)
+        shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 800.0))}
+        middle = "about the bias and the median." if found.bias[array].any() else "about the median."
+        assert shown["Residual"].caption.endswith(middle)
+        assert [plot.y_axis.title for plot in shown["Reading and ideal"].plots if plot.y_axis] == [
+            f"{side} of the mean (m)"
+        ]
+        assert shown["Histogram"].caption.endswith("Dashed: the declared noise.")
+        limited = replace(gps, spec=NavSat(replace(noise, maximum=50.0), noise))
+        (channel,) = residuals.make_channels(found, array, limited)
+        assert channel.declared_stddev == 0.0
+
+
+def test_residual_of_an_orientation_is_a_rotation_vector() -> None:
+    """An error about the vertical of a pitched sensor is an error about its x and z axes, not of its yaw alone."""
+    half = 0.5 * math.radians(60.0)
+    pitched = np.tile((math.cos(half), 0.0, math.sin(half), 0.0), (200, 1))
+    w, _, y, _ = pitched[0]
+    turned = np.tile((w, -5e-3 * y, y, 5e-3 * w), (200, 1))
+    found = replace(reading(count=200), arrays={"orientation": turned}, ideal={"orientation": pitched}, bias={})
+    (section,) = make_array_sections(replace(found, unit={"orientation": "1"}), None)
+    shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 4.0))}
+    titles = {
+        title: [plot.y_axis.title.partition(" ")[0] for plot in figure.plots if plot.y_axis]
+        for title, figure in shown.items()
+    }
+    assert titles["Reading and ideal"] == ["roll", "pitch", "yaw"]
+    assert titles["Residual"] == ["x", "y", "z"]
+    assert "rotation vector" in shown["Residual"].caption
+    for channel, size in zip(
+        section.channels, (-0.01 * math.sin(2 * half), 0.0, 0.01 * math.cos(2 * half)), strict=True
+    ):
+        assert np.allclose(channel.residual, size, rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "errors"), [(residuals.MIN_ROWS - 1, "bias"), (residuals.MIN_ROWS, "bias, constant")]
+)
+def test_histogram_names_the_errors_that_were_removed(count: int, errors: str) -> None:
+    found = reading(count=count)
+    (section,) = make_array_sections(found, SHEET)
+    (figure,) = (one for one in make_array_figures(section, found, (0.0, 2.0)) if one.title == "Histogram")
+    assert re.search(rf"without {errors}[ .]", figure.caption.replace("constant and", "constant "))
+    (bare,) = make_array_sections(found, None)
+    (figure,) = (one for one in make_array_figures(bare, found, (0.0, 2.0)) if one.title == "Histogram")
+    assert figure.caption.endswith("No declared standard deviation is known.")
+
+
+def test_density_of_a_quotient_has_a_unit_in_brackets() -> None:
+    for unit, title in (("T", "density (1/nT)"), ("rad/s", "density (1/(nrad/s))"), ("1", "density"), ("", "density")):
+        found = replace(reading(count=200), unit={"field": unit})
+        found = replace(
+            found, arrays={"field": found.ideal["field"] + 1e-9 * np.random.default_rng(1).random((200, 3))}
+        )
+        (section,) = make_array_sections(found, None)
+        (figure,) = (one for one in make_array_figures(section, found, (0.0, 4.0)) if one.title == "Histogram")
+        assert figure.plots[0].y_axis is not None
+        assert figure.plots[0].y_axis.title.replace("·10⁻⁹", "") == title
 
 
 def test_histogram_density_equals_numpy() -> None:
@@ -390,14 +531,14 @@ def test_page_of_few_rows_is_complete(count: int) -> None:
     assert f"<h2>{NAME}</h2>" in text
     assert not re.search(r'd="[^"]*(nan|inf)', text)
     if not count:
-        assert "has no reading" in text
+        assert "has no samples" in text
 
 
 def test_readings_without_ideal_or_finite_values_are_shown() -> None:
     bare = replace(reading(count=200), ideal={}, bias={})
     assert "no figures, and noise not tested: the recording has no ideal readings of it" in make_page(recorded(bare))
     lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
-    assert "none of its 200 readings is valid" in make_page(recorded(lost))
+    assert "none of its 200 samples is valid" in make_page(recorded(lost))
 
 
 @pytest.mark.compiled
@@ -415,7 +556,9 @@ def test_beams_without_velocity_are_not_valid() -> None:
     found = Reading(
         "a::dvl", "dvl", "", {}, np.arange(10.0), np.zeros(10), {"beam_velocity": along}, {}, {}, every, every
     )
-    (figure,) = doppler.make_beam_figures(found, (0.0, 10.0))
+    (figure,) = doppler.make_beam_figures(found, "dvl", (0.0, 10.0))
+    assert figure.title == "Beams of dvl"
+    assert figure.caption == "Green: valid. Red: no echo, out of range, or lost.", "no velocity through the water"
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
@@ -442,7 +585,7 @@ def allan_of(found: Reading) -> SvgFigure:
 def test_allan_deviation_omits_rows_with_faults() -> None:
     whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
     assert "longest" not in whole.caption
-    assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
+    assert struck.caption.endswith("Uses the longest stretch without faults and gaps: 300 s of 400 s.")
     rest = reading()
     tail = replace(
         rest,
@@ -467,7 +610,7 @@ def test_allan_deviation_uses_evenly_spaced_rows() -> None:
         **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
-    assert allan_of(gaps).caption.endswith("From the longest time without faults and gaps: 220 s of 400 s.")
+    assert allan_of(gaps).caption.endswith("Uses the longest stretch without faults and gaps: 220 s of 400 s.")
     (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
     rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
     assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
@@ -540,11 +683,11 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
             recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
         (shown,) = clock_section.make_clock_sections(cut)
-        _, figure = clock_section.make_clock_figures(shown, cut.span)
+        _, figure = clock_section.make_clock_figures(shown, cut)
         return figure
 
     struck = stability(walk + step, (fault,))
     alone = stability(walk + step, (), slice(4_001, None))
     assert struck.plots[0].elements == alone.plots[0].elements
-    assert struck.caption == f"{alone.caption} From the longest time without faults and gaps: 320 s of 400 s."
+    assert struck.caption == f"{alone.caption} Uses the longest stretch without faults and gaps: 320 s of 400 s."
     assert stability(walk + step, ()).plots[0].elements != alone.plots[0].elements

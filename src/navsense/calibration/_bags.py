@@ -27,7 +27,7 @@ from navsense.core.typing import FloatArray, IntArray, Quaternions
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions, read_stamps
 from navsense.recordings.channels import MessageReader
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.quantities import (
     ATTITUDE_TYPES,
     ODOMETRY,

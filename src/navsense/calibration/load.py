@@ -44,7 +44,7 @@ from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, T
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.recordings.base import check_target
-from navsense.recordings.dataset import Dataset, select_run
+from navsense.recordings.dataset import Dataset, select_run_by_index
 from navsense.recordings.format import Capability, Format, find_format_of_recording, list_formats, list_suffixes
 from navsense.recordings.quantities import FIELD_TYPES, QUANTITIES
 
@@ -426,7 +426,7 @@ def _read_recording(
     if not 0 <= run < runs:
         allowed = f"must be from 0 to {runs - 1}" if runs > 1 else "must be 0: it holds one run"
         raise CalibrationError("run", run, allowed=allowed)
-    reading = select_run(reading, run)
+    reading = select_run_by_index(reading, run)
     field = np.where((reading.valid & reading.emitted)[:, None], reading["field"], math.nan)
     noise = math.sqrt(float(np.mean(np.square(head.get("noise", {}).get("field", (0.0,))))))
     series = None if attitude == "none" else _read_recorded_attitude(dataset, sensor, attitude, mounting, run)
@@ -484,7 +484,7 @@ def _read_recorded_attitude(
         raise CalibrationError("--attitude", attitude, allowed=allowed)
     rotation_bi = _read_mounting(heads[attitude], attitude)
     rotation_is = multiply_arrays(_attitude.invert(rotation_bi), rotation_bs)
-    reading = select_run(dataset[attitude], run)
+    reading = select_run_by_index(dataset[attitude], run)
     rotation, status = _attitude.interpolate(reading.time, reading["orientation"], time)
     return AttitudeSeries(multiply_arrays(rotation, rotation_is), status, f"orientation of {attitude}")
 

@@ -139,6 +139,10 @@ class RecordingError(NavsenseError):
         return "; ".join(part for part in (super().__str__(), self.rescue) if part)
 
 
+class DamagedError(Exception):
+    """Invalid content of a recording."""
+
+
 class AnalysisError(NavsenseError):
     """Data that cannot be analysed: shape, gaps, length, or an invalid argument."""
 

@@ -144,10 +144,10 @@ class Current:
         layers = self.layers and replace(self.layers, velocity=self.layers.velocity[..., first:stop, :, :])
         return replace(self, time=self.time[first:stop], velocity=self.velocity[..., first:stop, :], layers=layers)
 
-    def of_run(self, number: int) -> Current:
-        """Return the current of one of the runs, as views."""
-        layers = self.layers and replace(self.layers, velocity=self.layers.velocity[number])
-        return replace(self, velocity=self.velocity[number], layers=layers)
+    def of_run(self, index: int) -> Current:
+        """Return the current of one of the runs, by its index on the axis of the runs, as views."""
+        layers = self.layers and replace(self.layers, velocity=self.layers.velocity[index])
+        return replace(self, velocity=self.velocity[index], layers=layers)
 
 
 ARRAY_GROUPS = ("arrays", "ideal", "bias", "turn_on_bias", "fault")

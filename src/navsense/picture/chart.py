@@ -105,7 +105,7 @@ class WorldChart:
         if tracks:
             x, y, z = tracks[0].position[0].tolist()
             return (x, y, z)
-        return (0.5 * (view.west + view.east), 0.5 * (view.south + view.north), self.surface or 0.0)
+        return (0.5 * (view.left + view.right), 0.5 * (view.bottom + view.top), self.surface or 0.0)
 
 
 def make_chart(world: World, motions: Mapping[str, Motion], duration: float | None, seed: int, run: int) -> WorldChart:

@@ -188,7 +188,7 @@ def _draw_ground(figure: Any, axes: Any, chart: WorldChart, scale: Scale) -> Non
     colours = LinearSegmentedColormap.from_list("ground", UNDERWATER_COLOURS if is_underwater else DRY_COLOURS)
     low, high = float(np.nanmin(relief.height)), float(np.nanmax(relief.height))
     norm = Normalize(low, high) if not relief.is_flat else Normalize(low - 1.0, low + 1.0)
-    extent = [scale.factor * end for end in (view.west, view.east, view.south, view.north)]
+    extent = [scale.factor * end for end in (view.left, view.right, view.bottom, view.top)]
     pixels = shade_relief(relief, colours, norm)
     axes.imshow(pixels, origin="lower", extent=extent, interpolation="bilinear", zorder=0)
     if relief.is_flat:
@@ -283,8 +283,8 @@ def draw_time_line(axes: Any, x: FloatArray, y: FloatArray, time: FloatArray, en
 def _draw_frame(axes: Any, chart: WorldChart, scale: Scale) -> None:
     """Draw the axes and north."""
     view, origin = chart.view, chart.world.environment.origin
-    axes.set_xlim(scale.factor * view.west, scale.factor * view.east)
-    axes.set_ylim(scale.factor * view.south, scale.factor * view.north)
+    axes.set_xlim(scale.factor * view.left, scale.factor * view.right)
+    axes.set_ylim(scale.factor * view.bottom, scale.factor * view.top)
     axes.set_aspect("equal", adjustable="box")
     axes.ticklabel_format(useOffset=False, style="plain")
     axes.locator_params(nbins=TICKS)

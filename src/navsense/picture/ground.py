@@ -64,27 +64,27 @@ DOWN = (0.0, 0.0, -1.0)
 
 @dataclass(frozen=True)
 class View:
-    """A rectangle of the world's x and y (m)."""
+    """A rectangle of the world: x (m) from left to right, y (m) from bottom to top."""
 
-    west: float
-    east: float
-    south: float
-    north: float
+    left: float
+    right: float
+    bottom: float
+    top: float
 
     @property
     def width(self) -> float:
         """Length along x (m)."""
-        return self.east - self.west
+        return self.right - self.left
 
     @property
     def height(self) -> float:
         """Length along y (m)."""
-        return self.north - self.south
+        return self.top - self.bottom
 
     def make_cell_centres(self, columns: int, rows: int) -> tuple[FloatArray, FloatArray]:
         """Return x (columns,) and y (rows,) m of the centres of equal cells."""
-        x = self.west + (np.arange(columns) + 0.5) * self.width / columns
-        y = self.south + (np.arange(rows) + 0.5) * self.height / rows
+        x = self.left + (np.arange(columns) + 0.5) * self.width / columns
+        y = self.bottom + (np.arange(rows) + 0.5) * self.height / rows
         return x, y
 
 
@@ -192,8 +192,8 @@ def find_view(tracks: Sequence[Track], ground: Scene) -> View:
         first, last = low - margin, high + margin
     middle, sides = 0.5 * (first + last), last - first
     half = 0.5 * np.maximum(sides, float(sides.max()) / MAX_RATIO)
-    (west, south), (east, north) = (middle - half).tolist(), (middle + half).tolist()
-    return View(west, east, south, north)
+    (left, bottom), (right, top) = (middle - half).tolist(), (middle + half).tolist()
+    return View(left, right, bottom, top)
 
 
 def make_relief(ground: Scene, view: View) -> Relief:

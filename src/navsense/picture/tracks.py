@@ -24,7 +24,7 @@ MAX_ROWS, MIN_ROWS, TOTAL_ROWS = 4000, 200, 12000
 class Track:
     """A vehicle over time.
 
-    time: (n,) s; one row if the vehicle stands still
+    time: (n,) s; `make_tracks` returns one row for a vehicle that stands still
     position: (n, 3) m in the world
     ground: (n,) m, height of the ground below; NaN where there is none, empty if it is not computed
     """
@@ -42,8 +42,8 @@ class Track:
 
     @property
     def is_moving(self) -> bool:
-        """True if the vehicle moves."""
-        return self.time.size > 1
+        """True if the position changes."""
+        return bool((self.position != self.position[:1]).any())
 
     @property
     def min_clearance(self) -> tuple[float, float] | None:

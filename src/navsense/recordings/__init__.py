@@ -7,7 +7,7 @@ from pathlib import Path
 
 from navsense.core.errors import RecordingError, Where
 from navsense.recordings import csv_tables, device_logs, euroc, message_formats, npz, parquet
-from navsense.recordings.base import check_recording_path, find_format, to_path
+from navsense.recordings.base import check_recording_path, require_format, to_path
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
     Capability,
@@ -132,4 +132,4 @@ def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a re
     recording, is damaged or is truncated.
     """
     target = to_path(path)
-    return find_format(target).read(target)
+    return require_format(target).read(target)

@@ -171,7 +171,7 @@ def folder_error(path: Path) -> RecordingError:
     return RecordingError("is a directory, and no recording", where=Where(str(path)), remedy=remedy)
 
 
-def find_format(path: Path) -> Format:
+def require_format(path: Path) -> Format:
     """Return the format of an existing recording. Raises `RecordingError` if it is unknown."""
     recording_format = find_format_of_recording(path)
     if recording_format:

@@ -256,7 +256,7 @@ class MessageReader(Protocol):
         ...
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
-        """Yield the messages of some topics in the same order, in batches of bounded size."""
+        """Yield the messages of some topics in batches of bounded size. Those of one topic are in order."""
         ...
 
 

@@ -257,7 +257,7 @@ def align_columns(
     last: bool,
     simultaneous: Collection[Key] = (),
 ) -> AlignedColumns[Key] | None:
-    """Remove and return the complete rows of some topics, at most `limit` messages of the first; None without any.
+    """Remove and return the complete rows of some topics, at most `limit` messages of `main`; None without any.
 
     A row is complete if all its companion messages are read. A message and its companions have the same stamp, and in
     MCAP the same publish time. If several messages have the same stamp, they are matched in order. If the two topics
@@ -266,7 +266,7 @@ def align_columns(
     incomplete: topics in which messages are missing. The function does not wait for them.
     by_publish_time: publish times are times of validity.
     last: no messages follow. All rows are complete.
-    simultaneous: topics with the publish times of the first topic and possibly other stamps (a DVL's water track).
+    simultaneous: topics with the publish times of `main` and possibly other stamps (a DVL's water track).
     """
     count = limit if last else min([limit, *(other.count for key, other in others.items() if key not in incomplete)])
     if not count:

@@ -14,11 +14,11 @@ from typing import Any
 
 from navsense import recordings
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-from navsense.recordings import message_reader
+from navsense.recordings import message_recordings
 from navsense.recordings.base import check_recording_path, os_error, to_path
 from navsense.recordings.format import (
     Capability,
@@ -32,7 +32,6 @@ from navsense.recordings.format import (
 )
 from navsense.recordings.info import WORLD_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
 from navsense.recordings.reading_assembler import ReadingAssembler
@@ -89,7 +88,7 @@ def convert(
                 inputs.add_input(get_storage_path(source))
             target_format = _find_target_format(target)
             copies_messages = Capability.MESSAGES in target_format.capabilities
-            if message_reader.is_message_recording(source) and copies_messages and epoch is None and ros is None:
+            if message_recordings.is_message_recording(source) and copies_messages and epoch is None and ros is None:
                 if run is not None:
                     suffixes = " and ".join(list_suffixes(find_formats(Capability.RUNS)))
                     allowed = f"is of {suffixes}: a recording of messages holds one run"
@@ -111,7 +110,7 @@ def _find_target_format(target: Path) -> Format:
 
 
 def _copy_messages(source: Path, target: Path, target_format: Format) -> ConversionResult:
-    with message_reader.open_messages(source) as reader, open_hidden_folder(target) as work:
+    with message_recordings.open_messages(source) as reader, open_hidden_folder(target) as work:
         notes, part = list_notes(reader.metadata.get(WORLD_KEY)), work.folder / target.name
         count, lost = target_format.copy_file(reader, part), list[str]()
         if count is None:
@@ -155,23 +154,23 @@ def _convert_readings(
                 if not has_rows:
                     raise _no_readings_error(source)
             if target_format.copied_from:
-                with message_reader.open_messages(part) as messages:
+                with message_recordings.open_messages(part) as messages:
                     copy_to_folder(messages, target, work)
             else:
                 work.commit(get_storage_path(part))
         return ConversionResult(get_storage_path(target), losses.count, losses.unit, losses.format_lines())
 
-    if message_reader.is_message_recording(source):
-        with message_reader.open_messages(source) as messages:
-            reader = ReadingAssembler(messages)
-            if run is not None and [run] != list(reader.info.runs):
-                raise RecordingError("run", run, allowed=f"must be {reader.info.runs[0]}, the only one")
-            world = reader.info.world
+    if message_recordings.is_message_recording(source):
+        with message_recordings.open_messages(source) as reader:
+            assembler = ReadingAssembler(reader)
+            info, world = assembler.info, assembler.world
+            if run is not None and [run] != list(info.runs):
+                raise RecordingError("run", run, allowed=f"must be {info.runs[0]}, the only one")
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            result = write(reader.info, reader.iter_slices(), message_reader.parse_stored_world(messages) or {})
-            result.losses += reader.losses
-            result.notes = reader.stored_world.notes
+            result = write(info, assembler.iter_slices(), message_recordings.parse_stored_world(reader) or {})
+            result.losses += assembler.losses
+            result.notes = assembler.recorded_world.notes
             return result
     recording = recordings.open(source)
     if run is not None:
@@ -189,7 +188,7 @@ def _convert_readings(
     except DamagedError as error:
         raise damaged_error(source, error) from error
     result = write(info, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
-    result.notes = recording.stored_world.notes
+    result.notes = recording.recorded_world.notes
     return result
 
 

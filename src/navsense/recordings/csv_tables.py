@@ -27,7 +27,7 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, save_text
-from navsense.core.errors import FieldError, RecordingError, Where
+from navsense.core.errors import DamagedError, FieldError, RecordingError, Where
 from navsense.core.readings import Current, Reading, TimeSlice, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.replay import LOG_COLUMNS as POSES
@@ -62,7 +62,6 @@ from navsense.recordings.format import (
     resolve_folder,
 )
 from navsense.recordings.info import WORLD_KEY, RecordingInfo
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import list_notes
 
 METADATA_FILE = "navsense.json"

@@ -18,7 +18,7 @@ from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo
-from navsense.recordings.world_json import StoredWorld, format_note, make_opaque_sensor, world_from_json
+from navsense.recordings.world_json import RecordedWorld, format_note, make_opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
 from navsense.world import Link, Model, MountedSensor, World
@@ -77,27 +77,27 @@ class Dataset(Mapping[str, Reading]):
     @property
     def world(self) -> World:
         """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
-        return self.stored_world.world
+        return self.recorded_world.world
 
     def make_info(self) -> RecordingInfo:
         """Return the world and the run of the recording. Raises `DamagedError` if its metadata is damaged."""
         duration = self.metadata.get(DURATION_KEY)
         return RecordingInfo(
-            self.stored_world.world,
+            self.recorded_world.world,
             int(self.metadata["epoch"]),
             int(self.metadata["seed"]),
             math.inf if duration is None else float(duration),
             tuple(self.runs),
-            stored_topics=self.stored_world.topics,
+            stored_topics=self.recorded_world.topics,
         )
 
     @cached_property
-    def stored_world(self) -> StoredWorld:
+    def recorded_world(self) -> RecordedWorld:
         """The world of the recording with its topics and notes. Raises `DamagedError`."""
         data = self.metadata.get(WORLD_KEY)
         stored = None if data is None else world_from_json(data)
         notes = () if data is None else (format_note(data),)
-        return stored or StoredWorld(infer_world_from_metadata(self), notes=notes)
+        return stored or RecordedWorld(infer_world_from_metadata(self), is_stored=False, notes=notes)
 
     def select_run(self, number: int) -> Dataset:
         """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""
@@ -105,7 +105,7 @@ class Dataset(Mapping[str, Reading]):
             numbers = ", ".join(map(str, self.runs[:8])) + (", ..." if len(self.runs) > 8 else "")
             raise RecordingError("run", number, allowed=f"must be one of {numbers}")
         index = self.runs.index(number)
-        readings = {name: select_run(reading, index) for name, reading in self.readings.items()}
+        readings = {name: select_run_by_index(reading, index) for name, reading in self.readings.items()}
         current = self.current
         if current is not None and current.velocity.ndim == 3:
             current = current.of_run(index)
@@ -147,7 +147,7 @@ def cut_time_slice(
     )
 
 
-def select_run(reading: Reading, index: int) -> Reading:
+def select_run_by_index(reading: Reading, index: int) -> Reading:
     """Return the readings of one run; readings without a run axis are returned as they are."""
     if reading.clock_error.ndim == 1:
         return reading

@@ -1,4 +1,4 @@
-"""What a writer gets (`RecordingInfo`), its contract (`RecordingWriter`), and the summary of a recording."""
+"""The world and the run of a recording, the base class of writers, and the summary that `navsense info` prints."""
 
 from __future__ import annotations
 

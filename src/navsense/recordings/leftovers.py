@@ -21,12 +21,12 @@ from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.recordings.base import (
     check_recording_path,
-    find_format,
     find_unrecoverable_remedy,
     is_recovered,
     make_recovered_path,
     open_for_reading,
     os_error,
+    require_format,
     to_path,
 )
 from navsense.recordings.format import (
@@ -129,7 +129,7 @@ def _find_truncated_file(path: Path) -> Leftover | None:
 def is_intact(path: Path) -> bool:
     """Return True for a recording that can be read to its end. The log of an instrument has no end: False."""
     try:
-        return bool(find_format(path).recovery.files and read_summary(path))
+        return bool(require_format(path).recovery.files and read_summary(path))
     except NavsenseError:
         return False
 

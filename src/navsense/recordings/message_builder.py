@@ -71,11 +71,11 @@ class MessageBuilder:
         self._world = info.world
         self._topics = info.topics
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
-        moving = [model for model in self._world.models if static_transforms.is_moving(model)]
+        moving = [model for model in self._world.models if static_transforms.has_motion(model)]
         self._moving_links = [model.canonical_link for model in moving]
         self._fixed_links = {link.name for model in moving for link in model.links} - set(self._moving_links)
         self._static_links = {
-            link.name for model in self._world.models for link in model.links if not static_transforms.is_moving(model)
+            link.name for model in self._world.models for link in model.links if not static_transforms.has_motion(model)
         }
         self._written_static_links: set[str] = set()
         self._sensor_channels: dict[tuple[str, SeriesKind], list[OutputChannel]] = {}

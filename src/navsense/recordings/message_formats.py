@@ -24,7 +24,7 @@ from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import McapReader, open_mcap
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.mcap.writer import McapTarget, McapWriter
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.rosbag.reader import open_bag
 from navsense.recordings.rosbag.recovery import BAG_MAGIC, recover_bag, recover_database
@@ -44,14 +44,13 @@ from navsense.world import MountedSensor
 
 def read(path: Path) -> Dataset:
     """Return the readings and the truth in the messages of a recording. Raises `RecordingError`."""
-    with open_messages(path) as source:
-        reader = ReadingAssembler(source)
-        readings, truth, current = collect(reader.iter_slices())
-        sensors = {
-            name: metadata.make_sensor_metadata(reader.info, name, reading) for name, reading in readings.items()
-        }
+    with open_messages(path) as reader:
+        assembler = ReadingAssembler(reader)
+        readings, truth, current = collect(assembler.iter_slices())
+        info = assembler.info
+        sensors = {name: metadata.make_sensor_metadata(info, name, reading) for name, reading in readings.items()}
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        dataset_metadata = metadata.make_metadata(reader.info, sensors, truth, current_metadata)
+        dataset_metadata = metadata.make_metadata(info, sensors, truth, current_metadata)
         return Dataset(readings, truth, dataset_metadata, current)
 
 

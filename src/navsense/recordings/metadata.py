@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
 from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo, get_version
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor

@@ -24,7 +24,7 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, replace_file, save_text
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
@@ -33,7 +33,6 @@ from navsense.recordings.base import AtomicWriter, PendingRecording, find_unreco
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
 from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
 

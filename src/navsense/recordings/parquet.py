@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 import numpy as np
 
 from navsense.core.atomic import HiddenFolder
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.inputs import expansion_problem
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray
@@ -44,7 +44,6 @@ from navsense.recordings.base import AtomicWriter, PendingRecording, find_unreco
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.summary import make_summary
 
 GROUP_ROWS = 100_000

@@ -18,7 +18,7 @@ from navsense.messages.cdr import MessageRows
 from navsense.messages.repack import MessageShape
 from navsense.recordings.channels import Channel, ChannelKey, MessageReader
 from navsense.recordings.columns import MessageDecoder, drop_empty, read_stamp_field
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.rosbag.reader import check_bag
 
 

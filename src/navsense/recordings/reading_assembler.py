@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense import messages
 from navsense.core import inputs
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.core.readings import (
     NANOSECONDS,
     Current,
@@ -48,11 +48,10 @@ from navsense.recordings.columns import (
     join_columns,
 )
 from navsense.recordings.info import DURATION_KEY, RecordingInfo
-from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.message_reader import parse_stored_world
+from navsense.recordings.message_recordings import parse_stored_world
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
-from navsense.recordings.world_json import StoredWorld, UnspecifiedLatency, format_note, world_from_json
+from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
 
 IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
@@ -73,7 +72,7 @@ GapMasks = Mapping[SeriesKey, BoolArray]
 
 @dataclass(eq=False)
 class TimeBase:
-    """Times of a recording: its epoch (s), if navsense wrote it, and if it has the world with the rates of sensors."""
+    """Times of a recording: its epoch (s), whether navsense wrote it, and whether it has the world with all rates."""
 
     epoch: int
     is_navsense: bool
@@ -135,9 +134,9 @@ class SensorAssembler:
 
     def pop(self, *, last: bool) -> Reading | None:
         """Remove and return the complete rows, None without any; with `last`, also rows with missing messages."""
-        had_faults = self._knows_faults
+        knew_faults = self._knows_faults
         reading = self._pop_aligned(last=last)
-        if self.faults is None or had_faults or not (reading or self._held_readings):
+        if self.faults is None or knew_faults or not (reading or self._held_readings):
             return reading
         self._held_readings += [reading] if reading else []
         self._has_too_many_rows = self._row_count > MAX_HELD_ROWS
@@ -367,8 +366,8 @@ class ReadingAssembler:
         try:
             stored_world = world_from_json(world_data) if world_data else None
             notes = (format_note(world_data),) if world_data else ()
-            self.stored_world = stored_world or StoredWorld(infer_world(reader), notes=notes)
-            self.world: World = self.stored_world.world
+            self.recorded_world = stored_world or RecordedWorld(infer_world(reader), is_stored=False, notes=notes)
+            self.world: World = self.recorded_world.world
             runs = [int(run) for run in inputs.parse_json(metadata.get("runs", "[0]"))] or [0]
             if "epoch" in metadata:
                 epoch = int(metadata["epoch"])
@@ -378,9 +377,9 @@ class ReadingAssembler:
             seed, duration = int(metadata.get("seed", 0)), float(metadata.get(DURATION_KEY, math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
-        self.time_base = TimeBase(epoch, reader.is_navsense, stored_world is not None)
-        self.info = RecordingInfo(self.world, epoch, seed, duration, runs[:1], stored_topics=self.stored_world.topics)
-        self._topics = self.stored_world.topics or allocate_topics(self.world)
+        self.time_base = TimeBase(epoch, reader.is_navsense, self.recorded_world.is_stored)
+        self.info = RecordingInfo(self.world, epoch, seed, duration, runs[:1], stored_topics=self.recorded_world.topics)
+        self._topics = self.recorded_world.topics or allocate_topics(self.world)
         selected = select_channels(reader.channels)
         self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
         self._buffers: dict[str, TopicBuffer] = {}
@@ -410,7 +409,10 @@ class ReadingAssembler:
         return buffer is not None and has_same_type(channel, buffer.channel)
 
     def _make_buffer(self, topic: str, message_type: str, extract: Callable[[AnyArray], Arrays]) -> TopicBuffer | None:
-        """Return the buffer of a topic, None for a missing topic and for another type or definition; "" is any type."""
+        """Return the buffer of a topic, None for a missing topic and for another type or definition.
+
+        `message_type` "" accepts any type.
+        """
         channel = self._channels.get(topic) if topic else None
         if channel is None or (message_type and channel.type != message_type):
             return None
@@ -489,7 +491,7 @@ class ReadingAssembler:
             if (rows := link_assembler.pop(self.time_base, last=last)) is not None:
                 truth[link_assembler.link] = rows
         for model in self.world.models:
-            if model.canonical_link in truth and static_transforms.is_moving(model):
+            if model.canonical_link in truth and static_transforms.has_motion(model):
                 fixed = static_transforms.derive_fixed_links(model, truth[model.canonical_link])
                 truth |= {link: rows for link, rows in fixed.items() if link not in truth}
         times = [reading.time for reading in readings.values()] + [rows.time for rows in truth.values()]

@@ -23,7 +23,7 @@ from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.replay import load as load_log
-from navsense.recordings import message_reader, static_transforms
+from navsense.recordings import message_recordings, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
@@ -58,7 +58,7 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
     try:
         poses = (
             _read_messages(file, name)
-            if message_reader.is_message_recording(file)
+            if message_recordings.is_message_recording(file)
             else _read_truth(recordings.open(file), file, name)
         )
         time = poses.time / NANOSECONDS_PER_SECOND
@@ -90,7 +90,7 @@ def _read_truth(recording: Dataset, file: Path, name: str) -> Poses:
     moving = {
         model.canonical_link: model.name
         for model in recording.world.models
-        if static_transforms.is_moving(model) and model.canonical_link in recording.truth
+        if static_transforms.has_motion(model) and model.canonical_link in recording.truth
     }
     names = list(recording.truth) if name else list(moving)
     link = next((link for link, model in moving.items() if model == name), name)
@@ -101,7 +101,7 @@ def _read_truth(recording: Dataset, file: Path, name: str) -> Poses:
 
 def _read_messages(file: Path, name: str) -> Poses:
     """Return the poses of a topic; a message without a stamp has its log time."""
-    with message_reader.open_messages(file) as reader:
+    with message_recordings.open_messages(file) as reader:
         channel = _select_channel(reader, file, name)
         if not is_readable(channel):
             what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"

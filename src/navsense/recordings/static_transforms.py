@@ -24,8 +24,8 @@ class StaticTransform:
     pose: Pose
 
 
-def is_moving(model: Model) -> bool:
-    """Return True if the pose of the model in the world changes."""
+def has_motion(model: Model) -> bool:
+    """Return True if the model has a motion. In a world from a recording that is a placeholder."""
     return model.motion is not None and not model.static
 
 
@@ -38,7 +38,7 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
     transforms: list[StaticTransform] = []
     for model in world.models:
         root = model.link(model.canonical_link).pose
-        if not is_moving(model):
+        if not has_motion(model):
             transforms.append(StaticTransform(WORLD_FRAME, model.canonical_link, model.pose @ root))
         transforms += [
             StaticTransform(model.canonical_link, link.name, root.inverse() @ link.pose)

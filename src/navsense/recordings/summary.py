@@ -13,12 +13,12 @@ import numpy as np
 
 from navsense.core.readings import Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import IntArray
-from navsense.recordings.base import find_format, os_error, to_path
+from navsense.recordings.base import os_error, require_format, to_path
 from navsense.recordings.channels import ROS1
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import get_storage_path
 from navsense.recordings.info import DURATION_KEY, ROS_KEY, WORLD_KEY, RecordingSummary, SummaryEntry
-from navsense.recordings.message_reader import open_messages
+from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import list_notes
 
@@ -30,7 +30,7 @@ def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
     or EuRoC folder: the folder, or the name given when recording.
     """
     path = to_path(path)
-    recording_format = find_format(path)
+    recording_format = require_format(path)
     try:
         if recording_format.summarize is None:
             summary = summarize_dataset(path, recording_format.name, recording_format.read(path))
@@ -62,7 +62,7 @@ def summarize_dataset(
 
 def summarize_messages(path: Path) -> RecordingSummary:
     """Return the summary of a recording of messages, from its index if it has one."""
-    name, path = find_format(path).name, find_ros2_bag_folder(path)
+    name, path = require_format(path).name, find_ros2_bag_folder(path)
     with open_messages(path) as reader:
         counts = reader.count_messages()
         size = sum(part.stat().st_size for part in (path.iterdir() if path.is_dir() else (path,)))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from navsense.core.errors import DamagedError
 from navsense.messages import format_companion_topic, list_message_suffixes
 from navsense.messages.base import SeriesKind
 from navsense.messages.world_topics import FAULT
-from navsense.recordings.mcap.records import DamagedError
-from navsense.recordings.static_transforms import is_moving
+from navsense.recordings.static_transforms import has_motion
 from navsense.world import World
 
 SERIES_KINDS: tuple[SeriesKind, ...] = ("measured", "ideal", "bias")
@@ -159,7 +159,7 @@ def _list_preferred_topics(
     for model in world.models:
         for link in model.links:
             is_canonical = link.name == model.canonical_link
-            if is_moving(model) and not is_canonical:
+            if has_motion(model) and not is_canonical:
                 continue  # fixed to the canonical link: `/tf_static` has its pose
             topic = TRUTH_PREFIX + format_topic_name(model.name if is_canonical else link.name)
             yield (link.name, POSE), topic

@@ -31,7 +31,7 @@ from navsense.clock import Clock, Latency
 from navsense.clock.base import ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
-from navsense.core.errors import NavsenseError, RecordingError
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.plugins import load_plugin
 from navsense.core.pose import Pose
@@ -42,7 +42,6 @@ from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.noise.specification import Noise
-from navsense.recordings.mcap.records import DamagedError
 from navsense.world import CurrentTopic, LayersTopic
 
 TYPE = "type"

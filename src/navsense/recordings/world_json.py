@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from navsense.clock import Clock, Latency
 from navsense.core import inputs
-from navsense.core.errors import NavsenseError
+from navsense.core.errors import DamagedError, NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.environment.base import Environment, FieldSum, UniformField
@@ -26,7 +26,6 @@ from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_topics import FAULT
 from navsense.motion.stationary import Stationary
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
@@ -52,16 +51,18 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
 
 
 @dataclass(frozen=True)
-class StoredWorld:
-    """A world that was read.
+class RecordedWorld:
+    """The world of a recording, as stored or inferred.
 
     world: the world.
+    is_stored: false if the world is inferred from the readings, without specifications.
     topics: None if the recording does not contain them.
     clocks: clocks with a specification.
     notes: for the user.
     """
 
     world: World
+    is_stored: bool
     topics: TopicNames | None = None
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -234,7 +235,7 @@ def _parse_output(data: Mapping[str, Any]) -> Output:
     return Output(str(data["name"]), shape, str(data["unit"]), data["turns"])
 
 
-def world_from_json(data: Any) -> StoredWorld | None:
+def world_from_json(data: Any) -> RecordedWorld | None:
     """Return the world that `world_to_json` wrote, None for another format. Raises `DamagedError`."""
     try:
         if data.get("format") != FORMAT_VERSION:
@@ -244,7 +245,7 @@ def world_from_json(data: Any) -> StoredWorld | None:
         raise DamagedError(f"damaged: its world cannot be read: {error}") from error
 
 
-def _parse_world(data: Mapping[str, Any]) -> StoredWorld:
+def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     """Return the world of JSON with the supported format."""
     parser = WorldParser()
     sensors = tuple(map(parser.parse_sensor, data["sensors"]))
@@ -257,7 +258,8 @@ def _parse_world(data: Mapping[str, Any]) -> StoredWorld:
     environment = parser.parse_environment(data, sensors)
     all_clocks = tuple(clocks.get(name) or Clock(name) for name in stored)
     world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
-    return StoredWorld(world, topics_from_json(data["sensors"], data["topics"]), clocks, parser.notes)
+    topics = topics_from_json(data["sensors"], data["topics"])
+    return RecordedWorld(world, is_stored=True, topics=topics, clocks=clocks, notes=parser.notes)
 
 
 def _parse_model(data: Mapping[str, Any]) -> Model:

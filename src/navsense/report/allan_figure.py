@@ -28,7 +28,7 @@ MAX_INTERVAL_ERROR = 1e-3
 
 
 def find_even_rows(known: BoolArray, time: FloatArray, rate: float) -> slice:
-    """Return the longest run of rows that are known and evenly spaced at a rate (Hz)."""
+    """Return the longest stretch of rows that are known and evenly spaced at a rate (Hz)."""
     uneven = np.abs(np.diff(time) * rate - 1.0) > MAX_INTERVAL_ERROR
     is_first = np.concatenate(([True], uneven | ~known[:-1])) & known
     is_last = np.concatenate((uneven | ~known[1:], [True])) & known
@@ -43,7 +43,7 @@ def format_coverage(count: int, time: FloatArray, rate: float) -> str:
     """Return the note about an Allan deviation of `count` of the rows; empty if it has all rows."""
     if count == time.size:
         return ""
-    return f" From the longest time without faults and gaps: {count / rate:.4g} s of {time[-1] - time[0]:.4g} s."
+    return f" Uses the longest stretch without faults and gaps: {count / rate:.4g} s of {time[-1] - time[0]:.4g} s."
 
 
 def list_noise_terms(noise: Noise, rate: float) -> tuple[theory.NoiseTerm, ...]:
@@ -78,9 +78,10 @@ def measure_allan(
 ) -> tuple[AllanCurve, FloatArray | None]:
     """Return the Allan curve (k,) of values at a rate (Hz), and the deviations of the declared terms, if there are any.
 
-    `phase` is as in `oadev`.
+    phase: the values are the phase (a clock's error), not the frequency
     """
     factors = allan.log_spaced_factors((values.size - phase) // 3, FACTORS_PER_DECADE)
+    # The exponent, here of white noise, determines only the degrees of freedom, which the figure does not use.
     curve = allan.oadev(values, rate, factors, phase=phase, exponent=0)
     return curve, np.sqrt(theory.allan_variance(terms, factors, rate)) if terms else None
 

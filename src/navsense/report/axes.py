@@ -33,8 +33,7 @@ MAX_AXIS_VALUE = 1e300
 """End of all axes. Larger values are outside; logarithmic axes begin at the inverse."""
 
 MIN_SPAN = 1e-9
-"""Span over size of the values below which an axis is widened."""
-
+"""Least span of an axis, relative to its largest value; an axis with a smaller one is widened."""
 
 DASH = "\u2013"
 """Text of a table cell without a value."""

@@ -18,7 +18,7 @@ from navsense.report.allan_figure import (
     measure_allan,
 )
 from navsense.report.axes import format_quantity, make_linear_axis, make_time_axis
-from navsense.report.faults import list_unrecorded_faults
+from navsense.report.faults import list_faults_without_flags
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
 
@@ -28,7 +28,7 @@ TRUE_TIME = "true time"
 
 @dataclass(frozen=True, eq=False)
 class ClockSection:
-    """One clock with the readings stamped by it, the fastest first; its spec, if known; spans (s) of its faults."""
+    """One clock with the readings stamped by it, those with most samples first; its spec; spans (s) of its faults."""
 
     name: str
     readings: Sequence[Reading]
@@ -42,13 +42,13 @@ class ClockSection:
 
 
 def make_clock_sections(data: ReportData) -> list[ClockSection]:
-    """Return the clocks with an error or a spec. A sensor without a spec has a clock with the name of the sensor."""
+    """Return the clocks with an error or a specification. The clock of an unknown sensor has the sensor's name."""
     groups: dict[str, list[Reading]] = {}
     for name, reading in data.readings.items():
         sensor = data.sensors.get(name)
         groups.setdefault(name if sensor is None else sensor.clock or TRUE_TIME, []).append(reading)
     sections = []
-    faults = list_unrecorded_faults(data)
+    faults = list_faults_without_flags(data)
     for clock, readings in groups.items():
         readings.sort(key=lambda reading: -reading.time.size)
         spans = [span for (name, _), pairs in faults.items() if name == clock for span in pairs]
@@ -58,17 +58,18 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
     return sections
 
 
-def make_clock_figures(section: ClockSection, span: tuple[float, float]) -> Iterator[SvgFigure]:
-    """Yield the figures of one clock over a span (s): stamps against true time, and the Allan deviation."""
+def make_clock_figures(section: ClockSection, data: ReportData) -> Iterator[SvgFigure]:
+    """Yield the figures of one clock: stamps against true time, and the Allan deviation."""
     y_axis = make_linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
-    names = ", ".join(reading.name for reading in section.readings)
-    caption = f"Stamps of {names}. Largest error: {format_quantity(section.max_error, 's')}."
-    figure = stack_plots(f"Clock {section.name}", make_time_axis(*span), [y_axis], caption)
-    figure.plots[0].draw_horizontal_line(0.0, "zero")
     lines = list(enumerate(section.readings[:LINE_COLOURS]))
+    names, hidden = ", ".join(reading.name for _, reading in lines), len(section.readings) - len(lines)
+    names += f" and {hidden} more, not drawn" if hidden else ""
+    caption = f"Stamps of {names}. Largest error of all: {format_quantity(section.max_error, 's')}."
+    figure = stack_plots(f"Clock {section.name}", make_time_axis(*data.span), [y_axis], caption)
+    figure.plots[0].draw_horizontal_line(0.0, "zero")
     for number, reading in reversed(lines):
         figure.plots[0].draw_band(reading.time, reading.clock_error, f"c{number}")
-    figure.legend = [(f"c{number}", reading.name.rpartition("::")[2]) for number, reading in lines]
+    figure.legend = [(f"c{number}", data.short_names[reading.name]) for number, reading in lines]
     yield figure
     yield from _make_stability_figures(section)
 

@@ -35,7 +35,7 @@ from navsense.report.axes import (
     make_time_axis,
 )
 from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, compute_pixels, encode_png_uri
-from navsense.report.labels import EARTH, list_axis_labels
+from navsense.report.labels import EARTH, INSTRUMENT, list_axis_labels
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import compute_pair_variance
 from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure, find_time_spans
@@ -59,7 +59,8 @@ EMPTY = np.zeros(0)
 class ColourScale:
     """Title and unit of the colours of a waterfall, the limits (SI) of its colours, and its height (units).
 
-    Without `limits` they enclose all but 0.5 % of the values, symmetrically about 0 if `signed`.
+    Without `limits`, the colours span all values but the outer 0.5 % at each end. If `signed`, they span 99.5 % of the
+    values, symmetrically about 0.
     """
 
     title: str
@@ -89,8 +90,8 @@ VELOCITY = ColourScale("velocity", Scale(1.0, "m/s"), signed=True)
 """Colours of velocities. The prefix of the unit fits their size."""
 
 
-def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
-    """Yield when each beam is valid and what the velocity is relative to; nothing if the readings do not contain it."""
+def make_beam_figures(reading: Reading, name: str, span: tuple[float, float]) -> Iterator[SvgFigure]:
+    """Yield a figure of the validity of each beam and of the reference of the velocity, if the recording has them."""
     velocity, flags = reading.arrays.get("beam_velocity"), reading.arrays.get("beam_valid")
     if flags is None and velocity is None:
         return
@@ -103,8 +104,7 @@ def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[S
         plots.append(Plot(x_axis, None, STRIP_HEIGHT, f"beam {number}: {share}"))
         plots[-1].draw_spans(*find_time_spans(time, is_valid), "good")
         plots[-1].draw_spans(*find_time_spans(time, ~is_valid), "bad")
-    caption = "Green: valid. Red: no echo, out of range, or lost. Blue: velocity through the water."
-    figure = SvgFigure(f"Beams of {reading.name.rpartition('::')[2]}", plots, caption)
+    figure = SvgFigure(f"Beams of {name}", plots, "Green: valid. Red: no echo, out of range, or lost.")
     figure.legend = [("good", "valid"), ("bad", "not valid")]
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
@@ -112,6 +112,7 @@ def make_beam_figures(reading: Reading, span: tuple[float, float]) -> Iterator[S
         for value, css_class, _ in VELOCITY_MODES:
             plots[-1].draw_spans(*find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
+        figure.caption += " Blue: velocity through the water."
     yield figure
 
 
@@ -164,7 +165,11 @@ def make_current_figures(data: ReportData) -> Iterator[SvgFigure]:
         return
     layers, title = data.current.layers, "True current by depth"
     depths = np.array(layers.depths)
-    yield make_waterfall(title, data.current.time, layers.velocity, depths, "depth (m)", data.span, EARTH)
+    labels, note = INSTRUMENT, "The shallowest are on top. The axes are those of the world."
+    if data.heading == 0.0:
+        labels, note = EARTH, "The shallowest are on top."
+    time, velocity = data.current.time, layers.velocity
+    yield make_waterfall(title, time, velocity, depths, "depth (m)", data.span, labels, note=note)
 
 
 def make_waterfall(
@@ -176,8 +181,10 @@ def make_waterfall(
     span: tuple[float, float],
     labels: Sequence[str],
     colours: ColourScale = VELOCITY,
+    *,
+    note: str = "The nearest are on top.",
 ) -> SvgFigure:
-    """Return values (n, k, a) at times (n,) s and positions (k,) m as `a` images with labels, the nearest on top."""
+    """Return values (n, k, a) at times (n,) s as `a` images with labels; the least position (k,) m is on top."""
     order = np.argsort(positions)
     half_cell = 0.5 * float(np.median(np.diff(positions[order]))) if positions.size > 1 else 0.5
     if colours.height <= TITLE_HEIGHT:
@@ -186,7 +193,7 @@ def make_waterfall(
     low, high = colours.limits or _choose_colour_limits(values, signed=colours.signed)
     anchors = SIGNED_COLOURS if colours.signed else MAGNITUDE_COLOURS
     share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0
-    caption = f"{share:.3g} % of the cells have a value, the others are grey. The nearest are on top."
+    caption = f"{share:.3g} % of the cells have a value, the others are grey. {note}"
     x_axis = make_time_axis(*span)
     figure = SvgFigure(title, [Plot(x_axis, y_axis, colours.height, label) for label in labels], caption)
     for axis, plot in enumerate(figure.plots):
@@ -328,7 +335,7 @@ def _compute_ping_stddevs(reading: Reading, spec: Adcp) -> FloatArray:
 def compute_profile_rotations(orientation: FloatArray, coordinates: str) -> FloatArray:
     """Return rotations (n, 3, 3) from the instrument's axes to those of a profile.
 
-    orientation: (n, 4) w x y z of the instrument in the world
+    orientation: (n, 4) w x y z, from the instrument to east, north, up
     coordinates: `instrument`, `earth` or `ship`, the levelled axes with the heading of x
     """
     if coordinates == "instrument" or orientation.ndim != 2:

@@ -19,7 +19,7 @@ def find_fault_rows(reading: Reading) -> dict[str, BoolArray]:
     return {kind: rows for kind, rows in reading.fault.items() if rows.any()}
 
 
-def list_unrecorded_faults(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
+def list_faults_without_flags(data: ReportData) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """Return the spans (s) of scheduled faults that no reading has flags for, by name and kind.
 
     These are the faults of clocks and of the world, and of sensors without fault flags. In recordings of messages they
@@ -46,13 +46,13 @@ def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
     ]
     spans += [
         (name, kind, (np.array([first for first, _ in pairs]), np.array([last for _, last in pairs])))
-        for (name, kind), pairs in list_unrecorded_faults(data).items()
+        for (name, kind), pairs in list_faults_without_flags(data).items()
     ]
     if not spans:
         return
     x_axis, plots = make_time_axis(*data.span), []
     for name, kind, (starts, ends) in spans:
-        plot = Plot(x_axis, None, STRIP_HEIGHT, f"{name.rpartition('::')[2]}: {kind.replace('_', ' ')}")
+        plot = Plot(x_axis, None, STRIP_HEIGHT, f"{data.short_names[name]}: {kind.replace('_', ' ')}")
         plot.draw_spans(starts, ends, "bad")
         plots.append(plot)
     caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."

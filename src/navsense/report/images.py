@@ -21,16 +21,16 @@ from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Reli
 Pixels = NDArray[np.uint8]
 
 MAGNITUDE_COLOURS = ("#2f1a6b", "#2b5c9e", "#239b96", "#7bc96f", "#f6e26b")
-"""Colours of a magnitude, from 0 to the greatest."""
+"""Colours of a magnitude, from the least to the greatest."""
 
 SIGNED_COLOURS = ("#215a9c", "#7fb0d8", "#f3f1ec", "#e6a06d", "#a63a1c")
-"""Colours of a signed value: from the least over 0 to the greatest."""
+"""Colours of a signed value, from the least through 0 to the greatest."""
 
 TIME_COLOURS = ("#3b1480", "#8f2a8c", "#d64d62", "#f58d3d", "#f2d94a")
 """Colours of time, from start to end."""
 
 LIGHT_AZIMUTH, LIGHT_ELEVATION = math.radians(315.0), math.radians(50.0)
-"""Direction to the light on a relief: azimuth clockwise from north, and elevation."""
+"""Direction to the light on a relief: azimuth clockwise from y, and elevation."""
 
 
 def compute_pixels(values: FloatArray, anchors: tuple[str, ...]) -> Pixels:
@@ -52,7 +52,7 @@ def format_hex_colour(value: float, anchors: tuple[str, ...]) -> str:
 
 
 def compute_relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
-    """Return the pixels (rows, columns, 4) of a relief, north up, coloured by height and lit from the north-west."""
+    """Return the pixels (rows, columns, 4) of a relief, y up, coloured by height and lit from the upper left."""
     height = np.where(np.isfinite(relief.height), relief.height, np.nanmedian(relief.height))
     low, high = float(np.nanmin(relief.height)), float(np.nanmax(relief.height))
     span = high - low if not relief.is_flat else 1.0
@@ -61,11 +61,11 @@ def compute_relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
     if not relief.is_flat:
         slope = float(np.sqrt(np.mean(relief.slopes**2)))
         exaggeration = STEEP / slope if slope > 0.0 else 1.0
-        north, east = np.gradient(height, relief.y[1] - relief.y[0], relief.x[1] - relief.x[0])
-        up = 1.0 / np.sqrt(1.0 + (exaggeration * east) ** 2 + (exaggeration * north) ** 2)
-        light_east = math.sin(LIGHT_AZIMUTH) * math.cos(LIGHT_ELEVATION)
-        light_north = math.cos(LIGHT_AZIMUTH) * math.cos(LIGHT_ELEVATION)
-        light = up * (math.sin(LIGHT_ELEVATION) - exaggeration * (light_east * east + light_north * north))
+        slope_y, slope_x = np.gradient(height, relief.y[1] - relief.y[0], relief.x[1] - relief.x[0])
+        up = 1.0 / np.sqrt(1.0 + (exaggeration * slope_x) ** 2 + (exaggeration * slope_y) ** 2)
+        light_x = math.sin(LIGHT_AZIMUTH) * math.cos(LIGHT_ELEVATION)
+        light_y = math.cos(LIGHT_AZIMUTH) * math.cos(LIGHT_ELEVATION)
+        light = up * (math.sin(LIGHT_ELEVATION) - exaggeration * (light_x * slope_x + light_y * slope_y))
         pixels[..., :3] *= np.clip(0.35 + 0.85 * light, 0.0, 1.25)[..., None]
     return np.clip(np.rint(pixels[::-1]), 0, 255).astype(np.uint8)
 

@@ -1,12 +1,16 @@
-"""Names of the axes and beams of an array."""
+"""Names of the axes and beams of an array, and short names of sensors."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from itertools import chain
 
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
 
 EARTH, SHIP, INSTRUMENT = ("east", "north", "up"), ("forward", "left", "up"), ("x", "y", "z")
-"""Axes of the world, of a levelled vehicle, and of an instrument."""
+"""Local level axes of the earth, of a levelled vehicle, and axes of an instrument or of a world."""
 
 ADCP_AXES = {"earth": EARTH, "ship": SHIP}
 """Axes by the `coordinates` of an ADCP."""
@@ -36,3 +40,13 @@ def list_axis_labels(sensor_type: str, array: str, count: int, sensor: MountedSe
     if sensor is not None and isinstance(sensor.spec, Adcp) and array in ADCP_VECTORS:
         return list(ADCP_AXES.get(sensor.spec.coordinates.value, INSTRUMENT))
     return list(INSTRUMENT)
+
+
+def shorten_names(names: Collection[str]) -> Mapping[str, str]:
+    """Return for each `::` name its shortest ending that no other name has."""
+    endings = {}
+    for name in names:
+        parts = name.split("::")
+        endings[name] = ["::".join(parts[first:]) for first in reversed(range(len(parts)))]
+    counts = Counter(chain.from_iterable(endings.values()))
+    return {name: next((e for e in endings[name] if counts[e] == 1), name) for name in endings}

@@ -24,7 +24,7 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.svg_figure import SvgFigure
-from navsense.report.warnings import ReportWarning, find_warnings
+from navsense.report.warnings import ReportEntry, find_warnings
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
@@ -40,7 +40,7 @@ GRID_COLUMNS = 12
 """Columns of the grid; a figure spans several of them."""
 
 GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
-"""Figures side by side at most, by the letter of a window's width."""
+"""Most figures side by side, by the prefix of the CSS class (m, l, w) for a window that is wide enough."""
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
 """Least width of a figure, gap between two, and margin of the page (pixels)."""
@@ -60,8 +60,8 @@ def write(
 
     path: the recording.
     output: the page, ending in `.html` or `.htm`.
-    world: the world file that was simulated, with terrain and clocks. None: the world file in the folder of the
-        recording that has the name of the recorded world.
+    world: the world file that was simulated, with terrain and clocks. None: the only `.sdf` or `.world` file in the
+        folder of the recording whose `<world name>` is that of the recording.
     expand_xacro: True lets `world` run xacro, as in `load`.
 
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
@@ -70,9 +70,9 @@ def write(
     page_path = check_output(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
     try:
-        with atomic.replace_file(page_path) as part:
+        with atomic.replace_file(page_path) as temporary:
             # A file name that is not UTF-8 contains surrogates.
-            part.write_text(text, encoding="utf-8", errors="backslashreplace")
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise os_error(page_path, error) from error
     return page_path
@@ -108,7 +108,7 @@ def make_page(data: ReportData) -> str:
         ),
     ]
     sections = [section for section in sections if section[2]]
-    links = "".join(f'<a href="#{key}">{escape(title.rpartition("::")[2])}</a>' for key, title, _ in sections)
+    links = "".join(f'<a href="#{key}">{escape(data.short_names.get(title, title))}</a>' for key, title, _ in sections)
     main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, title, body in sections)
     shown_tracks = track_map.tracks if track_map else ()
     surface = track_map.surface if track_map else None
@@ -126,11 +126,12 @@ def make_page(data: ReportData) -> str:
 
 def _format_headline(data: ReportData) -> str:
     first, last = data.span
-    parts = [Path(data.path).name, f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
+    parts = [Path(data.path).name, *([f"world {data.name}"] if data.name != Path(data.path).name else [])]
+    parts += [f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
     if data.metadata.get("seed") is not None:
         parts.append(f"seed {data.metadata['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
-    return "; ".join([*parts, format_count(count, "reading"), f"navsense {get_version()}"])
+    return "; ".join([*parts, format_count(count, "sample"), f"navsense {get_version()}"])
 
 
 def _format_grid(figures: Iterable[SvgFigure]) -> str:
@@ -169,7 +170,7 @@ def make_grid_classes(count: int) -> list[str]:
     return [" ".join(classes) for classes in zip(*spans, strict=True)]
 
 
-def _format_warnings(warnings: Sequence[ReportWarning], sections: Mapping[str, Sequence[ArraySection]]) -> str:
+def _format_warnings(warnings: Sequence[ReportEntry], sections: Mapping[str, Sequence[ArraySection]]) -> str:
     """Return the list of warnings and notes; without warnings, the number of passed tests before them."""
     lines = [
         f'<li class="{warning.kind}"><b>{escape(warning.subject)}</b>{escape(warning.text)}</li>'
@@ -196,7 +197,7 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
         yield track.make_height_figure(data, track_map)
     for reading in data.readings.values():
         if reading.type == "dvl":
-            yield from doppler.make_beam_figures(reading, data.span)
+            yield from doppler.make_beam_figures(reading, data.short_names[reading.name], data.span)
         if reading.type == "adcp":
             yield from islice(doppler.make_profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
@@ -207,7 +208,7 @@ def _format_clock_section(data: ReportData) -> str:
     sections = make_clock_sections(data)
     if not sections:
         return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
-    return _format_grid(chain.from_iterable(make_clock_figures(section, data.span) for section in sections))
+    return _format_grid(chain.from_iterable(make_clock_figures(section, data) for section in sections))
 
 
 def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from navsense import recordings
 from navsense.clock import Clock
 from navsense.core import inputs
-from navsense.core.errors import NavsenseError, RecordingError, Where
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
 from navsense.core.readings import Current, Reading, Truth
 from navsense.fault_file import list_faults
-from navsense.recordings import message_reader
+from navsense.recordings import message_recordings
 from navsense.recordings.base import to_path
-from navsense.recordings.dataset import collect, select_run
+from navsense.recordings.dataset import collect, select_run_by_index
 from navsense.recordings.info import DURATION_KEY
-from navsense.recordings.mcap.records import DamagedError
 from navsense.recordings.reading_assembler import ReadingAssembler
 from navsense.recordings.summary import read_summary
+from navsense.report.labels import shorten_names
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
@@ -36,15 +37,19 @@ MAX_WORLD_BYTES = 1 << 22
 class ReportData:
     """One run of a recording.
 
+    path, name: of the recording and of its world
     readings, truth: by sensor and link name
     current: the water current
-    sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `world`
+    sensors: specs by name; `has_recorded_specs` is false if they are inferred, or come from `sdf_world`
     tracks: model -> link whose track is drawn
     metadata: seed, runs and requested duration, as in recordings; None for an unknown value
     has_true_time: false if times are stamps, as in recordings of other programs
-    world: the world from a file, with the terrain; None if no file is known
+    sdf_world: the world from an SDF file, with its surfaces, which recordings do not contain; None without a file
+    notes: what could not be read from the recording or its world
+    clocks: specs by name, those of the recording before those of `sdf_world`
+    heading: angle (rad) from east to the world's x axis; None if it is unknown
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
-    stationary_models: warnings about models with free joints or links and no motion
+    stationary_warnings: warnings about models with actuators and without a motion
     """
 
     path: str
@@ -55,13 +60,14 @@ class ReportData:
     sensors: Mapping[str, MountedSensor]
     tracks: Mapping[str, str]
     metadata: Mapping[str, Any]
-    world: World | None = None
+    sdf_world: World | None = None
     notes: tuple[str, ...] = ()
     scheduled_faults: tuple[Mapping[str, Any], ...] = ()
     clocks: Mapping[str, Clock] = field(default_factory=dict)
+    heading: float | None = None
     has_recorded_specs: bool = False
     has_true_time: bool = True
-    stationary_models: tuple[Note, ...] = ()
+    stationary_warnings: tuple[Note, ...] = ()
 
     @property
     def span(self) -> tuple[float, float]:
@@ -70,15 +76,23 @@ class ReportData:
         times = [part.time for part in parts if part.time.size]
         return min((float(t[0]) for t in times), default=0.0), max((float(t[-1]) for t in times), default=0.0)
 
+    @cached_property
+    def short_names(self) -> Mapping[str, str]:
+        """Shortest unique ending of each name of a sensor, a clock or a subject of a scheduled fault."""
+        clocks = {sensor.clock for sensor in self.sensors.values() if sensor.clock}
+        return shorten_names({*self.readings, *clocks, *(str(fault["of"]) for fault in self.scheduled_faults)})
+
 
 def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool = False) -> ReportData:
     """Return the first run of a recording; `world` is the path of the world that was simulated.
 
-    Without `world`, a world file with the world's name in the folder of the recording is used; it never runs xacro.
+    The default is the only world file in the folder of the recording that has a world of the recorded name. It never
+    runs xacro.
     Raises `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
-    data = _read_messages(file) if message_reader.is_message_recording(file) else _read_arrays(file)
+    # `recordings.open` reads messages as well, but returns neither their losses nor whether their specs are stored.
+    data = _read_messages(file) if message_recordings.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
         raise RecordingError(
             "holds no readings and no truth", where=Where(path), remedy=f"look at it with: navsense info {path}"
@@ -92,10 +106,9 @@ def _read_arrays(file: Path) -> ReportData:
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
     try:
-        stored = recording.stored_world
-        clocks, notes = stored.clocks, stored.notes
-        if stored.topics:  # a world that is inferred from the arrays has no topics, and no specs to show
-            recorded_world = stored.world
+        clocks, notes = recording.recorded_world.clocks, recording.recorded_world.notes
+        if recording.recorded_world.is_stored:
+            recorded_world = recording.world
     except DamagedError as error:
         notes = (str(error),)
     current = recording.current
@@ -107,7 +120,7 @@ def _read_arrays(file: Path) -> ReportData:
         metadata["seed"] = read_summary(file).metadata.get("seed")
     return _build_report_data(
         file,
-        {name: select_run(reading, 0) for name, reading in recording.readings.items()},
+        {name: select_run_by_index(reading, 0) for name, reading in recording.readings.items()},
         recording.truth,
         recorded_world,
         name=str(recording.metadata["world"]),
@@ -122,24 +135,24 @@ def _read_arrays(file: Path) -> ReportData:
 
 
 def _read_messages(file: Path) -> ReportData:
-    with message_reader.open_messages(file) as source:
-        reader = ReadingAssembler(source)
-        readings, truth, current = collect(reader.iter_slices())
-        losses, metadata = reader.losses, source.metadata
-    info = reader.info
+    with message_recordings.open_messages(file) as reader:
+        assembler = ReadingAssembler(reader)
+        readings, truth, current = collect(assembler.iter_slices())
+        losses, metadata = assembler.losses, reader.metadata
+    info = assembler.info
     return _build_report_data(
         file,
         readings,
         truth,
-        reader.world,
-        name=reader.world.name if "world" in metadata else file.name,
+        assembler.world,
+        name=assembler.world.name if "world" in metadata else file.name,
         current=current,
         metadata={"seed": metadata.get("seed"), "runs": list(info.runs), DURATION_KEY: info.requested_duration},
-        notes=(*reader.stored_world.notes, *losses),
+        notes=(*assembler.recorded_world.notes, *losses),
         scheduled_faults=_parse_faults(metadata.get("faults", "[]")),
-        clocks=reader.stored_world.clocks,
-        has_recorded_specs=reader.time_base.has_stored_world,
-        is_navsense=reader.time_base.is_navsense,
+        clocks=assembler.recorded_world.clocks,
+        has_recorded_specs=assembler.recorded_world.is_stored,
+        is_navsense=reader.is_navsense,
     )
 
 
@@ -149,21 +162,24 @@ def _build_report_data(
     truth: Mapping[str, Truth],
     recorded_world: World | None,
     *,
+    has_recorded_specs: bool,
     is_navsense: bool,
     **fields: Any,
 ) -> ReportData:
-    """Return a recording with the sensors and tracks of its recorded or inferred world. Its `world` stays None.
+    """Return a recording with the sensors and tracks of its recorded or inferred world, without `sdf_world`.
 
     The times of a recording of another program are true times only if its stamps have errors.
     """
     return ReportData(
         path=str(file),
+        has_recorded_specs=has_recorded_specs,
+        heading=recorded_world.environment.heading if recorded_world and has_recorded_specs else None,
         readings=readings,
         truth=truth,
         sensors={sensor.name: sensor for sensor in recorded_world.sensors} if recorded_world else {},
         tracks=select_tracks(recorded_world, truth),
         has_true_time=is_navsense or any(reading.clock_error.any() for reading in readings.values()),
-        stationary_models=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
+        stationary_warnings=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
         **fields,
     )
 
@@ -192,7 +208,7 @@ def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, 
 
 
 def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xacro: bool) -> ReportData:
-    """Return the recording with its world: from `path`, else from a file in the folder of the recording."""
+    """Return the recording with the world from `path`, else from a file in the folder of the recording."""
     from navsense.sdf import load as load_world
 
     if path is not None:
@@ -218,11 +234,12 @@ def _merge_world(data: ReportData, world: World) -> ReportData:
     """Return the recording with a world. What is recorded takes precedence over the clocks, specs and faults of it."""
     clocks = {**{clock.name: clock for clock in world.clocks}, **data.clocks}
     if data.has_recorded_specs:
-        return replace(data, world=world, clocks=clocks)
+        return replace(data, sdf_world=world, clocks=clocks)
     return replace(
         data,
         name=world.name,
-        world=world,
+        sdf_world=world,
+        heading=world.environment.heading,
         clocks=clocks,
         sensors={sensor.name: sensor for sensor in world.sensors if sensor.name in data.readings},
         tracks=select_tracks(world, data.truth),

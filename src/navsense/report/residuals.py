@@ -12,9 +12,9 @@ differences of the pairs. N s^2 / sigma^2 is chi-squared with N degrees of freed
 s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N. `excess` is the excess kurtosis of the mixture. A
 recording without defects fails the test once in a million channels.
 
-The test skips noise whose rounding step is more than twice its standard deviation, and noise without a constant
-standard deviation: that of a DVL, of a filtered or vibrating IMU, and of clipped readings. Rows with faults are left
-out. Orientations are w x y z.
+The test skips channels with fewer than 100 samples, with a clipped sample, and with a rounding step of more than twice
+the standard deviation. It skips noise without a constant standard deviation: that of DVLs, of ADCPs, and of filtered,
+averaged or vibrating IMUs. Rows with faults are left out. Orientations are w x y z.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from navsense.core.geodesy import ECCENTRICITY_2, SEMI_MAJOR
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.report.labels import list_axis_labels
 from navsense.sensors.base import HasIndirectNoise
+from navsense.sensors.dvl import Dvl
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
 
@@ -49,7 +51,10 @@ TESTED_TYPES = frozenset(("imu", "magnetometer", "altimeter", "air_pressure", "d
 """Types whose white noise has a constant standard deviation."""
 
 EULER_ANGLES = ("roll", "pitch", "yaw")
-"""Axes of an orientation."""
+"""Angles of an orientation."""
+
+DISPLACEMENTS = {"latitude": "north of the mean", "longitude": "east of the mean"}
+"""Readings in metres from the mean ideal value."""
 
 WATER_MODE = 2.0
 """`velocity_mode` of a velocity through the water."""
@@ -57,23 +62,23 @@ WATER_MODE = 2.0
 MIN_ANGLE = 1e-9
 """rad: smaller angles of an orientation are rounding errors, and 0."""
 
-EARTH_RADIUS = 6371e3
-"""Mean radius (m): converts differences of latitude and longitude to metres."""
-
 
 @dataclass(frozen=True, eq=False)
 class ResidualChannel:
     """One axis of one array of a sensor, in the rows (n,) that were emitted.
 
+    label, reading_label: axis of the residual and of the reading. Those of an orientation are x, y, z and its angles.
     time: (n,) s.
     reading, ideal, residual: (n,) in `unit`; NaN without a value.
     bias: (n,), the recorded bias; 0 if it is not recorded.
-    white_residual: (n,), the residual without bias, constant and scale errors.
+    white_residual: (n,), the residual without bias, and without constant and scale errors if `is_fitted`; NaN where a
+        fault acts.
     noise: the declared noise; NO_NOISE without one.
     rate: Hz.
     """
 
     label: str
+    reading_label: str
     unit: str
     time: FloatArray
     reading: FloatArray
@@ -88,6 +93,11 @@ class ResidualChannel:
     def declared_stddev(self) -> float:
         """Declared standard deviation of one sample; 0 without declared noise."""
         return math.sqrt(compute_white_variance(self.noise, self.rate))
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if the white residual is without constant and scale errors: from `MIN_ROWS` rows on."""
+        return int(np.count_nonzero(np.isfinite(self.white_residual))) >= MIN_ROWS
 
 
 def compute_white_variance(noise: Noise, rate: float) -> float:
@@ -146,13 +156,10 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     if not time.size:
         return []
     measured, ideal = measured[rows].reshape(time.size, -1), ideal[rows].reshape(time.size, -1)
-    labels = (
-        EULER_ANGLES if array == "orientation" else list_axis_labels(reading.type, array, measured.shape[1], sensor)
-    )
-    noises = sensor.spec.noise().get(array, ()) if sensor else ()
-    if sensor and isinstance(sensor.spec, HasIndirectNoise) and array in sensor.spec.noise_quantities:
-        noises = ()  # declared in another unit than the array
     unit, measured, ideal, residual = _convert_for_display(reading, array, measured, ideal)
+    labels = list_axis_labels(reading.type, array, residual.shape[1], sensor)
+    reading_labels = EULER_ANGLES if array == "orientation" else (DISPLACEMENTS.get(array, ""),) if unit == "m" else ()
+    noises = _list_declared_noises(sensor, array, unit)
     interval = float(np.median(np.diff(time))) if time.size > 1 else 1.0
     rate = sensor.rate if sensor else 1.0 / interval
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
@@ -167,6 +174,7 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     return [
         ResidualChannel(
             label=labels[axis],
+            reading_label=reading_labels[axis] if axis < len(reading_labels) else labels[axis],
             unit=unit,
             time=time,
             reading=measured[:, axis],
@@ -179,6 +187,21 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
         )
         for axis in range(residual.shape[1])
     ]
+
+
+def _list_declared_noises(sensor: MountedSensor | None, array: str, unit: str) -> Sequence[Noise]:
+    """Return the declared noise of each channel of an array in a unit; empty if its deviation is not a constant."""
+    if sensor is None:
+        return ()
+    spec, noises = sensor.spec, sensor.spec.noise().get(array, ())
+    if isinstance(spec, HasIndirectNoise) and array in spec.noise_quantities:
+        has_limits = any(math.isfinite(noise.minimum) or math.isfinite(noise.maximum) for noise in noises)
+        # Limits act on the distance from the world's origin, which is not known here.
+        return () if has_limits or spec.noise_quantities[array].unit != unit else noises
+    if isinstance(spec, Dvl) and array == "beam_velocity":
+        track = spec.bottom
+        return () if track.per_speed or track.reference_rate or spec.strength else noises
+    return noises
 
 
 def _convert_for_display(
@@ -195,7 +218,8 @@ def _convert_for_display(
     if array in ("latitude", "longitude") and unit == "rad":
         start = float(np.nanmean(ideal))
         latitude = float(np.nanmean(reading.ideal["latitude"])) if "latitude" in reading.ideal else 0.0
-        metres = EARTH_RADIUS * (math.cos(latitude) if array == "longitude" else 1.0)
+        root = math.sqrt(1.0 - ECCENTRICITY_2 * math.sin(latitude) ** 2)
+        metres = SEMI_MAJOR * (math.cos(latitude) / root if array == "longitude" else (1.0 - ECCENTRICITY_2) / root**3)
         return "m", metres * (measured - start), metres * (ideal - start), metres * (measured - ideal)
     return unit, measured, ideal, measured - ideal
 
@@ -225,7 +249,10 @@ def compute_rotation_vectors(start: FloatArray, end: FloatArray) -> FloatArray:
 
 
 def _remove_constant_and_scale(residual: FloatArray, ideal: FloatArray) -> FloatArray:
-    """Return residuals (n, k) without their least-squares fit by a constant and the ideal values (n, m)."""
+    """Return residuals (n, k) without their least-squares fit by a constant and the ideal values (n, m).
+
+    A residual with fewer than `MIN_ROWS` rows is returned as it is.
+    """
     white = residual.copy()
     columns = np.column_stack((np.ones(ideal.shape[0]), ideal))
     has_ideal = np.asarray(np.isfinite(columns).all(axis=1))
@@ -234,8 +261,9 @@ def _remove_constant_and_scale(residual: FloatArray, ideal: FloatArray) -> Float
         rows = has_ideal & np.isfinite(residual[:, axis])
         if np.count_nonzero(rows) < MIN_ROWS:
             continue
-        if not np.array_equal(rows, last_rows):
+        if not np.array_equal(rows, last_rows):  # axes mostly have the same rows, and so the same basis
             last_rows, basis = rows, _normalise_columns(columns[rows])
+        # The normal equations are small for any number of rows; columns that depend on each other get the least fit.
         coefficients, *_ = np.linalg.lstsq(basis.T @ basis, basis.T @ residual[rows, axis], rcond=1e-12)
         white[rows, axis] = residual[rows, axis] - basis @ coefficients
     return white
@@ -271,10 +299,10 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
     if noise.precision > MAX_ROUNDING * noise.white_stddev(channel.rate):
         return "the rounding step is larger than twice the noise"
     if bool(((channel.reading <= noise.minimum) | (channel.reading >= noise.maximum)).any()):
-        return "readings are at a limit of the range"
+        return "samples are at a limit of the range"
     variance, count = compute_pair_variance(channel.white_residual)
     if count < MIN_ROWS // 2:
-        return f"there are fewer than {MIN_ROWS} rows"
+        return f"there are fewer than {MIN_ROWS} samples"
     return NoiseTest(
         math.sqrt(variance), declared, *compute_ratio_bounds(count, compute_excess_kurtosis(noise, channel.rate))
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import chain
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class ArraySection:
     """One array of a sensor with its channels, and the test of the noise of each one, or the reason without a test.
 
     water_spans: starts and ends (k,) s of the spans in which a velocity is through the water.
-    note: text about these spans for the captions.
+    note: text about these spans for the captions of figures over time.
     """
 
     name: str
@@ -106,7 +107,7 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
     rows = residuals.is_through_water(reading)[emitted]
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
-    share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the readings"
+    share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the samples"
     if "water_velocity" in reading.ideal:
         note = f"{share}, compared with the ideal velocity through the water."
     else:
@@ -117,17 +118,19 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
 def make_array_figures(section: ArraySection, reading: Reading, span: tuple[float, float]) -> Iterator[SvgFigure]:
     """Yield the figures of one array over a span (s)."""
     x_axis = make_time_axis(*span)
-    normalised = residuals.normalise_residuals(reading, section.name, [channel.label for channel in section.channels])
+    note = ""
     if len(section.channels) > MAX_PLOTS:
         note = f" The figure shows {MAX_PLOTS} of {len(section.channels)} channels; the table has all."
-        section = replace(section, channels=section.channels[:MAX_PLOTS], note=section.note + note)
-    yield _make_reading_figure(section, x_axis)
-    yield _make_residual_figure(section, x_axis)
+        section = replace(section, channels=section.channels[:MAX_PLOTS])
+    figures = [_make_reading_figure(section, x_axis), _make_residual_figure(section, x_axis)]
     if any(np.nan_to_num(channel.white_residual).any() for channel in section.channels):
-        yield _make_histogram_figure(section)
+        figures.append(_make_histogram_figure(section))
+    normalised = residuals.normalise_residuals(reading, section.name, [channel.label for channel in section.channels])
     if normalised:
-        yield _make_normalised_figure(normalised)
-    yield from _make_allan_figures(section)
+        figures.append(_make_normalised_figure(normalised))
+    for figure in chain(figures, _make_allan_figures(section)):
+        figure.caption += note
+        yield figure
 
 
 def _get_line_class(number: int) -> str:
@@ -137,7 +140,9 @@ def _get_line_class(number: int) -> str:
 
 def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the readings with the ideal readings over them."""
-    y_axes = [make_linear_axis(c.label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels]
+    y_axes = [
+        make_linear_axis(c.reading_label or section.title, c.unit, (c.reading, c.ideal)) for c in section.channels
+    ]
     caption = f"Readings of {section.title}, and the readings of an ideal instrument."
     figure = _stack_channel_plots("Reading and ideal", section, x_axis, y_axes, caption)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
@@ -173,10 +178,13 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     ]
     has_bias = any(np.any(channel.bias != 0.0) for channel in channels)
     caption = f"Reading of {section.title} minus the ideal reading."
+    if section.name == "orientation":
+        caption = "Rotation from the ideal to the measured orientation, as a rotation vector in the ideal sensor axes."
     if has_bias:
         caption += " The dark line is the bias: turn-on bias and drift."
     if section.has_declared_noise:
-        caption += " Dashed: the bias plus and minus three declared standard deviations of the white noise."
+        middle = "the bias and the median" if has_bias else "the median"
+        caption += f" Dashed: three declared standard deviations about {middle}."
     figure = _stack_channel_plots("Residual", section, x_axis, y_axes, caption)
     for number, (plot, channel, bound) in enumerate(zip(figure.plots, channels, bounds, strict=True)):
         plot.draw_band(channel.time, channel.residual, _get_line_class(number))
@@ -187,7 +195,7 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
             for curve in bound:
                 plot.draw_series(channel.time, curve, "declared")
     legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
-    legend += [("declared", "3 declared standard deviations")] if section.has_declared_noise else []
+    legend += [("declared", "declared ±3 σ")] if section.has_declared_noise else []
     figure.legend = legend + figure.legend
     return figure
 
@@ -226,8 +234,9 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     bars = [compute_histogram_density(channel.white_residual, edges) for channel in channels]
     densities = [_compute_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
     y_axis = _make_density_axis(bars + densities, x_axis.scale)
-    caption = f"Distribution of the residuals of {section.title} without bias, constant and scale errors."
-    caption += " Dashed: the declared noise." if densities else " This array has no declared noise."
+    errors = "bias, constant and scale errors" if all(channel.is_fitted for channel in channels) else "bias"
+    caption = f"Distribution of the residuals of {section.title} without {errors}."
+    caption += " Dashed: the declared noise." if densities else " No declared standard deviation is known."
     figure = stack_plots("Histogram", x_axis, [y_axis], caption)
     outline, x = np.repeat(edges, 2)[1:-1], np.linspace(edges[0], edges[-1], 241)
     for number, channel in enumerate(channels):
@@ -242,7 +251,8 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
 def _make_density_axis(series: Sequence[FloatArray], scale: Scale) -> Axis:
     """Return an axis of densities, per unit of the x axis."""
     top = max(float(array.max()) for array in series) or 1.0
-    inverse = Scale(1.0 / scale.factor, f"1/{scale.unit}" if scale.unit else "")
+    unit = f"({scale.unit})" if "/" in scale.unit else scale.unit
+    inverse = Scale(1.0 / scale.factor, f"1/{unit}" if unit not in ("", "1") else "")
     return Axis(0.0, 1.08 * top * inverse.factor, format_axis_title("density", inverse.unit), inverse)
 
 
@@ -268,7 +278,7 @@ def _make_normalised_figure(normalised: Mapping[str, FloatArray]) -> SvgFigure:
 def _make_allan_figures(section: ArraySection) -> Iterator[SvgFigure]:
     """Yield measured and declared Allan deviations of the residuals; nothing with too few rows.
 
-    Each uses the longest run of evenly spaced rows without faults and missing values.
+    Each uses the longest stretch of evenly spaced rows without faults and missing values.
     """
     curves, shortest = {}, len(section.channels[0].time)
     for number, channel in enumerate(section.channels):
@@ -291,7 +301,16 @@ def _make_allan_figures(section: ArraySection) -> Iterator[SvgFigure]:
 
 def format_array_table(sections: Sequence[ArraySection]) -> str:
     """Return the statistics of all channels of a sensor as an HTML table."""
-    columns = ("", "rows", "missing", "mean residual", "standard deviation", "white residual", "declared", "noise test")
+    columns = (
+        "",
+        "samples",
+        "missing",
+        "mean residual",
+        "standard deviation",
+        "deviation from differences",
+        "declared",
+        "noise test",
+    )
     head = "".join(f'<th scope="col">{text}</th>' for text in columns)
     rows = "".join(
         _format_table_row(section.title, channel, test)
@@ -307,7 +326,7 @@ def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | st
     if isinstance(test, str):
         verdict = "not tested" if channel.declared_stddev else DASH
     else:
-        verdict = f"{'passed' if test.passes else 'FAILED'} ({test.ratio:.3f} of the variance)"
+        verdict = f"{'passed' if test.passes else 'FAILED'}: variance {test.ratio:.3f} times declared"
     cells = (
         f"{count}",
         f"{100.0 * (count - finite_residual.size) / max(count, 1):.3g} %" if finite_residual.size < count else DASH,

@@ -1,7 +1,7 @@
 """SVG figures: plots one above the other with a common x axis. The file `report.css` colours their classes.
 
-A figure is 420 units wide. The page shows it at about that size in any window, so its letters have the size of the
-text. All text is escaped; nothing in a figure is a script.
+A figure is 420 units wide. The page shows it at up to twice that many pixels, so its letters stay legible. All text is
+escaped; nothing in a figure is a script.
 
 A long series is downsampled to the least and greatest value in each pixel column, so that no spike is lost::
 

@@ -30,12 +30,12 @@ MAX_HEIGHT = 400.0
 """Height of a map at most (units)."""
 
 MIN_VELOCITY_GAP = 2.0
-"""Time (s) without a velocity from which the map marks a gap of the DVL."""
+"""Time (s) without a velocity above which the map marks a gap of the DVL."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrackMap:
-    """All tracks, by model, with the view that contains them.
+    """One track per model, and the view that contains them.
 
     relief: None if the ground is not known
     surface: height of the water surface (m), None if it is not known
@@ -57,52 +57,55 @@ def make_track_map(data: ReportData) -> TrackMap | None:
     for model, link in data.tracks.items():
         truth = data.truth[link]
         rows = np.unique(np.linspace(0, truth.time.size - 1, min(MAX_ROWS, truth.time.size)).astype(np.int64))
-        track = Track(model, truth.time[rows], np.array(truth.position[rows], dtype=np.float64))
-        if track.time.size and (model in carriers or np.ptp(track.position, axis=0).any()):
+        time, position = truth.time[rows], np.array(truth.position[rows], dtype=np.float64)
+        if time.size == 1:  # a stationary model has one message of truth
+            time, position = np.array(data.span), np.repeat(position, 2, axis=0)
+        track = Track(model, time, position)
+        if track.time.size and (model in carriers or track.is_moving):
             tracks.append(track)
     if not tracks:
         return None
     scene, surface = Scene(()), None
-    if data.world is not None:
-        scene = find_static_ground(data.world, resolve_motions(data.world), {track.name for track in tracks})
-        water = data.world.environment.water
+    if data.sdf_world is not None:
+        scene = find_static_ground(data.sdf_world, resolve_motions(data.sdf_world), {track.name for track in tracks})
+        water = data.sdf_world.environment.water
         surface = water.surface if water is not None else None
-    view = find_view([_reduce_stationary_track(track) for track in tracks], scene)
+    view = find_view(tracks, scene)
     relief = make_relief(scene, view) if scene.bodies else None
     tracks = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks]
     return TrackMap(tracks, view, relief if relief is not None and relief.has_ground else None, surface)
-
-
-def _reduce_stationary_track(track: Track) -> Track:
-    """Return the first row of a track that does not move: `find_view` takes a track of one row for stationary."""
-    if (track.position != track.position[:1]).any():
-        return track
-    return replace(track, time=track.time[:1], position=track.position[:1])
 
 
 def format_track(data: ReportData, track: Track, surface: float | None) -> str:
     """Return length, speed, depth or height, and clearance of a track as one line."""
     truth = data.truth[data.tracks[track.name]]
     position, speed = np.asarray(truth.position), np.linalg.norm(truth.velocity, axis=1)
-    length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
-    duration = truth.time[-1] - truth.time[0]
-    mean = length / float(duration) if duration > 0.0 else 0.0
-    parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
-    greatest = find_finite_range([speed])[1]
-    parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
+    if track.is_moving:
+        length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
+        duration = float(truth.time[-1] - truth.time[0])
+        mean, greatest = length / duration if duration > 0.0 else 0.0, find_finite_range([speed])[1]
+        parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
+        parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
+    else:
+        parts = [f"{track.name}: stationary"]
     low, high = find_finite_range([position[:, 2]])
     if surface is not None and high <= surface:
-        parts.append(f"depth {format_quantity(surface - high, 'm')} to {format_quantity(surface - low, 'm')}")
+        parts.append(f"depth {_format_range(surface - high, surface - low)}")
     else:
-        parts.append(f"height in the world {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
+        parts.append(f"height in the world {_format_range(low, high)}")
     if track.min_clearance is not None:
-        low, high = find_finite_range([track.position[:, 2] - track.ground])
-        parts.append(f"above the ground {format_quantity(low, 'm')} to {format_quantity(high, 'm')}")
+        parts.append(f"above the ground {_format_range(*find_finite_range([track.position[:, 2] - track.ground]))}")
     return "; ".join(parts)
 
 
+def _format_range(low: float, high: float) -> str:
+    """Return a range of lengths (m), or one length if both have the same text."""
+    texts = dict.fromkeys((format_quantity(low, "m"), format_quantity(high, "m")))
+    return " to ".join(texts)
+
+
 def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
-    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for `MIN_VELOCITY_GAP`."""
+    """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for over `MIN_VELOCITY_GAP`."""
     mask = np.zeros(track.time.size, dtype=np.bool_)
     for name, reading in data.readings.items():
         if reading.type != "dvl" or name.partition("::")[0] != track.name:
@@ -122,14 +125,13 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return the tracks from above."""
     view = track_map.view
     scale = choose_length_scale(max(view.width, view.height))
-    origin = data.world.environment.origin if data.world else None
-    east, north = (", east", ", north") if origin is not None and origin.heading == 0.0 else ("", "")
-    west_end, east_end, height = view.west, view.east, PLOT_WIDTH * view.height / view.width
+    east, north = (", east", ", north") if data.heading == 0.0 else ("", "")
+    left_end, right_end, height = view.left, view.right, PLOT_WIDTH * view.height / view.width
     if height > MAX_HEIGHT:  # margins at both sides of a tall view keep its letters legible
-        middle, half = 0.5 * (view.west + view.east), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
-        west_end, east_end, height = middle - half, middle + half, MAX_HEIGHT
-    x_axis = Axis(west_end * scale.factor, east_end * scale.factor, f"x{east} ({scale.unit})", scale)
-    y_axis = Axis(view.south * scale.factor, view.north * scale.factor, f"y{north} ({scale.unit})", scale)
+        middle, half = 0.5 * (view.left + view.right), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
+        left_end, right_end, height = middle - half, middle + half, MAX_HEIGHT
+    x_axis = Axis(left_end * scale.factor, right_end * scale.factor, f"x{east} ({scale.unit})", scale)
+    y_axis = Axis(view.bottom * scale.factor, view.top * scale.factor, f"y{north} ({scale.unit})", scale)
     figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, height)])
     caption = []
     if track_map.relief is not None:
@@ -144,15 +146,15 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         caption.append("Red: the DVL has no valid velocity.")
         figure.legend.append(("gap", "no DVL velocity"))
     if track_map.relief is None:
-        caption.append("There is no ground." if data.world else "The ground is not known: name the world with --world.")
+        caption.append(_explain_missing_ground(data))
     figure.caption = " ".join(caption)
     return figure
 
 
 def _draw_relief(plot: Plot, relief: Relief, view: View, surface: float | None) -> None:
     underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
-    left, right = plot.x_axis.compute_positions(np.array([view.west, view.east])).tolist()
-    low, high = plot.compute_y_positions(np.array([view.south, view.north])).tolist()
+    left, right = plot.x_axis.compute_positions(np.array([view.left, view.right])).tolist()
+    low, high = plot.compute_y_positions(np.array([view.bottom, view.top])).tolist()
     plot.elements.append(
         f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
         f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
@@ -183,10 +185,8 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         low, high = min(float(h.min()) for h in heights), max(float(h.max()) for h in heights)
         if abs(surface - high) <= 4.0 * max(high - low, 1.0) + 60.0:
             series.append(np.array([surface]))
-    is_underwater = surface is not None and all(float(np.median(h)) < surface for h in heights)
     y_axis = make_linear_axis("height in the world", "m", series)
-    title = "Depth of the track" if is_underwater else "Height of the track"
-    figure = SvgFigure(title, [Plot(make_time_axis(*data.span), y_axis, 230.0)])
+    figure = SvgFigure("Height of the track", [Plot(make_time_axis(*data.span), y_axis, 230.0)])
     plot = figure.plots[0]
     caption = []
     for track in track_map.tracks:
@@ -204,5 +204,11 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     if surface is not None:
         plot.draw_horizontal_line(surface, "surface")
         figure.legend.append(("surface", "water surface"))
-    figure.caption = " ".join(caption) or "Height of the track over time; no ground is known."
+    if track_map.relief is None:
+        caption.append(_explain_missing_ground(data))
+    figure.caption = " ".join(caption) or "Height of the track over time. There is no ground below it."
     return figure
+
+
+def _explain_missing_ground(data: ReportData) -> str:
+    return "There is no ground." if data.sdf_world else "The ground is not known: name the world with --world."

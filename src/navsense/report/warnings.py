@@ -2,13 +2,15 @@
 
 They are about:
 
-- sensors without valid readings or values for long
+- sensors that have no valid samples for a long time, too few of them, or hardly any values
+- DVLs that lose the bottom for a long time
 - beams that never have a velocity
 - white noise that is not as declared (`residuals`)
 - stamps that are far off or not increasing
 - faults
 - recordings that end early
 - vehicles under the ground
+- models that could move and have no motion
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import numpy as np
 from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.recordings.info import DURATION_KEY
-from navsense.report.axes import format_quantity
-from navsense.report.faults import find_fault_rows, list_unrecorded_faults
+from navsense.report.axes import choose_scale, format_quantity
+from navsense.report.faults import find_fault_rows, list_faults_without_flags
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import NoiseTest, is_through_water
 from navsense.report.sensor_section import ArraySection
@@ -34,13 +36,13 @@ from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
 
 MAX_SILENCE, MAX_INTERVALS = 5.0, 10.0
-"""Time (s) and median intervals without a valid reading above which the report warns."""
+"""Time (s) and median intervals without a valid sample above which the report warns; the longer one counts."""
 
 MAX_INVALID = 0.05
-"""Share of invalid readings above which the report warns."""
+"""Share of invalid samples above which the report warns."""
 
 MAX_MISSING = 0.9
-"""Share of missing values in valid readings above which the report warns."""
+"""Share of missing values in valid samples above which the report warns."""
 
 REQUIRED_ARRAYS: Mapping[str, tuple[str, ...]] = {"dvl": ("velocity",), "adcp": ("velocity",)}
 """Arrays that must have values, by sensor type; other arrays of these types can be empty by configuration."""
@@ -49,12 +51,12 @@ MAX_STAMP_ERROR = 0.01
 """Error of a stamp (s) above which the report warns; half a sensor's interval if that is less."""
 
 MAX_SHORTFALL = 0.01
-"""Share of the requested duration that a recording may lack."""
+"""Share of the requested duration that a recording may lack, in addition to 1 s."""
 
 
 @dataclass(frozen=True)
-class ReportWarning:
-    """One line of the list: its subject, its text and its kind."""
+class ReportEntry:
+    """One line of the list: its subject, its text and whether it is a warning or a note."""
 
     subject: str
     text: str
@@ -63,9 +65,9 @@ class ReportWarning:
 
 def find_warnings(
     data: ReportData, sections: Mapping[str, Sequence[ArraySection]], track_map: TrackMap | None
-) -> list[ReportWarning]:
+) -> list[ReportEntry]:
     """Return all warnings, then all notes."""
-    entries = [ReportWarning(note.what, note.reason) for note in data.stationary_models]
+    entries = [ReportEntry(note.what, note.reason) for note in data.stationary_warnings]
     entries += _check_recording(data, track_map)
     for name, reading in data.readings.items():
         texts = chain(
@@ -77,77 +79,77 @@ def find_warnings(
             _check_stamps(reading),
             _list_faults(reading),
         )
-        entries += [ReportWarning(name, text) for text in texts]
+        entries += [ReportEntry(name, text) for text in texts]
         if not reading.ideal:
             text = "no figures, and noise not tested: the recording has no ideal readings of it"
-            entries.append(ReportWarning(name, text, "note"))
-        entries += [ReportWarning(name, text, "note") for text in _list_untested(sections[name])]
+            entries.append(ReportEntry(name, text, "note"))
+        entries += [ReportEntry(name, text, "note") for text in _list_untested(sections[name])]
     for name in sorted(set(data.sensors) - set(data.readings)):
-        entries.append(ReportWarning(name, "has no recorded reading"))
-    for (name, kind), spans in list_unrecorded_faults(data).items():
+        entries.append(ReportEntry(name, "has no recorded samples"))
+    for (name, kind), spans in list_faults_without_flags(data).items():
         first, last = spans[0][0], spans[-1][1]
-        entries.append(ReportWarning(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
-    entries += [ReportWarning("recording", text, "note") for text in data.notes]
+        entries.append(ReportEntry(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
+    entries += [ReportEntry("recording", text, "note") for text in data.notes]
     return sorted(entries, key=lambda warning: warning.kind != "warning")
 
 
-def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportWarning]:
+def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportEntry]:
     duration, (first, last) = data.metadata.get(DURATION_KEY), data.span
     if duration and last - first < (1.0 - MAX_SHORTFALL) * float(duration) - 1.0:
-        yield ReportWarning("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
+        yield ReportEntry("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
     runs = data.metadata.get("runs") or []
     if len(runs) > 1:
-        yield ReportWarning("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
+        yield ReportEntry("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
     if data.readings and not data.has_true_time:
         text = "has no true time: times on this page are stamps, and the errors of clocks are not checked"
-        yield ReportWarning("recording", text, "note")
+        yield ReportEntry("recording", text, "note")
     if not data.truth:
-        yield ReportWarning("recording", "has no true positions: no track, and clearance is not checked", "note")
+        yield ReportEntry("recording", "has no true positions: no track, and clearance is not checked", "note")
     for track in track_map.tracks if track_map else ():
         if track.min_clearance is not None and track.min_clearance[0] < 0.0:
             clearance, time = track.min_clearance
             text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {time:.6g} s"
-            yield ReportWarning(data.tracks[track.name], text)
+            yield ReportEntry(data.tracks[track.name], text)
 
 
 def _check_silence(reading: Reading) -> Iterator[str]:
-    """Yield the longest time without a valid reading, and the share of invalid readings."""
+    """Yield the longest time without a valid sample, and the share of invalid samples."""
     valid = np.asarray(reading.emitted & reading.valid)
     times, all_times = reading.time[valid], reading.time
     if not all_times.size:
-        yield "has no reading"
+        yield "has no samples"
         return
     if not times.size:
-        yield f"none of its {format_count(all_times.size, 'reading')} is valid"
+        yield f"none of its {format_count(all_times.size, 'sample')} is valid"
         return
     interval = float(np.median(np.diff(times))) if times.size > 1 else 0.0
     marks = np.concatenate((all_times[:1], times, all_times[-1:]))
     gaps = np.diff(marks)
     longest = int(np.argmax(gaps))
     if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
-        yield f"no valid reading for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest gap"
+        yield f"no valid sample for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest gap"
     share = 1.0 - np.count_nonzero(valid) / max(int(np.count_nonzero(reading.emitted)), 1)
     if share > MAX_INVALID:
-        yield f"{100.0 * share:.3g} % of its readings are not valid"
+        yield f"{100.0 * share:.3g} % of its samples are not valid"
 
 
 def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[str]:
-    """Yield the main arrays of which valid readings have hardly any value."""
+    """Yield the required arrays of which valid samples have hardly any value."""
     valid = np.asarray(reading.emitted & reading.valid)
     count = int(np.count_nonzero(valid))
     if not count:
         return
-    for name in _list_main_arrays(reading, sensor):
+    for name in _list_required_arrays(reading, sensor):
         missing = 1.0 - float(np.mean(np.isfinite(np.asarray(reading.arrays[name])[valid])))
         unit, title = "cell" if reading.type == "adcp" else "value", name.replace("_", " ")
         if missing == 1.0:
-            yield f"no {unit} of {title} is known, in {format_count(count, 'valid reading')}"
+            yield f"no {unit} of {title} is known, in {format_count(count, 'valid sample')}"
         elif missing > MAX_MISSING:
             share = f"{100.0 * missing:.4g} %"
-            yield f"{share} of the {unit}s of {title} are missing, in {format_count(count, 'valid reading')}"
+            yield f"{share} of the {unit}s of {title} are missing, in {format_count(count, 'valid sample')}"
 
 
-def _list_main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
+def _list_required_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
     """Return the arrays that must have values: those with ideal values, or all if there are none."""
     names = REQUIRED_ARRAYS.get(reading.type, ())
     if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
@@ -158,7 +160,7 @@ def _list_main_arrays(reading: Reading, sensor: MountedSensor | None) -> list[st
 
 
 def _check_bottom(reading: Reading) -> Iterator[str]:
-    """Yield the longest time in which a DVL that has the bottom at other times reports the velocity through water."""
+    """Yield the longest time without bottom track of a DVL that has bottom track at other times."""
     valid = np.asarray(reading.emitted & reading.valid)
     rows = is_through_water(reading)[valid]
     if not rows.any() or rows.all():
@@ -188,12 +190,13 @@ def _check_noise(sections: Sequence[ArraySection]) -> Iterator[str]:
             if isinstance(test, str) or test.passes:
                 continue
             comparison = "more" if test.ratio > 1.0 else "less"
-            measured = format_quantity(test.measured_stddev, channel.unit)
-            declared = format_quantity(test.declared_stddev, channel.unit)
+            scale = choose_scale(channel.unit, test.measured_stddev)
+            measured, declared = (scale.factor * stddev for stddev in (test.measured_stddev, test.declared_stddev))
             yield (
                 f"{section.title} {channel.label}".strip() + f" has {comparison} noise than declared: "
-                f"{measured}, declared {declared}; the ratio of the variances is {test.ratio:.4g}, "
-                f"expected from {test.min_ratio:.4g} to {test.max_ratio:.4g}"
+                f"{measured:.4g} {scale.unit} instead of {declared:.4g} {scale.unit}. "
+                f"The ratio of the variances is {test.ratio:.3g}; "
+                f"chance alone gives {test.min_ratio:.3g} to {test.max_ratio:.3g}"
             )
 
 
@@ -221,7 +224,7 @@ def _check_stamps(reading: Reading) -> Iterator[str]:
         period = format_quantity(interval, "s")
         yield (
             f"stamps are up to {format_quantity(size, 's')} off true time, at {reading.time[row]:.6g} s; "
-            f"readings are {period} apart"
+            f"samples are {period} apart"
         )
     count = int(np.count_nonzero(np.diff(reading.time + error) <= 0.0))
     if count:
@@ -233,5 +236,5 @@ def _list_faults(reading: Reading) -> Iterator[str]:
     for kind, rows in find_fault_rows(reading).items():
         starts, ends = find_time_spans(reading.time, rows)
         times = "once" if starts.size == 1 else f"{starts.size} times"
-        count = format_count(int(np.count_nonzero(rows)), "row")
+        count = format_count(int(np.count_nonzero(rows)), "sample")
         yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s, until {ends[-1]:.6g} s"

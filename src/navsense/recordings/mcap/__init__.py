@@ -1,1 +1,1 @@
-"""MCAP files: records, reader, writer and recovery, by the nouns of the MCAP specification."""
+"""MCAP files: records, reader, writer and recovery."""

@@ -1,8 +1,8 @@
 """Reader of MCAP files: the messages of a file in order of log time, by columns.
 
-A segment of a file is a chunk, or a run of messages outside chunks. Segments that do not overlap in time are read one
-by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are held
-back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
+A segment of a file is a chunk, or consecutive messages outside chunks. Segments that do not overlap in time are read
+one by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are
+held back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
 The definitions are the records of schemas and channels, and the metadata of navsense.
 """
 
@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from navsense.core import atomic
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, UInt64Array
 from navsense.recordings.base import find_recovery_remedy, find_unrecoverable_remedy, open_for_reading
@@ -47,8 +47,8 @@ HEADER_FIELDS = ("channel_id", "log_time", "publish_time")
 INITIAL_CAPACITY = 1 << 16
 """Number of records up to which a segment is scanned once; a segment with more records is scanned twice."""
 
-MIN_RUN_LENGTH = 16
-"""Average length of a run of records of one size from which on runs are read with a stride."""
+MIN_STRIDE_RECORDS = 16
+"""If consecutive records of one size are on average at least this many, they are read with a stride."""
 
 
 @kernel
@@ -89,12 +89,12 @@ class RecordIndex:
         return self.data[self.offsets[index] + records.RECORD_HEADER.size : self.offsets[index + 1]].tobytes()
 
     def scan_messages(self) -> ScannedMessages:
-        """Return the message records. Raises `records.DamagedError` for a message that is shorter than its header."""
+        """Return the message records. Raises `DamagedError` for a message that is shorter than its header."""
         indices = np.flatnonzero(self.opcodes == records.MESSAGE)
         selection = to_slice(indices)
         starts, stops = self.offsets[:-1][selection], self.offsets[1:][selection]
         if (stops - starts < records.MESSAGE_HEADER.size).any():
-            raise records.DamagedError("a message ends too early")
+            raise DamagedError("a message ends too early")
         headers = read_message_headers(self.data, starts, stops)
         return ScannedMessages(self.data, indices, starts + records.MESSAGE_HEADER.size, stops, *headers)
 
@@ -168,7 +168,7 @@ def read_message_headers(
     if starts.size:
         sizes = stops - starts
         cuts = np.flatnonzero((sizes[1:] != sizes[:-1]) | (starts[1:] != stops[:-1])) + 1
-        if cuts.size * MIN_RUN_LENGTH > starts.size:
+        if cuts.size * MIN_STRIDE_RECORDS > starts.size:
             headers = view_every_byte(data, records.MESSAGE_FIELDS)
             columns = [np.asarray(headers[name][starts]) for name in HEADER_FIELDS]
         else:
@@ -200,7 +200,7 @@ MAX_HELD_BYTES = 1 << 29
 """Limit on the bytes of overlapping segments in memory."""
 
 SEGMENT_BYTES = 4_000_000
-"""Bytes at which a run of messages outside chunks is split."""
+"""Bytes of consecutive messages outside chunks in one segment."""
 
 HEADER_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, records.MESSAGE_HEADER.size)
 """Bytes at the start of a record that hold its opcode and its times."""
@@ -208,7 +208,7 @@ HEADER_SIZE = records.RECORD_HEADER.size + max(records.CHUNK_HEADER.size, record
 
 @dataclass(frozen=True)
 class Segment:
-    """A chunk, or a run of messages outside chunks: its offsets and the log times (ns) of its first and last message.
+    """A chunk, or consecutive messages outside chunks: its offsets, and the least and greatest log time (ns).
 
     For a chunk these are the times in its header.
     """
@@ -245,7 +245,7 @@ class SegmentMessages(NamedTuple):
 def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
     """Return the segments between two offsets, in the order of the file. Only the headers of chunks are read."""
     segments: list[Segment] = []
-    run: list[int] = []
+    log_times: list[int] = []
     start = size = 0
     offset, end = span
     while offset + records.RECORD_HEADER.size <= end:
@@ -260,21 +260,21 @@ def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
             start = start if size else offset
             size += next_offset - offset
             if opcode == records.MESSAGE and next_offset - offset >= records.MESSAGE_HEADER.size:
-                run.append(records.MESSAGE_HEADER.unpack_from(header)[4])
+                log_times.append(records.MESSAGE_HEADER.unpack_from(header)[4])
         if size and (size >= SEGMENT_BYTES or opcode in (records.CHUNK, records.DATA_END)):
             stop = next_offset if is_unchunked else offset
-            segments.append(Segment(start, stop, min(run, default=0), max(run, default=0), is_chunk=False))
-            run, size = [], 0
+            segments.append(Segment(start, stop, min(log_times, default=0), max(log_times, default=0), is_chunk=False))
+            log_times, size = [], 0
         if opcode == records.CHUNK:
             if length < records.CHUNK_HEADER.size:
-                raise records.DamagedError("a record ends too early")
+                raise DamagedError("a record ends too early")
             first, last = records.CHUNK_HEADER.unpack_from(header, records.RECORD_HEADER.size)[:2]
             segments.append(Segment(offset, next_offset, first, last, is_chunk=True))
         if opcode == records.DATA_END:
             break
         offset = next_offset
     if size:
-        segments.append(Segment(start, offset, min(run, default=0), max(run, default=0), is_chunk=False))
+        segments.append(Segment(start, offset, min(log_times, default=0), max(log_times, default=0), is_chunk=False))
     return segments
 
 
@@ -317,7 +317,7 @@ def read_windows(
 
 
 MIN_BATCH_BYTES = 1_000_000
-"""Bytes of a window of batches; smaller chunks are joined."""
+"""Bytes of messages from which on `read_batches` yields them; smaller windows are joined."""
 
 
 def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
@@ -332,7 +332,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
         raise RecordingError("the file ends inside its header; it contains no messages", where=where)
     try:
         name = records.FieldReader(header.body).read_string()
-    except records.DamagedError as error:
+    except DamagedError as error:
         raise RecordingError(f"the file's header is damaged: {error}", where=where) from error
     return name, header.offset + records.RECORD_HEADER.size + len(header.body)
 
@@ -437,13 +437,13 @@ class McapReader:
             if raw.opcode == records.METADATA_INDEX:
                 offset, length = struct.unpack_from("<QQ", raw.body)
                 if offset + length > self._span[1]:
-                    raise records.DamagedError("its index points outside the file")
+                    raise DamagedError("its index points outside the file")
                 name = records.FieldReader(raw.body[16:]).read_string()
                 found = list(records.read_records(self.file, offset, offset + length))
                 if self._has_summary_crc and [
                     (entry.opcode, len(entry.body), records.FieldReader(entry.body).read_string()) for entry in found
                 ] != [(records.METADATA, length - records.RECORD_HEADER.size, name)]:
-                    raise records.DamagedError("its metadata are not those of its index")
+                    raise DamagedError("its metadata are not those of its index")
                 yield from found
             else:
                 yield raw
@@ -456,7 +456,7 @@ class McapReader:
             if raw.opcode == records.CHUNK:
                 scanned = scan_records(records.decompress(records.parse_chunk(raw.body)))
                 if not scanned.is_complete:
-                    raise records.DamagedError("a chunk ends inside a record")
+                    raise DamagedError("a chunk ends inside a record")
                 for index in np.flatnonzero(scanned.opcodes != records.MESSAGE).tolist():
                     self._add_definition(int(scanned.opcodes[index]), scanned.get_body(index))
             else:
@@ -465,7 +465,7 @@ class McapReader:
                 records.check_data_section(self.file, raw)
                 return
         if end != self._span[1]:
-            raise records.DamagedError("a record ends outside the file")
+            raise DamagedError("a record ends outside the file")
 
     def _add_definition(self, opcode: int, body: bytes) -> None:
         """Add a schema, a channel, or metadata of navsense."""
@@ -533,7 +533,7 @@ class McapReader:
         messages, channel_indices, selection = part
         log_time, publish_time = messages.log_time.view(np.int64), messages.publish_time.view(np.int64)
         if (log_time < 0).any() or (publish_time < 0).any():
-            raise records.DamagedError("a message's time is more than 292 years after 1970")
+            raise DamagedError("a message's time is more than 292 years after 1970")
         indices = np.arange(channel_indices.size)[selection]
         keys, key_indices = self._index_channel_keys()
         for index, members in group_indices(key_indices[channel_indices[selection]], len(keys)):
@@ -560,11 +560,14 @@ class McapReader:
         segments = list_segments(self.file, self._span)
         chunks = {segment for segment in segments if segment.is_chunk}
         if self._indexed_chunks and self._indexed_chunks != chunks:
-            raise records.DamagedError("its chunks are not those of its index")
+            raise DamagedError("its chunks are not those of its index")
         return segments
 
     def _load_segment(self, segment: Segment) -> tuple[ScannedMessages, IntArray]:
-        """Return the messages of a segment in the order of the file, with the index of the channel of each."""
+        """Return the messages of a segment in the order of the file, with the index of the channel of each.
+
+        It also adds the definitions in the segment, which later segments can need.
+        """
         scanned = scan_records(read_segment(self.file, segment))
         messages = scanned.scan_messages()
         channel_indices, first = np.empty(messages.log_time.size, dtype=np.int64), 0
@@ -572,15 +575,15 @@ class McapReader:
             stop = messages.log_time.size if index is None else int(np.searchsorted(messages.record_indices, index))
             channel_indices[first:stop] = self._channel_index_of_id[messages.channel_id[first:stop]]
             if (channel_indices[first:stop] < 0).any():
-                raise records.DamagedError("a message of an unknown channel")
+                raise DamagedError("a message of an unknown channel")
             if index is not None:
                 opcode, body = int(scanned.opcodes[index]), scanned.get_body(index)
                 if not segment.is_chunk and self.summary_definitions.get((opcode, body[:2]), body) != body:
-                    raise records.DamagedError("a schema or a channel is not that of its summary")
+                    raise DamagedError("a schema or a channel is not that of its summary")
                 self._add_definition(opcode, body)
             first = stop
         if not scanned.is_complete:
-            raise records.DamagedError("a chunk ends inside a record")
+            raise DamagedError("a chunk ends inside a record")
         return messages, channel_indices
 
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import numpy as np
 import zstandard
 
+from navsense.core.errors import DamagedError
 from navsense.core.inputs import UNCHECKED_CHUNK_SIZE, expansion_problem
 
 MAGIC = b"\x89MCAP0\r\n"
@@ -72,10 +73,6 @@ CHANNEL_PAIR = struct.Struct("<HQ")
 
 MAX_CHUNK_SIZE = 1 << 30
 """Largest uncompressed size (bytes) of a chunk; a larger one counts as damage."""
-
-
-class DamagedError(Exception):
-    """A record with invalid content."""
 
 
 def is_truncated(file: BinaryIO) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError
 from navsense.recordings.base import open_for_reading, os_error, to_path
 from navsense.recordings.format import RecoveryResult
 from navsense.recordings.info import WORLD_KEY
@@ -54,7 +54,7 @@ class _McapRecovery:
                     statistics = raw.body
                 elif raw.opcode == records.FOOTER:
                     self._check_summary(raw, statistics)
-            except (records.DamagedError, struct.error):
+            except (DamagedError, struct.error):
                 self.damaged += 1
                 if self.damaged == 1:
                     self._restore_definitions()
@@ -64,7 +64,7 @@ class _McapRecovery:
         """Write the schemas and channels in the summary, because those in a damaged chunk are lost."""
         try:
             definitions = McapReader(self._path, self._file).summary_definitions
-        except (RecordingError, records.DamagedError, struct.error):
+        except (RecordingError, DamagedError, struct.error):
             return
         data = b"".join(records.encode_record(opcode, body) for (opcode, _), body in sorted(definitions.items()))
         self.out.write_chunks([(data, self._index_records(data))] if data else [])
@@ -76,13 +76,13 @@ class _McapRecovery:
         """
         try:
             has_crc = records.has_summary_crc(self._file, footer)
-        except records.DamagedError:
+        except DamagedError:
             return
         if not has_crc or not statistics or self.damaged:
             return
         fields = struct.unpack_from(records.FIELDS_BEFORE_CHANNELS[records.STATISTICS], statistics)
         if (sum(self.out.message_counts.values()), self.metadata_count) != (fields[0], fields[4]):
-            raise records.DamagedError("a record was not found")
+            raise DamagedError("a record was not found")
 
     def _copy_record(self, raw: records.RawRecord) -> None:
         """Copy one record of the data section."""
@@ -115,7 +115,7 @@ class _McapRecovery:
         self._unchunked.clear()
         try:
             entries = self._index_records(data)
-        except (records.DamagedError, struct.error):
+        except (DamagedError, struct.error):
             self.damaged += 1
             return
         self.out.write_chunks([(data, entries)])
@@ -125,7 +125,7 @@ class _McapRecovery:
         """Return the message indexes of a chunk. Its schemas and channels are added if all of it is valid."""
         scanned = scan_records(data)
         if not scanned.is_complete:
-            raise records.DamagedError("a chunk ends inside a record")
+            raise DamagedError("a chunk ends inside a record")
         messages = scanned.scan_messages()
         schemas: dict[int, bytes] = {}
         channels: dict[int, tuple[str, bytes]] = {}
@@ -138,13 +138,13 @@ class _McapRecovery:
             elif opcode == records.CHANNEL:
                 channel_id, schema_id = reader.read_int(2), reader.read_int(2)
                 if schema_id and schema_id not in self.out.schemas and schema_id not in schemas:
-                    raise records.DamagedError("a channel with an unknown schema")
+                    raise DamagedError("a channel with an unknown schema")
                 channels[channel_id] = (reader.read_string(), records.encode_record(opcode, body))
                 defined_at.setdefault(channel_id, index)
         channel_ids, first = np.unique(messages.channel_id, return_index=True)
         for channel_id, index in zip(channel_ids.tolist(), messages.record_indices[first].tolist(), strict=True):
             if defined_at.get(channel_id, index) >= index:
-                raise records.DamagedError("a message of an unknown channel")
+                raise DamagedError("a message of an unknown channel")
         self.out.schemas.update(schemas)
         for channel_id, (topic, record) in channels.items():
             self.topics[channel_id] = topic
@@ -196,7 +196,7 @@ def _is_intact(path: Path, file: BinaryIO) -> bool:
     """Return True if the summary of a file is correct, and its index is that of the chunks."""
     try:
         McapReader(path, file).list_segments()
-    except (RecordingError, records.DamagedError, struct.error):
+    except (RecordingError, DamagedError, struct.error):
         return False
     return True
 

@@ -1,1 +1,1 @@
-"""ROS bags: reader and writer of the bags of ROS 1 and of ROS 2, and what rosbags is needed for."""
+"""ROS 1 and ROS 2 bags: reader, writer, recovery, and limits on the package `rosbags`."""

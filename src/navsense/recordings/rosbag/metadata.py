@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from navsense.core import inputs
-from navsense.recordings.mcap.records import DamagedError
+from navsense.core.errors import DamagedError
 
 if TYPE_CHECKING:
     from rosbags.interfaces import Connection
@@ -56,10 +56,10 @@ def is_metadata(connection: Connection) -> bool:
 def read_ros1_metadata(reader: Reader) -> dict[str, str]:
     """Return the metadata of an open bag; empty without. Raises `DamagedError`."""
     connections = [connection for connection in reader.connections if is_metadata(connection)]
-    return parse_metadata(next((data for _, _, data in reader.messages(connections)), b"") if connections else b"")
+    return parse_ros1_metadata(next((data for _, _, data in reader.messages(connections)), b"") if connections else b"")
 
 
-def parse_metadata(data: bytes | memoryview) -> dict[str, str]:
+def parse_ros1_metadata(data: bytes | memoryview) -> dict[str, str]:
     """Return the metadata in a message; empty for an empty message. Raises `DamagedError`."""
     if not data:
         return {}

@@ -1,4 +1,4 @@
-"""Readers of ROS bags, by rosbags: ROS 1 and ROS 2. The MCAP files of a ROS 2 bag are read by `mcap.reader`."""
+"""Readers of ROS 1 and ROS 2 bags, by the package `rosbags`. `mcap.reader` reads the MCAP files of a ROS 2 bag."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_bag(path: Path, kind: inputs.FileKind) -> None:
 
 @contextmanager
 def open_bag(path: Path) -> Iterator[IndexedReader]:
-    """Yield a bag. Errors of rosbags become a `RecordingError`."""
+    """Yield a reader of a bag. Errors of rosbags become a `RecordingError`."""
     from rosbags.rosbag1 import Reader as Ros1Reader
     from rosbags.rosbag2 import Reader
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.inputs import expansion_problem
 from navsense.recordings.base import open_for_reading
 from navsense.recordings.channels import (
@@ -29,7 +29,7 @@ from navsense.recordings.format import RecoveryResult
 from navsense.recordings.info import WORLD_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.message_copy import copy_messages
-from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_metadata
+from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_ros1_metadata
 from navsense.recordings.rosbag.reader import BAG, map_bag_errors
 from navsense.recordings.rosbag.writer import PENDING_METADATA_FILE, map_sqlite_errors
 from navsense.recordings.world_json import list_notes
@@ -73,7 +73,7 @@ def parse_header(data: bytes) -> dict[str, bytes]:
     while reader.offset < len(data):
         name, equals, value = bytes(reader.read(reader.read_int(4))).partition(b"=")
         if not equals:
-            raise records.DamagedError("a field of a header has no value")
+            raise DamagedError("a field of a header has no value")
         fields[name.decode(errors="replace")] = value
     return fields
 
@@ -105,13 +105,13 @@ def unpack_chunk(chunk: BagRecord) -> bytes:
         )
     problem = expansion_problem(size, len(chunk.data), inputs.UNCHECKED_CHUNK_SIZE)
     if problem:
-        raise records.DamagedError(f"a chunk {problem}")
+        raise DamagedError(f"a chunk {problem}")
     try:
         data = bz2.BZ2Decompressor().decompress(chunk.data, max_length=size + 1)
     except (OSError, EOFError) as error:
-        raise records.DamagedError(f"a chunk cannot be decompressed: {error}") from error
+        raise DamagedError(f"a chunk cannot be decompressed: {error}") from error
     if len(data) != size:
-        raise records.DamagedError("a chunk does not have its declared size")
+        raise DamagedError("a chunk does not have its declared size")
     return data
 
 
@@ -138,7 +138,7 @@ class TruncatedBagReader:
             raise RecordingError("is not a ROS 1 bag", where=self.where)
         for record in self._read_all_records():
             if record.kind == MESSAGE and not self.metadata and self._is_metadata(record):
-                self.metadata = parse_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
+                self.metadata = parse_ros1_metadata(record.data) or {"world": DEFAULT_WORLD_NAME}
             numbers |= {record.connection} if record.kind == MESSAGE else set()
         unknown = sorted(numbers - self._connections.keys())
         self.lost = [f"connection {number}: its record is damaged" for number in unknown]
@@ -174,7 +174,7 @@ class TruncatedBagReader:
                 inner = list(read_records(io.BytesIO(data), len(data)))
                 for record in inner:
                     self._add_connection(record)
-            except (records.DamagedError, struct.error, KeyError):
+            except (DamagedError, struct.error, KeyError):
                 self.damaged_count += 1
                 continue
             self.chunk_count += 1
@@ -190,7 +190,7 @@ class TruncatedBagReader:
             fields = parse_header(record.data)
             topic, message_type = (fields[key].decode(errors="replace") for key in ("topic", "type"))
             definition = fields["message_definition"]
-        except (records.DamagedError, KeyError):
+        except (DamagedError, KeyError):
             return
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, name = message_type.partition("/")

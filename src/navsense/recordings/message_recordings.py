@@ -1,4 +1,4 @@
-"""Recordings of messages of any program: MCAP files, ROS 1 bags and ROS 2 bags."""
+"""Recordings of messages of any program (MCAP files, ROS 1 and ROS 2 bags): how they are opened, and their world."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from navsense.core import inputs
-from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_format, find_recovery_remedy, os_error
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
+from navsense.recordings.base import find_recovery_remedy, os_error, require_format
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.info import WORLD_KEY
-from navsense.recordings.mcap import records
 
 
 def is_message_recording(path: Path) -> bool:
@@ -27,18 +26,19 @@ def is_message_recording(path: Path) -> bool:
 def open_messages(path: Path) -> Iterator[IndexedReader]:
     """Yield a reader of a recording of messages.
 
+    The reader is that of the format: `Format.open_messages`, for example `mcap.reader.open_mcap` (`message_formats`).
     Raises `RecordingError` for another file, a truncated or damaged recording, and a file that cannot be read.
     """
     where = Where(str(path))
     try:
-        recording_format = find_format(path)
+        recording_format = require_format(path)
         if recording_format.open_messages is None:
             raise RecordingError(f"a recording in {recording_format.name} contains no messages", where=where)
         with recording_format.open_messages(path) as reader:
             yield reader
     except NavsenseError:
         raise
-    except (records.DamagedError, struct.error) as error:
+    except (DamagedError, struct.error) as error:
         remedy = find_recovery_remedy(path)
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
