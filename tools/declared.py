@@ -36,22 +36,22 @@ HEAD = """\
 
 Written by `python tools/declared.py`; do not edit. This page compares every declared parameter of each sensor type with
 an estimate from simulated readings. The specifications are the example specifications of the types. Each parameter is
-isolated if possible. The sensors are stationary at {rates}, seed {seed}. They move for misalignment, g-sensitivity, iron
-and increments. After the sensors there are the faults and the latency of a mounted sensor, and the clocks of sensors at
-these rates.
+isolated if possible. The sensors are stationary at {rates}, seed {seed}. They move for misalignment, g-sensitivity,
+iron and increments. After the sensors there are the faults and the latency of a mounted sensor, and the clocks of
+sensors at these rates.
 
 The estimators and their numbers of samples are in `tests/verification`: `estimates` and `imu_mag`, `faults_latency`,
 `clocks` with `clock_oscillator` and `clock_discipline`. A range sensor is {shell:g} m from a surface and has no limits,
 because a reading beyond them is not a number. The same applies to each beam of a DVL (`doppler_beams`).
 
 A cell is *measured ± standard error (deviation)*, with the values of axes with equal specifications side by side. The
-standard error follows from the declared values and the number of samples. Deviations are in standard errors. An estimate
-fails above {limit:g} of them; the probability of a false alarm is one in 1.7 million. Of the {count} estimates here the
-largest deviation is {largest:.1f}.
+standard error follows from the declared values and the number of samples. Deviations are in standard errors. An
+estimate fails above {limit:g} of them; the probability of a false alarm is one in 1.7 million. Of the {count}
+estimates here the largest deviation is {largest:.1f}.
 
 - *exact*: limits, rounding, temperature, matrices and lines are not random, and agree to the last digits.
-- The flicker floor (`bias_instability`, `flicker_frequency`) is declared with a tolerance of 2 percent. Its deviation is
-  the excess above this.
+- The flicker floor (`bias_instability`, `flicker_frequency`) is declared with a tolerance of 2 percent. Its deviation
+  is the excess above this.
 - Allan deviations are of all processes together: white noise, rounding, drift, flicker and random walk.
 - Densities of sensors are two-sided, the spectral coefficients of oscillators one-sided (see conventions.md).
 - A bandwidth above half the rate is estimated from the lag of the readings, and from lines of vibration, whose aliases
