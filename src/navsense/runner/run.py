@@ -283,7 +283,7 @@ def record(
                     except RecordingError as error:
                         failed[writer] = error
                         writer.__exit__(RecordingError, error, None)
-                if len(failed) == len(writers):
+                if writers and len(failed) == len(writers):
                     break
                 for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
