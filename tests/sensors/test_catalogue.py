@@ -15,7 +15,7 @@ from scipy import constants
 from navsense.core.errors import SensorError, UnknownNameError
 from navsense.sensors import catalogue
 from navsense.sensors.catalogue import DatasheetEntry
-from navsense.sensors.catalogue.units import CHANNEL_UNITS, ENTRY_NAMES, UNITS, get_si_unit
+from navsense.sensors.catalogue.units import ENTRY_NAMES, SECTION_UNITS, UNITS, get_si_unit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAMES = catalogue.list_parts()
@@ -77,7 +77,7 @@ def test_every_value_has_a_source(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_value_is_in_the_si_unit_of_its_name(name: str) -> None:
     for channel, key, found in list_values(name):
-        assert channel in CHANNEL_UNITS
+        assert channel in SECTION_UNITS
         assert key in ENTRY_NAMES
         assert found.unit == get_si_unit(channel, key)
         assert len(found.values) == len(found.printed)

@@ -77,9 +77,9 @@ def test_missing_part_values_have_defaults() -> None:
 
 
 def test_part_of_another_sensor_type_is_an_error() -> None:
-    with pytest.raises(SensorError, match="channel of part bar30: bottom_track; it is of type depth"):
+    with pytest.raises(SensorError, match="section of part bar30: bottom_track; it is of type depth"):
         Dvl.from_part("bar30")
-    with pytest.raises(SensorError, match="channel of part whn600: angular_velocity; it is of type dvl and has beam"):
+    with pytest.raises(SensorError, match="section of part whn600: angular_velocity; it is of type dvl and has beam"):
         Imu.from_part("whn600")
 
 

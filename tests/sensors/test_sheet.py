@@ -89,7 +89,7 @@ def test_allan_deviation_of_a_part_equals_its_datasheet() -> None:
 
 
 def test_part_of_another_sensor_type_is_an_error() -> None:
-    with pytest.raises(SensorError, match="channel of part rm3100"):
+    with pytest.raises(SensorError, match="section of part rm3100"):
         Imu.from_part("rm3100")
     with pytest.raises(UnknownNameError):
         Magnetometer.from_part("nothing")

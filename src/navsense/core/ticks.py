@@ -21,7 +21,8 @@ MAX_TICKS = 2.0**52
 class Ticks:
     """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate.
 
-    `spacing` (ticks) is the usual step, which also applies before the first sample.
+    `spacing` (ticks) is the nominal step: 1, or the first step of your own arrays. White noise and interval means use
+    it for sample 0. Biases take no step there.
     """
 
     index: IntArray

@@ -4,7 +4,7 @@ PD0 ensembles are in beam, instrument, ship or earth coordinates. Velocities of 
 relative to the instrument: a vehicle that moves north over the bottom has a negative north velocity, one that sinks a
 positive up velocity. In earth and ship coordinates, heading, pitch and roll are those of the vehicle. The heading
 alignment is the angle of beam 3 to starboard of forward. In beam and instrument coordinates, which the reader rotates,
-they are those of the instrument (forward along beam 3), and the alignment is 0.
+heading, pitch and roll are those of the instrument (forward along beam 3), and the alignment is 0.
 
 The leaders are those of a 600 kHz Workhorse with firmware 51.40 and the flag of simulated data. Readers select the
 layout by the instrument and its firmware. A range is the slant range times the cosine of the beam angle. Correlation
@@ -81,7 +81,7 @@ def round_heading(heading: FloatArray) -> FloatArray:
 def to_coordinates(
     instrument: DopplerInstrument, data: InstrumentData, coordinates: CoordinateSystem, velocity: FloatArray
 ) -> FloatArray:
-    """Return velocities (n, 3) in vehicle axes in other coordinates."""
+    """Return velocities (n, 3), given in vehicle axes, in coordinates."""
     if coordinates is CoordinateSystem.INSTRUMENT:
         return rotate_vectors(velocity, instrument.mounting.rotation.T)
     heading, pitch, roll = rdi_frames.compute_angles(data.attitude)

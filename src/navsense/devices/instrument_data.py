@@ -1,4 +1,4 @@
-"""The data that one Doppler instrument sends: velocities of the vehicle, attitude, water and stamps.
+"""The data that one Doppler instrument sends: velocities of the sensor, attitude, water and stamps.
 
 Vehicle axes are starboard, forward, mast. The vehicle of a DVL is its link (x forward, z up), that of an ADCP is the
 instrument. The attitude is the true one at the time of validity, as an ideal compass and inclinometer measure it. For
@@ -124,7 +124,7 @@ class InstrumentData:
     arrival_stamp: (n,) ns, time at which the receiver gets the data: output time plus latency.
     attitude: (n, 3, 3), rotation from vehicle axes to east, north, up.
     depth, altitude: (n,) m.
-    velocity_over_bottom, velocity_through_water: (n, 3) m/s of the vehicle, in vehicle axes.
+    velocity_over_bottom, velocity_through_water: (n, 3) m/s of the sensor, in vehicle axes.
     covariance: (n, 3, 3) m^2/s^2 of the reported velocity.
     bottom_beam_velocity, water_beam_velocity: (n, k) m/s of good beams, positive if the sensor moves along the beam;
         also in a ping whose velocity was rejected or not reported.
@@ -246,6 +246,7 @@ class DopplerInstrument:
         enu_rotation = np.array((math.cos(0.5 * heading), 0.0, 0.0, math.sin(0.5 * heading)))
         orientation_enu, mode = multiply_arrays(enu_rotation, orientation), arrays["velocity_mode"]
         is_bottom, has_track = (mode == BOTTOM_TRACK)[:, None], (mode > 0)[:, None, None]
+        # Messages of a dialect have no `water_velocity`.
         through_water = np.where((mode == WATER_TRACK)[:, None], arrays["velocity"], arrays["water_velocity"])
         covariance = np.where(has_track, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
         return {

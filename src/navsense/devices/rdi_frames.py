@@ -1,8 +1,8 @@
 """Axes of Teledyne RD Instruments' Doppler instruments and their mounting in a vehicle.
 
 Vehicle and ship axes are starboard, forward, mast. Instrument axes are X from beam 1 to 2, Y from beam 4 to 3, and Z
-against the beams: up if the transducers look down. Beam velocities b are positive towards the transducer, as those of
-navsense are. X, Y and Z are velocities of the bottom relative to the instrument: the opposite of those that
+against the beams: up if the transducers look down. Beam velocities b are positive if bottom and transducer approach,
+as those of navsense are. X, Y and Z are velocities of the bottom relative to the instrument: the opposite of those that
 `sensors.doppler.solution` returns. With the Janus angle theta
 
     x = (b1 - b2) / (2 sin theta),   y = (b4 - b3) / (2 sin theta),   z = sum b / (4 cos theta)

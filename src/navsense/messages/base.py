@@ -17,7 +17,10 @@ SeriesKind: TypeAlias = Literal["measured", "ideal", "bias"]
 SpecT = TypeVar("SpecT")
 
 AGE = "age"
-"""Name of an additional array: delay (n,) s from the time of validity to the output time."""
+"""Name of an additional array: delay (n,) s from the time of validity to the output time.
+
+`recordings.message_builder` adds it.
+"""
 
 GLOBAL_TIME = "global time"
 """Name of the clock of a sensor without a clock."""

@@ -54,7 +54,8 @@ SIZES: Mapping[str, int] = {kind: np.dtype(code).itemsize for kind, code in PRIM
 MessageRows: TypeAlias = AnyArray
 """Structured array (n,) of n messages. Its fields are the numbers of a message by path, as in `CdrLayout.fields`.
 
-Rows of MCAP are compressed. They have `record.*` fields too, and only the fields that `MessageEncoder.fill` writes.
+The MCAP writer gives rows of LZ4 blocks (`mcap.lz4_rows`), in which the numbers stand uncompressed at known offsets.
+They have `record.*` fields too, and only the fields that `MessageEncoder.fill` writes.
 """
 
 

@@ -491,7 +491,10 @@ def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
 
 
 def _make_uuv_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
-    """Return the encoder of `uuv_sensor_ros_plugins_msgs/msg/DVL`; each beam has a pose in the beam's own frame."""
+    """Return the encoder of `uuv_sensor_ros_plugins_msgs/msg/DVL`.
+
+    Each beam has the pose of its transducer in the output frame. Its header names the frame of the beam.
+    """
     info = DvlMessageInfo(sensor, series_kind)
     strings = info.header_strings
     fixed: dict[str, ArrayLike] = {}

@@ -1,7 +1,7 @@
 """The noise of all channels of a sensor. The formulas are those of `Noise`.
 
 `NoiseChannels(names, noises)` lists the random processes and computes the initial state of an instrument. It applies
-the noise to a block of ideal values in one compiled loop. Each run simulates another instrument of the type: its
+the noise to a block of input values in one compiled call. Each run simulates another instrument of the type: its
 constant errors are drawn once per run.
 """
 
@@ -41,14 +41,14 @@ _STREAM_KEYS = {"dynamic_bias": "drift", "random_walk": "walk"}
 """Random process -> last part of the key of its stream, where the two differ. The keys never change."""
 
 _MAX_ARRAYS = 4
-"""Number of ideal arrays in each kernel call. Empty arrays fill the rest, so all sensors share one compiled kernel."""
+"""Number of input arrays in each kernel call. Empty arrays fill the rest, so all sensors share one compiled kernel."""
 
 _NO_AXES: FloatArray = make_read_only(np.empty((0, 0)))
 
 
-def _as_axes(ideal: FloatArray) -> FloatArray:
+def _as_axes(values: FloatArray) -> FloatArray:
     """Return (n, axes) or (n,) as contiguous read-only axes (axes, n), the one type that the kernel is compiled for."""
-    axes = ideal.T if ideal.ndim > 1 else ideal[None]
+    axes = values.T if values.ndim > 1 else values[None]
     if not axes.flags.c_contiguous:
         axes = np.ascontiguousarray(axes)
     axes.setflags(write=False)

@@ -163,17 +163,17 @@ def _apply_scale(
     scale_temperature_coefficient: float,
     reference: float,
     temperature: FloatArray,
-    ideal: FloatArray,
+    values: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write (1 + scale_error + scale_temperature_coefficient (temperature - reference)) ideal (n,)."""
+    """Write (1 + scale_error + scale_temperature_coefficient (temperature - reference)) values (n,)."""
     if scale_temperature_coefficient == 0.0:
         for i in range(out.shape[0]):
-            out[i] = (1.0 + scale_error) * ideal[i]
+            out[i] = (1.0 + scale_error) * values[i]
     else:
         for i in range(out.shape[0]):
             error = scale_error + scale_temperature_coefficient * (temperature[i] - reference)
-            out[i] = (1.0 + error) * ideal[i]
+            out[i] = (1.0 + error) * values[i]
 
 
 @kernel
@@ -182,7 +182,7 @@ def _write_measured(
     noise: np.void,
     draw_rows: np.void,
     draws: FloatArray,
-    ideal: FloatArray,
+    values: FloatArray,
     bias: FloatArray,
     out: FloatArray,
 ) -> None:
@@ -196,10 +196,10 @@ def _write_measured(
     if draw_rows["white"] >= 0:
         w = draws[draw_rows["white"]]
         for i in range(count):
-            out[i] = (ideal[i] + bias[i]) + white_noise(mean, sigma, w[i])
+            out[i] = (values[i] + bias[i]) + white_noise(mean, sigma, w[i])
     else:
         for i in range(count):
-            out[i] = (ideal[i] + bias[i]) + mean
+            out[i] = (values[i] + bias[i]) + mean
     if draw_rows["outlier"] >= 0:
         u, size = draws[draw_rows["outlier"]], draws[draw_rows["outlier_size"]]
         probability, stddev = noise["outlier_probability"], noise["outlier_stddev"]

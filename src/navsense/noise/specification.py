@@ -40,8 +40,9 @@ _EXTENSION_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
 class Noise:
     """The errors of one channel. The default is a channel without errors.
 
-    The model for the ideal value x_k of sample k at time t_k, with standard normals u, v, w, the step
-    dt = t_k - t_(k-1) and the temperature T_k above `reference_temperature`::
+    The model for the input x_k of sample k at time t_k, with standard normals u, v, w, the step dt = t_k - t_(k-1) and
+    the temperature T_k above `reference_temperature`. The input is the ideal value. For a magnetometer it also contains
+    soft iron, hard iron and motor current::
 
         y_k  = quantise(saturate(scale_k x_k + bias_k + mean + sigma_k w_k + outlier_k))
         scale_k = 1 + scale_factor + scale_factor_stddev u_1 + scale_temperature_coefficient T_k

@@ -31,7 +31,7 @@ DEFINITION_LANGUAGES: Mapping[str, str] = {
 """Schema encoding in MCAP -> language in `rosbag.definitions`."""
 
 QOS_KEY, LATCHED_DURABILITIES = "offered_qos_profiles", ("durability: 1", "durability: transient_local")
-"""Metadata of an MCAP channel that marks a latched topic."""
+"""Metadata of an MCAP channel: its QoS profiles. The topic is latched if they contain one of `LATCHED_DURABILITIES`."""
 
 BATCH_BYTES = 4_000_000
 """Bytes of messages in memory at which they are yielded."""

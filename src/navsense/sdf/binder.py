@@ -125,7 +125,9 @@ class ElementBinding(Generic[Spec]):
     def read(
         self, context: Context, element: Element, parsers: Mapping[str, ChildParser] = _NO_PARSERS, **other_fields: Any
     ) -> Spec:
-        """Return the specification of an element; `other_fields` are values of fields that the file does not have.
+        """Return the specification of an element; `other_fields` are fields from other places.
+
+        The caller has read these fields, or they are not in the file.
 
         Invalid children become problems of the context. Raises `SdfError` only for an invalid attribute, and if no
         specification can be made, see `make_spec`.

@@ -118,7 +118,8 @@ def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArra
 
 
 MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"message_only": True})
-"""Metadata of a field that only messages use and that changes no reading, such as dialects, topics and frames."""
+"""Metadata of a field that only messages use, such as topics and frames, or that changes readings only under classic,
+such as dialects."""
 
 TEMPERATURE = "temperature"
 """Name of the signal (K) for temperature coefficients, and of its values among the ideal values."""
@@ -183,8 +184,9 @@ def get_flags(measurement: Measurement, count: int) -> dict[str, BoolArray]:
 class OpaqueSensor:
     """A sensor without a specification that this version can read. It measures nothing.
 
-    Its `type`, the arrays of its readings (`outputs`) and the standard deviation of one sample of each axis of an array
-    (`deviations`) are known. `stored` is the JSON text of the specification if a recording holds one.
+    Its `type`, the arrays of its readings (`outputs`) and the standard deviation of the white noise of one sample of
+    each axis of an array (`deviations`) are known. `stored` is the JSON text of the specification if a recording
+    holds one.
     """
 
     type: str

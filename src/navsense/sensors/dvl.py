@@ -160,7 +160,7 @@ class Dvl:
     min_incidence_cosine: cosine of the largest angle of incidence with an echo.
     error_velocity_limit: a solution above it is rejected, m/s.
     dropout_probability: of a beam, in each ping.
-    reacquisition_time: time without lock after a loss of lock, s.
+    reacquisition_time: time without lock after a beam fails one of the other conditions of `doppler.ping`, s.
     transducer: pistons or a phased array.
     propagation: true if sound has a travel time.
     processing_time: from the last echo to the output, s.
@@ -209,7 +209,7 @@ class Dvl:
     message_options: DvlMessageOptions = field(default=DvlMessageOptions(), metadata=MESSAGE_ONLY)
     missing_values: tuple[str, ...] = field(default=(), metadata=MESSAGE_ONLY)
 
-    # See `sensors.base.Sensor`; rotations about the vertical leave a reading unchanged.
+    # See `sensors.base.Sensor`, and `faults.schedule.HasDerivedArrays` for `source_arrays`.
     type: ClassVar[str] = "dvl"
     symmetry_tolerance: ClassVar[float] = 1e-9
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
@@ -721,7 +721,7 @@ class Dvl:
         return cls(**fields, transducer=Transducer(part.transducer or Transducer.PISTON))
 
     def remove_bottom_echoes(self, ideal: Mapping[str, AnyArray], rows: BoolArray) -> Mapping[str, AnyArray]:
-        """Return the ideal values without bottom echoes at the ticks `rows` (n,)."""
+        """Return ideal values without bottom echoes at the ticks `rows` (n,) (`faults.schedule.UsesBottomEchoes`)."""
         names = ("true_beam_range", "incidence_cosine", "true_beam_velocity")
         return {**ideal, **{name: np.where(rows[:, None], math.nan, ideal[name]) for name in names}}
 

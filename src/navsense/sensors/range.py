@@ -139,14 +139,14 @@ class Cone:
             raise SensorError("axis of a beam", self.axis, allowed="must be 3 finite numbers, not all 0")
 
     def make_rays(self) -> Vectors:
-        """Return the rays (m, 3), unit vectors in the sensor's frame."""
+        """Return the rays (m, 3), unit vectors in the frame of the beam; that of a range sensor is its own."""
         rows = self.make_ring(0.0, 1)
         for ring in range(1, int(self.rings) + 1):
             rows += self.make_ring(0.5 * self.width * ring / self.rings, 6 * ring)
         return np.array(rows)
 
     def make_ring(self, angle: float, count: int) -> list[Vector]:
-        """Return `count` rays (unit vectors, sensor's frame) around the axis at equal steps, `angle` (rad) from it."""
+        """Return `count` rays (unit vectors, frame of the beam) at equal steps, `angle` (rad) from the axis."""
         length = math.hypot(*self.axis)
         x, y, z = (part / length for part in self.axis)
         level = math.hypot(x, y)
@@ -163,7 +163,7 @@ class Cone:
 
 @dataclass(frozen=True)
 class Sound:
-    """A range sensor that uses sound. `speed` (m/s) is the assumed speed of sound; None: the true one.
+    """Sound as a sensor assumes it. `speed` (m/s) is the assumed speed of sound; None: the true one.
 
     Raises `SensorError`.
     """

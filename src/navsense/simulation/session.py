@@ -68,7 +68,7 @@ def check_duration(duration: float) -> float:
 class Session:
     """A world with resolved motions and its runs.
 
-    sensor_motions, environments: by sensor name.
+    sensor_motions, environments: by sensor name. With one run, the environments have its realised current.
     link_motions: of all links, by link name.
     currents: one current per run, or none.
     has_random_current: true if the runs differ by a random current.

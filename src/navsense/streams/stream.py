@@ -1,6 +1,7 @@
 """The contract of a stream, the URLs that address streams, and their registry.
 
-A stream is a live system that a run publishes to. Its address is a URL:
+A stream is another program that receives the time slices of a batch run (`record`). A live run (`LiveRun`) has no
+streams. The address of a stream is a URL:
 
     SCHEME://HOST:PORT/PATH?OPTION=VALUE
 

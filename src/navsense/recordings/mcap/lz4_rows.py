@@ -113,7 +113,7 @@ class RowCompressor:
 
     @property
     def can_compress(self) -> bool:
-        """True if such rows fit into LZ4 matches and become shorter."""
+        """True if such rows fit into LZ4 matches and do not become longer. `_compress_block` relies on both."""
         return self.template.size <= MAX_MATCH_DISTANCE and self.lz4_row.size <= self.template.size
 
     def compress_into(self, out: ByteArray, offset: int, count: int, fill_numbers: RowFiller) -> int:
@@ -131,6 +131,8 @@ class RowCompressor:
         # The literals of the first sequence end with the first numbers of row 1, so row 1 needs no token.
         rows_start = sequence_start + self.first_sequence.size - int(self.number_offsets[0]) - size
         rows = out[rows_start : rows_start + count * size].reshape(count, size)
+        # Rows 0 and n - 1 are filled like the others. Their numbers are copied into `first_sequence` and
+        # `last_literals`, which overwrite them. Row 0 begins inside the sequence: a compressed row is not longer.
         repeat_row(rows, self.lz4_row)
         fill_numbers(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)

@@ -72,7 +72,7 @@ LATCHED_QOS_PROFILE = (
     "  liveliness: 1\n  liveliness_lease_duration:\n    sec: 9223372036\n    nsec: 854775807\n"
     "  avoid_ros_namespace_conventions: false"
 )
-"""QoS profile of `/tf_static` as rosbag2 writes it: reliable and transient local."""
+"""QoS profile of latched topics, as rosbag2 writes it for `/tf_static`: reliable and transient local."""
 
 RECORD_FIELDS: Mapping[str, FieldOffset] = {
     f"record.{name}": FieldOffset(dtype.str, 0, offset)

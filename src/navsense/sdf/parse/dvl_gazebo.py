@@ -12,18 +12,18 @@
           <boundaries> <near>20</near> <far>60</far> </boundaries>              m; else 0.2 and 0.8 of the maximum
         </water_mass_mode>
       </tracking>
-      <resolution>0.01</resolution>                                             m at 1 m, between rays
+      <resolution>0.01</resolution>                                             rad, between rays (m at 1 m)
       <minimum_range>0.1</minimum_range> <maximum_range>100</maximum_range>     m along a beam
       <reference_frame>0 0 0 0 0 -1.570796</reference_frame>                    its axes are those of the velocity
     </gz:dvl>
 
 An absent mode is off. A mode without `<when>` is always on. Each mode has its own noise. In Gazebo that of
 `<water_mass_mode>` has no effect. The table of the world is a current like any other (`current_gazebo`). As in Gazebo,
-the water layer is tracked only if the bottom is beyond its far boundary. Its bins have the weights of a pulse as long
-as the listening time.
+the water layer is tracked only if the bottom is beyond its far boundary. Its bins have triangular weights: those of a
+pulse as long as the layer (`doppler.water`).
 
-The beams hit `<collision>` elements, in Gazebo `<visual>` elements. Sound has a travel time.
-`<navsense:propagation>` and `<navsense:own_hull>` in the sensor are as in `<dvl>`.
+The beams hit `<collision>` elements, in Gazebo `<visual>` elements. Sound has a travel time, except under classic.
+`<navsense:propagation>` and `<navsense:own_hull>` in `<gz:dvl>` are as in `<dvl>`.
 Source: gz-sensors, `DopplerVelocityLog.cc`.
 """
 

@@ -26,11 +26,11 @@ EXTENSION = ElementBinding(Noise, parent=EXTENSION_TAG)
 NOISE = ElementBinding(Noise, other_children=(EXTENSION_TAG,), other_attributes=("type",))
 """The other fields of `Noise`."""
 
-EXPLICIT_NO_NOISE = {classic: Noise(classic=classic) for classic in (False, True)}
-"""The noise of a `<noise>` without errors, by fidelity.
+EXPLICIT_NO_NOISE = Noise()
+"""The noise of a `<noise>` without errors.
 
-A part of the catalogue replaces the noise of a channel without `<noise>`, which is `NO_NOISE`. It does not replace a
-noise that is identical (`is`) to one of these two objects, although the first is equal to `NO_NOISE`.
+A part of the catalogue replaces the noise of a channel without `<noise>`, which is `NO_NOISE`. It does not replace this
+object (`is`), although the two are equal.
 """
 
 
@@ -78,9 +78,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
         return NO_NOISE
     with context.collect_errors():
         noise = NOISE.make_spec(context, element, **values, classic=classic)
-        if noise_type == "none":
-            return EXPLICIT_NO_NOISE[False]  # without errors, so the fidelity has no effect
-        return EXPLICIT_NO_NOISE[classic] if noise == EXPLICIT_NO_NOISE[classic] else noise
+        return EXPLICIT_NO_NOISE if noise_type == "none" or noise == Noise(classic=classic) else noise
     return NO_NOISE
 
 

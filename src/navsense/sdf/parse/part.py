@@ -68,7 +68,7 @@ def _make_stddev_argument(spec: Any) -> dict[str, float]:
     if not isinstance(spec, Dvl):
         return {}
     noise = spec.bottom.noise
-    is_given = noise.has_white_noise or _is_explicit_no_noise(noise) or spec.bottom_mode is TrackMode.NEVER
+    is_given = noise.has_white_noise or noise is EXPLICIT_NO_NOISE or spec.bottom_mode is TrackMode.NEVER
     return {"stddev": noise.stddev} if is_given else {}
 
 
@@ -80,16 +80,11 @@ def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if isinstance(part_value, DopplerTrack):
             selected[field.name] = replace(value, **_select_part_fields(value, part_value, classic=classic))
-        elif _is_explicit_no_noise(value):
+        elif value is EXPLICIT_NO_NOISE:
             continue
         elif _set_classic(value, classic=False) == default and part_value != default:
             selected[field.name] = _set_classic(part_value, classic=classic)
     return selected
-
-
-def _is_explicit_no_noise(value: Any) -> bool:
-    """Return True if a value is the noise of a `<noise>` without errors."""
-    return any(value is noise for noise in EXPLICIT_NO_NOISE.values())
 
 
 def _set_classic(value: Any, *, classic: bool) -> Any:

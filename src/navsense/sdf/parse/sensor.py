@@ -106,7 +106,7 @@ class SensorParser:
         parser: PluginParser,
         sensors: Sequence[MountedSensor],
     ) -> Iterator[MountedSensor]:
-        """Yield the sensor of a plug-in of a model, if the plug-in is a sensor."""
+        """Yield the sensor of a plug-in of a model; none if the plug-in has problems."""
         self.context.check(element, parser.schema)
         child = require_child(element, "link_name")
         link_name, topic = parse_text(child, parent=element.tag), parse_topic(element, "sensor_topic")

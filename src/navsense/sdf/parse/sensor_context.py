@@ -29,8 +29,8 @@ class SensorContext:
     water: the water of the world; None if the file does not define it.
     rotation_ws: (w x y z) sensor to world coordinates in the initial pose of the model.
     is_moving: True if the motion of the model may change that rotation.
-    find_rotation: returns the rotation of another link by its name in the sensor's model or its full name; None if it
-        is unknown.
+    find_rotation: returns the rotation (w x y z) of another link to world coordinates in the initial pose, by its name
+        in the sensor's model or its full name; None if it is unknown.
     find_pose: returns the pose of that link in the sensor's frame.
     """
 

@@ -27,7 +27,8 @@ class PluginSensor(NamedTuple):
 class PluginParser(NamedTuple):
     """The schema of a plug-in, the type of its sensor, and its parser.
 
-    `parse` gets the other sensors of the model. It returns None if the plug-in is not a sensor.
+    `parse` gets the other sensors of the model. It returns None if the plug-in has problems, which are already
+    reported.
     """
 
     schema: ElementSchema

@@ -228,7 +228,7 @@ def _parse_noise(context: Context, plugin: Element, tag: str, default: float, se
     """
     child, stddev = plugin.find(tag), parse_child_number(context, plugin, tag, default, minimum=0.0)
     if child is not None and stddev == 0.0:
-        return EXPLICIT_NO_NOISE[sensor_context.classic]
+        return EXPLICIT_NO_NOISE
     with map_spec_errors(child or plugin):
         return Noise(stddev=stddev, classic=sensor_context.classic)
 

@@ -48,10 +48,10 @@ from typing import Any
 from navsense.core import inputs
 from navsense.core.errors import SensorError, UnknownNameError, Where
 from navsense.sensors.catalogue.units import (
-    CHANNEL_UNITS,
     ENTRY_NAMES,
     RANGE_ENTRIES,
     REQUIRED_VALUES,
+    SECTION_UNITS,
     UNITS,
     UNLISTED_PROPERTIES,
     count_axes,
@@ -84,7 +84,7 @@ class DatasheetSource:
 class DatasheetEntry:
     """A value: `values` in the SI unit `unit`, and as `printed` in `printed_unit`.
 
-    `values` has one number per axis, x y z. The channels `units.SCALAR_CHANNELS` and `output_rate` have one number, and
+    `values` has one number per axis, x y z. The sections `units.SCALAR_SECTIONS` and `output_rate` have one number, and
     `units.RANGE_ENTRIES` have two: the lower and the upper end. `two_sided` is true for a two-sided density per root
     hertz, as in Kalibr's files; datasheets print one-sided ones.
     """
@@ -101,9 +101,9 @@ class DatasheetEntry:
 
 @dataclass(frozen=True)
 class Part:
-    """A part: `entries[channel][entry]`, for channels and entries of `units`.
+    """A part: `entries[section][entry]`, for sections and entries of `units`.
 
-    sensor: the type of the part; it may have more channels than this type.
+    sensor: the type of the part; it may have more sections than this type.
     transducer: how the beams of a DVL are formed; "" if it is not printed.
     notes: missing and doubtful values.
     """
@@ -120,14 +120,14 @@ class Part:
 
     @property
     def missing_values(self) -> tuple[str, ...]:
-        """Required values of the part without a source, as `channel.entry`; empty for sensors other than DVLs."""
+        """Required values of the part without a source, as `section.entry`; empty for sensors other than DVLs."""
         if self.sensor != "dvl":
             return ()
         named = [
-            f"{channel}.{names[0]}"
-            for channel, figures in REQUIRED_VALUES.items()
+            f"{section}.{names[0]}"
+            for section, figures in REQUIRED_VALUES.items()
             for names in figures
-            if not self.entries.get(channel, {}).keys() & set(names)
+            if not self.entries.get(section, {}).keys() & set(names)
         ]
         return (*named, *(() if self.transducer else ("transducer",)), *UNLISTED_PROPERTIES)
 
@@ -169,32 +169,32 @@ def _read_source(name: str, table: Mapping[str, Any], where: Where) -> Datasheet
     return DatasheetSource(_read_text(table, "citation", where), _read_text(table, "address", where), accessed, reading)
 
 
-def _read_printed(channel: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
+def _read_printed(section: str, figure: str, value: Any, where: Where) -> tuple[float, ...]:
     """Return the numbers of a value, one per axis."""
-    count = 1 if figure == "output_rate" else count_axes(channel)
-    ends = (channel, figure) in RANGE_ENTRIES
+    count = 1 if figure == "output_rate" else count_axes(section)
+    ends = (section, figure) in RANGE_ENTRIES
     length = 2 if ends else count
     numbers = value if isinstance(value, list) else [value] * count
     good = all(_is_number(x, or_zero=ends) for x in numbers)
     if len(numbers) != length or not good or (ends and not numbers[0] < numbers[1]):
         allowed = f"must be {length} numbers > 0" if length > 1 else "must be a number > 0"
         allowed = "must be two numbers >= 0, the lower one first" if ends else allowed
-        raise SensorError(f"{channel}.{figure}", value, allowed=allowed, where=where)
+        raise SensorError(f"{section}.{figure}", value, allowed=allowed, where=where)
     return tuple(float(x) for x in numbers)
 
 
 def _read_entry(
-    channel: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, DatasheetSource], where: Where
+    section: str, name: str, entry: Mapping[str, Any], sources: Mapping[str, DatasheetSource], where: Where
 ) -> DatasheetEntry:
-    what = f"{channel}.{name}"
+    what = f"{section}.{name}"
     odd = set(entry) - {"value", "unit", "source", "meaning", "condition", "two_sided"}
     if name not in ENTRY_NAMES or odd:
         raise SensorError(
             f"{what} {' '.join(sorted(odd))}".strip(), allowed="is not an entry of the catalogue", where=where
         )
     unit = UNITS.get(str(entry.get("unit")))
-    if unit is None or unit.si != get_si_unit(channel, name):
-        allowed = f"must be a unit of {get_si_unit(channel, name)}"
+    if unit is None or unit.si != get_si_unit(section, name):
+        allowed = f"must be a unit of {get_si_unit(section, name)}"
         raise SensorError(f"{what}.unit", entry.get("unit"), allowed=allowed, where=where)
     source = sources.get(str(entry.get("source")))
     if source is None:
@@ -202,7 +202,7 @@ def _read_entry(
     meaning = _read_choice(entry, "meaning", MEANINGS, where)
     if name == "turn_on_bias" and not meaning:
         raise SensorError(f"{what}.meaning", allowed="must be given", where=where)
-    printed = _read_printed(channel, name, entry.get("value"), where)
+    printed = _read_printed(section, name, entry.get("value"), where)
     values = tuple(unit.to_si(x) for x in printed)
     two_sided = entry.get("two_sided", False)
     if not isinstance(two_sided, bool):
@@ -216,17 +216,17 @@ def read_part(path: Traversable, name: str = "") -> Part:
     where, table = Where(str(path)), inputs.read_toml(str(path), _PART_FILE)
     source_tables = _check_tables("sources", table.get("sources", {}), where)
     sources = {key: _read_source(key, entry, where) for key, entry in source_tables.items()}
-    channels = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}
-    odd = sorted((set(channels) - set(CHANNEL_UNITS)) | (set(table) - set(channels) - set(_PART_KEYS)))
-    if odd or not channels:
-        allowed = f"must be {', '.join(_PART_KEYS)} or one of {', '.join(CHANNEL_UNITS)}"
+    sections = {key: entry for key, entry in table.items() if isinstance(entry, dict) and key != "sources"}
+    odd = sorted((set(sections) - set(SECTION_UNITS)) | (set(table) - set(sections) - set(_PART_KEYS)))
+    if odd or not sections:
+        allowed = f"must be {', '.join(_PART_KEYS)} or one of {', '.join(SECTION_UNITS)}"
         raise SensorError("table", " ".join(odd) or None, allowed=allowed, where=where)
     figures = {
-        channel: {
-            key: _read_entry(channel, key, entry, sources, where)
-            for key, entry in _check_tables(channel, entries, where).items()
+        section: {
+            key: _read_entry(section, key, entry, sources, where)
+            for key, entry in _check_tables(section, entries, where).items()
         }
-        for channel, entries in channels.items()
+        for section, entries in sections.items()
     }
     return Part(
         name,

@@ -1,4 +1,4 @@
-"""The noise of a part's channels: the meaning of datasheet values in `Noise`.
+"""The noise of the sections of a part, such as `field`: the meaning of datasheet values in `Noise`.
 
 | value | becomes |
 |---|---|
@@ -9,7 +9,7 @@
 | random_walk | `random_walk` |
 | turn_on_bias | `bias_stddev`: 1 sigma or typical as printed, a limit as three deviations |
 | scale_factor_error | `scale_factor_stddev`, likewise |
-| bias_temperature_coefficient, scale_temperature_coefficient | the coefficients of `Noise`, on request only |
+| bias_temperature_coefficient, scale_temperature_coefficient | the same of `Noise`, a third of a limit, on request |
 | range, resolution | `minimum` and `maximum`, `precision` |
 
 Datasheets show that a density per root hertz is one-sided: ICM-42688-P prints 0.0028 deg/s/sqrt(Hz) and 0.028 deg/s
@@ -28,7 +28,7 @@ from typing import Any
 from navsense.core.errors import SensorError
 from navsense.noise.specification import Noise
 from navsense.sensors.catalogue import DatasheetEntry, Part
-from navsense.sensors.catalogue.units import SCALAR_CHANNELS, count_axes
+from navsense.sensors.catalogue.units import SCALAR_SECTIONS, count_axes
 
 FLICKER_FLOOR = math.sqrt(2.0 * math.log(2.0) / math.pi)
 """Floor of the Allan deviation of flicker, as a share of its B (IEEE 952-1997, annex C)."""
@@ -37,8 +37,8 @@ SIGMAS_PER_LIMIT = 3.0
 """Number of standard deviations in a printed limit."""
 
 
-def to_stddev(entry: DatasheetEntry, axis: int = 0) -> float:
-    """Return the standard deviation (SI) of a value with a `meaning`."""
+def to_typical_value(entry: DatasheetEntry, axis: int = 0) -> float:
+    """Return the typical value (SI) of an entry: a third of a limit, any other value as printed."""
     value = entry.values[axis]
     return value / SIGMAS_PER_LIMIT if entry.meaning == "maximum" else value
 
@@ -57,9 +57,9 @@ def _read_terms(entries: Mapping[str, DatasheetEntry], axis: int, *, two_sided: 
     if "random_walk" in entries:
         terms["random_walk"] = entries["random_walk"].values[axis]
     if "turn_on_bias" in entries:
-        terms["bias_stddev"] = to_stddev(entries["turn_on_bias"], axis)
+        terms["bias_stddev"] = to_typical_value(entries["turn_on_bias"], axis)
     if "scale_factor_error" in entries:
-        terms["scale_factor_stddev"] = to_stddev(entries["scale_factor_error"], axis)
+        terms["scale_factor_stddev"] = to_typical_value(entries["scale_factor_error"], axis)
     if "range" in entries:
         values = entries["range"].values
         terms["minimum"], terms["maximum"] = (-values[axis], values[axis]) if two_sided else values
@@ -75,21 +75,21 @@ TEMPERATURE_TERMS = {
 """Entry of a part -> field of `Noise`."""
 
 
-def make_noise(part: Part, channel: str, *, temperature: bool = False) -> tuple[Noise, ...]:
-    """Return the noise of each axis of a channel of a part, by the table above.
+def make_noise(part: Part, section: str, *, temperature: bool = False) -> tuple[Noise, ...]:
+    """Return the noise of each axis of a section of a part, by the table above.
 
     `temperature` enables its temperature coefficients, which require the signal "temperature". Raises `SensorError` if
-    the part does not have the channel.
+    the part does not have the section.
     """
-    entries = part.entries.get(channel)
+    entries = part.entries.get(section)
     if entries is None:
         has = ", ".join(part.entries)
-        raise SensorError(f"channel of part {part.name}", channel, allowed=f"it is of type {part.sensor} and has {has}")
+        raise SensorError(f"section of part {part.name}", section, allowed=f"it is of type {part.sensor} and has {has}")
     noises = []
-    for axis in range(count_axes(channel)):
-        terms: dict[str, Any] = _read_terms(entries, axis, two_sided=channel not in SCALAR_CHANNELS)
+    for axis in range(count_axes(section)):
+        terms: dict[str, Any] = _read_terms(entries, axis, two_sided=section not in SCALAR_SECTIONS)
         for key, term in TEMPERATURE_TERMS.items() if temperature else ():
             if key in entries:
-                terms[term] = to_stddev(entries[key], axis)
+                terms[term] = to_typical_value(entries[key], axis)
         noises.append(Noise(**terms))
     return tuple(noises)

@@ -87,7 +87,7 @@ UNITS: dict[str, Unit] = {
 
 _RATE_UNITS = {"rad/s": "rad/s^2", "m/s^2": "m/s^3", "T": "T/s", "Pa": "Pa/s", "m/s": "m/s^2", "m": "m/s"}
 
-CHANNEL_UNITS = {
+SECTION_UNITS = {
     "angular_velocity": "rad/s",
     "linear_acceleration": "m/s^2",
     "field": "T",
@@ -104,9 +104,9 @@ ENTRY_NAMES = (
     "bandwidth range resolution output_rate angle width altitude long_term_scale long_term_offset maximum_velocity "
     "error_velocity_limit layer least_layer"
 ).split()
-"""Entries of a channel in a part's file."""
+"""Entries of a section in a part's file."""
 
-SCALAR_CHANNELS = frozenset(("pressure", "bottom_track", "water_track", "beam"))
+SCALAR_SECTIONS = frozenset(("pressure", "bottom_track", "water_track", "beam"))
 """Channels with one number instead of one per axis; all beams of an instrument have the same."""
 
 RANGE_ENTRIES = frozenset((("pressure", "range"), ("beam", "range"), ("beam", "altitude"), ("water_track", "layer")))
@@ -126,14 +126,14 @@ UNLISTED_PROPERTIES = ("growth of the noise with speed", "strength of the echo")
 """Other properties of a DVL, for which no part has a value."""
 
 
-def count_axes(channel: str) -> int:
-    """Return the number of axes of a channel of `CHANNEL_UNITS`."""
-    return 1 if channel in SCALAR_CHANNELS else 3
+def count_axes(section: str) -> int:
+    """Return the number of axes of a section of `SECTION_UNITS`."""
+    return 1 if section in SCALAR_SECTIONS else 3
 
 
-def get_si_unit(channel: str, entry: str) -> str:
-    """Return the SI unit of an entry of `ENTRY_NAMES` in a channel of `CHANNEL_UNITS`."""
-    unit = CHANNEL_UNITS[channel]
+def get_si_unit(section: str, entry: str) -> str:
+    """Return the SI unit of an entry of `ENTRY_NAMES` in a section of `SECTION_UNITS`."""
+    unit = SECTION_UNITS[section]
     return {
         "noise_density": f"{unit}/sqrt(Hz)",
         "random_walk": f"{_RATE_UNITS[unit]}/sqrt(Hz)",

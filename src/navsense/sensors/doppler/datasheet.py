@@ -25,7 +25,7 @@ from typing import Any
 
 from navsense.core.errors import MissingDeviationError
 from navsense.sensors.catalogue import DatasheetEntry, Part
-from navsense.sensors.catalogue.part_noise import make_noise, to_stddev
+from navsense.sensors.catalogue.part_noise import make_noise, to_typical_value
 from navsense.sensors.doppler.beam_errors import DopplerTrack
 from navsense.sensors.doppler.beams import BeamWeighting, make_x_beams
 from navsense.sensors.doppler.water import WaterMassLayer
@@ -35,7 +35,7 @@ def _make_track(part: Part, channel: str, *, temperature: bool) -> DopplerTrack:
     """Return the errors of one track."""
     (noise,) = make_noise(part, channel, temperature=temperature)
     entries = part.entries[channel]
-    fields = {key: to_stddev(entries[key]) for key in ("long_term_scale", "long_term_offset") if key in entries}
+    fields = {key: to_typical_value(entries[key]) for key in ("long_term_scale", "long_term_offset") if key in entries}
     if "maximum_velocity" in entries:
         fields["maximum_velocity"] = entries["maximum_velocity"].values[0]
     return DopplerTrack(noise, **fields)

@@ -278,11 +278,11 @@ def _fit_axis_range(
 
     The arrays (m,) and (m, 3) are those of the rays of the beam. The range is NaN without a hit.
     """
-    max_distance, weight_sum, inverse_range_sum = math.inf, 0.0, 0.0
+    nearest, weight_sum, inverse_range_sum = math.inf, 0.0, 0.0
     for m in range(weights.shape[0]):
-        if _is_counted(weights[m], cosines[m], distance[m], max_distance, origin[m, 2], direction[m, 2], water_surface):
-            max_distance = distance[m]
-    max_distance = max(maximum_range, MAX_RANGE_RATIO * max_distance)
+        if _is_counted(weights[m], cosines[m], distance[m], nearest, origin[m, 2], direction[m, 2], water_surface):
+            nearest = distance[m]
+    max_distance = max(maximum_range, MAX_RANGE_RATIO * nearest)
     for m in range(weights.shape[0]):
         if _is_counted(weights[m], cosines[m], distance[m], max_distance, origin[m, 2], direction[m, 2], water_surface):
             if distance[m] == 0.0:

@@ -23,10 +23,10 @@ A beam of the bottom track is good if all of these hold:
 - The cosine of the angle of incidence is at least the minimum.
 - The echo is strong enough, and the beam does not drop out.
 - The speed is at most the maximum velocity of the bottom track. Above it, all beams lose lock.
-- The re-acquisition time since the last loss of lock has passed.
+- The re-acquisition time since the beam last failed one of these conditions has passed.
 
-A beam of the water track is good if it does not drop out, the layer exists, and the speed is at most the maximum
-velocity of the water track.
+A beam of the water track is good if it does not drop out, the layer exists and is below the surface, and the speed
+is at most the maximum velocity of the water track.
 
 A solution needs three good beams (`doppler.solution`). Its weights are those of the reported standard deviations. A
 solution whose error velocity is above the limit is rejected.
@@ -157,7 +157,7 @@ IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
     *("error_velocity", "water_velocity", "water_beam_velocity"),
 )
-"""Outputs that have an ideal value, in addition to `time_of_validity` and `sound_speed`, an input of the same name."""
+"""Outputs with an ideal value, without `time_of_validity` and `sound_speed`, which also have one."""
 
 IDEAL_OUTPUT_ROWS = tuple(entry for entry in OUTPUT_ROWS if entry[0] in (*IDEAL_OUTPUTS, "time_of_validity"))
 
@@ -182,7 +182,7 @@ class EchoInputs(NamedTuple):
 
 
 class SensorInputs(NamedTuple):
-    """True state of the sensor at the times of validity of n ticks."""
+    """True state of the sensor at the times of validity of n ticks; the speed of sound is that at the ticks."""
 
     attitude: Quaternions
     """(n, 4), sensor's frame to east, north, up."""
@@ -708,11 +708,16 @@ def _is_water_better(parameters: SolutionParameters, covariance: FloatArray) -> 
 
 @inlined_kernel
 def _compute_altitude(
-    parameters: SolutionParameters, q: FloatArray, geometry: BeamGeometry, good: BoolArray, beam_range: FloatArray
+    parameters: SolutionParameters,
+    attitude: FloatArray,
+    geometry: BeamGeometry,
+    good: BoolArray,
+    beam_range: FloatArray,
 ) -> float:
     """Return the altitude (m) from ranges (k,) m by the solution rule; NaN without an altitude."""
     if parameters.solution_rule == PHYSICAL_RULE:
-        return compute_altitude(geometry.beam_axes, geometry.positions, beam_range, good, q[0], q[1], q[2], q[3])
+        w, x, y, z = attitude[0], attitude[1], attitude[2], attitude[3]
+        return compute_altitude(geometry.beam_axes, geometry.positions, beam_range, good, w, x, y, z)
     range_sum, count, at_minimum, at_maximum = 0.0, 0, 0, 0
     for k in range(good.shape[0]):
         if parameters.solution_rule == UUV_RULE or good[k]:
@@ -727,15 +732,15 @@ def _compute_altitude(
 
 @inlined_kernel
 def _compute_course(
-    parameters: SolutionParameters, output_velocity: FloatArray, sensor_velocity: FloatArray, q: FloatArray
+    parameters: SolutionParameters, output_velocity: FloatArray, sensor_velocity: FloatArray, attitude: FloatArray
 ) -> tuple[float, float]:
     """Return course (rad) and speed (m/s) of a velocity given in the output frame (3,) and the sensor's frame (3,)."""
     if parameters.solution_rule == DSROS_RULE:
         course = math.atan2(output_velocity[0], output_velocity[1])
         speed = math.sqrt(output_velocity[0] * output_velocity[0] + output_velocity[1] * output_velocity[1])
         return course if course >= 0.0 else course + 2.0 * math.pi, speed
-    v = sensor_velocity
-    return compute_course_and_speed(v[0], v[1], v[2], q[0], q[1], q[2], q[3])
+    v, w, x, y, z = sensor_velocity, attitude[0], attitude[1], attitude[2], attitude[3]
+    return compute_course_and_speed(v[0], v[1], v[2], w, x, y, z)
 
 
 @inlined_kernel
