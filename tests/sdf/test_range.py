@@ -231,7 +231,7 @@ def test_acoustic_altimeter_is_read(load: Load, wrap_in_link: Text) -> None:
     )
     assert get_spec(world) == wanted
     assert world.sensors[0].topic.endswith("/sensor/eye/range")
-    assert any("10 deg wide, sound" in line for line in describe(world))
+    assert any("beam: sound, assumes 1500 m/s, 10 deg wide" in line for line in describe(world))
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
