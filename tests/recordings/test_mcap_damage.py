@@ -33,11 +33,11 @@ MAGIC_SIZE = len(records.MAGIC)
 
 
 @pytest.fixture(scope="module")
-def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("damage") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), seed=7, duration=2.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), seed=7, duration=2.0)) as writer:
         for second in range(2):
-            writer.write(made.slab(second))
+            writer.write(builders.make_time_slice(second))
     return path
 
 

@@ -1,4 +1,4 @@
-"""Reports of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
+"""Reports of Doppler instruments: cells, beams, axes, and the true velocity through the water."""
 
 from __future__ import annotations
 
@@ -45,10 +45,8 @@ WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world n
 </adcp></sensor></link></model></world></sdf>"""
 
 
-def recorded(
-    folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True
-) -> ReportData:
-    """Return a recording of a profiler that is moored aslant over a flat bed."""
+def record(folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True) -> ReportData:
+    """Return a recording of a tilted, moored profiler over a flat bed."""
     file = folder / "w.sdf"
     text = WORLD.format(coordinates=coordinates, reach=reach, removes=str(removes).lower())
     file.write_text(text, encoding="utf-8")
@@ -56,12 +54,12 @@ def recorded(
     return read_report_data(str(folder / "r.npz"))
 
 
-def warnings(found: ReportData) -> list[str]:
+def list_warnings(found: ReportData) -> list[str]:
     told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
     return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
 
 
-def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
+def replace_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
     """Return a recording whose profiler has other arrays."""
     old = found.readings[NAME]
     return replace(found, readings={NAME: replace(old, arrays={**old.arrays, **arrays})})
@@ -70,8 +68,8 @@ def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
 @pytest.mark.compiled
 @pytest.mark.parametrize("coordinates", ["earth", "ship", "instrument", "beam"])
 def test_declared_stddev_of_a_cell_equals_that_of_many_ensembles(tmp_path: Path, coordinates: str) -> None:
-    """Of a tilted instrument with faint echoes; false alarms 1e-6 over all cells and axes."""
-    found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
+    """The instrument is tilted and has weak echoes. False alarms: 1e-6 over all cells and axes."""
+    found = record(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
     assert doppler.find_profile_array(reading) == name
@@ -88,7 +86,7 @@ def test_declared_stddev_of_a_cell_equals_that_of_many_ensembles(tmp_path: Path,
 
 
 def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
-    """The nose has no part to the left; heights are those of the world; turned by the heading it is the attitude."""
+    """The bow has no component to the left, heights are the world's; with the heading it is the attitude."""
     from scipy.spatial.transform import Rotation
 
     turned = Rotation.random(50, rng=np.random.default_rng(5))
@@ -104,8 +102,8 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 
 @pytest.mark.compiled
 def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
-    """By NumPy alone from the archive."""
-    found = recorded(tmp_path, "earth", 20.0)
+    """The expected values are computed by NumPy from the archive."""
+    found = record(tmp_path, "earth", 20.0)
     text = doppler.format_cell_table(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
         rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
@@ -134,7 +132,7 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
     [("earth", ["east", "north", "up"]), ("ship", ["forward", "left", "up"]), ("instrument", ["x", "y", "z"])],
 )
 def test_axes_and_beams_have_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
-    found = recorded(tmp_path, coordinates, 3.0)
+    found = record(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     told = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
     assert told["bottom_velocity"] == names
@@ -154,9 +152,9 @@ def test_axes_and_beams_have_names(tmp_path: Path, coordinates: str, names: list
 
 @pytest.mark.compiled
 def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
-    """The bar's colours are those of the picture, from end to end of its axis."""
+    """The colours of the bar are those of the picture, over the range of its axis."""
     image = pytest.importorskip("PIL.Image")
-    found = recorded(tmp_path, "earth", 3.0)
+    found = record(tmp_path, "earth", 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     figures = [
         *doppler.make_profile_figures(reading, sensor, found.span),
@@ -176,38 +174,38 @@ def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
-    """Whether its readings call themselves valid or not, and where it lacks nearly all cells."""
-    dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
+    """This includes samples that are flagged valid, and profiles without nearly all cells."""
+    dead = record(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
     count = dead.readings[NAME].time.size
-    assert warnings(dead) == [f"none of its {count} readings is valid"]
-    sound = recorded(tmp_path, "earth", 3.0)
-    assert warnings(sound) == []
+    assert list_warnings(dead) == [f"none of its {count} readings is valid"]
+    sound = record(tmp_path, "earth", 3.0)
+    assert list_warnings(sound) == []
     velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
-    assert warnings(with_reading(sound, velocity=velocity)) == [
+    assert list_warnings(replace_reading(sound, velocity=velocity)) == [
         f"no cell of velocity is known, in {count} valid readings"
     ]
     velocity[::2, 0] = 0.1
     missing = 100.0 * (1.0 - math.ceil(count / 2) / (9 * count))
-    assert warnings(with_reading(sound, velocity=velocity)) == [
+    assert list_warnings(replace_reading(sound, velocity=velocity)) == [
         f"{missing:.4g} % of the cells of velocity are missing, in {count} valid readings"
     ]
     velocity[:, 0] = 0.1
-    assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
-    assert warnings(recorded(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
+    assert list_warnings(replace_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
+    assert list_warnings(record(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
     assert 'class="fine"' not in make_page(dead)
 
 
 @pytest.mark.compiled
 def test_sensor_without_readings_is_a_warning(tmp_path: Path) -> None:
-    found = recorded(tmp_path, "earth", 0.5)
+    found = record(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
-    assert warnings(more) == ["has no recorded reading"]
+    assert list_warnings(more) == ["has no recorded reading"]
 
 
-def log(*, with_water: bool = True) -> Reading:
-    """Return a Doppler log that loses the bottom in its middle third, in a current of 0.1 m/s along y."""
+def make_dvl_recording(*, with_water: bool = True) -> Reading:
+    """Return a recording of a DVL that loses the bottom in its middle third, in a current of 0.1 m/s along y."""
     time = np.arange(300) * 0.1
     mode = np.where((time >= 10.0) & (time < 20.0), 2.0, 1.0)
     ground = np.stack((np.full(300, 1.5), np.zeros(300), 0.01 * np.sin(time)), axis=1)
@@ -225,8 +223,8 @@ ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are thro
 
 
 def test_water_velocity_is_compared_with_truth() -> None:
-    """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
-    reading = log()
+    """The current is not an error. False alarms of 5.5 deviations in 300 normals: at most 1e-5."""
+    reading = make_dvl_recording()
     (told,) = make_array_sections(reading, None)
     assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
     assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
@@ -241,7 +239,7 @@ def test_water_velocity_is_compared_with_truth() -> None:
 
 
 def test_water_velocity_without_ideal_values_is_omitted() -> None:
-    reading = log(with_water=False)
+    reading = make_dvl_recording(with_water=False)
     (told,) = make_array_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
     for channel in told.channels:
@@ -259,10 +257,10 @@ def test_navsat_velocity_has_axes_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    (figure,) = doppler.make_beam_figures(log(), (0.0, 29.9))
+    (figure,) = doppler.make_beam_figures(make_dvl_recording(), (0.0, 29.9))
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
-    none = log()
+    none = make_dvl_recording()
     none.arrays["velocity_mode"][:] = 0.0
     (figure,) = doppler.make_beam_figures(none, (0.0, 29.9))
     assert figure.plots[-1].label == "velocity: none"
@@ -270,35 +268,35 @@ def test_caption_names_the_velocity_reference() -> None:
 
 @pytest.mark.compiled
 def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
-    """Of either instrument; three others go on giving a velocity."""
-    found = recorded(tmp_path, "earth", 3.0)
+    """This holds for both instruments, although three other beams still give a velocity."""
+    found = record(tmp_path, "earth", 3.0)
     heard = found.readings[NAME].arrays["beam_velocity"].copy()
     heard[:, :, 2] = math.nan
-    assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
-    reading = log()
+    assert list_warnings(replace_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
+    reading = make_dvl_recording()
     reading.arrays["beam_velocity"][:, 0] = math.nan
     told = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
-    assert warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
+    assert list_warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
 
 
 def test_long_loss_of_the_bottom_is_a_warning() -> None:
-    """Not where it is lost for 5 s at most, nor of a log that never has it: that one is to have none."""
+    """A loss up to 5 s does not warn, nor does a DVL without bottom track."""
     for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
-        reading = log()
+        reading = make_dvl_recording()
         reading.arrays["velocity_mode"][:] = np.where((reading.time >= span[0]) & (reading.time < span[1]), 2.0, 1.0)
-        assert warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
+        assert list_warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
 
 
 def test_dvl_without_velocity_is_a_warning() -> None:
-    reading = log()
+    reading = make_dvl_recording()
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
     found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
-    assert "no value of velocity is known, in 300 valid readings" in warnings(found)
+    assert "no value of velocity is known, in 300 valid readings" in list_warnings(found)
 
 
 def test_times_and_constant_flags_are_omitted() -> None:
-    """Times of validity, and flags that never change; a residual of nothing has no histogram."""
-    reading = log()
+    """Times of validity and constant flags are omitted. A zero residual has no histogram."""
+    reading = make_dvl_recording()
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
@@ -315,7 +313,7 @@ def test_times_and_constant_flags_are_omitted() -> None:
 
 
 def test_omitted_beams_are_mentioned() -> None:
-    reading = log()
+    reading = make_dvl_recording()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
     (told,) = make_array_sections(replace(reading, **more), None)
@@ -345,7 +343,7 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
 
 
 def test_spec_of_another_type_has_no_declared_noise(tmp_path: Path) -> None:
-    """As a world that is named beside a bag may have it."""
+    """A world that is given with a bag may have such a spec."""
     from navsense.sensors.magnetometer import Magnetometer
 
     other = MountedSensor(NAME, Magnetometer(), "boat", "boat::hull", 1.0)
