@@ -4,9 +4,8 @@
 
 Requires gz-sensors with its headers, pkg-config and a C++ compiler; a message names missing packages. Both read one
 file with standard noise on every channel, at rest. navsense computes ideal values, readings and the errors of a
-Gaussian
-clock, in blocks. gz-sensors is updated sample by sample as in Gazebo, fills its message and has no subscriber. It draws
-the drift for the IMU only, so its magnetometer and altimeter compute less.
+Gaussian clock, in blocks. gz-sensors is updated sample by sample as in Gazebo, fills its message and has no subscriber.
+It draws the drift for the IMU only, so its magnetometer and altimeter compute less.
 """
 
 from __future__ import annotations

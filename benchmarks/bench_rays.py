@@ -4,9 +4,8 @@
 
 The sea bed is 200 m x 200 m with 10 m of relief. The rays start 30 m above its highest point and are tilted by 30
 degrees. *Track* has 36 rays per ping along a line, *anywhere* has random positions, *flat* is tilted by 85 degrees.
-Each
-value is the best processor time of five. MuJoCo and Embree (`pip install mujoco embreex`) are skipped if not installed.
-MuJoCo has one call per ray, and its height field tests every cell of the ray's rectangle.
+Each value is the best processor time of five. MuJoCo and Embree (`pip install mujoco embreex`) are skipped if not
+installed. MuJoCo has one call per ray, and its height field tests every cell of the ray's rectangle.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     make bench            or            python benchmarks/bench_recording.py
 
 The simulation computes everything without writing; the recording writes the same to a new MCAP file. Times are
-processor
-times, the smallest of several alternating rounds. The hour repeats the waypoints of the survey more than twice.
+processor times, the smallest of several alternating rounds. The hour repeats the waypoints of the survey more than
+twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Compare PD0 from navsense with two other readers: mhkit's DOLfYN and adcpreader.
 
 The readers have a separate environment, which the script creates on its first run (about 700 MB) under `.cache`. If
-this
-fails, the script says so and compares nothing. Both read a log in earth coordinates with profile and bottom track, and
-one in beam coordinates, which mhkit transforms to earth by the attitude in the leader. Velocities, ranges, times,
+this fails, the script says so and compares nothing. Both read a log in earth coordinates with profile and bottom track,
+and one in beam coordinates, which mhkit transforms to earth by the attitude in the leader. Velocities, ranges, times,
 attitude, depth and temperature must equal the written values. Known differences are excluded: mhkit drops the last
 ensemble; adcpreader reads 16 bits of a range, divides the depth twice, and its time is off by fractions of a second.
 

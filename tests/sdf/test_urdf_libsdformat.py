@@ -64,8 +64,7 @@ def compare(path: Path, answer: dict[str, Any], *, lumped: bool) -> int:
     """Assert that all poses of libsdformat equal ours; return their number.
 
     When it lumps a link, it writes the poses of its sensors with six digits: a rounding of half of 1e-5 of each number,
-    of
-    three lengths within `reach` and three angles within pi.
+    of three lengths within `reach` and three angles within pi.
     """
     assert not answer["errors"]
     ours, theirs = list_poses(path), parse_poses(answer)

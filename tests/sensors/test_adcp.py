@@ -311,8 +311,7 @@ def compute_ping_times(order: str, far: float) -> tuple[list[float], list[float]
     """Return the mean times (s) of water and bottom pings, and the duration of all (s).
 
     The last of `CELLS` ends at 1 + 8 x 2 + 2 = 19 m. The middle is at (3 + 17) / 2 m along an axis at 20 degrees.
-    Bottom
-    echoes are awaited up to `far` (m). The speed of sound is 1500 m/s.
+    Bottom echoes are awaited up to `far` (m). The speed of sound is 1500 m/s.
     """
     found: dict[str, list[float]] = {"P": [], "B": []}
     slant = 1.0 / math.cos(math.radians(20.0))
