@@ -74,12 +74,12 @@ def measure(name: str, path: Path, duration: float | None, folder: Path) -> None
             pass
 
     # Removing the previous file is not timed.
-    alone, whole = measure_in_turn([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
+    alone, recorded = measure_in_turn([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
     count = sum(entry.count for entry in read_summary(target).entries)
     size = target.stat().st_size
     print(
-        f"{name:24s} {alone:10.2f} {whole:10.2f} {whole / alone - 1.0:8.0%} {size / 1e6:8.0f}"
-        f" {count / (whole - alone) / 1e6:10.2f} {count / whole / 1e6:10.2f}"
+        f"{name:24s} {alone:10.2f} {recorded:10.2f} {recorded / alone - 1.0:8.0%} {size / 1e6:8.0f}"
+        f" {count / (recorded - alone) / 1e6:10.2f} {count / recorded / 1e6:10.2f}"
     )
 
 

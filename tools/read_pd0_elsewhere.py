@@ -134,13 +134,13 @@ def write_logs(folder: Path) -> dict[str, Any]:
         "rest_0600": np.zeros(4),
     }
     fourth = np.zeros((COUNT, CELLS, 1))
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "velocity": np.concatenate((earth, fourth), axis=2),
         "bottom_range": near,
         "coordinates": 0x1F,
     }
-    told |= {"bottom_velocity": np.concatenate((bottom, fourth[:, 0]), axis=1)}
-    (folder / "earth.pd0").write_bytes(pd0.encode(common | told))
+    values |= {"bottom_velocity": np.concatenate((bottom, fourth[:, 0]), axis=1)}
+    (folder / "earth.pd0").write_bytes(pd0.encode(common | values))
     own = turn.transpose(0, 2, 1)
     beams: dict[str, Any] = {"velocity": (own[:, None] @ earth[..., None])[..., 0] @ towards.T, "coordinates": 0x07}
     beams |= {"bottom_velocity": (own @ bottom[..., None])[..., 0] @ towards.T, "bottom_range": far}
@@ -154,8 +154,8 @@ def write_logs(folder: Path) -> dict[str, Any]:
         "temperature": (warm - 273.15).tolist(),
         "range": near.tolist(),
         "far": far.tolist(),
-        "velocity": told["velocity"].tolist(),
-        "bottom": told["bottom_velocity"].tolist(),
+        "velocity": values["velocity"].tolist(),
+        "bottom": values["bottom_velocity"].tolist(),
     }
 
 

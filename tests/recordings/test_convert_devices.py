@@ -136,9 +136,9 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     """The recording is older than this array."""
     with np.load(folder / "a.npz") as archive:
         arrays = dict(archive)
-    told = json.loads(str(arrays["meta"]))
-    del told["layout"]["origin"], told["layout"]["water"]
-    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata = json.loads(str(arrays["meta"]))
+    del metadata["layout"]["origin"], metadata["layout"]["water"]
+    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     line = "the heading of the world's axes and its water, which the recording does not contain: 0 and none"
     conversion = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
     assert line in conversion.losses
@@ -150,9 +150,9 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     assert "origin" in told_of
     assert "water" not in told_of
     assert not has_origin_and_water(told_of)
-    told["layout"]["origin"] = 3
-    told["layout"]["water"] = None
-    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata["layout"]["origin"] = 3
+    metadata["layout"]["water"] = None
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     with pytest.raises(RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: origin has a wrong"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 

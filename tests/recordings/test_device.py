@@ -92,12 +92,12 @@ class Dive:
     def arrays(self) -> dict[str, Any]:
         spec = self.sensor.spec
         assert isinstance(spec, Dvl)
-        told = Rotation.from_quat(np.roll(spec.reference, -1))
+        rotation = Rotation.from_quat(np.roll(spec.reference, -1))
         own, through = self.in_sensor(self.velocity_w), self.in_sensor(self.water_w)
         return {
-            "velocity": told.apply(own),
+            "velocity": rotation.apply(own),
             "velocity_covariance": np.tile(np.diag((4e-4, 4e-4, 1e-4)), (COUNT, 1, 1)),
-            "water_velocity": told.apply(through),
+            "water_velocity": rotation.apply(through),
             "water_velocity_covariance": np.tile(np.eye(3) * 1e-3, (COUNT, 1, 1)),
             "altitude": np.full(COUNT, 22.5),
             "beam_range": self.slant.copy(),
@@ -187,17 +187,17 @@ def test_pd0_is_equivalent_in_all_coordinates(tmp_path: Path, azimuths: tuple[fl
         f: decode_ensembles(record_log(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")
     }
     assert [int(decoded[f]["coordinates"][0]) >> 3 for f in decoded] == [0, 1, 2, 3]
-    wanted, step = -dive.earth, 1.5e-3
-    assert np.abs(decoded["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
+    expected, step = -dive.earth, 1.5e-3
+    assert np.abs(decoded["earth"]["bottom_velocity"][:, :3] - expected).max() < 0.51e-3
     assert np.abs(decoded["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
     # The attitude has steps of 0.01 degrees: 0.2 mm/s of 2 m/s each.
     beam = transform_to_rdi_axes(decoded["beam"]["bottom_velocity"], TWENTY)
-    assert np.abs(make_earth_rotation(decoded["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
+    assert np.abs(make_earth_rotation(decoded["beam"], up=up).apply(beam) - expected).max() < 2.0 * step
     own = decoded["instrument"]["bottom_velocity"][:, :3]
-    assert np.abs(make_earth_rotation(decoded["instrument"], up=up).apply(own) - wanted).max() < step
+    assert np.abs(make_earth_rotation(decoded["instrument"], up=up).apply(own) - expected).max() < step
     assert np.abs(own - beam).max() < 2.0 * step
     level = make_earth_rotation(decoded["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
-    assert np.abs(level.apply(decoded["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
+    assert np.abs(level.apply(decoded["ship"]["bottom_velocity"][:, :3]) - expected).max() < step
     # The heading is that of the vehicle in ship and earth coordinates, else that of the instrument.
     ahead = (dive.east * dive.attitude(dive.about)).apply((1.0, 0.0, 0.0))
     for frame in ("ship", "earth"):
@@ -388,11 +388,13 @@ def make_adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
     }
     vehicle = dive.earth
     past = water[None] - vehicle[:, None]
-    told = axes.get(spec.coordinates)
+    rotation = axes.get(spec.coordinates)
     nothing = np.full((COUNT, cells, 3), math.nan)
-    velocity = nothing if told is None else np.stack([told.inv().apply(past[:, m]) for m in range(cells)], axis=1)
+    velocity = (
+        nothing if rotation is None else np.stack([rotation.inv().apply(past[:, m]) for m in range(cells)], axis=1)
+    )
     along = np.stack([-attitude.inv().apply(past[:, m]) @ spec.beams.axes.T for m in range(cells)], axis=1)
-    bottom = np.full((COUNT, 3), math.nan) if told is None else told.inv().apply(vehicle)
+    bottom = np.full((COUNT, 3), math.nan) if rotation is None else rotation.inv().apply(vehicle)
     shape = (COUNT, cells, 4)
     arrays = {
         "velocity": velocity + bottom[:, None] if spec.motion_compensated else velocity,

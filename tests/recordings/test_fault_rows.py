@@ -114,8 +114,10 @@ def test_lost_messages_lose_only_their_rows(
         assert not found.fault
         assert f"{note} the readings of its sensor" in reader.losses
         return
-    told = [pack_fault_bits(time_slice.readings[IMU].fault) for time_slice in slices if IMU in time_slice.readings]
-    assert np.array_equal(np.concatenate(told), np.where(gone, 0, acts))
+    fault_bits = [
+        pack_fault_bits(time_slice.readings[IMU].fault) for time_slice in slices if IMU in time_slice.readings
+    ]
+    assert np.array_equal(np.concatenate(fault_bits), np.where(gone, 0, acts))
     assert f"{note} {gone.sum()} of {at.size} readings; they are read as without a fault" in reader.losses
 
 

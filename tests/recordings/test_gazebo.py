@@ -27,7 +27,7 @@ WORLD = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gazebo") / "run.gz.mcap"
     ns.record(WORLD, path, 0.5, seed=5, epoch=1000)
     return path
@@ -55,8 +55,8 @@ def decode(schema: Any, data: bytes) -> Any:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -> None:
-    run, found = ns.simulate(WORLD, 0.5, seed=5, epoch=1000), read_contents(recorded)
+def test_every_sensor_is_recorded_with_its_complete_definition(recording: Path) -> None:
+    run, found = ns.simulate(WORLD, 0.5, seed=5, epoch=1000), read_contents(recording)
     assert set(found) == {f"/{kind.type}" for kind in KINDS}
     for sensor in WORLD.sensors:
         part = run[sensor.name]
@@ -74,17 +74,17 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recorded: Path) -
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_gazebo_recording_is_described_and_recovered(recorded: Path, tmp_path: Path) -> None:
-    summary = read_summary(recorded)
+def test_gazebo_recording_is_described_and_recovered(recording: Path, tmp_path: Path) -> None:
+    summary = read_summary(recording)
     assert {(entry.name, entry.type) for entry in summary.entries} == {
         (f"/{kind.type}", messages.get_messages(kind.type).gz_type) for kind in KINDS
     }
     assert summary.metadata["seed"] == "5"
     cut = tmp_path / "cut.gz.mcap"
-    cut.write_bytes(recorded.read_bytes()[:-100])
+    cut.write_bytes(recording.read_bytes()[:-100])
     saved = recover_mcap(cut, tmp_path / "saved.gz.mcap")
     assert saved.messages == sum(entry.count for entry in summary.entries)
-    assert read_contents(Path(saved.path)).keys() == read_contents(recorded).keys()
+    assert read_contents(Path(saved.path)).keys() == read_contents(recording).keys()
 
 
 def test_latency_and_many_chunks(builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

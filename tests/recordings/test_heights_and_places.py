@@ -41,7 +41,7 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("heights") / "run.mcap"
     ns.record(make_world(), path, 1.5, seed=5, epoch=1000)
     return path
@@ -53,9 +53,9 @@ def make_column(values: list[Any], pick: Callable[[Any], float]) -> AnyArray:
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1", "REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
-def test_all_series_round_trip_bitwise(run: Any, recorded: Path, part: str) -> None:
+def test_all_series_round_trip_bitwise(run: Any, recording: Path, part: str) -> None:
     found: dict[str, list[Any]] = {}
-    with recorded.open("rb") as file:
+    with recording.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
         for _, channel, _, value in reader.iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
@@ -84,8 +84,8 @@ def test_all_series_round_trip_bitwise(run: Any, recorded: Path, part: str) -> N
 
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1")
-def test_rosbags_reads_every_topic_by_its_type(recorded: Path) -> None:
-    with AnyReader([recorded]) as reader:
+def test_rosbags_reads_every_topic_by_its_type(recording: Path) -> None:
+    with AnyReader([recording]) as reader:
         types = {connection.topic: connection.msgtype for connection in reader.connections}
         counts = dict.fromkeys(types, 0)
         for connection, _, raw in reader.messages():

@@ -112,7 +112,7 @@ def make_world() -> ns.World:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording of every kind of sensor."""
     path = tmp_path_factory.mktemp("lots") / "all.mcap"
     ns.record(make_world(), path, 2.0, seed=5, epoch=1000)
@@ -120,13 +120,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_message_is_read_in_order(recorded: Path) -> None:
-    singly, at_once = read_both(recorded)
+def test_every_message_is_read_in_order(recording: Path) -> None:
+    singly, at_once = read_both(recording)
     assert at_once == singly
     assert {topic: sorted(said) for topic, said in singly.items()} == {
-        topic: sorted(said) for topic, said in read_with_mcap(recorded).items()
+        topic: sorted(said) for topic, said in read_with_mcap(recording).items()
     }
-    with open_messages(recorded) as source:
+    with open_messages(recording) as source:
         assert isinstance(source, McapReader)
         assert source.count_messages(from_data=True).total == sum(map(len, singly.values()))
         few = {"/clock", "/tf"}
@@ -135,8 +135,8 @@ def test_every_message_is_read_in_order(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
-def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    with open_messages(recorded) as source:
+def test_readings_are_bitwise_equal(recording: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    with open_messages(recording) as source:
         assert isinstance(source, McapReader)
         assembler = ReadingAssembler(SingleMessageSource(source))
         expected = collect(assembler.iter_slices())

@@ -30,7 +30,7 @@ QUADROTOR = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
 
 
 @pytest.fixture(scope="module")
-def recorded(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mcap") / "run.mcap"
     with recordings.open_writer(
         path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
@@ -67,29 +67,29 @@ def make_slices(builders: ModuleType) -> list[Any]:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_topic_has_all_its_messages(builders: ModuleType, recorded: Path) -> None:
-    counts = Counter({topic: len(rows) for topic, rows in decode(recorded).items()})
+def test_every_topic_has_all_its_messages(builders: ModuleType, recording: Path) -> None:
+    counts = Counter({topic: len(rows) for topic, rows in decode(recording).items()})
     poses = ("/truth/rov", "/truth/rov/accel", "/clock", "/tf")
     expected = dict.fromkeys(poses, 50 * SECONDS)
     expected |= dict.fromkeys(("/imu", "/imu/ideal", "/imu/bias"), 100 * SECONDS)
     expected |= dict.fromkeys(("/mag", "/mag/ideal", "/mag/bias"), 10 * SECONDS)
     assert counts == expected | {"/tf_static": 1}
-    with AnyReader([recorded]) as reader:
+    with AnyReader([recording]) as reader:
         assert Counter(connection.topic for connection, _, _ in reader.messages()) == counts
 
 
 @pytest.mark.requirement("CLK-5")
 @pytest.mark.parametrize("by_rosbags", [False, True])
-def test_both_times_are_recorded_with_every_reading(builders: ModuleType, recorded: Path, by_rosbags: bool) -> None:
+def test_both_times_are_recorded_with_every_reading(builders: ModuleType, recording: Path, by_rosbags: bool) -> None:
     stamps: dict[str, list[int]] = {}
     if by_rosbags:
-        with AnyReader([recorded]) as reader:
+        with AnyReader([recording]) as reader:
             for connection, _, raw in reader.messages():
                 value = reader.deserialize(raw, connection.msgtype)
                 if hasattr(value, "header"):
                     stamps.setdefault(connection.topic, []).append(to_nanoseconds(value.header.stamp))
     else:
-        for topic, rows in decode(recorded).items():
+        for topic, rows in decode(recording).items():
             if hasattr(rows[0][2], "header"):
                 stamps[topic] = [to_nanoseconds(value.header.stamp) for _, _, value in rows]
     for name, topic in ((builders.IMU, "/imu"), (builders.MAG, "/mag")):
@@ -97,7 +97,7 @@ def test_both_times_are_recorded_with_every_reading(builders: ModuleType, record
         for part in ("", "/ideal", "/bias"):
             assert stamps[topic + part] == expected.tolist()
         true = np.concatenate([time_slice.readings[name].true_stamp for time_slice in make_slices(builders)]).tolist()
-        messages = [message for _, message, _ in decode(recorded)[topic]]
+        messages = [message for _, message, _ in decode(recording)[topic]]
         assert [message.publish_time for message in messages] == true
         assert [message.log_time for message in messages] == true
         assert true != expected.tolist()
@@ -110,8 +110,8 @@ def test_both_times_are_recorded_with_every_reading(builders: ModuleType, record
 
 @pytest.mark.requirement("TRU-1", "MAG-5")
 @pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
-def test_readings_truth_and_biases_round_trip_bitwise(builders: ModuleType, recorded: Path, part: str) -> None:
-    topics = decode(recorded)
+def test_readings_truth_and_biases_round_trip_bitwise(builders: ModuleType, recording: Path, part: str) -> None:
+    topics = decode(recording)
     suffix = "" if part == "measured" else "/" + part
     attribute = {"measured": "arrays", "ideal": "ideal", "bias": "bias"}[part]
 
@@ -138,8 +138,8 @@ def test_readings_truth_and_biases_round_trip_bitwise(builders: ModuleType, reco
 
 
 @pytest.mark.requirement("TRU-1")
-def test_truth_round_trips_in_ros_frames(builders: ModuleType, recorded: Path) -> None:
-    topics = decode(recorded)
+def test_truth_round_trips_in_ros_frames(builders: ModuleType, recording: Path) -> None:
+    topics = decode(recording)
     parts = [time_slice.truth["rov::base"] for time_slice in make_slices(builders)]
     poses = [value for _, _, value in topics["/truth/rov"]]
     assert [list_xyz(v.pose.pose.position) for v in poses] == np.concatenate([p.position for p in parts]).tolist()
@@ -202,8 +202,8 @@ def test_truth_of_a_fixed_link_equals_the_model_with_its_static_transform(tmp_pa
 
 
 @pytest.mark.requirement("DVU-6")
-def test_transforms_of_every_link_and_sensor(builders: ModuleType, recorded: Path) -> None:
-    topics = decode(recorded)
+def test_transforms_of_every_link_and_sensor(builders: ModuleType, recording: Path) -> None:
+    topics = decode(recording)
     channel, _, value = topics["/tf_static"][0]
     assert "durability: 1" in channel.metadata["offered_qos_profiles"]
     static = {t.child_frame_id: (t.header.frame_id, list_xyz(t.transform.translation)) for t in value.transforms}
@@ -354,7 +354,7 @@ def test_message_index_is_sorted_for_out_of_order_messages(builders: ModuleType,
 
 
 def test_file_does_not_depend_on_write_block_size(
-    builders: ModuleType, tmp_path: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path = tmp_path / "run.mcap"
@@ -363,7 +363,7 @@ def test_file_does_not_depend_on_write_block_size(
     ) as writer:
         for second in range(SECONDS):
             writer.write(builders.make_time_slice(second, EPOCH))
-    assert path.read_bytes() == recorded.read_bytes()
+    assert path.read_bytes() == recording.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])

@@ -169,7 +169,7 @@ def test_interrupt_within_a_slice_keeps_earlier_slices(
     path = tmp_path / "run.npz"
     append, calls = npz.DiskArray.append, []
 
-    def interrupted(column: npz.DiskArray, array: np.ndarray) -> None:
+    def append_and_interrupt(column: npz.DiskArray, array: np.ndarray) -> None:
         append(column, array)
         calls.append(column)
         if len(calls) == 50:
@@ -177,7 +177,7 @@ def test_interrupt_within_a_slice_keeps_earlier_slices(
 
     writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=3.0))
     writer.write(builders.make_time_slice(0))
-    monkeypatch.setattr(npz.DiskArray, "append", interrupted)
+    monkeypatch.setattr(npz.DiskArray, "append", append_and_interrupt)
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(1, 9):
             writer.write(builders.make_time_slice(second))

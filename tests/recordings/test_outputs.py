@@ -381,13 +381,13 @@ def test_hidden_folder_created_while_opening_is_found(tmp_path: Path, monkeypatc
     """The other writer starts after the first check of its lock, and before the file exists."""
     path, probe, works = tmp_path / "run.mcap", atomic.is_being_written, list[atomic.HiddenFolder]()
 
-    def delayed(working_folder: Path) -> bool:
+    def probe_then_start_writer(working_folder: Path) -> bool:
         found = probe(working_folder)
         if not works:
             works.append(atomic.HiddenFolder(path))
         return found
 
-    monkeypatch.setattr(atomic, "is_being_written", delayed)
+    monkeypatch.setattr(atomic, "is_being_written", probe_then_start_writer)
     with pytest.raises(RecordingError, match="is being written"):
         atomic.open_in_place(path)
     works[0].release()

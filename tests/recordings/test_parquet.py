@@ -330,8 +330,8 @@ def test_arrays_of_other_shapes_have_numbered_columns(builders: ModuleType, tmp_
     )
     for name, column, place in places:
         index = (slice(None), *(place if isinstance(place, tuple) else (place,)))
-        got, wanted = rows[column].to_numpy(), np.ascontiguousarray(arrays[name][index])
-        assert (got.dtype, got.tobytes()) == (wanted.dtype, wanted.tobytes())
+        got, expected = rows[column].to_numpy(), np.ascontiguousarray(arrays[name][index])
+        assert (got.dtype, got.tobytes()) == (expected.dtype, expected.tobytes())
     assert_same(ns.open(path)[builders.MAG], time_slice.readings[builders.MAG])
 
 
@@ -447,13 +447,13 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
     take, calls = parquet.PendingParquet._append_reading, []
 
-    def interrupted(table: parquet.PendingParquet, name: str, reading: Reading) -> None:
+    def write_and_interrupt(table: parquet.PendingParquet, name: str, reading: Reading) -> None:
         calls.append(name)
         if len(calls) == 6:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         take(table, name, reading)
 
-    monkeypatch.setattr(parquet.PendingParquet, "_append_reading", interrupted)
+    monkeypatch.setattr(parquet.PendingParquet, "_append_reading", write_and_interrupt)
     path = tmp_path / "run.parquet"
     writer, slices = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=9.0)), []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
@@ -619,7 +619,7 @@ def test_arrays_with_changed_columns_are_an_error(
     assert not list(tmp_path.iterdir())
 
 
-def changed(time_slice: TimeSlice, name: str, **change: Any) -> TimeSlice:
+def replace_reading(time_slice: TimeSlice, name: str, **change: Any) -> TimeSlice:
     return dataclasses.replace(
         time_slice, readings={**time_slice.readings, name: dataclasses.replace(time_slice.readings[name], **change)}
     )
@@ -644,7 +644,7 @@ def test_changed_sensor_is_an_error(
     writer.write(builders.make_time_slice(0))
     time_slice = builders.make_time_slice(1)
     with pytest.raises(RecordingError, match=why):
-        writer.write(changed(time_slice, builders.MAG, **change(time_slice.readings[builders.MAG])))
+        writer.write(replace_reading(time_slice, builders.MAG, **change(time_slice.readings[builders.MAG])))
     assert not list(tmp_path.iterdir())
 
 
@@ -661,7 +661,7 @@ def test_unsupported_column_types_are_an_error(
     builders: ModuleType, tmp_path: Path, array: np.ndarray, why: str
 ) -> None:
     name = "angular_velocity" if array.dtype.kind in "if" else "other"
-    time_slice = changed(builders.make_time_slice(0), builders.MAG, arrays={name: array})
+    time_slice = replace_reading(builders.make_time_slice(0), builders.MAG, arrays={name: array})
     writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
     with pytest.raises(RecordingError, match=why):
         writer.write(time_slice)

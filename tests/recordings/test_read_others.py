@@ -54,7 +54,7 @@ def read_dataset(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[s
 
 
 @pytest.fixture(scope="module", params=LATENCIES)
-def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording of an IMU on a clock with drift and jitter, with and without latency."""
     world = example_world(("imu", Imu.example_spec()))
     sensors = tuple(dataclasses.replace(sensor, latency=LATENCIES[request.param]) for sensor in world.sensors)
@@ -83,30 +83,30 @@ def make_expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_lost_message_loses_one_row(builders: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
-    rows = read_messages(recorded)
-    complete = read_dataset(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
+def test_lost_message_loses_one_row(builders: ModuleType, recording: Path, tmp_path: Path, suffix: str) -> None:
+    rows = read_messages(recording)
+    complete = read_dataset(convert(recording, tmp_path / f"whole{suffix}").path)[0][NAME]
     for series, topic in (("measured", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
         own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
         assert len(own) == complete.time.size
         for row in (0, 57, complete.time.size - 1):
             gone = builders.write_mcap(
-                tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded
+                tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recording
             )
             path = gone if suffix == ".mcap" else convert(gone, tmp_path / f"{series}{row}{suffix}").path
             readings, _, left = read_dataset(path)
             for name, value in make_expected(complete, row, series).items():
                 assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
-            said = [note for note in left if "has no message for some messages of" in note]
-            assert len(said) == (series != "measured")
+            notes = [note for note in left if "has no message for some messages of" in note]
+            assert len(notes) == (series != "measured")
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
-def test_lost_truth_message_loses_one_row(builders: ModuleType, recorded: Path, tmp_path: Path) -> None:
-    rows = read_messages(recorded)
-    complete = read_dataset(recorded)[1]["robot::base"]
+def test_lost_truth_message_loses_one_row(builders: ModuleType, recording: Path, tmp_path: Path) -> None:
+    rows = read_messages(recording)
+    complete = read_dataset(recording)[1]["robot::base"]
     own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
-    gone = builders.write_mcap(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
+    gone = builders.write_mcap(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recording)
     truth = read_dataset(gone)[1]["robot::base"]
     for name in ("time", "position", "orientation", "velocity", "angular_velocity"):
         assert is_identical(getattr(truth, name), getattr(complete, name))
@@ -115,7 +115,7 @@ def test_lost_truth_message_loses_one_row(builders: ModuleType, recorded: Path, 
         kept[7] = np.nan
         assert is_identical(getattr(truth, name), kept)
     poses = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == LINK]
-    gone = builders.write_mcap(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
+    gone = builders.write_mcap(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recording)
     truth = read_dataset(gone)[1]["robot::base"]
     assert is_identical(truth.acceleration, np.delete(complete.acceleration, 7, axis=0))
     assert is_identical(truth.time, np.delete(complete.time, 7))
@@ -148,12 +148,12 @@ def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int
         if taken is not None:
             shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.others[1], taken.others[2])]
             found += [list(row) for row in zip(*shown, strict=True)]  # type: ignore[list-item]
-    wanted = [
+    expected = [
         [float(at) if there else float("nan") for there in own]
         for at, own in zip(stamp.tolist(), has.T, strict=True)
         if own[0]
     ]
-    assert np.array_equal(np.array(found), np.array(wanted), equal_nan=True)
+    assert np.array_equal(np.array(found), np.array(expected), equal_nan=True)
 
 
 SUMMARIES: dict[str, dict[str, Any]] = {
@@ -168,19 +168,19 @@ SUMMARIES: dict[str, dict[str, Any]] = {
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", SUMMARIES.values(), ids=SUMMARIES)
 def test_incomplete_mcap_summaries_are_read(
-    builders: ModuleType, recorded: Path, tmp_path: Path, options: dict[str, Any]
+    builders: ModuleType, recording: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    path = builders.write_mcap(tmp_path / "short.mcap", read_messages(recorded), recorded, **options)
-    with open_messages(path) as found, open_messages(recorded) as known:
+    path = builders.write_mcap(tmp_path / "short.mcap", read_messages(recording), recording, **options)
+    with open_messages(path) as found, open_messages(recording) as known:
         assert {line.key for line in found.channels} == {line.key for line in known.channels}
-    check_alike(path, recorded)
+    check_alike(path, recording)
 
 
 def check_alike(path: Path, known: Path) -> None:
     """Assert that two recordings are read bitwise equal."""
-    found, wanted = read_dataset(path), read_dataset(known)
-    assert found[2] == wanted[2]
-    for there, here in zip(found[:2], wanted[:2], strict=True):
+    found, expected = read_dataset(path), read_dataset(known)
+    assert found[2] == expected[2]
+    for there, here in zip(found[:2], expected[:2], strict=True):
         assert there.keys() == here.keys()
         assert here
         for name, reading in here.items():
@@ -200,16 +200,16 @@ def make_orders(rows: list[Sent]) -> dict[str, list[int]]:
 @pytest.mark.parametrize("order", ["near", "topics", "backwards"])
 def test_messages_may_be_in_any_order(
     builders: ModuleType,
-    recorded: Path,
+    recording: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     order: str,
     options: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", 6000)
-    rows = read_messages(recorded)
-    path = builders.write_mcap(tmp_path / "any.mcap", (rows[i] for i in make_orders(rows)[order]), recorded, **options)
-    check_alike(path, recorded)
+    rows = read_messages(recording)
+    path = builders.write_mcap(tmp_path / "any.mcap", (rows[i] for i in make_orders(rows)[order]), recording, **options)
+    check_alike(path, recording)
     with open_messages(path) as source:
         log = [item.log_time for item in source.read_messages()]
     assert log == sorted(message.log_time for _, _, message in rows)
@@ -217,14 +217,16 @@ def test_messages_may_be_in_any_order(
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_disorder_beyond_the_memory_limit_is_an_error(
-    builders: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_reader, "MAX_HELD_BYTES", 150_000)
-    rows = read_messages(recorded)
-    builders.write_mcap(tmp_path / "near.mcap", (rows[i] for i in make_orders(rows)["near"]), recorded, chunk_size=2000)
-    check_alike(tmp_path / "near.mcap", recorded)
+    rows = read_messages(recording)
+    builders.write_mcap(
+        tmp_path / "near.mcap", (rows[i] for i in make_orders(rows)["near"]), recording, chunk_size=2000
+    )
+    check_alike(tmp_path / "near.mcap", recording)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
-    path = builders.write_mcap(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
+    path = builders.write_mcap(tmp_path / "strewn.mcap", strewn, recording, chunk_size=2000)
     with pytest.raises(RecordingError, match=r"strewn\.mcap: .* mcap sort"):
         read_dataset(path)
 

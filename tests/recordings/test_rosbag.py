@@ -67,7 +67,7 @@ def write(builders: ModuleType, path: Path, seconds: int = SECONDS, **changes: A
 
 
 @pytest.fixture(scope="module")
-def recorded(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in three formats."""
     folder = tmp_path_factory.mktemp("bags")
     for suffix in (".bag", ".db3", ".mcap"):
@@ -105,10 +105,10 @@ def to_plain(value: Any) -> Any:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
-    expected = read_raw_messages(recorded / "run.mcap")
+def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recording: Path) -> None:
+    expected = read_raw_messages(recording / "run.mcap")
     found: dict[str, list[tuple[int, bytes]]] = {}
-    with Reader2(recorded / "run") as reader:
+    with Reader2(recording / "run") as reader:
         for connection, time, data in reader.messages():
             found.setdefault(connection.topic, []).append((time, bytes(data)))
     assert found == expected
@@ -116,8 +116,8 @@ def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
-    found, expected = read_messages(recorded / "run.bag"), read_messages(recorded / "run" / "run.db3")
+def test_ros1_bag_messages_are_equal_and_numbered(recording: Path) -> None:
+    found, expected = read_messages(recording / "run.bag"), read_messages(recording / "run" / "run.db3")
     assert set(found) == set(expected)
     for topic, messages in expected.items():
         assert [(time, to_plain(one)) for time, one in found[topic]] == [
@@ -128,12 +128,12 @@ def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_static_transforms_are_latched(recorded: Path) -> None:
-    with Reader1(recorded / "run.bag") as reader:
+def test_static_transforms_are_latched(recording: Path) -> None:
+    with Reader1(recording / "run.bag") as reader:
         extras = {connection.topic: connection.ext for connection in reader.connections}
     assert {topic for topic, ext in extras.items() if ext.latching} == {"/tf_static", METADATA_TOPIC}
     assert {ext.callerid for ext in extras.values()} == {"/navsense"}
-    with Reader2(recorded / "run") as reader:
+    with Reader2(recording / "run") as reader:
         kept = {connection.topic: connection.ext.offered_qos_profiles for connection in reader.connections}
         assert (reader.storage.metadata.custom or {})["world"] == "sea"
     assert {topic for topic, profiles in kept.items() if profiles} == {"/tf_static"}
@@ -141,11 +141,11 @@ def test_static_transforms_are_latched(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_ros2_database_passes_the_integrity_check(recorded: Path) -> None:
-    with contextlib.closing(sqlite3.connect(recorded / "run" / "run.db3")) as found:
+def test_ros2_database_passes_the_integrity_check(recording: Path) -> None:
+    with contextlib.closing(sqlite3.connect(recording / "run" / "run.db3")) as found:
         assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert found.execute("SELECT count(*) FROM messages").fetchone() == (3 * 530 + 1,)
-    assert sorted(part.name for part in (recorded / "run").iterdir()) == ["metadata.yaml", "run.db3"]
+    assert sorted(part.name for part in (recording / "run").iterdir()) == ["metadata.yaml", "run.db3"]
 
 
 WITH_ROS = """
@@ -169,9 +169,9 @@ def read_with_ros1(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
 
 
 @pytest.mark.requirement("REC-1:bag", "CLK-5")
-def test_ros1_reads_the_bags(recorded: Path) -> None:
-    kinds, found = read_with_ros1(recorded / "run.bag")
-    expected = read_messages(recorded / "run.bag", complete=True)
+def test_ros1_reads_the_bags(recording: Path) -> None:
+    kinds, found = read_with_ros1(recording / "run.bag")
+    expected = read_messages(recording / "run.bag", complete=True)
     assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
     assert kinds["/imu"] == ["sensor_msgs/Imu", 300]
     for topic, messages in expected.items():
@@ -184,12 +184,12 @@ def test_ros1_reads_the_bags(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_rosbag_info_lists_every_topic(recorded: Path) -> None:
+def test_rosbag_info_lists_every_topic(recording: Path) -> None:
     find_ros1()
-    command = ["/usr/bin/rosbag", "info", "--yaml", str(recorded / "run.bag")]
+    command = ["/usr/bin/rosbag", "info", "--yaml", str(recording / "run.bag")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = {line.split()[-1] for line in ran.stdout.splitlines() if "topic:" in line}
-    assert listed == set(read_messages(recorded / "run.bag", complete=True))
+    assert listed == set(read_messages(recording / "run.bag", complete=True))
     assert "indexed: True" in ran.stdout
 
 
@@ -217,10 +217,10 @@ def make_doppler_world(dialect: MessageDialect) -> World:
         Dvl.example_spec(), dialect=dialect, message_options=DvlMessageOptions(ranges_topic="/dvl/ranges")
     )
     sonars = [(f"sonar{i}", Range.example_spec()) for i in range(4 if dialect is MessageDialect.UUV else 0)]
-    made = example_world(("dvl", sheet), *sonars)
+    world = example_world(("dvl", sheet), *sonars)
     topics = {"robot::arm::dvl": "/dvl/dvl", **{f"robot::arm::sonar{i}": f"/dvl/dvl_sonar{i}" for i in range(4)}}
     return dataclasses.replace(
-        made, sensors=tuple(dataclasses.replace(sensor, topic=topics[sensor.name]) for sensor in made.sensors)
+        world, sensors=tuple(dataclasses.replace(sensor, topic=topics[sensor.name]) for sensor in world.sensors)
     )
 
 
@@ -406,13 +406,13 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 ) -> None:
     calls, original = [], rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
+    def write_and_interrupt(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         original(bag, blocks)
 
-    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", write_and_interrupt)
     path = tmp_path / f"run{suffix}"
     writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, duration=9.0))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
@@ -432,7 +432,7 @@ def test_interrupt_on_open_leaves_no_file(
 ) -> None:
     held, original = threading.Event(), rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
+    def write_and_interrupt(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         main = threading.main_thread().ident or 0
         signal.pthread_kill(main, signal.SIGINT)
         # Repeat until it is handled: Python may miss a signal just before it waits, until the next one.
@@ -440,7 +440,7 @@ def test_interrupt_on_open_leaves_no_file(
             signal.pthread_kill(main, signal.SIGUSR1)
         original(bag, blocks)
 
-    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", write_and_interrupt)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     waking = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
@@ -575,16 +575,18 @@ def test_dropped_samples_have_no_message(builders: ModuleType, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("where", "name"), [(".", "run"), (".", "run.db3"), (".", "run/run.db3"), ("run", "run.db3")])
-def test_info_of_a_ros2_bag_by_any_path(recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str) -> None:
-    monkeypatch.chdir(recorded / where)
-    assert read_summary(name).entries == read_summary(recorded / "run").entries
+def test_info_of_a_ros2_bag_by_any_path(
+    recording: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
+) -> None:
+    monkeypatch.chdir(recording / where)
+    assert read_summary(name).entries == read_summary(recording / "run").entries
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
-    expected = read_summary(recorded / "run.mcap")
+def test_info_of_bags(recording: Path, tmp_path: Path) -> None:
+    expected = read_summary(recording / "run.mcap")
     for path in ("run.bag", "run.db3", "run", "run/run.db3"):
-        found = read_summary(recorded / path)
+        found = read_summary(recording / path)
         assert found.entries == expected.entries
         assert (found.start, found.end) == (expected.start, expected.end)
         assert found.format == ("ROS 1 bag" if path == "run.bag" else "ROS 2 bag")
@@ -592,7 +594,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
         ros = "noetic" if path == "run.bag" else "jazzy"
         assert dict(found.metadata) == {**expected.metadata, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
-    complete = (recorded / "run.bag").read_bytes()
+    complete = (recording / "run.bag").read_bytes()
     for size in (0, 10, 5000, len(complete) // 2, len(complete) - 10):
         (tmp_path / "cut.bag").write_bytes(complete[:size])
         with pytest.raises(RecordingError, match=r"cut\.bag: is no bag that can be read.*navsense recover .*cut\.bag"):
@@ -607,7 +609,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
     (tmp_path / "bag" / "metadata.yaml").write_text("- nothing")
     with pytest.raises(RecordingError, match="is no bag that can be read"):
         read_summary(tmp_path / "bag")
-    assert len(ns.open(recorded / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
+    assert len(ns.open(recording / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
 
 
 @pytest.mark.requirement("REC-1:bag")
@@ -636,8 +638,8 @@ def test_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
     assert "--epoch" in result.stderr
 
 
-def test_definitions_in_a_bag_are_parsed(recorded: Path) -> None:
-    with Reader1(recorded / "run.bag") as reader:
+def test_definitions_in_a_bag_are_parsed(recording: Path) -> None:
+    with Reader1(recording / "run.bag") as reader:
         assert METADATA_TOPIC in {connection.topic for connection in reader.connections}
         for connection in reader.connections:
             store = get_typestore(Stores.EMPTY)

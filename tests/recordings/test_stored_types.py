@@ -61,18 +61,18 @@ READ = tuple(name for name in ALL if name not in ("a.gz.mcap", "e.euroc"))
 
 def make_world() -> World:
     """Return a world with every type of sensor, a clock and faults."""
-    made = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
-    imu, *others = made.sensors
+    world = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
+    imu, *others = world.sensors
     faults = Faults(scheduled=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
-    return replace(made, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
+    return replace(world, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a recording of each format."""
-    made = tmp_path_factory.mktemp("types")
-    ns.record(make_world(), [made / name for name in ALL], 0.5, seed=4, epoch=1_800_000_000)
-    return made
+    folder = tmp_path_factory.mktemp("types")
+    ns.record(make_world(), [folder / name for name in ALL], 0.5, seed=4, epoch=1_800_000_000)
+    return folder
 
 
 def list_reachable_types(kind: Any, found: set[type]) -> set[type]:
@@ -211,15 +211,15 @@ def test_no_python_name_is_written(folder: Path, name: str) -> None:
     }
     dotted = [f"navsense.{module.replace('/', '.')}".encode() for module in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
-    seen = False
+    has_noise = False
     for inner, data in read_contents(recordings.get_storage_path(folder / name)):
         plain = data.replace(b'\\"', b'"')
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
         # Names of metadata records and files that users see.
         assert [item for item in found if item != b"navsense.world"] == [], inner
         assert [cls for cls in classes if cls in plain] == [], inner
-        seen = seen or b'"type": "noise"' in plain
-    assert seen, "the world is in one of the files"
+        has_noise = has_noise or b'"type": "noise"' in plain
+    assert has_noise, "the world is in one of the files"
 
 
 @pytest.mark.requirement("FIL-1")
@@ -285,16 +285,16 @@ def test_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkey
 
 
 def test_topics_are_unique_and_stored_topics_are_kept() -> None:
-    made = make_world()
-    first = allocate_topics(made)
+    world = make_world()
+    first = allocate_topics(world)
     assert len(set(first.topics.values())) == len(first.topics)
-    imu = made.sensors[0].name
+    imu = world.sensors[0].name
     renamed = TopicNames({**first.topics, (imu, "measured", ""): "/gyro"})
-    again = allocate_topics(made, renamed)
+    again = allocate_topics(world, renamed)
     assert again.topics == renamed.topics
-    added = allocate_topics(replace(made, sensors=(*made.sensors, replace(made.sensors[0], name="robot::arm::two"))))
+    added = allocate_topics(replace(world, sensors=(*world.sensors, replace(world.sensors[0], name="robot::arm::two"))))
     assert {key: added.topics[key] for key in first.topics} == first.topics
-    plain = allocate_topics(made, truth=False)
+    plain = allocate_topics(world, truth=False)
     assert {key[1] for key in plain.topics if len(key) == 3} == {"measured"}
     assert not [key for key in plain.topics if len(key) == 2]
 
@@ -389,8 +389,8 @@ def test_sensor_of_another_package_is_read_if_installed(
 ) -> None:
     """The tag of a sensor is its type. Without its package, the arrays are read with a note."""
     kind = load_example("thermometer").Thermometer
-    made = example_world(("thermometer", kind.example_spec()), ("imu", Imu.example_spec()))
-    ns.record(made, tmp_path / name, 0.5, epoch=1_800_000_000)
+    world = example_world(("thermometer", kind.example_spec()), ("imu", Imu.example_spec()))
+    ns.record(world, tmp_path / name, 0.5, epoch=1_800_000_000)
     found = ns.open(tmp_path / name)
     assert found["thermometer"].unit == {"temperature": "K"}
     (note,) = read_summary(tmp_path / name).notes
@@ -402,11 +402,11 @@ def test_sensor_of_another_package_is_read_if_installed(
     with monkeypatch.context() as patch:
         plugin = SimpleNamespace(load=lambda: kind)
         patch.setattr(type_tags, "entry_points", lambda group, name: [plugin] if name == kind.type else [])
-        check_typed(tmp_path / "b.npz", made)
+        check_typed(tmp_path / "b.npz", world)
     del types[kind.type]
     assert ns.open(tmp_path / "b.npz").stored_world.notes
     register_type(kind)
-    check_typed(tmp_path / "b.npz", made)
+    check_typed(tmp_path / "b.npz", world)
 
 
 def check_typed(path: Path, builders: World) -> None:
@@ -485,13 +485,13 @@ def test_clock_temperature_signal_round_trips() -> None:
 
 @pytest.mark.requirement("FIL-1")
 def test_keys_of_later_versions_are_ignored() -> None:
-    made = json.loads(json.dumps(world_to_json(make_world())))
-    later = json.loads(json.dumps(made))
+    world = json.loads(json.dumps(world_to_json(make_world())))
+    later = json.loads(json.dumps(world))
     for one in (later, later["models"][0], later["models"][0]["pose"], later["sensors"][0], later["topics"]):
         one["later"] = {"of": [3]}
     later["sensors"][0]["outputs"][0]["later"] = 3
     later["sensors"][0]["spec"]["later"] = 3
-    found, expected = world_from_json(later), world_from_json(made)
+    found, expected = world_from_json(later), world_from_json(world)
     assert found is not None
     assert expected is not None
     (note,) = found.notes

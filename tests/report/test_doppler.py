@@ -55,8 +55,8 @@ def record(folder: Path, coordinates: str, seconds: float, *, reach: float = 60.
 
 
 def list_warnings(found: ReportData) -> list[str]:
-    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
+    sections = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.text for one in find_warnings(found, sections, None) if one.kind == "warning"]
 
 
 def replace_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
@@ -117,13 +117,13 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
     rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', text)
     assert [int(number) for number, _ in rows] == list(range(1, 10))
     for cell, (_, row) in enumerate(rows):
-        said = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
-        assert float(said[0]) == pytest.approx(where[cell], abs=1e-3)
-        assert said[1:3] == ["100 %", "100 %"]
-        assert float(said[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3, abs=0.0)
-        numbers = [float(part) for part in said[5:]]
-        wanted = [*rest[:, cell].mean(axis=0), *rest[:, cell].std(axis=0)]
-        assert numbers[:6] == pytest.approx([1e3 * value for value in wanted], abs=0.0051)
+        cells = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
+        assert float(cells[0]) == pytest.approx(where[cell], abs=1e-3)
+        assert cells[1:3] == ["100 %", "100 %"]
+        assert float(cells[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3, abs=0.0)
+        numbers = [float(part) for part in cells[5:]]
+        expected = [*rest[:, cell].mean(axis=0), *rest[:, cell].std(axis=0)]
+        assert numbers[:6] == pytest.approx([1e3 * value for value in expected], abs=0.0051)
 
 
 @pytest.mark.compiled
@@ -134,18 +134,18 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
 def test_axes_and_beams_have_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
     found = record(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    told = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
-    assert told["bottom_velocity"] == names
-    assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
-    assert told["bottom_beam_velocity"] == told["bottom_range"]
-    assert not {"error_velocity", "percent_good", "time_of_validity"} & set(told)
+    sections = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
+    assert sections["bottom_velocity"] == names
+    assert sections["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
+    assert sections["bottom_beam_velocity"] == sections["bottom_range"]
+    assert not {"error_velocity", "percent_good", "time_of_validity"} & set(sections)
     profile, off = doppler.make_profile_figures(reading, sensor, found.span)
     assert [plot.label for plot in profile.plots] == [plot.label for plot in off.plots] == names
     shown = {
         figure.title: [plot.label for plot in figure.plots]
         for figure in doppler.make_quality_figures(reading, sensor, (0, 3))
     }
-    four = told["bottom_range"]
+    four = sections["bottom_range"]
     assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
     assert "0 (m/s)" not in make_page(found)
 
@@ -225,10 +225,10 @@ ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are thro
 def test_water_velocity_is_compared_with_truth() -> None:
     """The current is not an error. False alarms of 5.5 deviations in 300 normals: at most 1e-5."""
     reading = make_dvl_recording()
-    (told,) = make_array_sections(reading, None)
-    assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
-    assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
-    shown = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
+    (sections,) = make_array_sections(reading, None)
+    assert max(float(np.abs(c.residual).max()) for c in sections.channels) < 5.5e-3
+    assert [float(edge) for (edge,) in sections.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
+    shown = {figure.title: figure for figure in make_array_figures(sections, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
         assert "Blue: through the water, 33.3 % of the readings" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
@@ -240,11 +240,11 @@ def test_water_velocity_is_compared_with_truth() -> None:
 
 def test_water_velocity_without_ideal_values_is_omitted() -> None:
     reading = make_dvl_recording(with_water=False)
-    (told,) = make_array_sections(reading, None)
+    (sections,) = make_array_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
-    for channel in told.channels:
+    for channel in sections.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
-    assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
+    assert sections.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
     over = residuals.normalise_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
@@ -270,21 +270,21 @@ def test_caption_names_the_velocity_reference() -> None:
 def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
     """This holds for both instruments, although three other beams still give a velocity."""
     found = record(tmp_path, "earth", 3.0)
-    heard = found.readings[NAME].arrays["beam_velocity"].copy()
-    heard[:, :, 2] = math.nan
-    assert list_warnings(replace_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
+    beam_velocity = found.readings[NAME].arrays["beam_velocity"].copy()
+    beam_velocity[:, :, 2] = math.nan
+    assert list_warnings(replace_reading(found, beam_velocity=beam_velocity)) == ["beam 3 never has a velocity"]
     reading = make_dvl_recording()
     reading.arrays["beam_velocity"][:, 0] = math.nan
-    told = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
-    assert list_warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
+    sections = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
+    assert list_warnings(sections) == [ADRIFT, "beam 1 never has a velocity"]
 
 
 def test_long_loss_of_the_bottom_is_a_warning() -> None:
     """A loss up to 5 s does not warn, nor does a DVL without bottom track."""
-    for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
+    for span, cells in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
         reading = make_dvl_recording()
         reading.arrays["velocity_mode"][:] = np.where((reading.time >= span[0]) & (reading.time < span[1]), 2.0, 1.0)
-        assert list_warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
+        assert list_warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == cells
 
 
 def test_dvl_without_velocity_is_a_warning() -> None:
@@ -300,9 +300,9 @@ def test_times_and_constant_flags_are_omitted() -> None:
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
-    told = make_array_sections(replace(reading, **more), None)
-    assert [one.name for one in told] == ["velocity", "depth"]
-    assert [figure.title for figure in make_array_figures(told[1], reading, (0.0, 29.9))] == [
+    sections = make_array_sections(replace(reading, **more), None)
+    assert [one.name for one in sections] == ["velocity", "depth"]
+    assert [figure.title for figure in make_array_figures(sections[1], reading, (0.0, 29.9))] == [
         "Reading and ideal",
         "Residual",
     ]
@@ -316,9 +316,9 @@ def test_omitted_beams_are_mentioned() -> None:
     reading = make_dvl_recording()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
-    (told,) = make_array_sections(replace(reading, **more), None)
-    assert len(told.channels) == 10
-    figure = next(make_array_figures(told, reading, (0.0, 29.9)))
+    (sections,) = make_array_sections(replace(reading, **more), None)
+    assert len(sections.channels) == 10
+    figure = next(make_array_figures(sections, reading, (0.0, 29.9)))
     assert len(figure.plots) == 8
     assert figure.caption.endswith("The figure shows 8 of 10 channels; the table has all.")
     text = html.unescape(
@@ -336,10 +336,10 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
     assert doppler.format_cell_table(reading, None) == ""
-    told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
-    assert "declared" in doppler.format_cell_table(told, None)
-    assert doppler.compute_declared_stddevs(told, None, "velocity") is None
-    assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
+    sections = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
+    assert "declared" in doppler.format_cell_table(sections, None)
+    assert doppler.compute_declared_stddevs(sections, None, "velocity") is None
+    assert isinstance(make_page(ReportData("a", "sea", {NAME: sections}, {}, None, {}, {}, {})), str)
 
 
 def test_spec_of_another_type_has_no_declared_noise(tmp_path: Path) -> None:

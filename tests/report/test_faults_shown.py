@@ -86,10 +86,10 @@ def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
 def test_messages_contain_the_active_faults(folder: Path, name: str) -> None:
     """This includes an inferred world, in which only topics show the faults of the sensors."""
     complete = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
-    seen = next(
+    line = next(
         reading for reading in read_report_data(str(folder / name)).readings.values() if "field" in reading.arrays
     )
-    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(complete.fault)[complete.emitted])
+    assert np.array_equal(pack_fault_bits(line.fault), pack_fault_bits(complete.fault)[complete.emitted])
 
 
 def test_info_counts_scheduled_faults(folder: Path) -> None:

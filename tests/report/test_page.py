@@ -158,9 +158,9 @@ def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Pa
     cells = re.findall(r"<td>(.*?)</td>", row.group(1))
     assert int(cells[0]) == int(emitted.sum())
     scale = {"mm/s²": 1e-3, "µm/s²": 1e-6, "m/s²": 1.0}
-    for cell, wanted in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
+    for cell, expected in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
         number, unit = cell.replace("\u2212", "-").split()
-        assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3, abs=0.0)
+        assert float(number) * scale[unit] == pytest.approx(expected, rel=1e-3, abs=0.0)
     assert cells[6].startswith("passed")
 
 
@@ -169,8 +169,8 @@ def test_ground_of_the_track_equals_the_true_range(survey: Path, outline: Outlin
 
     Its cone is 10 degrees wide: the nearest point is less than 13 m tan(5 deg) away, on slopes below a half.
     """
-    told = next(text for text in outline.words if "Least clearance of" in text)
-    found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", told)
+    text = next(text for text in outline.words if "Least clearance of" in text)
+    found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", text)
     assert found is not None
     with np.load(survey) as archive:
         ranges = archive["auv::altimeter_link::altimeter/ideal/range"]

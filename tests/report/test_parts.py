@@ -71,8 +71,8 @@ def make_recording(found: Reading, height: FloatArray | None = None) -> ReportDa
 
 
 def list_warnings(found: ReportData) -> list[str]:
-    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
+    sections = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.text for one in find_warnings(found, sections, make_track_map(found)) if one.kind == "warning"]
 
 
 def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
@@ -104,7 +104,7 @@ def test_gaps_break_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "said"),
+    ("value", "unit", "text"),
     [
         (0.00234, "s", "2.34 ms"),
         (-4.1e-7, "T", "\u2212410 nT"),
@@ -118,8 +118,8 @@ def test_gaps_break_a_line() -> None:
         (0.5, "", "0.5"),
     ],
 )
-def test_quantities_use_readable_units(value: float, unit: str, said: str) -> None:
-    assert axes.format_quantity(value, unit) == said
+def test_quantities_use_readable_units(value: float, unit: str, text: str) -> None:
+    assert axes.format_quantity(value, unit) == text
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
@@ -247,10 +247,10 @@ def test_residual_is_split_into_bias_scale_and_noise() -> None:
 def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> None:
     """The tolerance of a tenth is 20 deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
     assert list_warnings(make_recording(make_reading())) == []
-    said = list_warnings(make_recording(make_reading(scale)))
-    assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
-        True
-    ] * 3
+    warnings = list_warnings(make_recording(make_reading(scale)))
+    assert [
+        f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", warnings, strict=True)
+    ] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,9 @@ def test_attitude_error_is_a_rotation_angle() -> None:
 def test_silent_sensor_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
-    said = " ".join(list_warnings(make_recording(make_reading(valid=valid))))
-    assert "no valid reading for 40.02 s from 99.98 s, the longest gap" in said
-    assert "10 % of its readings are not valid" in said
+    warnings = " ".join(list_warnings(make_recording(make_reading(valid=valid))))
+    assert "no valid reading for 40.02 s from 99.98 s, the longest gap" in warnings
+    assert "10 % of its readings are not valid" in warnings
     none = list_warnings(make_recording(make_reading(valid=np.zeros(COUNT, dtype=np.bool_))))
     assert none == [f"none of its {COUNT} readings is valid"]
 
@@ -318,8 +318,8 @@ def test_stamps_far_from_true_time_are_warned_of() -> None:
     assert list_warnings(make_recording(make_reading(clock_error=0.0099))) == []
     stepped = make_reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
-    said = list_warnings(make_recording(replace(stepped, clock_error=error)))
-    assert "1 stamp is not later than the one before" in said
+    warnings = list_warnings(make_recording(replace(stepped, clock_error=error)))
+    assert "1 stamp is not later than the one before" in warnings
 
 
 @pytest.mark.requirement("NOI-6")
@@ -330,8 +330,8 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
     field = found["field"].copy()
     field[1000:1500] += 1e-4
     field[4000] += 1.0
-    said = list_warnings(make_recording(replace(found, arrays={"field": field}, fault=fault)))
-    assert said == [
+    warnings = list_warnings(make_recording(replace(found, arrays={"field": field}, fault=fault)))
+    assert warnings == [
         "fault: bias, once, 500 rows, from 20 s, until 30 s",
         "fault: spike, once, 1 row, from 80 s, until 80.02 s",
     ]
@@ -347,8 +347,8 @@ def test_histogram_density_equals_numpy() -> None:
     edges = np.linspace(-3.0, 3.0, 31)
     found = compute_histogram_density(values, edges)
     assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0, rel=1e-12, abs=0.0)
-    wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
-    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
+    expected, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
+    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], expected[1:-1], rtol=1e-12, atol=0.0)
 
 
 def test_declared_terms_have_the_variance_of_one_sample() -> None:
@@ -440,27 +440,27 @@ def make_stuck_reading(rows: slice, count: int = COUNT) -> Reading:
 
 def find_allan_figure(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
-    (told,) = make_array_sections(found, SHEET)
+    (sections,) = make_array_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (one for one in make_array_figures(told, found, span) if one.title == "Allan deviation")
+    (figure,) = (one for one in make_array_figures(sections, found, span) if one.title == "Allan deviation")
     return figure
 
 
 def test_allan_deviation_omits_rows_with_faults() -> None:
-    whole, struck = find_allan_figure(make_reading()), find_allan_figure(make_stuck_reading(slice(2_000, 5_000)))
-    assert "longest" not in whole.caption
-    assert struck.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
+    complete, faulty = find_allan_figure(make_reading()), find_allan_figure(make_stuck_reading(slice(2_000, 5_000)))
+    assert "longest" not in complete.caption
+    assert faulty.caption.endswith("From the longest time without faults and gaps: 300 s of 400 s.")
     rest = make_reading()
     tail = replace(
         rest,
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ARRAY_GROUPS},
     )
-    assert struck.format_html().count('class="c0"') == whole.format_html().count('class="c0"')
+    assert faulty.format_html().count('class="c0"') == complete.format_html().count('class="c0"')
     alone = find_allan_figure(tail)
-    assert alone.caption == whole.caption
-    assert struck.plots[0].elements == alone.plots[0].elements
-    assert struck.plots[0].y_axis == alone.plots[0].y_axis
+    assert alone.caption == complete.caption
+    assert faulty.plots[0].elements == alone.plots[0].elements
+    assert faulty.plots[0].y_axis == alone.plots[0].y_axis
 
 
 def test_allan_deviation_uses_evenly_spaced_rows() -> None:
@@ -478,9 +478,9 @@ def test_allan_deviation_uses_evenly_spaced_rows() -> None:
     (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
     rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
     assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
-    (told,) = make_array_sections(make_reading(count=MIN_ALLAN_ROWS - 1), SHEET)
+    (sections,) = make_array_sections(make_reading(count=MIN_ALLAN_ROWS - 1), SHEET)
     assert not any(
-        one.title == "Allan deviation" for one in make_array_figures(told, make_reading(count=63), (0.0, 2.0))
+        one.title == "Allan deviation" for one in make_array_figures(sections, make_reading(count=63), (0.0, 2.0))
     )
 
 
@@ -507,11 +507,11 @@ ODD: Mapping[str, tuple[float, ...]] = {
 def test_axes_accept_extreme_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
-    made = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
-    made += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
+    axes_ = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
+    axes_ += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
     if known.size:
-        made.append(axes.make_time_axis(float(known.min()), float(known.max())))
-    for axis in made:
+        axes_.append(axes.make_time_axis(float(known.min()), float(known.max())))
+    for axis in axes_:
         assert -math.inf < axis.low < axis.high < math.inf
         ticks = axis.make_ticks(6)
         assert len(ticks) <= 8
@@ -545,8 +545,8 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
     def compute_stability(
         error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)
     ) -> SvgFigure:
-        whole = make_reading()
-        found = replace(whole, clock_error=error)
+        complete = make_reading()
+        found = replace(complete, clock_error=error)
         cut = replace(
             make_recording(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
@@ -554,8 +554,8 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
         _, figure = clock_section.make_clock_figures(shown, cut.span)
         return figure
 
-    struck = compute_stability(walk + step, (fault,))
+    faulty = compute_stability(walk + step, (fault,))
     alone = compute_stability(walk + step, (), slice(4_001, None))
-    assert struck.plots[0].elements == alone.plots[0].elements
-    assert struck.caption == f"{alone.caption} From the longest time without faults and gaps: 320 s of 400 s."
+    assert faulty.plots[0].elements == alone.plots[0].elements
+    assert faulty.caption == f"{alone.caption} From the longest time without faults and gaps: 320 s of 400 s."
     assert compute_stability(walk + step, ()).plots[0].elements != alone.plots[0].elements
