@@ -1,7 +1,7 @@
-# What a person types; continuous integration calls the same targets.
-#   make demo    a world simulated into a recording, from a machine that has only python3 and make
-#   make test    the whole suite, compiled and interpreted
-# Any target takes PYTHON=python3.12 to choose the interpreter, VENV=... to place the environment.
+# Targets for developers and for continuous integration.
+#   make demo    simulate a world into a recording; needs only python3 and make
+#   make test    run the complete suite, compiled and interpreted
+# PYTHON=python3.12 selects the interpreter of any target, VENV=... the folder of the environment.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,22 +18,22 @@ ARGS ?=
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install -c constraints.txt
-ASKED := pyproject.toml constraints.txt Makefile
+INPUTS := pyproject.toml constraints.txt Makefile
 
-# Pip's many lines cut down to the ones that show that it moves.
+# Show only the lines of pip that report progress.
 PROGRESS := { grep --line-buffered -E '^ *(Downloading|Installing collected|Successfully installed)|^(ERROR|error)' || true; } | cut -c 1-100
 
-# Where the environment forbids bytecode, each process would rewrite the assertions of all tests anew, ten seconds long.
+# Without bytecode, each process would rewrite the assertions of all tests, which takes ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-# A compiled kernel is cached by its own file, not by the files of what it calls: one cache for each state of src.
+# The cache of a kernel depends on its own file only, not on the files of its callees: use one cache per state of src.
 CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
 
 help:
 	@echo 'make demo | test | lint | format | types | bench | requirements | pages | clean'
 
-# Debian ships python3 without ensurepip; a half-made environment would look like a whole one, so ask first.
-$(STAMPS)/made:
+# Debian's python3 lacks ensurepip, and an incomplete environment would look complete, so check first.
+$(STAMPS)/venv:
 	@echo "==> environment in $(VENV)"
 	@if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	    echo 'navsense needs Python 3.11 or newer with venv: apt-get install python3-venv (or PYTHON=python3.11 make ...)' >&2; \
@@ -41,18 +41,18 @@ $(STAMPS)/made:
 	fi
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || ! $(PYTHON) -m venv --clear $(VENV) >/dev/null; then \
 	    rm -rf $(VENV); \
-	    echo 'this python3 cannot make environments: apt-get install python3-venv' >&2; \
+	    echo 'this python3 cannot create environments: apt-get install python3-venv' >&2; \
 	    exit 2; \
 	fi
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/run: $(STAMPS)/made $(ASKED)
-	@echo '==> installing navsense (the first time some 100 MB, a minute or two)'
+$(STAMPS)/run: $(STAMPS)/venv $(INPUTS)
+	@echo '==> installing navsense (the first time about 100 MB, one or two minutes)'
 	@$(PIP) -e . | $(PROGRESS)
 	@touch $@
 
-$(STAMPS)/test: $(STAMPS)/made $(ASKED)
-	@echo '==> installing navsense and what its tests need (the first time some 100 MB, a minute or two)'
+$(STAMPS)/test: $(STAMPS)/venv $(INPUTS)
+	@echo '==> installing navsense and its test requirements (the first time about 100 MB, one or two minutes)'
 	@$(PIP) -e '.[test]' | $(PROGRESS)
 	@touch $@ $(STAMPS)/run
 
@@ -68,10 +68,10 @@ demo: $(STAMPS)/run
 	@echo '==> navsense info $(OUT)/quadrotor.mcap'
 	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
 
-# Each worker goes through files that stand together, so that few kernels are compiled by two of them at once.
+# Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-HELD_ONCE = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
+COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
     test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
@@ -81,14 +81,13 @@ test-compiled: $(STAMPS)/test
 	@echo '==> pytest, compiled'
 	@$(CACHE) $(BIN)/python -m $(PYTEST) $(ARGS)
 
-# The same tests without the compiler: what is compiled and what the interpreter runs are held to be equal. Readers of
-# files, writers of messages and recordings, verdicts, pictures, examples and the command line call kernels that others
-# hold, and are left out.
+# The same tests without compilation: compiled and interpreted code must agree. Tests of files, messages, recordings,
+# verdicts, pictures, examples and the command line are skipped: other tests cover their kernels.
 test-interpreted: $(STAMPS)/test test-compiled
 	@echo '==> pytest, interpreted'
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m $(PYTEST) -m 'not compiled' \
-	    $(foreach held,$(HELD_ONCE),--ignore=tests/$(held)) $(ARGS) \
-	    || { code=$$?; [ $$code -eq 5 ] && [ -n '$(strip $(ARGS))' ] || exit $$code; }  # 5: ARGS picked none of these
+	    $(foreach path,$(COMPILED_ONLY),--ignore=tests/$(path)) $(ARGS) \
+	    || { code=$$?; [ $$code -eq 5 ] && [ -n '$(strip $(ARGS))' ] || exit $$code; }  # 5: ARGS selected none of these
 
 lint: $(STAMPS)/lint
 	@$(BIN)/ruff check .
@@ -110,7 +109,7 @@ bench: $(STAMPS)/test
 requirements: $(STAMPS)/run
 	@$(BIN)/python tools/requirements.py
 
-# The pages of docs/ that programs write; the one before the last takes a minute.
+# The generated pages of docs/. The last but one takes a minute.
 pages: requirements
 	@$(BIN)/python tools/parts.py
 	@$(CACHE) $(BIN)/python tools/declared.py

@@ -58,8 +58,8 @@ def make_records(count: int) -> dict[str, tuple[Quaternions, Vectors]]:
     )
     found = {}
     for name, attitude in {"by hand": hand, "vehicle": vehicle}.items():
-        seen = np.einsum("nji,j->ni", to_matrices(attitude), DIRECTION)
-        found[name] = attitude, STRENGTH * seen @ IRON.T + BIAS + NOISE * random.normal(size=(count, 3))
+        body_field = np.einsum("nji,j->ni", to_matrices(attitude), DIRECTION)
+        found[name] = attitude, STRENGTH * body_field @ IRON.T + BIAS + NOISE * random.normal(size=(count, 3))
     return found
 
 

@@ -166,8 +166,10 @@ def encode_one_at_a_time(arrays: Mapping[str, Any], cells: int) -> bytes:
         for part in types:
             offsets.append(at)
             at += len(part)
-        whole = struct.pack(f"<HHBB{len(types)}H", 0x7F7F, at + 2, 0, len(types), *offsets) + b"".join(types) + bytes(2)
-        out.append(whole + struct.pack("<H", sum(whole) & 0xFFFF))
+        ensemble = (
+            struct.pack(f"<HHBB{len(types)}H", 0x7F7F, at + 2, 0, len(types), *offsets) + b"".join(types) + bytes(2)
+        )
+        out.append(ensemble + struct.pack("<H", sum(ensemble) & 0xFFFF))
     return b"".join(out)
 
 
@@ -215,15 +217,15 @@ def main() -> None:
     print(f"{what:44s} {'encoded':>12s} {'decoded':>12s} {'one at a time':>14s} {'ratio':>7s}")
     for cells, what in ((0, "PD0, bottom track"), (CELLS, f"PD0, bottom track and {CELLS} cells")):
         arrays = make_ensembles(cells)
-        made = pd0.encode(arrays)
-        assert made == encode_one_at_a_time(arrays, cells)
-        ours, back = measure(pd0.encode, arrays), measure(pd0.decode, made)
+        encoded = pd0.encode(arrays)
+        assert encoded == encode_one_at_a_time(arrays, cells)
+        ours, back = measure(pd0.encode, arrays), measure(pd0.decode, encoded)
         theirs = measure(encode_one_at_a_time, arrays, cells)
         rates = [COUNT / spent for spent in (ours, back, theirs)]
         print(f"{what:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {rates[2]:14,.0f} {theirs / ours:6.1f}x")
     for what, (encode, decode) in list_text_formats().items():
-        made = encode()
-        ours, back = measure(encode), measure(decode, made)
+        encoded = encode()
+        ours, back = measure(encode), measure(decode, encoded)
         print(f"{what:44s} {COUNT / ours:12,.0f} {COUNT / back:12,.0f}")
 
 

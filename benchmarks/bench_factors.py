@@ -56,11 +56,11 @@ def make_measurements(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 def evaluate_with_numpy(matrices: FloatArray, measured: FloatArray, field: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return residuals and Jacobians by simple NumPy code."""
-    seen = np.einsum("nji,j->ni", matrices, field)
-    jacobian = np.zeros((len(seen), 3, 3))
-    jacobian[:, 0, 1], jacobian[:, 0, 2], jacobian[:, 1, 2] = -seen[:, 2], seen[:, 1], -seen[:, 0]
-    jacobian[:, 1, 0], jacobian[:, 2, 0], jacobian[:, 2, 1] = seen[:, 2], -seen[:, 1], seen[:, 0]
-    return seen + BIAS - measured, jacobian
+    body_field = np.einsum("nji,j->ni", matrices, field)
+    jacobian = np.zeros((len(body_field), 3, 3))
+    jacobian[:, 0, 1], jacobian[:, 0, 2], jacobian[:, 1, 2] = -body_field[:, 2], body_field[:, 1], -body_field[:, 0]
+    jacobian[:, 1, 0], jacobian[:, 2, 0], jacobian[:, 2, 1] = body_field[:, 2], -body_field[:, 1], body_field[:, 0]
+    return body_field + BIAS - measured, jacobian
 
 
 def measure_million_rows() -> Iterator[str]:
@@ -89,9 +89,9 @@ def measure_million_rows() -> Iterator[str]:
         out = call(None)
         ours = measure_call(lambda call=call, out=out: call(out), rounds=9)  # type: ignore[misc]
         if name == "MagFactor1":
-            wanted = evaluate_with_numpy(matrices, measured, FIELD)
-            assert np.abs(out.residual - wanted[0]).max() < 1e-9
-            assert np.abs(out.jacobians[0] - wanted[1]).max() < 1e-9
+            expected = evaluate_with_numpy(matrices, measured, FIELD)
+            assert np.abs(out.residual - expected[0]).max() < 1e-9
+            assert np.abs(out.jacobians[0] - expected[1]).max() < 1e-9
             beside = f"NumPy {theirs * 1e3:.0f} ms; goal {GOAL * 1e3:.0f} ms"
             yield format_row(
                 f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", beside, f"{theirs / ours:.1f}x"
@@ -123,10 +123,10 @@ def make_graph_of_single_factors(measured: FloatArray, matrices: FloatArray) -> 
 
         def error(_: Any, values: Any, blocks: Any, m: FloatArray = reading, turned: FloatArray = matrix.T) -> Any:
             scale, direction = values.atDouble(0), values.atUnit3(1)
-            seen = turned @ direction.point3()
+            body_field = turned @ direction.point3()
             if blocks is not None:
-                blocks[0], blocks[1], blocks[2] = seen[:, None], scale * (turned @ direction.basis()), identity
-            return scale * seen + values.atPoint3(2) - m
+                blocks[0], blocks[1], blocks[2] = body_field[:, None], scale * (turned @ direction.basis()), identity
+            return scale * body_field + values.atPoint3(2) - m
 
         graph.add(gtsam.CustomFactor(model, [0, 1, 2], error))
     return graph
@@ -140,10 +140,10 @@ def make_graph_of_one_factor(measured: FloatArray, matrices: FloatArray) -> Any:
 
     def error(_: Any, values: Any, blocks: Any) -> Any:
         scale, direction = values.atDouble(0), values.atUnit3(1)
-        seen = turned @ direction.point3()
+        body_field = turned @ direction.point3()
         if blocks is not None:
-            blocks[0], blocks[1], blocks[2] = seen[:, None], scale * (turned @ direction.basis()), identities
-        return scale * seen + np.tile(values.atPoint3(2), count) - right
+            blocks[0], blocks[1], blocks[2] = body_field[:, None], scale * (turned @ direction.basis()), identities
+        return scale * body_field + np.tile(values.atPoint3(2), count) - right
 
     graph = gtsam.NonlinearFactorGraph()
     graph.add(gtsam.CustomFactor(gtsam.noiseModel.Isotropic.Sigma(3 * count, SIGMA), [0, 1, 2], error))
@@ -192,8 +192,8 @@ def measure_shared_unknowns() -> Iterator[str]:
 
     ours, alone = measure_call(reduced, rounds=9), measure_call(direct, rounds=9)
     graph, values = reduced()
-    wanted = refine(graph, values)
-    assert np.abs(direct() - wanted).max() < 1e-9
+    expected = refine(graph, values)
+    assert np.abs(direct() - expected).max() < 1e-9
     for what, make in (
         ("goal 1000x; a CustomFactor each", make_graph_of_single_factors),
         ("one CustomFactor for all", make_graph_of_one_factor),
@@ -205,7 +205,7 @@ def measure_shared_unknowns() -> Iterator[str]:
             times.append(seconds)
             ours = min(ours, measure(reduced)[0])
         solving = min(times)
-        apart = np.abs(refine(theirs, values) - wanted).max()
+        apart = np.abs(refine(theirs, values) - expected).max()
         assert apart < 1e-9, apart
         beside = f"{what}: {solving:.2f} s, and {building:.2f} s to build; {apart:.0e} nT apart"
         yield format_row(

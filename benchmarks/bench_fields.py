@@ -3,8 +3,7 @@
     make bench            or            python benchmarks/bench_fields.py
 
 The track is 200 s at 1 kHz and 20 m/s, 4 km long. Scattered positions are within 50 km, so that nearly every one needs
-a
-new cell of the lattice.
+a new cell of the lattice.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@
 
 Requires gz-sensors with its headers, pkg-config and a C++ compiler; a message names missing packages. Both read one
 file with standard noise on every channel, at rest. navsense computes ideal values, readings and the errors of a
-Gaussian
-clock, in blocks. gz-sensors is updated sample by sample as in Gazebo, fills its message and has no subscriber. It draws
-the drift for the IMU only, so its magnetometer and altimeter compute less.
+Gaussian clock, in blocks. gz-sensors is updated sample by sample as in Gazebo, fills its message and has no subscriber.
+It draws the drift for the IMU only, so its magnetometer and altimeter compute less.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ def find_library() -> str:
     listed = subprocess.run((PKG_CONFIG, "--list-all"), check=True, capture_output=True, text=True).stdout
     names: list[str] = re.findall(r"^(?:gz|ignition)-sensors\d*(?=\s)", listed, re.MULTILINE)
     if not names:
-        wanted = "libgz-sensors8-dev or libignition-sensors6-dev"
-        raise MissingError(f"no gz-sensors; apt-get install {wanted} (Gazebo's own archive, Debian has neither)")
+        expected = "libgz-sensors8-dev or libignition-sensors6-dev"
+        raise MissingError(f"no gz-sensors; apt-get install {expected} (Gazebo's own archive, Debian has neither)")
     return max(names, key=lambda name: int(re.sub(r"\D", "", name) or 99))  # without a number from version 10 on
 
 
@@ -113,9 +112,9 @@ def compute_rows(folder: Path) -> Iterator[str]:
         there.append(measure_gz_sensors(program, model))
     yield f"{'what':58s} {'ours':>16s}   {module:46s} {'ratio':>8s}"
     for kind in specs:
-        mine, peer = min(turn[kind] for turn in here), min(turn[kind] for turn in there)
+        own, peer = min(turn[kind] for turn in here), min(turn[kind] for turn in there)
         what = f"{kind}, standard noise, a sample, ours in blocks"
-        yield f"{what:58s} {f'{mine:.1f} ns':>16s}   {f'{peer:.0f} ns':46s} {f'{peer / mine:.1f}x':>8s}"
+        yield f"{what:58s} {f'{own:.1f} ns':>16s}   {f'{peer:.0f} ns':46s} {f'{peer / own:.1f}x':>8s}"
 
 
 def main() -> None:

@@ -68,9 +68,9 @@ def main() -> None:
         sizes = {name: path.stat().st_size for name, path in zip(took, (ours, alike, own), strict=False)}
     print(f"{table.num_rows} rows of {table.num_columns} columns")
     for name, seconds in took.items():
-        mine = took["navsense, save" if name in sizes else "navsense, load"]
+        navsense_time = took["navsense, save" if name in sizes else "navsense, load"]
         length = f"{sizes[name] / table.num_rows:6.0f} bytes a row" if name in sizes else ""
-        print(f"{name:24s} {table.num_rows / seconds / 1e3:8.0f} krows/s {mine / seconds:8.2f} {length}")
+        print(f"{name:24s} {table.num_rows / seconds / 1e3:8.0f} krows/s {navsense_time / seconds:8.2f} {length}")
 
 
 if __name__ == "__main__":

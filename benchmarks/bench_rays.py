@@ -4,9 +4,8 @@
 
 The sea bed is 200 m x 200 m with 10 m of relief. The rays start 30 m above its highest point and are tilted by 30
 degrees. *Track* has 36 rays per ping along a line, *anywhere* has random positions, *flat* is tilted by 85 degrees.
-Each
-value is the best processor time of five. MuJoCo and Embree (`pip install mujoco embreex`) are skipped if not installed.
-MuJoCo has one call per ray, and its height field tests every cell of the ray's rectangle.
+Each value is the best processor time of five. MuJoCo and Embree (`pip install mujoco embreex`) are skipped if not
+installed. MuJoCo has one call per ray, and its height field tests every cell of the ray's rectangle.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def make_marcher(heights: AnyArray) -> Cast:
     """Return a function that casts all rays in steps of 0.1 m, then bisects."""
     last, spacing = len(heights) - 1, SPAN / (len(heights) - 1)
 
-    def above(p: AnyArray) -> AnyArray:
+    def compute_height_above(p: AnyArray) -> AnyArray:
         u, v = np.clip(p[:, 0] / spacing, 0.0, last - 1e-9), np.clip(p[:, 1] / spacing, 0.0, last - 1e-9)
         i, j = u.astype(int), v.astype(int)
         a, b = u - i, v - j
@@ -117,11 +116,11 @@ def make_marcher(heights: AnyArray) -> Cast:
         while not under.all():
             t = np.where(under, t, t + 0.1)
             p = origin + t[:, None] * direction
-            under |= (above(p) <= 0.0) | (p[:, :2] < 0.0).any(axis=1) | (p[:, :2] > SPAN).any(axis=1)
+            under |= (compute_height_above(p) <= 0.0) | (p[:, :2] < 0.0).any(axis=1) | (p[:, :2] > SPAN).any(axis=1)
         low, high = t - 0.1, t
         for _ in range(40):
             middle = 0.5 * (low + high)
-            below = above(origin + middle[:, None] * direction) <= 0.0
+            below = compute_height_above(origin + middle[:, None] * direction) <= 0.0
             low, high = np.where(below, low, middle), np.where(below, middle, high)
         return high
 

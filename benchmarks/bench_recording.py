@@ -3,8 +3,8 @@
     make bench            or            python benchmarks/bench_recording.py
 
 The simulation computes everything without writing; the recording writes the same to a new MCAP file. Times are
-processor
-times, the smallest of several alternating rounds. The hour repeats the waypoints of the survey more than twice.
+processor times, the smallest of several alternating rounds. The hour repeats the waypoints of the survey more than
+twice.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def measure(name: str, path: Path, duration: float | None, folder: Path) -> None
             pass
 
     # Removing the previous file is not timed.
-    alone, whole = measure_in_turn([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
+    alone, recorded = measure_in_turn([simulated, lambda: ns.record(world, target, duration, seed=1)], target.unlink)
     count = sum(entry.count for entry in read_summary(target).entries)
     size = target.stat().st_size
     print(
-        f"{name:24s} {alone:10.2f} {whole:10.2f} {whole / alone - 1.0:8.0%} {size / 1e6:8.0f}"
-        f" {count / (whole - alone) / 1e6:10.2f} {count / whole / 1e6:10.2f}"
+        f"{name:24s} {alone:10.2f} {recorded:10.2f} {recorded / alone - 1.0:8.0%} {size / 1e6:8.0f}"
+        f" {count / (recorded - alone) / 1e6:10.2f} {count / recorded / 1e6:10.2f}"
     )
 
 

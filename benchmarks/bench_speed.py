@@ -118,15 +118,15 @@ def compare_live_steps() -> Iterator[str]:
     """Step five sensors live, compared to their motion alone."""
     world = make_stationary_world(*[make_standard_sensor(Imu)] * 3, *[make_standard_sensor(Magnetometer)] * 2)
     steps = iter(ns.live(world))
-    whole = measure_call(lambda: next(steps), rounds=7)
+    step_time = measure_call(lambda: next(steps), rounds=7)
     places = ns.live(world)._session.sensor_motions.values()  # noqa: SLF001 - the motion's share alone
     instant = np.array([1.0])
     motion = measure_call(lambda: [place.at(instant) for place in places], rounds=7)
-    yield print_row("live step, five sensors", f"{whole * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
+    yield print_row("live step, five sensors", f"{step_time * 1e6:.1f} us", f"of it motion {motion * 1e6:.1f} us", "")
     driven = ns.live(world, driven=["robot"])
     state = {"robot": ns.State(ns.Pose(), (0.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0))}
     by_caller = measure_call(lambda: driven.step(state), rounds=7)
-    ratio = f"{by_caller / whole:.1f}x"
+    ratio = f"{by_caller / step_time:.1f}x"
     yield print_row("live step, five sensors, driven by the caller", f"{by_caller * 1e6:.1f} us", "motion known", ratio)
 
 

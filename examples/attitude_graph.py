@@ -2,9 +2,8 @@
 
 A board is rotated by hand for a minute. Its magnetometer is calibrated (`bias` and `scale` are known), but a current
 disturbs one reading in twenty. GTSAM's preintegrated gyroscope, with an unknown bias, connects ten attitudes per
-second.
-Each attitude has a gravity factor and navsense's `MagFactor1`, converted by `to_gtsam()`, with a robust noise model.
-Requires gtsam (`pip install 'navsense[gtsam]'`).
+second. Each attitude has a gravity factor and navsense's `MagFactor1`, converted by `to_gtsam()`, with a robust noise
+model. Requires gtsam (`pip install 'navsense[gtsam]'`).
 
 python examples/attitude_graph.py
 """

@@ -128,9 +128,9 @@ def make_imu_parameters(environment: Any, noises: Any, place: FloatArray) -> Any
     """Return GTSAM's IMU parameters at a position (3,) m, from the simulated noise.
 
     Flicker is a sum of Gauss-Markov processes with density 2 s^2 t / (1 + (w t)^2): at most 2 s^2 t, as white noise,
-    and at
-    most 2 s^2 / t / w^2, as a random walk. The slowest process is a random walk, the fastest is white. All others of a
-    gyroscope are white too and add a fifth to its noise. For accelerometers they would dominate: see `make_flicker`.
+    and at most 2 s^2 / t / w^2, as a random walk. The slowest process is a random walk, the fastest is white. All
+    others of a gyroscope are white too and add a fifth to its noise. For accelerometers they would dominate: see
+    `make_flicker`.
 
     The world axes are straight, but the earth is round: 150 m from the origin, the vertical is tilted by 5 arc seconds.
     """

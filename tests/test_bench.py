@@ -81,11 +81,11 @@ def test_imu_at_1000_khz_with_gaussian_clock_noise() -> None:
     assert abs(follows) < 5.5 / math.sqrt(count), "white: a stamp does not depend on the one before"
     # Differences cancel the turn-on bias and the drift. They have twice the variance and, because of a correlation of
     # -1/2, 1.5 times the variance of an estimate from independent samples. Rounding to 1e-4 adds 1e-8 / 12.
-    wanted = math.hypot(bench.STANDARD.stddev, bench.STANDARD.precision / math.sqrt(12.0))
+    expected = math.hypot(bench.STANDARD.stddev, bench.STANDARD.precision / math.sqrt(12.0))
     for name in ("angular_velocity", "linear_acceleration"):
         error = np.diff(reading[name] - reading.ideal[name], axis=0)
         assert np.allclose(
-            error.std(axis=0) / math.sqrt(2.0), wanted, rtol=5.5 * math.sqrt(1.5 / 2.0 / count), atol=0.0
+            error.std(axis=0) / math.sqrt(2.0), expected, rtol=5.5 * math.sqrt(1.5 / 2.0 / count), atol=0.0
         )
 
 

@@ -122,7 +122,7 @@ def test_copies_of_a_clock_realisation_return_the_same_error(discipline: Discipl
     first = ClockRealisation(clock, 3, 0)
     second, third = first.copy(), first.copy()
     instants = [np.arange(0.0, 9.0, step) for step in (0.0007, 0.011, 1.0)]
-    wanted = [ClockRealisation(clock, 3, 0).varying_error(each).tobytes() for each in instants]
+    expected = [ClockRealisation(clock, 3, 0).varying_error(each).tobytes() for each in instants]
     found = [list[FloatArray](), list[FloatArray](), list[FloatArray]()]
     for end in (0.5, 0.6, 7.0, 9.0):  # copies read the same interval in turn, some by single instants
         for each, curve, parts in zip(instants, (first, second, third), found, strict=True):
@@ -130,7 +130,7 @@ def test_copies_of_a_clock_realisation_return_the_same_error(discipline: Discipl
             ahead = each[done : np.searchsorted(each, end)]
             spans = np.split(ahead, range(1, ahead.size)) if curve is third else [ahead]
             parts.extend(curve.varying_error(span) for span in spans)
-    assert [np.concatenate(parts).tobytes() for parts in found] == wanted
+    assert [np.concatenate(parts).tobytes() for parts in found] == expected
 
 
 def test_blocks_read_by_all_copies_are_freed() -> None:

@@ -174,14 +174,17 @@ def test_errors_do_not_depend_on_block_size() -> None:
     discipline = Discipline(interval=0.03, step_threshold=2e-4, stddev=1e-4)
     clock = replace(make_clock(discipline, noise, white_frequency=1e-10, frequency=1e-3), monotonic=True)
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(2500)) * 3e-3)
-    whole = SensorClock(clock, "imu", 3, 0).compute_errors(time)
+    complete = SensorClock(clock, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2, 900, 901], list(range(1, 50))):
         pieces = SensorClock(clock, "imu", 3, 0)
         assert (
-            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes()
+            == complete.tobytes()
         )
     live = SensorClock(clock, "imu", 3, 0, prefetch=64)
-    assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == whole[:1000].tobytes()
+    assert (
+        np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1000)]).tobytes() == complete[:1000].tobytes()
+    )
 
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Discipline)])

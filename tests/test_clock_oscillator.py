@@ -285,14 +285,17 @@ def test_errors_do_not_depend_on_block_size() -> None:
         "c", Noise(stddev=1e-4, dynamic_bias_stddev=1e-4, dynamic_bias_correlation_time=2.0), oscillator=FULL
     )
     time = np.cumsum(np.abs(make_generator(1, ("gaps",)).standard_normal(3000)) * 2e-3)
-    whole = SensorClock(oscillator, "imu", 3, 0).compute_errors(time)
+    complete = SensorClock(oscillator, "imu", 3, 0).compute_errors(time)
     for cuts in ([1], [2999], [1, 2, 3, 700, 701, 2500], list(range(1, 60))):
         pieces = SensorClock(oscillator, "imu", 3, 0)
         assert (
-            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes() == whole.tobytes()
+            np.concatenate([pieces.compute_errors(part) for part in np.split(time, cuts)]).tobytes()
+            == complete.tobytes()
         )
     live = SensorClock(oscillator, "imu", 3, 0, prefetch=64)
-    assert np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == whole[:1500].tobytes()
+    assert (
+        np.array([live.compute_errors(time[i : i + 1])[0] for i in range(1500)]).tobytes() == complete[:1500].tobytes()
+    )
 
 
 def test_decreasing_times_are_an_error() -> None:

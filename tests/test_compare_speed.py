@@ -126,11 +126,11 @@ def test_worker_returns_a_time_or_an_error(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared(load_tools: dict[str, ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def inputs(load_tools: dict[str, ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Any:
     return load_tools["speed_workloads"].Inputs(tmp_path_factory.mktemp("workloads"))
 
 
 @pytest.mark.compiled
-def test_every_workload_runs(workloads: Any, shared: Any) -> None:
+def test_every_workload_runs(workloads: Any, inputs: Any) -> None:
     for name, prepare in workloads.WORKLOADS.items():
-        assert workloads.measure(prepare(shared), 1) > 0.0, name
+        assert workloads.measure(prepare(inputs), 1) > 0.0, name

@@ -1,16 +1,14 @@
 """The dead reckoning example reports a covariance P that is consistent with its errors e.
 
 For a consistent estimate, e' P^-1 e is chi-squared. Runs are independent vehicles, so the sum over their final errors
-is
-chi-squared too, with the sum of the degrees of freedom. Errors at other times are correlated and are not tested. The
+is chi-squared too, with the sum of the degrees of freedom. Errors at other times are correlated and are not tested. The
 bounds reject a consistent estimate once in a million.
 
 Few vehicles give wide bounds: with six poses the mean may be from 1.4 to 15.6 around 6. Tests of single causes are
 sharper. A common-mode error of all vehicles adds its own e' P^-1 e to the mean, and shows without randomness if the
 instruments are ideal. A single source of variance v is compared with its share of P: with optimal weights, P changes
-with
-v by d P / d ln v, the contribution of v. Then e' P^-1 e is a sum of chi-squared variables with one degree of freedom
-each, weighted by the eigenvalues of P^-1 d P / d ln v.
+with v by d P / d ln v, the contribution of v. Then e' P^-1 e is a sum of chi-squared variables with one degree of
+freedom each, weighted by the eigenvalues of P^-1 d P / d ln v.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def test_table_lists_every_array_of_a_reading() -> None:
     """Name, shape of n pings of k beams, and unit, in the order of the reading."""
     rows = [line.split(" | ") for line in PAGE.splitlines() if re.match(r"\| `\w+` \| n", line)]
     shapes: dict[Any, str] = {0: "n", 3: "n, 3", (3, 3): "n, 3, 3", 4: "n, k"}
-    wanted = [(f"| `{output.name}`", shapes[output.axes], output.unit) for output in ns.sensors.Dvl().outputs]
-    assert [tuple(row[:3]) for row in rows] == wanted
+    expected = [(f"| `{output.name}`", shapes[output.axes], output.unit) for output in ns.sensors.Dvl().outputs]
+    assert [tuple(row[:3]) for row in rows] == expected
 
 
 def test_python_examples_run(tmp_path: Path) -> None:

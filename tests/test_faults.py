@@ -97,7 +97,7 @@ def test_fault_acts_as_scheduled(load_world: Callable[..., Any]) -> None:
     """Compared to the same run without faults, only the faulty rows and arrays change."""
     plain = ns.simulate(load_world(), 6.0, seed=1)
     run = ns.simulate(load_world(world=ANOMALY, clock=STEP, sensor=SENSOR), 6.0, seed=1)
-    field, told, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)
+    field, fault_bits, k = run[MAG]["field"], pack_fault_bits(run[MAG].fault), np.arange(60)
     off = field - plain[MAG]["field"]
     dropped, stuck = (k >= 5) & (k < 8), (k >= 35) & (k < 40)
     assert np.array_equal(np.isnan(field).all(axis=1), dropped)
@@ -113,7 +113,7 @@ def test_fault_acts_as_scheduled(load_world: Callable[..., Any]) -> None:
     bits[dropped], bits[stuck], bits[10:20], bits[[40, 44, 47]] = (
         FAULT_BITS[n] for n in ("dropout", "stuck", "bias", "spike")
     )
-    assert np.array_equal(told, bits)
+    assert np.array_equal(fault_bits, bits)
     steps = run[MAG].clock_error - plain[MAG].clock_error
     assert steps == pytest.approx(np.where(k >= 30, 0.5, 0.0), abs=1e-12)
     assert np.array_equal(run["m::l::imu"]["angular_velocity"], plain["m::l::imu"]["angular_velocity"])

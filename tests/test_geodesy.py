@@ -80,9 +80,9 @@ def test_inverse_transformation_is_accurate_to_nanometres(latitude: float, longi
     """The tolerance is 4 ulp of the distance from the centre, 4 nm at the ground, and 1e-15 rad."""
     x, _, z = geodetic_to_ecef(latitude, 0.0, altitude)
     got = ecef_to_geodetic(x, 0.0, z)
-    wanted = iterate_geodetic(x, z)
-    assert got[0] == pytest.approx(wanted[0], abs=1e-15, rel=0.0)
-    assert got[2] == pytest.approx(wanted[1], abs=4.0 * math.ulp(math.sqrt(x * x + z * z)), rel=0.0)
+    expected = iterate_geodetic(x, z)
+    assert got[0] == pytest.approx(expected[0], abs=1e-15, rel=0.0)
+    assert got[2] == pytest.approx(expected[1], abs=4.0 * math.ulp(math.sqrt(x * x + z * z)), rel=0.0)
     x, y, z = geodetic_to_ecef(latitude, longitude, altitude)
     if math.cos(latitude) > 1e-6:
         off = math.remainder(ecef_to_geodetic(x, y, z)[1] - longitude, 2.0 * math.pi)
@@ -172,8 +172,8 @@ def test_world_rotates_about_the_vertical_only() -> None:
 def test_earth_rotates_about_its_axis() -> None:
     """The rate along east, north, up is omega (0, cos latitude, sin latitude), rotated by the heading."""
     s, c = EARTH_RATE * math.sin(HERE.latitude), EARTH_RATE * math.cos(HERE.latitude)
-    wanted = (c * math.sin(HERE.heading), c * math.cos(HERE.heading), s)
-    assert compute_earth_rate_w(HERE) == pytest.approx(wanted, rel=1e-14, abs=0.0)
+    expected = (c * math.sin(HERE.heading), c * math.cos(HERE.heading), s)
+    assert compute_earth_rate_w(HERE) == pytest.approx(expected, rel=1e-14, abs=0.0)
     assert compute_earth_rate_w(Origin(HALF, 1.0)) == pytest.approx((0.0, 0.0, EARTH_RATE), abs=1e-20)
 
 

@@ -63,9 +63,9 @@ def test_package_metadata_equals_pyproject() -> None:
     head = read_metadata().metadata
     assert head["Requires-Python"] == project["requires-python"]
     assert head["License-Expression"] == "Apache-2.0"
-    wanted = {base_name(requirement) for requirement in project["dependencies"]}
+    expected = {base_name(requirement) for requirement in project["dependencies"]}
     metadata = {base_name(line) for line in read_metadata().requires or () if "extra ==" not in line}
-    assert metadata == wanted
+    assert metadata == expected
 
 
 def test_core_dependencies_are_in_no_extra() -> None:

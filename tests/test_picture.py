@@ -320,8 +320,8 @@ def test_ground_widens_a_view_by_half_a_track_at_most() -> None:
     )
     assert sides(150.0) == pytest.approx((-25.0, 125.0, -45.0, 105.0), rel=1e-12, abs=0.0), "all of it"
     assert sides(1e5) == pytest.approx((-50.0, 150.0, -50.0, 110.0), rel=1e-12, abs=0.0), "what is around the tracks"
-    whole = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
-    assert (whole.width, whole.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
+    view = find_view([], Scene((Body("b", Box((1000.0, 500.0, 1.0))),)))
+    assert (view.width, view.height) == pytest.approx((1240.0, 740.0), rel=1e-12, abs=0.0)
     nothing = find_view([], Scene())
     assert (nothing.width, nothing.height) == pytest.approx((10.0, 10.0), rel=1e-12, abs=0.0)
 

@@ -80,13 +80,13 @@ def test_stuck_averaged_imu_repeats_its_first_value() -> None:
     world = example_world(("imu", replace(Imu.example_spec(), averaged=True)))
     stuck = Faults(stuck_rate=1e9, stuck_duration=1e9)
     sensors = tuple(replace(sensor, faults=stuck) for sensor in world.sensors)
-    seen = ns.simulate(replace(world, sensors=sensors), 1.0, seed=3)[NAME]
+    reading = ns.simulate(replace(world, sensors=sensors), 1.0, seed=3)[NAME]
     sound = ns.simulate(world, 1.0, seed=3)[NAME]
-    assert not seen.emitted[0]
-    assert seen.emitted[1:].all()
+    assert not reading.emitted[0]
+    assert reading.emitted[1:].all()
     for name in ("angular_velocity", "linear_acceleration"):
-        assert (seen[name][1:] == sound[name][1]).all()
-        assert not np.isclose(seen[name][1], sound[name][0], rtol=1e-12, atol=0.0).all()
+        assert (reading[name][1:] == sound[name][1]).all()
+        assert not np.isclose(reading[name][1], sound[name][0], rtol=1e-12, atol=0.0).all()
 
 
 @pytest.mark.requirement("CLK-9", "CLK-5")

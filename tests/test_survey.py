@@ -378,10 +378,10 @@ def test_bag_has_stamps_of_two_clocks_and_is_read_by_rosbags(recording: Path, ru
     """The computer clock has errors up to milliseconds, the inertial clock microseconds; the current has no clock."""
     off: dict[str, list[float]] = {}
     with AnyReader([recording]) as reader:
-        wanted = [
+        expected = [
             connection for connection in reader.connections if connection.topic in (ALTIMETER, DEPTH, IMU, CURRENT)
         ]
-        for one, time, raw in reader.messages(connections=wanted, start=(EPOCH + 1550) * 10**9):
+        for one, time, raw in reader.messages(connections=expected, start=(EPOCH + 1550) * 10**9):
             value: Any = reader.deserialize(raw, one.msgtype)
             stamp = value.header.stamp.sec * 10**9 + value.header.stamp.nanosec
             off.setdefault(one.topic, []).append(1e-9 * (stamp - time))

@@ -242,12 +242,12 @@ def growth() -> Part:
     strong = Dvl(bottom=LEVEL, strength=EchoStrength(85.0, 0.15), propagation=False)
     for distance in (10.0, 40.0, 60.0, 75.0):
         reading = measure_at_rest(strong, distance=distance)
-        heard = f"{100.0 * float(np.mean(reading['beam_valid'])):.1f} %"
+        share = f"{100.0 * float(np.mean(reading['beam_valid'])):.1f} %"
         rows.append(
             [
                 f"range {distance:g} m",
                 format_number(1e3 * compute_stddev(reading["beam_velocity"]), 2),
-                f"{heard} locked",
+                f"{share} locked",
             ]
         )
     for rate in (3.5, 7.0, 14.0):

@@ -57,12 +57,12 @@ def digests_of(path: Path) -> dict[str, str]:
     """Return a digest (BLAKE2b, 8 bytes) of the element type, the shape and the bytes of every array of a recording."""
     out = {}
     for name, array in arrays_of(ns.open(path)):
-        whole = np.ascontiguousarray(array)
-        whole = whole + 0.0 if whole.dtype.kind == "f" else whole  # one zero, and one NaN below
-        if whole.dtype.kind == "f":
-            whole[np.isnan(whole)] = np.nan
-        head = f"{whole.dtype.str} {whole.shape} ".encode()
-        out[name] = hashlib.blake2b(head + whole.tobytes(), digest_size=8).hexdigest()
+        contiguous = np.ascontiguousarray(array)
+        contiguous = contiguous + 0.0 if contiguous.dtype.kind == "f" else contiguous  # one zero, and one NaN below
+        if contiguous.dtype.kind == "f":
+            contiguous[np.isnan(contiguous)] = np.nan
+        head = f"{contiguous.dtype.str} {contiguous.shape} ".encode()
+        out[name] = hashlib.blake2b(head + contiguous.tobytes(), digest_size=8).hexdigest()
     return out
 
 

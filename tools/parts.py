@@ -46,8 +46,8 @@ def format_row(name: str, figure: DatasheetEntry, key: str) -> str:
 def format_section(part: Part) -> Iterator[str]:
     """Yield the lines of one part."""
     yield f"\n## {part.name}\n"
-    made = f", {part.transducer.replace('_', ' ')}" if part.transducer else ""
-    yield f"{part.part}, {part.manufacturer}: {part.sensor.replace('_', ' ')}, {part.grade} grade{made}.\n"
+    transducer = f", {part.transducer.replace('_', ' ')}" if part.transducer else ""
+    yield f"{part.part}, {part.manufacturer}: {part.sensor.replace('_', ' ')}, {part.grade} grade{transducer}.\n"
     if part.notes:
         yield f"{part.notes}\n"
     keys = {source: key for key, source in part.sources.items()}

@@ -1,9 +1,8 @@
 """Compare PD0 from navsense with two other readers: mhkit's DOLfYN and adcpreader.
 
 The readers have a separate environment, which the script creates on its first run (about 700 MB) under `.cache`. If
-this
-fails, the script says so and compares nothing. Both read a log in earth coordinates with profile and bottom track, and
-one in beam coordinates, which mhkit transforms to earth by the attitude in the leader. Velocities, ranges, times,
+this fails, the script says so and compares nothing. Both read a log in earth coordinates with profile and bottom track,
+and one in beam coordinates, which mhkit transforms to earth by the attitude in the leader. Velocities, ranges, times,
 attitude, depth and temperature must equal the written values. Known differences are excluded: mhkit drops the last
 ensemble; adcpreader reads 16 bits of a range, divides the depth twice, and its time is off by fractions of a second.
 
@@ -135,13 +134,13 @@ def write_logs(folder: Path) -> dict[str, Any]:
         "rest_0600": np.zeros(4),
     }
     fourth = np.zeros((COUNT, CELLS, 1))
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "velocity": np.concatenate((earth, fourth), axis=2),
         "bottom_range": near,
         "coordinates": 0x1F,
     }
-    told |= {"bottom_velocity": np.concatenate((bottom, fourth[:, 0]), axis=1)}
-    (folder / "earth.pd0").write_bytes(pd0.encode(common | told))
+    values |= {"bottom_velocity": np.concatenate((bottom, fourth[:, 0]), axis=1)}
+    (folder / "earth.pd0").write_bytes(pd0.encode(common | values))
     own = turn.transpose(0, 2, 1)
     beams: dict[str, Any] = {"velocity": (own[:, None] @ earth[..., None])[..., 0] @ towards.T, "coordinates": 0x07}
     beams |= {"bottom_velocity": (own @ bottom[..., None])[..., 0] @ towards.T, "bottom_range": far}
@@ -155,8 +154,8 @@ def write_logs(folder: Path) -> dict[str, Any]:
         "temperature": (warm - 273.15).tolist(),
         "range": near.tolist(),
         "far": far.tolist(),
-        "velocity": told["velocity"].tolist(),
-        "bottom": told["bottom_velocity"].tolist(),
+        "velocity": values["velocity"].tolist(),
+        "bottom": values["bottom_velocity"].tolist(),
     }
 
 

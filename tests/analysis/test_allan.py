@@ -84,9 +84,9 @@ def test_thousand_values_equal_those_of_nist() -> None:
 def test_deviations_equal_allantools(name: str, count: int, rate: float) -> None:
     random = np.random.default_rng(count)
     values = random.standard_normal(count) + np.cumsum(random.standard_normal(count)) / 7.0 + 9.81
-    mine, other = KINDS[name]
+    function, other = KINDS[name]
     for phase in (False, True):
-        curve = mine(values, rate, phase=phase)
+        curve = function(values, rate, phase=phase)
         data_type = "phase" if phase else "freq"
         taus, deviation, _, terms = getattr(allantools, other)(values, rate=rate, data_type=data_type, taus=curve.tau)
         same = np.isin(curve.factor, np.rint(taus * rate).astype(np.int64))
@@ -116,22 +116,22 @@ def test_slope_of_the_phase_cancels() -> None:
 
 def test_axes_and_runs_are_independent() -> None:
     values = np.random.default_rng(4).standard_normal((2, 3, 300, 4))
-    whole = allan.oadev(values, 5.0)
-    assert whole.deviation.shape == (2, 3, whole.factor.size, 4) == whole.dof.shape == whole.exponent.shape
+    complete = allan.oadev(values, 5.0)
+    assert complete.deviation.shape == (2, 3, complete.factor.size, 4) == complete.dof.shape == complete.exponent.shape
     for run in np.ndindex(2, 3):
         for axis in range(4):
             alone = allan.oadev(values[run][:, axis], 5.0)
-            one = whole.select(axis, run=run)
+            one = complete.select(axis, run=run)
             assert np.array_equal(one.deviation, alone.deviation)
             assert np.array_equal(one.dof, alone.dof)
             assert np.array_equal(one.tau, alone.tau)
     assert allan.oadev(np.asfortranarray(values[0, 0]), 5.0).select(1).deviation.tobytes() == (
-        whole.select(1, run=(0, 0)).deviation.tobytes()
+        complete.select(1, run=(0, 0)).deviation.tobytes()
     )
-    low, high = whole.interval()
-    assert low.shape == high.shape == whole.deviation.shape
+    low, high = complete.interval()
+    assert low.shape == high.shape == complete.deviation.shape
     with pytest.raises(AnalysisError, match="axis and run of a curve"):
-        whole.select(1)
+        complete.select(1)
 
 
 def test_real_values_of_any_type_are_accepted_and_unchanged() -> None:
@@ -200,8 +200,8 @@ def make_coloured_noise(exponent: int, count: int, random: np.random.Generator) 
     """Return noise with the spectrum |2 sin(pi f)|^exponent: Kasdin's fractional filter, by FFT."""
     k = np.arange(1, count)
     weights = np.concatenate(([1.0], np.cumprod((-0.5 * exponent + k - 1.0) / k)))
-    made = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
-    return np.asarray(np.fft.irfft(made, 2 * count)[:count])
+    spectrum = np.fft.rfft(weights, 2 * count) * np.fft.rfft(random.standard_normal(count), 2 * count)
+    return np.asarray(np.fft.irfft(spectrum, 2 * count)[:count])
 
 
 @pytest.mark.parametrize("exponent", [2, 1, 0, -1, -2])

@@ -60,10 +60,10 @@ def test_degrees_of_freedom_equal_allantools(order: int, overlaps: bool, modifie
                     continue
                 expected = allantools.ci.edf_greenhall(exponent, order, factor, count, overlaps, modified)
                 stride = 1 if overlaps else factor
-                mine = allan_dof.compute_power_law_dof(
+                dof = allan_dof.compute_power_law_dof(
                     exponent, factor, count, order, stride=stride, is_modified=modified
                 )
-                assert mine == pytest.approx(expected, rel=0.02, abs=0.0)
+                assert dof == pytest.approx(expected, rel=0.02, abs=0.0)
                 held += 1
     assert held > 30
 
@@ -114,13 +114,13 @@ def sum_over_all_pairs(
     covariance: Callable[[FloatArray], FloatArray], first: int, second: int, count: int, order: int
 ) -> float:
     """Return the covariance of two mean squares by definition: a sum over all pairs of differences."""
-    mine, theirs = count - order * first, count - order * second
+    first_count, second_count = count - order * first, count - order * second
     taps = [(-1) ** a * math.comb(order, a) for a in range(order + 1)]
-    lag, pairs = np.unique(np.subtract.outer(np.arange(theirs), np.arange(mine)), return_counts=True)
+    lag, pairs = np.unique(np.subtract.outer(np.arange(second_count), np.arange(first_count)), return_counts=True)
     along = sum(
         p * q * covariance(lag + float(b * second - a * first)) for a, p in enumerate(taps) for b, q in enumerate(taps)
     )
-    return float(np.sum(pairs * 2.0 * np.asarray(along) ** 2)) / (mine * theirs)
+    return float(np.sum(pairs * 2.0 * np.asarray(along) ** 2)) / (first_count * second_count)
 
 
 @pytest.mark.requirement("NOI-6")

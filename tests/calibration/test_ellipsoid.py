@@ -313,9 +313,9 @@ def test_fit_without_soft_iron_has_scale_and_bias_only() -> None:
 def test_neglected_soft_iron_is_a_reason() -> None:
     random = np.random.default_rng(4)
     found = ellipsoid(make_readings(make_random_directions(2000, random), 0.3, random), unit="uT", soft_iron=False)
-    seen = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
+    reason = next(reason for reason in found.verdict.reasons if "calibrate with soft iron" in reason)
     distortion = 100.0 * np.linalg.norm(IRON - np.eye(3) * np.trace(IRON) / 3.0)
-    assert float(seen.split()[7]) == pytest.approx(distortion, rel=0.3, abs=0.0)
+    assert float(reason.split()[7]) == pytest.approx(distortion, rel=0.3, abs=0.0)
 
 
 # Streams.

@@ -40,9 +40,9 @@ class Magnetometer(NamedTuple):
     stddev: tuple[float, float, float] = (2e-7, 3e-7, 5e-7)
 
     def read(self, turns: Rotation, seed: int = 1) -> Vectors:
-        seen = turns.inv().apply(DOWN)
-        noise = np.random.default_rng(seed).normal(size=seen.shape)
-        return np.asarray(self.scale * seen @ self.iron.T + self.bias + noise * self.stddev)
+        body_field = turns.inv().apply(DOWN)
+        noise = np.random.default_rng(seed).normal(size=body_field.shape)
+        return np.asarray(self.scale * body_field @ self.iron.T + self.bias + noise * self.stddev)
 
 
 def to_quaternions(turns: Rotation) -> Quaternions:
@@ -87,8 +87,8 @@ class ScipyCalibration:
 
     def compute_residuals(self, p: FloatArray) -> Vectors:
         direction = np.array([math.cos(p[13]) * math.cos(p[12]), math.cos(p[13]) * math.sin(p[12]), math.sin(p[13])])
-        seen = np.array([matrix.T @ direction for matrix in self.matrices])
-        return np.asarray(seen @ p[:9].reshape(3, 3).T + p[9:12] - self.field)
+        body_field = np.array([matrix.T @ direction for matrix in self.matrices])
+        return np.asarray(body_field @ p[:9].reshape(3, 3).T + p[9:12] - self.field)
 
     def compute_noise(self, p: FloatArray) -> FloatArray:
         rows = self.compute_residuals(p)
@@ -154,10 +154,10 @@ def test_fit_equals_a_gtsam_graph() -> None:
         def error(this: Any, values: Any, slopes: Any) -> FloatArray:
             scale, sphere, bias = values.atDouble(0), values.atUnit3(1), values.atPoint3(2)
             back = turn.inverse().matrix()
-            seen = back @ sphere.point3()
+            body_field = back @ sphere.point3()
             if slopes is not None:
-                slopes[0], slopes[1], slopes[2] = seen[:, None], scale * back @ sphere.basis(), np.eye(3)
-            return np.asarray(scale * seen + bias - reading)
+                slopes[0], slopes[1], slopes[2] = body_field[:, None], scale * back @ sphere.basis(), np.eye(3)
+            return np.asarray(scale * body_field + bias - reading)
 
         return gtsam.CustomFactor(noise, [0, 1, 2], error)
 

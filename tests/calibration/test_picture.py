@@ -91,12 +91,12 @@ def test_figure_shows_the_expected_elements(
 ) -> None:
     """The elements are points, circle, length and bins."""
     figure = pytest.importorskip("matplotlib.figure")
-    kept = []
-    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
+    figures = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: figures.append(self))
     field, rotation = readings_and_attitudes
     found = known_attitude(field, rotation, strength=48e-6)
     draw(tmp_path / "x.png", field, found, rotation_ws=rotation, noise=2e-7)
-    flat, _, side, lengths, histogram = kept[0].axes
+    flat, _, side, lengths, histogram = figures[0].axes
     before, after, circle, bias, _ = flat.lines
     rows = np.unique(np.linspace(0, 3999, MAX_POINTS).astype(int))
     assert np.allclose(before.get_xydata(), 1e6 * field[rows][:, :2], rtol=1e-12, atol=0.0)
@@ -120,18 +120,18 @@ def test_figure_shows_the_expected_elements(
 def capture_figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the list of the figures that are saved."""
     figure = pytest.importorskip("matplotlib.figure")
-    kept: list[Any] = []
-    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: kept.append(self))
-    return kept
+    figures: list[Any] = []
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *_, **__: figures.append(self))
+    return figures
 
 
 def test_nanotesla_are_drawn_as_microtesla(
     readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, field = capture_figures(monkeypatch), readings_and_attitudes[0]
+    figures, field = capture_figures(monkeypatch), readings_and_attitudes[0]
     for factor, unit in ((1.0, "T"), (1e9, "nT")):
         draw(tmp_path / "x.png", factor * field, ellipsoid(factor * field, unit=unit))
-    first, second = kept
+    first, second = figures
     for ours, reference in zip(first.axes, second.axes, strict=True):
         assert ours.get_xlabel() == reference.get_xlabel()
     assert np.allclose(first.axes[0].lines[0].get_xydata(), second.axes[0].lines[0].get_xydata(), rtol=1e-12, atol=0.0)
@@ -143,11 +143,11 @@ def test_nanotesla_are_drawn_as_microtesla(
 def test_outliers_do_not_flatten_the_histogram(
     readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, (field, rotation) = capture_figures(monkeypatch), readings_and_attitudes
+    figures, (field, rotation) = capture_figures(monkeypatch), readings_and_attitudes
     found, spoilt = known_attitude(field, rotation), field.copy()
     spoilt[::50] += 20e-6
     draw(tmp_path / "x.png", spoilt, found, rotation_ws=rotation)
-    *_, histogram = kept[0].axes
+    *_, histogram = figures[0].axes
     low, high = histogram.get_xlim()
     assert high == -low == pytest.approx(1e3, rel=0.1, abs=0.0), "5 times 200 nT"
     assert histogram.get_xlabel() == "residual per axis (nT); 240 of 12000 farther out"
@@ -157,20 +157,20 @@ def test_outliers_do_not_flatten_the_histogram(
 def test_title_contains_every_reason(
     readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, field = capture_figures(monkeypatch), readings_and_attitudes[0]
+    figures, field = capture_figures(monkeypatch), readings_and_attitudes[0]
     verdict = Verdict(0.02, 0.99, reasons=("one of these: do it", "residuals are correlated over 64 samples, x: look"))
     draw(tmp_path / "x.png", field, replace(ellipsoid(field), verdict=verdict))
-    title = " ".join(kept[0]._suptitle.get_text().split())
+    title = " ".join(figures[0]._suptitle.get_text().split())
     assert title.endswith("verdict poor: one of these; residuals are correlated over 64 samples, x")
 
 
 def test_counts_are_drawn_as_counts(
     readings_and_attitudes: tuple[FloatArray, FloatArray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, counts = capture_figures(monkeypatch), 1e8 * readings_and_attitudes[0]
+    figures, counts = capture_figures(monkeypatch), 1e8 * readings_and_attitudes[0]
     found = replace(ellipsoid(counts, unit=None), strength=48.0)
     draw(tmp_path / "x.png", counts, found)
-    circle = kept[0].axes[0].lines[2]
+    circle = figures[0].axes[0].lines[2]
     assert np.allclose(np.linalg.norm(circle.get_xydata(), axis=1), found.scale, rtol=1e-12, atol=0.0)
 
 
@@ -180,12 +180,12 @@ def test_rejected_readings_are_drawn_with_the_reason(
     field, _ = readings_and_attitudes
     draw_readings(tmp_path / "x.svg", field, "tilt it by $30 or more", unit="T")
     assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
-    kept = capture_figures(monkeypatch)
+    figures = capture_figures(monkeypatch)
     draw_readings(tmp_path / "x.png", 1e9 * field[:9], "tilt it", unit="nT")
-    flat, _, side = kept[0].axes
+    flat, _, side = figures[0].axes
     assert np.allclose(flat.lines[0].get_xydata(), 1e6 * field[:9, :2], rtol=1e-12, atol=0.0)
     assert np.allclose(side.lines[0].get_xydata(), 1e6 * field[:9, 1:], rtol=1e-12, atol=0.0)
-    assert kept[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
+    assert figures[0]._suptitle.get_text() == "9 readings, not calibrated: tilt it"
     with pytest.raises(CalibrationError, match=r"picture: .*must end in"):
         draw_readings(tmp_path / "x.gif", field, "")
 

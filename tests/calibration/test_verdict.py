@@ -209,24 +209,24 @@ def test_position_independent_residuals_have_no_reason(count: int, loud: float) 
     """With 200 records at 1e-6, equal axes or one with four times the noise, two alarms have less than 2e-8."""
     rng, alarms = np.random.default_rng(8), 0
     for seed in range(200):
-        seen = make_sphere(count, seed)
-        residuals = 0.1 * np.sum(seen * rng.normal(size=(count, 3)) * (1.0, 1.0, 1.0 + loud), axis=1)
-        alarms += bool(list_direction_dependence_reasons(residuals, seen, 1.0))
+        field = make_sphere(count, seed)
+        residuals = 0.1 * np.sum(field * rng.normal(size=(count, 3)) * (1.0, 1.0, 1.0 + loud), axis=1)
+        alarms += bool(list_direction_dependence_reasons(residuals, field, 1.0))
     assert alarms <= 1
 
 
 @pytest.mark.requirement("FAC-7")
 def test_position_dependent_residuals_are_a_reason() -> None:
-    seen = make_sphere(2000, 1)
-    left = np.minimum(seen[:, 0], 0.8)
-    left = left - seen @ np.linalg.lstsq(seen, left, rcond=None)[0]
+    field = make_sphere(2000, 1)
+    left = np.minimum(field[:, 0], 0.8)
+    left = left - field @ np.linalg.lstsq(field, left, rcond=None)[0]
     noisy = left + 0.02 * np.random.default_rng(2).normal(size=2000)
-    (reason,) = list_direction_dependence_reasons(noisy, seen, 1.0)
+    (reason,) = list_direction_dependence_reasons(noisy, field, 1.0)
     assert "depend on its direction in the sensor" in reason
     size = float(reason.split("of ")[1].split(" %")[0]) / 100.0
     assert abs(size / np.sqrt(np.mean(left**2)) - 1.0) < 0.1
-    assert list_direction_dependence_reasons(0.1 * noisy, seen, 1.0) == ()  # harmless
-    assert list_direction_dependence_reasons(noisy, seen, 1000.0) == ()  # correlated residuals have the same effect
+    assert list_direction_dependence_reasons(0.1 * noisy, field, 1.0) == ()  # harmless
+    assert list_direction_dependence_reasons(noisy, field, 1000.0) == ()  # correlated residuals have the same effect
 
 
 def test_warnings_of_dropouts_and_excess_noise() -> None:

@@ -29,9 +29,9 @@ def test_transformation_equals_rdi_values() -> None:
         for row in csv.DictReader(file):
             a, b, d = (float(row[name]) for name in "abd")
             b1, b2, b3, b4 = beams = np.random.default_rng(1).normal(size=4)
-            wanted = (a * (b1 - b2), a * (b4 - b3), b * beams.sum(), d * (b1 + b2 - b3 - b4))
+            expected = (a * (b1 - b2), a * (b4 - b3), b * beams.sum(), d * (b1 + b2 - b3 - b4))
             assert rdi_frames.solve_rdi_velocity(beams, math.radians(float(row["angle_deg"]))) == pytest.approx(
-                wanted, abs=3e-8
+                expected, abs=3e-8
             )
 
 

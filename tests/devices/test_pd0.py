@@ -82,11 +82,11 @@ def test_real_ensemble_has_the_published_velocities(real_ensemble: bytes) -> Non
     turn = rdi_frames.make_rotation(arrays["heading"], arrays["pitch"], arrays["roll"], looks_up=up)[0]
     with OOI.open(encoding="utf-8", newline="") as file:
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-    wanted = np.array([[row[f"{axis}_m_s"] for axis in ("east", "north", "up")] for row in rows])
+    expected = np.array([[row[f"{axis}_m_s"] for axis in ("east", "north", "up")] for row in rows])
     beams = np.array([[row[f"b{k}_mm_s"] for k in range(1, 5)] for row in rows])
     assert up
     assert np.array_equal(np.rint(arrays["velocity"][0, :10] * 1e3), beams)
-    assert np.abs(own[:, :3] @ turn.T - wanted).max() < 5.01e-5
+    assert np.abs(own[:, :3] @ turn.T - expected).max() < 5.01e-5
     assert np.abs(own[:, 3] - [row["error_m_s"] for row in rows]).max() < 1.01e-6
 
 
@@ -132,9 +132,9 @@ def test_fields_are_at_the_offsets_of_the_manual() -> None:
         "bottom_percent_good": np.array([0.0, 0.0, 0.0, 1.0]), "layer_min_size": 2.0, "layer_near": 3.0,
         "layer_far": 9.0, "rest_0600": np.zeros(4),
     }  # fmt: skip
-    made = pd0.encode(arrays)
-    assert made == b"".join(encode_reference({**arrays, "counts": counts}, row) for row in range(2))
-    back = pd0.decode(made).blocks[0].arrays
+    encoded = pd0.encode(arrays)
+    assert encoded == b"".join(encode_reference({**arrays, "counts": counts}, row) for row in range(2))
+    back = pd0.decode(encoded).blocks[0].arrays
     assert back["bottom_range"][0] == pytest.approx([700.0, math.nan, 167_772.15, 1.0], nan_ok=True, rel=1e-12, abs=0.0)
     assert np.isnan(back["velocity"][:, 0]).tolist() == [[False, False, True, True]] * 2
     assert back["ensemble_number"].tolist() == [65_536, 65_537]
@@ -143,11 +143,11 @@ def test_fields_are_at_the_offsets_of_the_manual() -> None:
 @settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**31))
 def test_decoded_arrays_encode_to_the_same_bytes(count: int, cells: int, seed: int) -> None:
-    made = pd0.encode(make_arrays(count, cells, seed))
-    (part,) = pd0.decode(made).blocks
+    encoded = pd0.encode(make_arrays(count, cells, seed))
+    (part,) = pd0.decode(encoded).blocks
     assert len(part) == count
-    assert pd0.encode(part.arrays, part.types) == made
-    assert pd0.decode(made).blocks[0].arrays["ensemble_number"].tolist() == list(range(65_535, 65_535 + count))
+    assert pd0.encode(part.arrays, part.types) == encoded
+    assert pd0.decode(encoded).blocks[0].arrays["ensemble_number"].tolist() == list(range(65_535, 65_535 + count))
 
 
 def test_changed_layouts_and_damaged_bytes_are_read() -> None:
@@ -196,10 +196,10 @@ def test_too_long_ensemble_is_an_error() -> None:
 
 def test_ensembles_without_a_variable_leader_round_trip() -> None:
     """Other loggers may omit it. The bytes are kept, but the time is unknown."""
-    made = pd0.encode(make_arrays(4), ("0000", "0100", "0600"))
-    (part,) = pd0.decode(made).blocks
+    encoded = pd0.encode(make_arrays(4), ("0000", "0100", "0600"))
+    (part,) = pd0.decode(encoded).blocks
     assert (len(part), "ensemble_number" in part.arrays) == (4, False)
-    assert pd0.encode(part.arrays, part.types) == made
+    assert pd0.encode(part.arrays, part.types) == encoded
     with pytest.raises(RecordingError, match=r"no clock; must include rtc or rtc_y2k.*variable leader"):
         pd0.decode_stamps(part.arrays)
 

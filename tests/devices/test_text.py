@@ -40,9 +40,9 @@ def make_ping(**changes: Any) -> dict[str, Any]:
 def test_lines_equal_water_linked_output() -> None:
     lines = (ORACLES / "waterlinked" / "pd6.txt").read_text(encoding="ascii").splitlines()
     given_ = {"bottom_instrument": (0.123, -0.42, 2.0, 0.0), "bottom_ship": (-0.42, 0.123, 2.0), "bottom_range": 5.32}
-    made = pd6.encode(make_ping(**given_)).decode("ascii")
-    assert made.endswith("\r\n")
-    ours = made.split("\r\n")
+    encoded = pd6.encode(make_ping(**given_)).decode("ascii")
+    assert encoded.endswith("\r\n")
+    ours = encoded.split("\r\n")
     assert [line for line in ours if line[:3] in {text[:3] for text in lines}] == lines
     assert ours[2] == ":WI,-32768,-32768,-32768,-32768,V"
 
@@ -87,8 +87,8 @@ def test_water_linked_covariance_has_no_rounding_residue() -> None:
     given = waterlinked.decode((ORACLES / "waterlinked" / "velocity.json").read_bytes())[0] | {
         "covariance": square[None]
     }
-    made = json.loads(waterlinked.encode(given))["covariance"]
-    assert made == [[4e-5, 3e-12, 0.0], [3e-12, 4e-5, 0.0], [0.0, 0.0, 7e-6]]
+    encoded = json.loads(waterlinked.encode(given))["covariance"]
+    assert encoded == [[4e-5, 3e-12, 0.0], [3e-12, 4e-5, 0.0], [0.0, 0.0, 7e-6]]
 
 
 @pytest.mark.requirement("REC-1:devices")
@@ -97,7 +97,7 @@ def test_water_linked_example_is_reproduced() -> None:
     text = (ORACLES / "waterlinked" / "velocity.json").read_bytes()
     example, (found, skipped) = json.loads(text), waterlinked.decode(text)
     assert skipped == 0
-    covariance, told = found["covariance"][0], found["velocity"][0]
+    covariance, velocity = found["covariance"][0], found["velocity"][0]
     assert waterlinked.compute_fom(found["covariance"])[0] == pytest.approx(example["fom"], rel=SINGLE, abs=0.0)
     tilt, azimuth = math.radians(22.5), np.array(waterlinked.AZIMUTHS)
     axes = np.stack(
@@ -109,14 +109,14 @@ def test_water_linked_example_is_reproduced() -> None:
         weights = np.linalg.lstsq(squares[:, order], np.linalg.inv(covariance).ravel(), rcond=None)[0]
         for sign in (1.0, -1.0):
             solved = covariance @ (axes[list(order)].T @ (weights * sign * found["transducer_velocity"][0]))
-            off[order, sign] = float(np.linalg.norm(solved - told))
+            off[order, sign] = float(np.linalg.norm(solved - velocity))
     assert min(off, key=lambda key: off[key]) == ((0, 1, 2, 3), 1.0)
     assert off[(0, 1, 2, 3), 1.0] < 1e-5 < 0.5 * sorted(off.values())[1]
-    made = json.loads(waterlinked.encode(found))
-    for transducer in (*example["transducers"], *made["transducers"]):
+    encoded = json.loads(waterlinked.encode(found))
+    for transducer in (*example["transducers"], *encoded["transducers"]):
         transducer |= {"rssi": 0, "nsd": 0}
-    assert made.keys() == example.keys()
-    assert made == {
+    assert encoded.keys() == example.keys()
+    assert encoded == {
         **example,
         "fom": pytest.approx(example["fom"], rel=SINGLE, abs=0.0),
         "time": pytest.approx(example["time"], rel=1e-12, abs=0.0),

@@ -31,9 +31,9 @@ def test_pressures_at_layer_bases_equal_published_values() -> None:
     published = ["101325", "22632.1", "5474.89", "868.019", "110.906", "66.9389", "3.95642"]
     got = STANDARD.pressure_at(to_geometric_altitude(np.array(LAYER_BASES)))
     assert [f"{pressure:.6g}" for pressure in got] == published
-    wanted = [288.15, 216.65, 216.65, 228.65, 270.65, 270.65, 214.65]
+    expected = [288.15, 216.65, 216.65, 228.65, 270.65, 270.65, 214.65]
     assert STANDARD.temperature_at(to_geometric_altitude(np.array(LAYER_BASES))) == pytest.approx(
-        wanted, rel=1e-14, abs=0.0
+        expected, rel=1e-14, abs=0.0
     )
 
 
@@ -64,8 +64,8 @@ def test_values_equal_gazebo_output() -> None:
 def test_altitude_of_pressure_equals_the_published_formula() -> None:
     """In the first layer, the geopotential height is 44330.769 m (1 - (p / 101325 Pa)^0.190263)."""
     published = {95000.0: 540.3375, 90000.0: 988.5008, 85000.0: 1457.3005, 70000.0: 3012.1826, 50000.0: 5574.4375}
-    wanted = to_geometric_altitude(np.array(list(published.values())))
-    assert STANDARD.altitude_at_pressure(np.array(list(published))) == pytest.approx(wanted, abs=1e-4, rel=0.0)
+    expected = to_geometric_altitude(np.array(list(published.values())))
+    assert STANDARD.altitude_at_pressure(np.array(list(published))) == pytest.approx(expected, abs=1e-4, rel=0.0)
 
 
 @pytest.mark.requirement("ALT-7")

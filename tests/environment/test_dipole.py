@@ -42,8 +42,8 @@ def test_field_of_a_distant_coil_equals_the_dipole(point: Vector) -> None:
     """The next term of the coil field is smaller by a few (radius / distance)^2, below 1.3e-5."""
     radius, current = 0.008, 7.0
     field = Dipole((0.0, 0.0, 0.0), (0.0, 0.0, current * math.pi * radius**2))
-    wanted = compute_coil_field(np.array(point), radius, current)
-    assert np.abs(evaluate(field, point)[0] - wanted).max() < 5e-5 * np.abs(wanted).max()
+    expected = compute_coil_field(np.array(point), radius, current)
+    assert np.abs(evaluate(field, point)[0] - expected).max() < 5e-5 * np.abs(expected).max()
 
 
 @pytest.mark.requirement("MAG-7")
@@ -71,8 +71,8 @@ def test_field_rotates_with_the_world(angles: Vector) -> None:
     field = FieldSum((WRECK, Dipole((0.0, 1.0, 0.0), (1.0, 2.0, -3.0)), UniformField((1e-6, 2e-6, -3e-6))))
     points = ((0.5, 0.25, -1.0), (4.0, 4.0, 0.0), (3.1, -2.0, 1.0))
     moved = (pose.rotate(turn, point) for point in points)
-    wanted = [pose.rotate(turn, tuple(row)) for row in evaluate(field, *points).tolist()]
-    assert evaluate(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-9, abs=1e-18)
+    expected = [pose.rotate(turn, tuple(row)) for row in evaluate(field, *points).tolist()]
+    assert evaluate(field.rotate(turn), *moved) == pytest.approx(np.array(expected), rel=1e-9, abs=1e-18)
 
 
 @pytest.mark.requirement("MAG-7")

@@ -40,9 +40,9 @@ def test_gravity_equals_published_values(latitude: float, published: float) -> N
 
 def test_gravity_equals_another_program_on_the_ellipsoid(read_oracle: Callable[[str], dict[str, AnyArray]]) -> None:
     table = read_oracle("wgs84/ellipsoid.csv")
-    for latitude, wanted in zip(table["latitude_deg"], table["gravity_m_s2"], strict=True):
+    for latitude, expected in zip(table["latitude_deg"], table["gravity_m_s2"], strict=True):
         got = evaluate(NormalGravity(make_origin(float(latitude))), (0.0, 0.0, 0.0))[0]
-        assert got == pytest.approx([0.0, 0.0, -wanted], abs=1e-11, rel=0.0)
+        assert got == pytest.approx([0.0, 0.0, -expected], abs=1e-11, rel=0.0)
 
 
 def test_gravity_equals_another_program_above_the_ellipsoid(read_oracle: Callable[[str], dict[str, AnyArray]]) -> None:
@@ -92,8 +92,8 @@ def test_gravity_rotates_with_the_world(yaw: float) -> None:
     field = NormalGravity(make_origin(60.0, 10.0, 33.0))
     points = ((120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0))
     moved = (pose.rotate(turn, point) for point in points)
-    wanted = [pose.rotate(turn, tuple(row)) for row in evaluate(field, *points).tolist()]
-    assert evaluate(field.rotate(turn), *moved) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-11)
+    expected = [pose.rotate(turn, tuple(row)) for row in evaluate(field, *points).tolist()]
+    assert evaluate(field.rotate(turn), *moved) == pytest.approx(np.array(expected), rel=1e-12, abs=1e-11)
 
 
 def test_rotation_about_a_horizontal_axis_is_an_error() -> None:

@@ -99,8 +99,8 @@ def test_field_equals_published_values(
     for i, date in enumerate(table["date"]):
         row = slice(i, i + 1)
         field = field_ned(latitude[row], longitude[row], 1e3 * table["altitude_km"][row], float(date), model)
-        wanted = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
-        assert 1e9 * field[0] == pytest.approx(wanted, abs=rounding, rel=0.0)
+        expected = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
+        assert 1e9 * field[0] == pytest.approx(expected, abs=rounding, rel=0.0)
         parts = compute_elements(field)
         assert 1e9 * parts.total[0] == pytest.approx(table["total_nT"][i], abs=rounding, rel=0.0)
         assert math.degrees(parts.declination[0]) == pytest.approx(table["declination_deg"][i], abs=0.00501, rel=0.0)
@@ -114,14 +114,14 @@ def test_field_equals_another_program_at_many_positions(read_oracle: Callable[[s
         latitude, longitude = np.radians(table["latitude_deg"][[i]]), np.radians(table["longitude_deg"][[i]])
         altitude = 1e3 * table["altitude_km"][[i]]
         field = field_ned(latitude, longitude, altitude, float(table["year"][i]), str(model))
-        wanted = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
-        assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
+        expected = [table[name][i] for name in ("x_nT", "y_nT", "z_nT")]
+        assert 1e9 * field[0] == pytest.approx(expected, abs=ROUNDED_AXIS, rel=0.0)
 
 
 def test_field_equals_the_program_of_noaa() -> None:
     field = field_ned(np.radians([65.0]), np.radians([85.0]), np.zeros(1), 2026.5)
-    wanted = [8739.604074620373, 2229.254013719841, 60367.1560360288649]
-    assert 1e9 * field[0] == pytest.approx(wanted, abs=ROUNDED_AXIS, rel=0.0)
+    expected = [8739.604074620373, 2229.254013719841, 60367.1560360288649]
+    assert 1e9 * field[0] == pytest.approx(expected, abs=ROUNDED_AXIS, rel=0.0)
 
 
 def test_blackout_zones_are_reported() -> None:
@@ -165,9 +165,9 @@ def test_heading_rotates_the_field_at_the_origin() -> None:
     x, y, z = field_ned(np.radians([48.0]), np.radians([11.0]), np.array([520.0]), DATE)[0]
     for heading in (0.0, 90.0, -35.0):
         h = math.radians(heading)
-        wanted = [math.cos(h) * y + math.sin(h) * x, -math.sin(h) * y + math.cos(h) * x, -z]
+        expected = [math.cos(h) * y + math.sin(h) * x, -math.sin(h) * y + math.cos(h) * x, -z]
         field = WorldMagneticModel(make_origin(48.0, 11.0, 520.0, heading), DATE)
-        assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(wanted, rel=1e-12, abs=0.0)
+        assert field.at(np.zeros((1, 3)), np.zeros(1))[0] == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("MAG-7")
@@ -178,8 +178,8 @@ def test_magnetometer_measures_the_model_field() -> None:
     got = Magnetometer().ideal(Stationary(place), Environment(magnetic_field=field, origin=field.origin), ticks)[
         "field"
     ]
-    wanted = field.at(np.array([place.position]), np.zeros(1))
-    assert np.array_equal(got, np.repeat(wanted, 3, axis=0))
+    expected = field.at(np.array([place.position]), np.zeros(1))
+    assert np.array_equal(got, np.repeat(expected, 3, axis=0))
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
@@ -228,8 +228,8 @@ def test_field_rotates_with_the_world(yaw: float) -> None:
     field = WorldMagneticModel(make_origin(60.0, 20.0, 10.0, 33.0), DATE)
     points = [(120.0, -800.0, 3.0), (2500.0, 1999.0, -700.0)]
     moved = np.array([pose.rotate(turn, point) for point in points])
-    wanted = [pose.rotate(turn, tuple(row)) for row in field.at(np.array(points), np.zeros(2)).tolist()]
-    assert field.rotate(turn).at(moved, np.zeros(2)) == pytest.approx(np.array(wanted), rel=1e-12, abs=1e-17)
+    expected = [pose.rotate(turn, tuple(row)) for row in field.at(np.array(points), np.zeros(2)).tolist()]
+    assert field.rotate(turn).at(moved, np.zeros(2)) == pytest.approx(np.array(expected), rel=1e-12, abs=1e-17)
 
 
 def test_rotation_about_a_horizontal_axis_is_an_error() -> None:

@@ -249,13 +249,13 @@ def test_named_formula_is_used(name: str) -> None:
     (got,) = here.sound_speed_at(np.array([800.0]))
     (p,) = here.pressure_at(np.array([800.0]))
     t = 10.0 * 1.00024
-    wanted = {
+    expected = {
         "mackenzie": seawater.mackenzie(t, 34.0, 800.0),
         "medwin": seawater.medwin(t, 34.0, 800.0),
         "chen-millero": seawater.chen_millero(t, 34.0, p / 1e5),
         "del-grosso": seawater.del_grosso(t, 34.0, p / 98066.5),
     }
-    assert got == pytest.approx(wanted[name], rel=1e-15, abs=0.0)
+    assert got == pytest.approx(expected[name], rel=1e-15, abs=0.0)
     assert Water(sound_speed=1480).sound_speed_at(np.array([5.0, 9000.0])).tolist() == [1480.0, 1480.0]
 
 

@@ -40,12 +40,12 @@ def make_numbers(seed: int, n: int = 3) -> tuple[FloatArray, FloatArray, FloatAr
 
 
 def assert_agree(ours: Any, reference: Any, value: Any, shape: tuple[int, int]) -> None:
-    mine, other = np.full(shape, np.nan), np.zeros(shape)
+    jacobian, other = np.full(shape, np.nan), np.zeros(shape)
     at = {1: value}
-    assert ours.evaluateError(value, mine) == pytest.approx(
+    assert ours.evaluateError(value, jacobian) == pytest.approx(
         reference.evaluateError(value, other), abs=RELATIVE * STRENGTH
     )
-    assert mine == pytest.approx(other, rel=0.0, abs=RELATIVE * STRENGTH)
+    assert jacobian == pytest.approx(other, rel=0.0, abs=RELATIVE * STRENGTH)
     values = gtsam.Values()
     values.insert(1, value)
     assert ours.error(values) == pytest.approx(reference.error(values), rel=1e-12, abs=0.0)

@@ -30,8 +30,8 @@ def make_measurements(count: int, seed: int = 1, noise: float = SIGMA) -> tuple[
     """Return measurements (n, 3) uT and attitudes, by GTSAM's rotations."""
     random = np.random.default_rng(seed)
     rotations = [gtsam.Rot3.Expmap(v) for v in random.uniform(-2.0, 2.0, (count, 3))]
-    seen = np.array([IRON @ r.unrotate(FIELD) for r in rotations])
-    return seen + BIAS + noise * random.normal(size=(count, 3)), rotations
+    body_field = np.array([IRON @ r.unrotate(FIELD) for r in rotations])
+    return body_field + BIAS + noise * random.normal(size=(count, 3)), rotations
 
 
 def make_graph(*factors: Any) -> Any:
@@ -105,8 +105,8 @@ def test_known_fields_give_the_least_squares_solution() -> None:
     measured, rotations = make_measurements(60)
     full = make_graph(*(MagSoftIronFactor(1, 2, m, FIELD, r, SIGMA) for m, r in zip(measured, rotations, strict=True)))
     found = optimise(full, make_values(np.eye(3).ravel(), np.zeros(3)))
-    seen = np.array([[*r.unrotate(FIELD), 1.0] for r in rotations])
-    expected, *_ = np.linalg.lstsq(seen, measured, rcond=None)
+    body_field = np.array([[*r.unrotate(FIELD), 1.0] for r in rotations])
+    expected, *_ = np.linalg.lstsq(body_field, measured, rcond=None)
     assert np.abs(found.atVector(1).reshape(3, 3) - expected[:3].T).max() < 1e-12
     assert np.abs(found.atPoint3(2) - expected[3]).max() < 1e-10
 
@@ -140,11 +140,11 @@ def test_robust_model_reduces_the_effect_of_outliers() -> None:
     found = make_values(np.eye(3).ravel(), np.zeros(3))
     for _ in range(300):  # reweighted least squares: each step is a linear graph
         found = found.retract(full.linearize(found).optimize())
-    seen = np.array([r.unrotate(FIELD) for r in rotations])
+    body_field = np.array([r.unrotate(FIELD) for r in rotations])
 
     def rows(x: AnyArray) -> AnyArray:
         """Return values whose half squares are Huber's loss of each norm."""
-        lengths = np.linalg.norm(seen @ x[:9].reshape(3, 3).T + x[9:] - measured, axis=1) / SIGMA
+        lengths = np.linalg.norm(body_field @ x[:9].reshape(3, 3).T + x[9:] - measured, axis=1) / SIGMA
         return np.where(lengths <= limit, lengths, np.sqrt(np.maximum(2.0 * limit * lengths - limit**2, 0.0)))
 
     start = np.concatenate((found.atVector(1), found.atPoint3(2))) + 1e-3

@@ -83,9 +83,9 @@ def test_numbers_equal_gtsam_models(numbers: Any, model: Any) -> None:
     assert ours.error({1: ATTITUDE}) == pytest.approx(reference.error(values), rel=1e-13, abs=0.0)
     assert ours.whitenedError(values) == pytest.approx(reference.whitenedError(values), rel=1e-12, abs=0.0)
     assert ours.linearize(values).equals(reference.linearize(values), 1e-12)
-    made = ours.to_gtsam().noiseModel()
-    assert type(made) is type(model)
-    assert made.equals(model, 1e-12)
+    converted_model = ours.to_gtsam().noiseModel()
+    assert type(converted_model) is type(model)
+    assert converted_model.equals(model, 1e-12)
     assert ours.noiseModel().dim() == 3
     assert ours.noiseModel().covariance() == pytest.approx(model.covariance(), rel=1e-13, abs=0.0)
     assert ours.noiseModel().sigmas() == pytest.approx(model.sigmas(), rel=1e-13, abs=0.0)

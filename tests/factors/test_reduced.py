@@ -64,11 +64,11 @@ def make_factor3(measured: AnyArray, q: AnyArray, model: Any) -> Any:
 
     def evaluate(_: Any, values: Any, blocks: Any) -> AnyArray:
         scale, direction = values.atDouble(1), values.atUnit3(2)
-        seen = rotation.unrotate(direction.point3())
+        body_field = rotation.unrotate(direction.point3())
         if blocks is not None:
-            blocks[0], blocks[2] = seen[:, None], np.eye(3)
+            blocks[0], blocks[2] = body_field[:, None], np.eye(3)
             blocks[1] = scale * rotation.matrix().T @ direction.basis()
-        return scale * seen + values.atPoint3(3) - measured
+        return scale * body_field + values.atPoint3(3) - measured
 
     return gtsam.CustomFactor(model, [1, 2, 3], evaluate)
 

@@ -65,11 +65,11 @@ def test_profile_messages_round_trip(tmp_path: Path, suffix: str, spec: Adcp) ->
         full: Any = [reader.deserialize(raw, complete.msgtype) for _, _, raw in reader.messages([complete])]
     assert len(found) == len(full) == rows.size
     for row, value, rest in zip(rows, found, full, strict=True):
-        seen = [[(v.x, v.y, v.z) for v in cell.velocity_bin_beam] for cell in value.vel_bin_beams]
+        velocities = [[(v.x, v.y, v.z) for v in cell.velocity_bin_beam] for cell in value.vel_bin_beams]
         if spec is SHEET:
-            assert_equal(np.array(seen)[:, 0], one["velocity"][row])
+            assert_equal(np.array(velocities)[:, 0], one["velocity"][row])
         else:
-            assert_equal(np.array(seen), -one["beam_velocity"][row][:, :, None] * spec.beam_direction)
+            assert_equal(np.array(velocities), -one["beam_velocity"][row][:, :, None] * spec.beam_direction)
         assert (value.cells, value.cell_depth, value.coordinate_mode) == (4, 1, 2 if spec is SHEET else 0)
         assert value.bin0_distance == np.float32(spec.cells.first_distance)
         assert_equal([(v.x, v.y, v.z) for v in value.beam_unit_vec], spec.beam_direction)
@@ -120,8 +120,8 @@ def test_ds_msgs_ranges_are_along_the_beam() -> None:
     one = simulate_reading()
     for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
-        made = adcp.make_encoder(sensor, "measured")
-        rows = encode(made, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(made.layout.dtype())[:, 0]
+        encoder = adcp.make_encoder(sensor, "measured")
+        rows = encode(encoder, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(encoder.layout.dtype())[:, 0]
         assert rows["bin0_distance"][0] == np.float32(SHEET.cells.first_distance / slant)
         (turn,) = messages.list_frames(sensor).values()
         back = Rotation.from_quat(turn.rotation, scalar_first=True)

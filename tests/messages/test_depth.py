@@ -72,11 +72,11 @@ def test_gazebo_pressure_message() -> None:
     message.field.add(name="variance", number=3, type=kinds.TYPE_DOUBLE, label=kinds.LABEL_OPTIONAL)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    made: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("depth.FluidPressure"))
+    message_class: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("depth.FluidPressure"))
     own = np.array([101325.0, 201325.0, 301325.0])
     reading = Depth(Noise(stddev=0.2)).apply(np.arange(3.0), own, seed=2)
     sensor = MountedSensor("m::l::s", Depth(Noise(stddev=0.2)), "m", "l", 10.0)
-    values = [made.FromString(raw) for raw in get_messages("depth").encode_gz_messages(sensor, reading, 7)]
+    values = [message_class.FromString(raw) for raw in get_messages("depth").encode_gz_messages(sensor, reading, 7)]
     assert [value.pressure for value in values] == reading["pressure"].tolist()
     assert {value.variance for value in values} == {0.2 * 0.2}
     assert [str(7 + i).encode() in value.header for i, value in enumerate(values)] == [True] * 3

@@ -497,11 +497,11 @@ def make_decoder() -> Any:
     }
     file = descriptor_pb2.FileDescriptorProto(name="dvl.proto", package="dvl", syntax="proto3")
     for name, text in tables.items():
-        made = file.message_type.add(name=name)
+        message_type = file.message_type.add(name=name)
         for part in text.split(", "):
             left, *label, type_name = part.split()
             field, _, number = left.partition("=")
-            added = made.field.add(name=field, number=int(number))
+            added = message_type.field.add(name=field, number=int(number))
             added.label = kind.LABEL_REPEATED if label else kind.LABEL_OPTIONAL
             added.type = types.get(type_name, kind.TYPE_MESSAGE)
             if type_name not in types:
@@ -627,8 +627,8 @@ def make_world(dialect: MessageDialect) -> World:
     names = DvlMessageOptions(ranges_topic="/dvl/ranges")
     modes = {"bottom_mode": TrackMode.ALWAYS, "water_mode": TrackMode.ALWAYS}
     spec = replace(Dvl.example_spec(), dialect=dialect, message_options=names, **modes)
-    made = example_world(("dvl", spec))
-    return replace(made, sensors=tuple(replace(sensor, topic="/dvl/dvl") for sensor in made.sensors))
+    world = example_world(("dvl", spec))
+    return replace(world, sensors=tuple(replace(sensor, topic="/dvl/dvl") for sensor in world.sensors))
 
 
 @pytest.mark.requirement("DVU-4")
@@ -640,13 +640,13 @@ def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
         states = [connection for connection in reader.connections if connection.topic == "/dvl/dvl/state"]
         heard: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
-        said = {
+        topics = {
             connection.topic: connection.msgcount
             for connection in reader.connections
             if connection.topic.startswith("/dvl")
         }
     assert [one.data for one in heard] == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
-    assert {topic for topic, count in said.items() if count} == {"/dvl/dvl/state"}
+    assert {topic for topic, count in topics.items() if count} == {"/dvl/dvl/state"}
 
 
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:mcap")
@@ -701,10 +701,10 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
     names = (
         DvlMessageOptions("", "cloud", at, beam_frames=called) if named else DvlMessageOptions(beam_ids=(1, 2, 3, 4))
     )
-    made = make_world(MessageDialect.DSROS)
+    world = make_world(MessageDialect.DSROS)
     spec = make_spec(dialect=MessageDialect.DSROS, message_options=names)
-    sensor = replace(made.sensors[0], spec=spec, frame="dvl_link", pose=Pose((0.3, 0.2, 0.1), from_rpy(0.4, 0.5, 0.6)))
-    found = {frame.child: frame for frame in list_static_transforms(replace(made, sensors=(sensor,)))}
+    sensor = replace(world.sensors[0], spec=spec, frame="dvl_link", pose=Pose((0.3, 0.2, 0.1), from_rpy(0.4, 0.5, 0.6)))
+    found = {frame.child: frame for frame in list_static_transforms(replace(world, sensors=(sensor,)))}
     beam_names = called if named else tuple(f"dvl_link/beam{i}" for i in (1, 2, 3, 4))
     assert {found[name].parent for name in ("dvl_link", sensor.name, *beam_names)} == {sensor.link}
 
@@ -731,10 +731,10 @@ def test_transforms_of_every_frame_that_messages_name(named: bool) -> None:
 
 
 def test_duplicate_topic_gets_a_suffix() -> None:
-    made = make_world(MessageDialect.DSROS)
-    other = replace(made.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
-    topics = allocate_topics(replace(made, sensors=(*made.sensors, other)))
-    names = [sensor.name for sensor in (made.sensors[0], other)]
+    world = make_world(MessageDialect.DSROS)
+    other = replace(world.sensors[0], name="robot::arm::other", topic="/dvl/ranges")
+    topics = allocate_topics(replace(world, sensors=(*world.sensors, other)))
+    names = [sensor.name for sensor in (world.sensors[0], other)]
     assert [topics.get_sensor_topic(name, "measured") for name in names] == ["/dvl/dvl", "/dvl/ranges"]
     found = [topics.get_sensor_topic(name, "measured", "//dvl/ranges") for name in names]
     assert found == ["/dvl/ranges_", "/dvl/ranges__"]
@@ -743,10 +743,10 @@ def test_duplicate_topic_gets_a_suffix() -> None:
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_gazebo_messages_are_in_a_separate_recording(tmp_path: Path) -> None:
-    path, made = tmp_path / "run.gz.mcap", make_world(MessageDialect.GZ)
-    ns.record(made, path, 1.0, seed=5, epoch=EPOCH)
-    part = ns.simulate(made, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
-    expected = messages.get_messages("dvl").encode_gz_messages(made.sensors[0], part, 0)
+    path, world = tmp_path / "run.gz.mcap", make_world(MessageDialect.GZ)
+    ns.record(world, path, 1.0, seed=5, epoch=EPOCH)
+    part = ns.simulate(world, 1.0, seed=5, epoch=EPOCH)["robot::arm::dvl"]
+    expected = messages.get_messages("dvl").encode_gz_messages(world.sensors[0], part, 0)
     with path.open("rb") as file:
         found = [(s, c, m) for s, c, m in make_reader(file).iter_messages() if c.topic == "/dvl/dvl"]
     schema, channel, _ = found[0]

@@ -177,8 +177,8 @@ def test_imu_message(stamp: int, name: str, turn: list[float] | None, rate: list
     if turn is not None:
         q = value.orientation
         assert list_bits([q.w, q.x, q.y, q.z]) == list_bits(turn)
-    for got, wanted in ((value.angular_velocity, rate), (value.linear_acceleration, force)):
-        assert list_bits([got.x, got.y, got.z]) == list_bits(wanted)
+    for got, expected in ((value.angular_velocity, rate), (value.linear_acceleration, force)):
+        assert list_bits([got.x, got.y, got.z]) == list_bits(expected)
     assert list(value.angular_velocity_covariance.data) == covariances[0]
     assert list(value.linear_acceleration_covariance.data) == covariances[1]
     assert value.SerializeToString(deterministic=True) == raw

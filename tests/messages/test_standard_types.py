@@ -111,9 +111,9 @@ def test_range_message_has_its_variance(harbour_world: World, tmp_path: Path) ->
     ns.record(harbour_world, tmp_path / "new.db3", 1.0)
     topic = next(sensor.topic for sensor in harbour_world.sensors if sensor.name == SONAR)
     for suffix, variance in (("", 4e-4), ("/ideal", 0.0), ("/bias", 0.0)):
-        seen = read_messages(tmp_path / "new", topic + suffix)
-        assert seen
-        assert {round(vars(one)["variance"], 9) for one in seen} == {variance}
+        messages = read_messages(tmp_path / "new", topic + suffix)
+        assert messages
+        assert {round(vars(one)["variance"], 9) for one in messages} == {variance}
     assert read_digest(tmp_path / "new") == IRON_RANGE
 
 
@@ -170,9 +170,9 @@ def test_command_line_chooses_the_definitions(harbour_world: World, tmp_path: Pa
     assert CliRunner().invoke(cli, run).exit_code == 0
     assert b"float32 variance" not in out.read_bytes()
     for ros, has in (("jazzy", True), ("humble", False)):
-        made = tmp_path / f"{ros}.mcap"
-        result = CliRunner().invoke(cli, ["convert", str(out), str(made), "--ros", ros])
+        path = tmp_path / f"{ros}.mcap"
+        result = CliRunner().invoke(cli, ["convert", str(out), str(path), "--ros", ros])
         assert result.exit_code == 0
-        assert (b"float32 variance" in made.read_bytes()) == has
+        assert (b"float32 variance" in path.read_bytes()) == has
     with pytest.raises(RecordingError, match="distribution of ROS: foxy; must be one of jazzy, humble"):
         ns.record(harbour_world, tmp_path / "x.mcap", 1.0, ros="foxy")

@@ -166,11 +166,11 @@ def test_unreadable_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(MotionError, match=r"log: is a folder"):
         load(tmp_path)
 
-    def closed(*_args: object, **_kwargs: object) -> NoReturn:
+    def deny_access(*_args: object, **_kwargs: object) -> NoReturn:
         raise PermissionError(13, os.strerror(13))
 
     (tmp_path / "a.csv").touch()
-    monkeypatch.setattr(os, "open", closed)
+    monkeypatch.setattr(os, "open", deny_access)
     with pytest.raises(MotionError, match=r"log: Permission denied"):
         load(tmp_path / "a.csv")
 

@@ -36,11 +36,13 @@ def apply_to_ramp(
     draws = Draws(faults.processes(), 3, (run, "law"))
     state, parts = init_faults(faults, draws.initial), []
     ramp = np.arange(count, dtype=np.float64)
-    says = np.ones(count, dtype=np.bool_) if emitted is None else emitted
+    published = np.ones(count, dtype=np.bool_) if emitted is None else emitted
     for first, stop in zip((0, *cuts), (*cuts, count), strict=True):
         ticks = Ticks(np.arange(first, stop), rate)
         arrays = {"x": ramp[first:stop], "v": np.tile(ramp[first:stop, None], (1, 3)), "n": np.arange(first, stop)}
-        state, shown, fault = apply_faults(faults, state, ticks, draws.take(stop - first), arrays, says[first:stop])
+        state, shown, fault = apply_faults(
+            faults, state, ticks, draws.take(stop - first), arrays, published[first:stop]
+        )
         parts.append({**shown, "says": ~fault["dropout"], "fault": pack_fault_bits(fault)})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 

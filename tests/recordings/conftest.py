@@ -1,4 +1,4 @@
-"""Hands the worlds and slabs of `made.py` to the tests."""
+"""Makes the module `builders.py` available to the tests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def made() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("recordings_made", Path(__file__).with_name("made.py"))
+def builders() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("recordings_builders", Path(__file__).with_name("builders.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Metadata of ROS 1 bags: a round trip through one loses nothing that messages hold."""
+"""Metadata of ROS 1 bags: conversion to a bag and back keeps all content of messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may hav
 
 
 def make_world() -> ns.World:
-    """Return a robot with two Doppler instruments, one of them late, and a faulty IMU, in water that moves."""
+    """Return a robot with two Doppler instruments, one with latency, and a faulty IMU, in a current."""
     kinds = (Imu, Dvl, Adcp, Magnetometer, NavSat)
     world = example_world(*((kind.type, kind.example_spec()) for kind in kinds))
     imu, dvl, *others = world.sensors
@@ -52,7 +52,7 @@ def make_world() -> ns.World:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with one recording in three formats, and the ways by a bag of ROS 1 and back."""
+    """Return a folder with one recording in three formats, and its conversions to ROS 1 bags and back."""
     place = tmp_path_factory.mktemp("about")
     ns.record(make_world(), [place / name for name in NAMES], 1.0, seed=5, epoch=EPOCH, ros="humble")
     for source, target in (
@@ -72,7 +72,7 @@ def read_metadata(path: Path) -> dict[str, dict[str, str]]:
         return {record.name: record.metadata for record in make_reader(file).iter_metadata()}
 
 
-def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
+def read_messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
     """Return (time of arrival, bytes) by topic of an MCAP file."""
     found: dict[str, list[tuple[int, bytes]]] = {}
     with path.open("rb") as file:
@@ -83,12 +83,12 @@ def messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 @pytest.mark.requirement("REC-1:bag", "REC-1:convert")
 def test_recording_round_trips_through_a_ros1_bag(folder: Path) -> None:
-    """Metadata and messages are those of before."""
+    """Metadata and messages are unchanged."""
     assert read_metadata(folder / "c.mcap") == read_metadata(folder / "a.mcap")
     assert {"world", "seed", "epoch", "runs", "duration_asked", "version", "ros", "faults"} == set(
         read_metadata(folder / "c.mcap")["navsense"]
     )
-    assert messages(folder / "c.mcap") == messages(folder / "a.mcap")
+    assert read_messages(folder / "c.mcap") == read_messages(folder / "a.mcap")
     assert read_summary(folder / "c.mcap").entries == read_summary(folder / "a.mcap").entries
 
 
@@ -110,7 +110,7 @@ def test_metadata_is_the_first_message_and_latched(folder: Path, name: str) -> N
 @pytest.mark.requirement("REC-1:bag", "REC-1:convert", "CLK-5", "NOI-6")
 @pytest.mark.parametrize("name", ["a.bag", "b.bag", "c.mcap", "d.bag", "e", "f.bag"])
 def test_readings_and_truth_equal_those_of_a_ros2_bag(folder: Path, name: str) -> None:
-    """Names, rates, links, sheets, true instants, faults, truth and the water: a bag's one time is all that is less."""
+    """Names, rates, links, specs, true times, faults, truth and water are equal. A bag stores only one time."""
     known, found = ns.open(folder / "a"), ns.open(folder / name)
     assert found.metadata == known.metadata
     assert list(found) == list(known)
@@ -134,9 +134,9 @@ def test_all_messages_of_navsense_are_read(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_bag_without_metadata_message(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_bag_without_metadata_message(folder: Path, tmp_path: Path, builders: ModuleType) -> None:
     """It is recognised as a navsense bag, and its content is inferred from its messages."""
-    bag = made.untold(folder / "a.bag", tmp_path / "untold.bag")
+    bag = builders.copy_without_metadata(folder / "a.bag", tmp_path / "untold.bag")
     found = ns.open(bag)
     assert "imu" in found
     assert found.metadata["world"] == "recording"
@@ -149,8 +149,8 @@ def test_bag_without_metadata_message(folder: Path, tmp_path: Path, made: Module
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"[1]"])
-def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, made: ModuleType, text: bytes) -> None:
-    bag = made.untold(folder / "a.bag", tmp_path / "bad.bag", text)
+def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, builders: ModuleType, text: bytes) -> None:
+    bag = builders.copy_without_metadata(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
         with pytest.raises(RecordingError, match=r"bad\.bag: is no bag that can be read: its metadata"):
             read(bag)
@@ -189,7 +189,7 @@ def test_recording_without_messages_has_metadata(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:bag")
 def test_report_of_a_bag_has_the_warnings_of_the_recording(folder: Path, tmp_path: Path) -> None:
-    """Without the declared noise and quantisation a sensor seems to be noisier than its sheet."""
+    """Without the declared noise and quantisation, a sensor would appear noisier than its spec."""
     pages = [
         report.write(folder / name, tmp_path / f"{name}.html").read_text(encoding="utf-8") for name in ("a", "a.bag")
     ]

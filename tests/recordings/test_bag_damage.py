@@ -1,4 +1,4 @@
-"""Damaged bags: one line with the name of the file, and recovery of all that is whole."""
+"""Damaged bags: errors are one line with the file name, and recovery keeps all valid content."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ IMU_TOPICS = {"/imu", "/imu/ideal", "/imu/bias"}
 
 
 @pytest.fixture(scope="module")
-def bag(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bag(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bag") / "run.bag"
     with recordings.open_writer(
-        path, recordings.RecordingInfo(made.world(), epoch=EPOCH, seed=7, duration=1.0)
+        path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, seed=7, duration=1.0)
     ) as writer:
-        writer.write(made.slab(0, EPOCH))
+        writer.write(builders.make_time_slice(0, EPOCH))
     return path
 
 

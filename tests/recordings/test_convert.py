@@ -1,4 +1,4 @@
-"""Conversions between all formats: against the recordings themselves, and readers of other programs."""
+"""Conversions between all formats equal direct recordings and other readers."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ FLOW = "/hydrodynamics/current_velocity"
 PLAY = Path("/usr/lib/rosbag/play")
 IMU = "robot::arm::imu"
 
-pytestmark = pytest.mark.compiled  # nothing here is a kernel
+pytestmark = pytest.mark.compiled  # no test uses a kernel
 
 
-def sea() -> ns.World:
-    """Return a robot with one of each sensor, in water that moves."""
+def make_world() -> ns.World:
+    """Return a robot with one of each sensor, in a current."""
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     return dataclasses.replace(
         world, environment=dataclasses.replace(world.environment, current=UniformField((0.1, -0.2, 0.05)))
@@ -66,17 +66,17 @@ def sea() -> ns.World:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in every format."""
     folder = tmp_path_factory.mktemp("convert")
-    ns.record(sea(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
+    ns.record(make_world(), [folder / name for name in NAMES], DURATION, seed=5, epoch=EPOCH, ros="humble")
     return folder
 
 
 Messages = dict[str, list[tuple[int, int, bytes]]]
 
 
-def in_mcap(path: Path) -> Messages:
+def read_mcap(path: Path) -> Messages:
     """Return (log time, publish time, bytes) by topic, sorted, as the package mcap reads them."""
     found: Messages = {}
     with path.open("rb") as file:
@@ -85,7 +85,7 @@ def in_mcap(path: Path) -> Messages:
     return {topic: sorted(messages) for topic, messages in found.items()}
 
 
-def in_bag(path: Path) -> Messages:
+def read_bag(path: Path) -> Messages:
     """Return (time, time, bytes) by topic, sorted, as rosbags reads them."""
     found: Messages = {}
     with Reader1(path) if path.suffix == ".bag" else Reader2(path) as reader:
@@ -94,50 +94,50 @@ def in_bag(path: Path) -> Messages:
     return {topic: sorted(messages) for topic, messages in found.items()}
 
 
-def arrived(found: Messages) -> Messages:
-    """Return messages as a bag has them, with one time."""
+def merge_times(found: Messages) -> Messages:
+    """Return messages with one time, as in a bag."""
     return {topic: sorted((log, log, data) for log, _, data in several) for topic, several in found.items()}
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
-def test_messages_go_over_as_they_are(recorded: Path, tmp_path: Path, name: str) -> None:
-    whole, old = in_mcap(recorded / "a.mcap"), in_bag(recorded / "a.bag")
-    one = arrived(whole)
+def test_messages_are_copied_unchanged(recording: Path, tmp_path: Path, name: str) -> None:
+    messages, old = read_mcap(recording / "a.mcap"), read_bag(recording / "a.bag")
+    one = merge_times(messages)
     for suffix in (".mcap", ".bag", ".db3", ""):
-        made = convert(recorded / name, tmp_path / f"b{suffix[1:]}{suffix}")
-        assert made.count == sum(map(len, whole.values()))
+        conversion = convert(recording / name, tmp_path / f"b{suffix[1:]}{suffix}")
+        assert conversion.count == sum(map(len, messages.values()))
         if suffix == ".mcap":
-            assert in_mcap(made.path) == (whole if name == "a.mcap" else one)
+            assert read_mcap(conversion.path) == (messages if name == "a.mcap" else one)
         else:
-            assert in_bag(made.path) == (old if suffix == ".bag" else one)
+            assert read_bag(conversion.path) == (old if suffix == ".bag" else one)
         assert (
-            read_summary(made.path).entries
-            == read_summary(recorded / ("a.bag" if suffix == ".bag" else "a.mcap")).entries
+            read_summary(conversion.path).entries
+            == read_summary(recording / ("a.bag" if suffix == ".bag" else "a.mcap")).entries
         )
         is_late = name == "a.mcap" and suffix in (".bag", ".db3")
-        assert [line for line in made.losses if "the time of validity of" in line] == made.losses
-        assert bool(made.losses) == is_late
+        assert [line for line in conversion.losses if "the time of validity of" in line] == conversion.losses
+        assert bool(conversion.losses) == is_late
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "bbag.bag", "bdb3", "bmcap.mcap"]
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t.csv"])
-def test_arrays_become_the_recording_itself(recorded: Path, tmp_path: Path, name: str) -> None:
-    made = convert(recorded / name, tmp_path / "b.mcap", ros="humble")
-    assert in_mcap(made.path) == in_mcap(recorded / "a.mcap")
-    assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in made.losses)
-    assert f"{IMU}: turn-on biases" in made.losses
-    convert(recorded / name, tmp_path / "b.bag")
-    assert in_bag(tmp_path / "b.bag") == in_bag(recorded / "a.bag")
+def test_converted_arrays_equal_the_direct_recording(recording: Path, tmp_path: Path, name: str) -> None:
+    conversion = convert(recording / name, tmp_path / "b.mcap", ros="humble")
+    assert read_mcap(conversion.path) == read_mcap(recording / "a.mcap")
+    assert any(line.startswith(f"{IMU}: ") and line.endswith(" had no output") for line in conversion.losses)
+    assert f"{IMU}: turn-on biases" in conversion.losses
+    convert(recording / name, tmp_path / "b.bag")
+    assert read_bag(tmp_path / "b.bag") == read_bag(recording / "a.bag")
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize(("first", "second"), list(itertools.permutations(("a.npz", "a.parquet", "t.csv"), 2)))
-def test_arrays_stay_bit_for_bit(recorded: Path, tmp_path: Path, first: str, second: str) -> None:
-    made = convert(recorded / first, tmp_path / f"b{Path(second).suffix}")
-    assert made.losses == []
-    before, after = ns.open(recorded / "a.npz"), ns.open(made.path)
+def test_arrays_round_trip_bitwise(recording: Path, tmp_path: Path, first: str, second: str) -> None:
+    conversion = convert(recording / first, tmp_path / f"b{Path(second).suffix}")
+    assert conversion.losses == []
+    before, after = ns.open(recording / "a.npz"), ns.open(conversion.path)
     assert list(after) == list(before)
     for name, reading in before.items():
         assert is_identical(dataclasses.asdict(after[name]), dataclasses.asdict(reading))
@@ -148,7 +148,7 @@ def test_arrays_stay_bit_for_bit(recorded: Path, tmp_path: Path, first: str, sec
     }
 
 
-def plain(path: Path) -> dict[str, list[Any]]:
+def read_messages(path: Path) -> dict[str, list[Any]]:
     """Return the messages of an MCAP recording by topic, as rosbags reads them."""
     found: dict[str, list[Any]] = {}
     with AnyReader([path]) as reader:
@@ -158,19 +158,19 @@ def plain(path: Path) -> dict[str, list[Any]]:
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
-def test_losses_are_those_of_the_documentation(recorded: Path, tmp_path: Path) -> None:
-    convert(recorded / "a.mcap", tmp_path / "b.npz")
+def test_losses_equal_the_documentation(recording: Path, tmp_path: Path) -> None:
+    convert(recording / "a.mcap", tmp_path / "b.npz")
     convert(tmp_path / "b.npz", tmp_path / "b.mcap", ros="humble")
-    before, after = in_mcap(recorded / "a.mcap"), in_mcap(tmp_path / "b.mcap")
+    before, after = read_mcap(recording / "a.mcap"), read_mcap(tmp_path / "b.mcap")
     assert before.keys() == after.keys()
     for topic, several in before.items():
         assert [one[:2] for one in after[topic]] == [one[:2] for one in several]
     unlike = {topic for topic, several in before.items() if several != after[topic]}
     assert unlike <= {"/navsat", "/navsat/ideal", "/truth/robot", "/truth/robot/accel"}
-    old, new = plain(recorded / "a.mcap"), plain(tmp_path / "b.mcap")
+    old, new = read_messages(recording / "a.mcap"), read_messages(tmp_path / "b.mcap")
     for topic in unlike:
         for one, other in zip(old[topic], new[topic], strict=True):
-            assert unequal(one, other) <= {"latitude", "longitude", "twist", "accel"}
+            assert find_differences(one, other) <= {"latitude", "longitude", "twist", "accel"}
             for name in ("latitude", "longitude"):
                 if hasattr(one, name) and not np.isnan(getattr(one, name)):
                     assert abs(getattr(one, name) - getattr(other, name)) <= np.spacing(abs(getattr(one, name)))
@@ -181,28 +181,28 @@ def test_losses_are_those_of_the_documentation(recorded: Path, tmp_path: Path) -
                     assert abs(getattr(vector, axis) - getattr(again, axis)) <= 8.0 * np.finfo(float).eps * size
 
 
-def unequal(one: Any, other: Any) -> set[str]:
-    """Return the fields of two messages that are not alike."""
+def find_differences(one: Any, other: Any) -> set[str]:
+    """Return the fields in which two messages differ."""
     names = {field.name for field in dataclasses.fields(one)}
     return {name for name in names if repr(getattr(one, name)) != repr(getattr(other, name))}
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.bag", "a.db3"])
-def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    known, found = ns.open(recorded / "a.npz"), ns.open(recorded / name)
+def test_readings_are_restored_from_messages(recording: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, found = ns.open(recording / "a.npz"), ns.open(recording / name)
     for module, word in (
         (message_copy, "BATCH_BYTES"),
         (channels, "BATCH_BYTES"),
         (mcap_reader, "MIN_BATCH_BYTES"),
     ):
         monkeypatch.setattr(module, word, 30_000)
-    cut = ns.open(recorded / name)
+    cut = ns.open(recording / name)
     assert is_identical(
         {n: dataclasses.asdict(r) for n, r in cut.items()}, {n: dataclasses.asdict(r) for n, r in found.items()}
     )
-    for full, expected in known.items():
-        reading, rows = found[full], expected.emitted
+    for fail_with_full_disk, expected in known.items():
+        reading, rows = found[fail_with_full_disk], expected.emitted
         assert np.array_equal(reading.stamp, expected.stamp[rows])
         assert np.array_equal(reading.true_stamp, expected.true_stamp[rows])
         assert np.array_equal(reading.time, expected.time[rows])
@@ -224,8 +224,8 @@ def test_readings_out_of_messages(recorded: Path, name: str, monkeypatch: pytest
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("size", [500, 5_000, 1 << 22])
-def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few messages are read at a time."""
+def test_scheduled_faults_are_converted(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds at any block size."""
     for module, word in (
         (message_copy, "BATCH_BYTES"),
         (channels, "BATCH_BYTES"),
@@ -238,7 +238,7 @@ def test_faults_on_purpose_go_along(tmp_path: Path, size: int, monkeypatch: pyte
     world = dataclasses.replace(world, sensors=(faulty,))
     ns.record(world, [tmp_path / name for name in ("a.mcap", "a.npz", "a.db3")], 0.4, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "b.mcap")
-    assert in_mcap(tmp_path / "b.mcap") == in_mcap(tmp_path / "a.mcap")
+    assert read_mcap(tmp_path / "b.mcap") == read_mcap(tmp_path / "a.mcap")
     known = ns.open(tmp_path / "a.npz")[IMU]
     for name in ("a.mcap", "a.db3"):
         found = ns.open(tmp_path / name)[IMU]
@@ -252,8 +252,8 @@ DEFINED += "\nMSG: std_msgs/Header\nuint32 seq\ntime stamp\nstring frame_id\n"
 
 
 @pytest.fixture(scope="module")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a ROS 1 bag of another program, by rosbags: an IMU, an unknown type, a header at 0."""
+def third_party_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a ROS 1 bag written by rosbags: an IMU, an unknown type, a header at 0."""
     path = tmp_path_factory.mktemp("foreign") / "dive.bag"
     store = get_typestore(Stores.ROS1_NOETIC)
     store.register(get_types_from_msg(DEFINED, OTHER))
@@ -279,11 +279,11 @@ FOREIGN = {"/imu/data": "sensor_msgs/msg/Imu", "/leak": OTHER}
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_types_of_others_are_carried_with_their_definitions(foreign: Path, tmp_path: Path) -> None:
-    places = [foreign, tmp_path / "b.mcap", tmp_path / "b.db3", tmp_path / "c", tmp_path / "d.bag"]
+def test_messages_of_other_types_keep_their_definitions(third_party_bag: Path, tmp_path: Path) -> None:
+    places = [third_party_bag, tmp_path / "b.mcap", tmp_path / "b.db3", tmp_path / "c", tmp_path / "d.bag"]
     for one, other in itertools.pairwise(places):
         assert convert(one, other).losses == []
-    assert in_bag(places[-1]) == in_bag(foreign)
+    assert read_bag(places[-1]) == read_bag(third_party_bag)
     with AnyReader([tmp_path / "b.mcap"]) as reader:
         leaks: list[Any] = [
             reader.deserialize(data, c.msgtype) for c, _, data in reader.messages() if c.topic == "/leak"
@@ -295,18 +295,20 @@ def test_types_of_others_are_carried_with_their_definitions(foreign: Path, tmp_p
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("by", ["", ".mcap", ".db3"])
-def test_readings_of_others_are_at_their_stamps(foreign: Path, tmp_path: Path, by: str) -> None:
-    path = foreign if not by else convert(foreign, tmp_path / f"b{by}").path
-    made = convert(path, tmp_path / "c.npz")
-    assert made.losses == [f"topic /leak of type {OTHER} is not read"]
-    (reading,) = ns.open(made.path).values()
+def test_readings_of_other_programs_have_the_times_of_their_stamps(
+    third_party_bag: Path, tmp_path: Path, by: str
+) -> None:
+    path = third_party_bag if not by else convert(third_party_bag, tmp_path / f"b{by}").path
+    conversion = convert(path, tmp_path / "c.npz")
+    assert conversion.losses == [f"topic /leak of type {OTHER} is not read"]
+    (reading,) = ns.open(conversion.path).values()
     assert (reading.name, reading.frame, reading.epoch) == ("imu::data", "imu_link", 500)
     assert reading.stamp.tolist() == [500_000_000_007 + 20_000_000 * k for k in range(50)]
     assert not reading.clock_error.any()
     assert np.allclose(reading.arrival, 0.1 + 0.02 * np.arange(50), rtol=0, atol=1e-9)
     assert reading["angular_velocity"].tolist() == [[0.1 * k, 0.2, -0.3] for k in range(50)]
     assert "orientation" not in reading
-    assert ns.open(made.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
+    assert ns.open(conversion.path).metadata["sensors"]["imu::data"]["noise"]["angular_velocity"] == [1.0, 2.0, 3.0]
 
 
 WITH_MASTER = """
@@ -332,19 +334,19 @@ with SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False) as server:
     server.shutdown()
 json.dump([ran.returncode, ran.stdout, published], sys.stdout)
 """
-"""As much of a master of ROS 1 as one node needs, and `rosbag play` with it."""
+"""The test implements the parts of a ROS 1 master that `rosbag play` needs."""
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag")
-def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) -> None:
+def test_rosbag_of_debian_plays_a_converted_bag(recording: Path, tmp_path: Path) -> None:
     if not PLAY.exists() or subprocess.run(["/usr/bin/python3", "-c", "import rosbag"], check=False).returncode:
         pytest.skip("needs ROS 1: apt-get install python3-rosbag rosbag")
-    convert(recorded / "a.npz", tmp_path / "b.bag")
+    convert(recording / "a.npz", tmp_path / "b.bag")
     command = [sys.executable, "-c", WITH_MASTER, PLAY, tmp_path / "b.bag", tmp_path]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
-    code, said, published = json.loads(ran.stdout)
-    assert (code, "Done." in said) == (0, True), said + ran.stderr
-    types = {entry.name: entry.type.replace("/msg/", "/") for entry in read_summary(recorded / "a.bag").entries}
+    code, output, published = json.loads(ran.stdout)
+    assert (code, "Done." in output) == (0, True), output + ran.stderr
+    types = {entry.name: entry.type.replace("/msg/", "/") for entry in read_summary(recording / "a.bag").entries}
     types[METADATA_TOPIC] = "std_msgs/String"
     own = ("/rosout", "/clock")
     assert {topic: kind for topic, kind in published.items() if topic not in own} == {
@@ -352,12 +354,12 @@ def test_rosbag_of_debian_plays_a_converted_bag(recorded: Path, tmp_path: Path) 
     }
     listing = ["/usr/bin/rosbag", "info", "--yaml", tmp_path / "b.bag"]
     listed = subprocess.run(listing, capture_output=True, text=True, check=True)
-    assert f"messages: {1 + sum(entry.count for entry in read_summary(recorded / 'a.bag').entries)}" in listed.stdout
+    assert f"messages: {1 + sum(entry.count for entry in read_summary(recording / 'a.bag').entries)}" in listed.stdout
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
-    known, folder = ns.open(recorded / "a.npz"), recorded / "e" / "mav0"
+def test_euroc_has_the_state_of_the_imu_frame(recording: Path) -> None:
+    known, folder = ns.open(recording / "a.npz"), recording / "e" / "mav0"
     imu = known[IMU]
     table = np.loadtxt(folder / "imu0" / "data.csv", delimiter=",")
     assert np.array_equal(
@@ -366,7 +368,7 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
     assert np.array_equal(table[:, 1:4], imu["angular_velocity"][imu.emitted])
     assert np.array_equal(table[:, 4:], imu["linear_acceleration"][imu.emitted])
     state = np.loadtxt(folder / "state_groundtruth_estimate0" / "data.csv", delimiter=",")
-    link, pose = known.truth["robot::arm"], sea().sensors[0].pose
+    link, pose = known.truth["robot::arm"], make_world().sensors[0].pose
     turn = Rotation.from_quat(link.orientation, scalar_first=True)
     assert np.allclose(state[:, 1:4], link.position + turn.apply(pose.position), rtol=0, atol=1e-12)
     own = turn * Rotation.from_quat(pose.rotation, scalar_first=True)
@@ -375,7 +377,7 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
     )
     lever = turn.apply(np.cross(link.angular_velocity, pose.position))
     assert np.allclose(state[:, 8:11], link.velocity + lever, rtol=0, atol=1e-12)
-    rows = np.searchsorted(imu.time, link.time)  # 100 Hz among 200 Hz
+    rows = np.searchsorted(imu.time, link.time)  # 100 Hz within 200 Hz
     assert np.array_equal(imu.time[rows], link.time)
     assert np.array_equal(state[:, 11:14], imu.bias["angular_velocity"][rows])
     assert np.array_equal(state[:, 14:], imu.bias["linear_acceleration"][rows])
@@ -386,7 +388,7 @@ def test_euroc_has_the_state_of_the_imus_own_frame(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:convert")
 def test_euroc_comments_list_unsupported_values() -> None:
-    """A random walk of 0 next to flicker would look like an IMU without slow errors."""
+    """A random walk of 0 with flicker would look like an IMU without drift."""
     flicker = Noise(bias_instability=2e-4)
     (sensor,) = example_world(
         ("imu", Imu(angular_velocity_x=Noise(bias_instability=1e-4), angular_velocity_y=flicker))
@@ -398,36 +400,36 @@ def test_euroc_comments_list_unsupported_values() -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_columns_of_tables_have_units(recorded: Path, tmp_path: Path) -> None:
-    """Hidden errors too: of an antenna's angles, on which noise acts in metres, these."""
-    header = (recorded / "t" / "robot.arm.navsat.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
+def test_columns_of_tables_have_units(recording: Path, tmp_path: Path) -> None:
+    """This includes biases, which for a NavSat are in metres."""
+    header = (recording / "t" / "robot.arm.navsat.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     for column in ("latitude [rad]", "ideal.latitude [rad]", "bias.latitude [m]", "turn_on_bias.longitude [m]"):
         assert column in header
     assert {"bias.altitude [m]", "bias.velocity.y [m/s]"} <= set(header)
     for kind in KINDS:
-        table = (recorded / "t" / f"robot.arm.{kind.type}.csv").read_text(encoding="utf-8")
+        table = (recording / "t" / f"robot.arm.{kind.type}.csv").read_text(encoding="utf-8")
         bare = {column for column in table.splitlines()[0].split(",") if not column.endswith("]")}
         assert bare == {"valid", "emitted"}, kind
-    shutil.copytree(recorded / "t", tmp_path / "old")
-    told = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
-    for name, head in told["sensors"].items():
+    shutil.copytree(recording / "t", tmp_path / "old")
+    metadata = json.loads((tmp_path / "old" / "navsense.json").read_text(encoding="utf-8"))
+    for name, head in metadata["sensors"].items():
         del head["bias_unit"]
         file = tmp_path / "old" / f"{name.replace('::', '.')}.csv"
         first, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
         file.write_text(re.sub(r"(bias\.[^,]*) \[[^]]*\]", r"\1", first) + "".join(rows), encoding="utf-8")
-    (tmp_path / "old" / "navsense.json").write_text(json.dumps(told), encoding="utf-8")
-    before, known = ns.open(tmp_path / "old"), ns.open(recorded / "t")
+    (tmp_path / "old" / "navsense.json").write_text(json.dumps(metadata), encoding="utf-8")
+    before, known = ns.open(tmp_path / "old"), ns.open(recording / "t")
     assert all(is_identical(before[name].bias, known[name].bias) for name in known)
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:bag", "CLK-5")
-def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From arrays the messages are those of a run of that epoch."""
-    world = sea()
+def test_recording_of_epoch_0_gets_another_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From arrays, the messages equal those of a run at that epoch."""
+    world = make_world()
     ns.record(world, [tmp_path / "a.mcap", tmp_path / "a.npz"], DURATION, seed=5)
     ns.record(world, [tmp_path / "b.mcap", tmp_path / "b.npz"], DURATION, seed=5, epoch=EPOCH)
     convert(tmp_path / "a.npz", tmp_path / "c.mcap", epoch=EPOCH)
-    assert in_mcap(tmp_path / "c.mcap") == in_mcap(tmp_path / "b.mcap")
+    assert read_mcap(tmp_path / "c.mcap") == read_mcap(tmp_path / "b.mcap")
     convert(tmp_path / "b.npz", tmp_path / "d.npz", epoch=0)
     assert read_summary(tmp_path / "d.npz").start == 0
     monkeypatch.setattr(
@@ -449,9 +451,9 @@ def test_a_recording_of_epoch_0_gets_another(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_evo_reads_the_state(recorded: Path) -> None:
+def test_evo_reads_the_euroc_state(recording: Path) -> None:
     reader = pytest.importorskip("evo.tools.file_interface", reason="needs evo: pip install evo", exc_type=ImportError)
-    file = recorded / "e" / "mav0" / "state_groundtruth_estimate0" / "data.csv"
+    file = recording / "e" / "mav0" / "state_groundtruth_estimate0" / "data.csv"
     found = reader.read_euroc_csv_trajectory(str(file))
     state = np.loadtxt(file, delimiter=",")
     assert np.allclose(found.timestamps, state[:, 0] * 1e-9, rtol=0, atol=1e-6)
@@ -460,54 +462,54 @@ def test_evo_reads_the_state(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_euroc_is_read_back(recorded: Path, tmp_path: Path) -> None:
-    known, made = ns.open(recorded / "a.npz")[IMU], convert(recorded / "e", tmp_path / "b.mcap")
-    (reading,) = ns.open(made.path).values()
+def test_euroc_is_read_back(recording: Path, tmp_path: Path) -> None:
+    known, conversion = ns.open(recording / "a.npz")[IMU], convert(recording / "e", tmp_path / "b.mcap")
+    (reading,) = ns.open(conversion.path).values()
     assert np.array_equal(reading.stamp, known.stamp[known.emitted])
     assert np.array_equal(reading["linear_acceleration"], known["linear_acceleration"][known.emitted])
-    assert len(ns.open(made.path).truth["mav0::body"].time) == int(100 * DURATION)
-    shutil.copytree(recorded / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
+    assert len(ns.open(conversion.path).truth["mav0::body"].time) == int(100 * DURATION)
+    shutil.copytree(recording / "e" / "mav0" / "imu0", tmp_path / "other" / "imu0")
     (tmp_path / "other" / "imu0" / "data.csv").write_text("#timestamp [ns],w,w,w,a,a,a\n1,2,3\n", encoding="utf-8")
     with pytest.raises(RecordingError, match=r"imu0/data\.csv:2: number of columns: 3; must be 7"):
         convert(tmp_path / "other", tmp_path / "c.npz")
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_every_recording_is_a_motion(recorded: Path) -> None:
-    world = sea()
+def test_every_recording_can_be_used_as_a_motion(recording: Path) -> None:
+    world = make_world()
     still = dataclasses.replace(world, sensors=world.sensors[:1])
-    truth = ns.open(recorded / "a.npz").truth["robot::base"]
+    truth = ns.open(recording / "a.npz").truth["robot::base"]
     until = float(truth.time[-1])
-    folder = recorded / "t"
-    given = [recorded / name for name in NAMES[:-1]]
+    folder = recording / "t"
+    given = [recording / name for name in NAMES[:-1]]
     given += [
         folder,
         folder / "truth.robot.base.csv",
-        Path(f"{recorded}/a.mcap:/truth/robot"),
-        Path(f"{recorded}/a.npz:robot"),
+        Path(f"{recording}/a.mcap:/truth/robot"),
+        Path(f"{recording}/a.npz:robot"),
     ]
     for path in given:
         found = ns.simulate(still, until, motion=path).truth["robot::base"]
         assert np.allclose(found.position, truth.position[:-1], rtol=0, atol=1e-12), path
         assert np.allclose(np.abs((found.orientation * truth.orientation[:-1]).sum(axis=1)), 1.0, atol=1e-12, rtol=0.0)
     for path, why in (
-        (recorded / "a.mcap:/nix", "must be one of /truth/robot"),
-        (recorded / "nix.npz", "no such file"),
+        (recording / "a.mcap:/nix", "must be one of /truth/robot"),
+        (recording / "nix.npz", "no such file"),
     ):
         with pytest.raises(MotionError, match=why):
             ns.simulate(still, until, motion=path)
 
 
 @pytest.mark.requirement("REC-1:convert", "CUR-1")
-def test_every_recording_is_a_current(recorded: Path) -> None:
-    known = ns.open(recorded / "a.npz").current
+def test_every_recording_can_be_used_as_a_current(recording: Path) -> None:
+    known = ns.open(recording / "a.npz").current
     assert known is not None
     for name in ("a.mcap", "a.bag", "a", "a.db3", "a.npz", "a.parquet", "t/current.csv", "t", "t.csv"):
         topic = FLOW if name in ("a.mcap", "a.bag", "a", "a.db3") else None
-        found = read_current(recorded / name, topic=topic)
+        found = read_current(recording / name, topic=topic)
         assert np.array_equal(found.velocity, known.velocity)
         assert np.allclose(found.times, known.time, rtol=0, atol=1e-9)
-    world = recorded / "flow.sdf"
+    world = recording / "flow.sdf"
     for given in ('"t"', '"t.csv"', f'"a.db3" topic="{FLOW}"', f'"a" topic="{FLOW}"'):
         flow = f"<navsense:current><replay file={given}/></navsense:current>"
         world.write_text(
@@ -522,18 +524,18 @@ def test_every_recording_is_a_current(recorded: Path) -> None:
         ns.load(world)
     with pytest.raises(FieldError, match="record of a current: File name too long"):
         read_current("x" * 300 + ".csv")
-    (recorded / "dry").mkdir()
-    (recorded / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
+    (recording / "dry").mkdir()
+    (recording / "dry" / "navsense.json").write_text("{}", encoding="utf-8")
     with pytest.raises(FieldError, match=r"dry: recording: holds no current; record a world with a current"):
-        read_current(recorded / "dry")
+        read_current(recording / "dry")
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_a_table_is_calibrated_like_the_recording(recorded: Path) -> None:
-    table = load.read(recorded / "t" / "robot.arm.magnetometer.csv")
-    known = ns.open(recorded / "a.npz")["robot::arm::magnetometer"]
+def test_table_gives_the_same_calibration_as_the_recording(recording: Path) -> None:
+    table = load.read(recording / "t" / "robot.arm.magnetometer.csv")
+    known = ns.open(recording / "a.npz")["robot::arm::magnetometer"]
     assert (table.unit, len(table.field)) == ("T", int(np.isfinite(known["field"]).all(axis=1).sum()))
-    bags = [load.read(recorded / name, sensor="/magnetometer") for name in ("a", "a.db3")]
+    bags = [load.read(recording / name, sensor="/magnetometer") for name in ("a", "a.db3")]
     assert np.array_equal(bags[0].field, bags[1].field)
     assert len(bags[0].field) == len(table.field)
 
@@ -548,33 +550,36 @@ def test_one_of_several_runs_is_chosen(tmp_path: Path) -> None:
         convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=7)
     convert(tmp_path / "many.npz", tmp_path / "b.mcap", run=2)
     ns.record(world, tmp_path / "c.mcap", 0.2, seed=5, run=2, epoch=1)
-    assert in_mcap(tmp_path / "b.mcap") == in_mcap(tmp_path / "c.mcap")
+    assert read_mcap(tmp_path / "b.mcap") == read_mcap(tmp_path / "c.mcap")
     convert(tmp_path / "many.npz", tmp_path / "b.parquet")
     assert ns.open(tmp_path / "b.parquet")[IMU]["angular_velocity"].shape[0] == 3
 
 
-def half(path: Path, to: Path) -> Path:
+def copy_first_half(path: Path, to: Path) -> Path:
     """Return a copy of the first half of a file."""
     to.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     return to
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_unreadable_source_is_an_error_and_changes_no_file(recorded: Path, tmp_path: Path) -> None:
+def test_unreadable_source_is_an_error_and_changes_no_file(recording: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "other.mcap").write_bytes(b"#ROSBAG V2.0\n" + bytes(99))
-    (tmp_path / "other.bag").write_bytes((recorded / "a.mcap").read_bytes())
+    (tmp_path / "other.bag").write_bytes((recording / "a.mcap").read_bytes())
     cases = [
         (
-            half(recorded / "a.mcap", tmp_path / "cut.mcap"),
+            copy_first_half(recording / "a.mcap", tmp_path / "cut.mcap"),
             r"cut\.mcap: the recording was cut off; save .*navsense recover",
         ),
         (
-            half(recorded / "a.bag", tmp_path / "cut.bag"),
+            copy_first_half(recording / "a.bag", tmp_path / "cut.bag"),
             r"cut\.bag: is no bag that can be read.*navsense recover .*cut\.bag",
         ),
-        (half(recorded / "a.npz", tmp_path / "cut.npz"), r"cut\.npz: is no recording of navsense"),
-        (half(recorded / "a.parquet", tmp_path / "cut.parquet"), r"cut\.parquet: is no recording of navsense"),
+        (copy_first_half(recording / "a.npz", tmp_path / "cut.npz"), r"cut\.npz: is no recording of navsense"),
+        (
+            copy_first_half(recording / "a.parquet", tmp_path / "cut.parquet"),
+            r"cut\.parquet: is no recording of navsense",
+        ),
         (tmp_path / "other.mcap", r"other\.mcap: is not an MCAP file"),
         (tmp_path / "other.bag", r"other\.bag: is no bag that can be read"),
         (tmp_path / "empty", r"empty: is a directory, and no recording; name a file in it"),
@@ -592,13 +597,13 @@ def test_unreadable_source_is_an_error_and_changes_no_file(recorded: Path, tmp_p
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = recorded / "a.mcap"
+def test_write_error_is_reported(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = recording / "a.mcap"
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "letter").write_text("dear", encoding="utf-8")
     cases = (
         (source, "is an input of the same command"),
-        (recorded / "a.mcap.mcap" / ".." / "a.mcap", "is an input|does not exist"),
+        (recording / "a.mcap.mcap" / ".." / "a.mcap", "is an input|does not exist"),
         (tmp_path / "b.xyz", r"no recording has this suffix: \.xyz"),
         (tmp_path / "absent" / "b.npz", "the directory does not exist"),
         (tmp_path / "taken", "is something else.*must contain only metadata.yaml and taken_0.mcap; choose another"),
@@ -609,36 +614,36 @@ def test_write_error_is_reported(recorded: Path, tmp_path: Path, monkeypatch: py
         with pytest.raises(RecordingError, match=why):
             convert(source, target)
     with pytest.raises(RecordingError, match="is an input"):
-        convert(recorded / "a", recorded / "a.db3")
+        convert(recording / "a", recording / "a.db3")
 
-    def full(*_given: object) -> None:
+    def fail_with_full_disk(*_given: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(csv_tables.TableFolder, "write", full)
-    monkeypatch.setattr(McapFileWriter, "write_compressed_chunk", full)
+    monkeypatch.setattr(csv_tables.TableFolder, "write", fail_with_full_disk)
+    monkeypatch.setattr(McapFileWriter, "write_compressed_chunk", fail_with_full_disk)
     for name in ("b.csv", "b.mcap", "b"):
         with pytest.raises(
             RecordingError, match=rf"{name}: cannot be written: no space left on device; free some space"
         ):
-            convert(recorded / "a.npz" if name != "b" else source, tmp_path / name)
+            convert(recording / "a.npz" if name != "b" else source, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("epoch", [None, 7])
-def test_bag_can_have_the_name_of_its_mcap_file(recorded: Path, tmp_path: Path, epoch: int | None) -> None:
+def test_bag_can_have_the_name_of_its_mcap_file(recording: Path, tmp_path: Path, epoch: int | None) -> None:
     source, bag = tmp_path / "run.mcap", tmp_path / "run"
-    source.write_bytes((recorded / "a.mcap").read_bytes())
+    source.write_bytes((recording / "a.mcap").read_bytes())
     for _ in range(2):  # the second conversion replaces the bag
         assert convert(source, bag, epoch=epoch).count > 0
-    assert source.read_bytes() == (recorded / "a.mcap").read_bytes()
+    assert source.read_bytes() == (recording / "a.mcap").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.mcap"]
     assert list(ns.open(bag)) == list(ns.open(source))
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -> None:
-    convert(recorded / "a.npz", tmp_path / "a.gz.mcap")
+def test_gazebo_messages_cannot_be_written_to_a_ros_bag(recording: Path, tmp_path: Path) -> None:
+    convert(recording / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
         ("b.bag", "nothing in it can be converted: no bag of ROS holds messages in protobuf"),
         ("b.npz", "holds no message that is read"),
@@ -650,38 +655,38 @@ def test_gazebos_messages_are_in_no_bag_of_ros(recorded: Path, tmp_path: Path) -
 
 @pytest.mark.requirement("REC-1:convert")
 def test_command_lists_losses(
-    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def navsense(*given: object) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["navsense", "convert", *map(str, given)])
         cli.main()
-        said = capsys.readouterr()
-        return said.out, said.err
+        output = capsys.readouterr()
+        return output.out, output.err
 
-    out, err = navsense(recorded / "a.npz", tmp_path / "b.euroc")
+    out, err = navsense(recording / "a.npz", tmp_path / "b.euroc")
     assert out.startswith(f"wrote {tmp_path / 'b'}: ")
     assert f"not converted: {IMU}: orientation, ideal values" in out.splitlines()
     assert err == ""
     with pytest.raises(SystemExit, match="2"):
         navsense(tmp_path / "nix.mcap", tmp_path / "c.npz")
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err == f"error: {tmp_path / 'nix.mcap'}: cannot be read: no such file or directory; check the name\n"
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == f"error: {tmp_path / 'nix.mcap'}: cannot be read: no such file or directory; check the name\n"
 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
-def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
-    recorded: Path, tmp_path: Path, suffix: str
+def test_folders_are_replaced_completely_and_keep_slices_before_an_error(
+    recording: Path, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"run{suffix}"
-    known = ns.open(recorded / "a.npz")
+    known = ns.open(recording / "a.npz")
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()) as writer:  # noqa: PT012 - it is raised around the writer
-        for slab in known.iter_slices():
-            writer.write(slab)
+        for time_slice in known.iter_slices():
+            writer.write(time_slice)
         raise RuntimeError("elsewhere")
     first = ns.open(path)
-    convert(recorded / "a.npz", path)
+    convert(recording / "a.npz", path)
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()):
@@ -690,12 +695,12 @@ def test_folders_are_replaced_whole_and_keep_the_slabs_before_an_error(
 
 
 @pytest.mark.requirement("REC-1:convert")
-def test_damaged_specification_is_reported(recorded: Path, tmp_path: Path) -> None:
-    with np.load(recorded / "a.npz") as archive:
+def test_damaged_specification_is_reported(recording: Path, tmp_path: Path) -> None:
+    with np.load(recording / "a.npz") as archive:
         arrays = dict(archive)
-    told = json.loads(str(arrays["meta"]))
-    told["layout"] = {"format": FORMAT_VERSION, "models": 3}
-    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata = json.loads(str(arrays["meta"]))
+    metadata["layout"] = {"format": FORMAT_VERSION, "models": 3}
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     with pytest.raises(
         RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: its world cannot be read"
     ):

@@ -1,4 +1,4 @@
-"""What conversions between recordings of messages must not lose: whose they are, true instants, faults, sheets."""
+"""Conversions between recordings of messages keep names, true times, faults and specs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may hav
 
 
 def make_world() -> ns.World:
-    """Return a robot whose sensors have faults, late or not, by a clock that errs."""
+    """Return a robot whose sensors have faults, with and without latency, on a clock with errors."""
     world = example_world(("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("navsat", NavSat.example_spec()))
     planned = (ScheduledFault("dropout", 0.15, 0.2), ScheduledFault("stuck", 0.3, 0.45))
     bias = ScheduledFault("bias", 0.1, 0.25, "angular_velocity", (0.1, 0.0, 0.0))
@@ -45,7 +45,7 @@ def make_world() -> ns.World:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with one recording of faults in four formats, and what was made of them."""
+    """Return a folder with one recording of faults in four formats, and its conversions."""
     place = tmp_path_factory.mktemp("back")
     ns.record(make_world(), [place / name for name in ("a.npz", "a.mcap", "a.db3", "a.bag")], 0.6, seed=5, epoch=EPOCH)
     ways = (("a.bag", "b.mcap"), ("a.bag", "b.npz"), ("a.bag", "b.db3"), ("b.mcap", "c.bag"), ("b.npz", "c.mcap"))
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def get_reading(loaded: Dataset, name: str) -> ns.Reading:
-    """Return the readings of a sensor that is called by its full name, or by the end of it."""
+    """Return the readings of a sensor by its full name or its ending."""
     (found,) = (reading for own, reading in loaded.items() if own.rpartition("::")[2] == name.rpartition("::")[2])
     return found
 
@@ -100,7 +100,7 @@ def test_faults_of_a_bag_copied_by_another_program(folder: Path, tmp_path: Path,
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
 def test_true_times_are_converted(folder: Path) -> None:
-    """Also from bags, whose messages have one time: of what is late, of a clock that errs."""
+    """This includes bags, whose messages have one time, with latency and clock errors."""
     known = ns.open(folder / "a.mcap")
     for name in ("a", "d.mcap"):
         found = ns.open(folder / name)
@@ -135,7 +135,7 @@ def test_adcp_in_a_bag_has_its_true_times(tmp_path: Path) -> None:
 def test_bag_is_opened_by_a_file_inside_its_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file's name alone has no folder in it; and a folder's name may have dots."""
+    """A plain file name has no folder, and the name of a folder may contain dots."""
     convert(folder / "a.mcap", tmp_path / "v1.2.db3")
     monkeypatch.chdir(tmp_path / "v1.2")
     for name in ("v1.2.db3", tmp_path / "v1.2.db3", tmp_path / "v1.2", "../v1.2/v1.2.db3"):

@@ -1,4 +1,4 @@
-"""Device logs from recordings: equal to those of the same run, with a list of the losses."""
+"""Device logs from recordings equal those of the same run, with a list of the losses."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may hav
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with one run in every format, and what its instruments sent."""
+    """Return a folder with one run in every format, and its device logs."""
     place = tmp_path_factory.mktemp("devices")
     (place / "sea.sdf").write_text(SEA, encoding="utf-8")
     names = ("a.npz", "a.mcap", "a.parquet", "t.csv", "b.db3", "a.bag", *EXACT, JSON)
@@ -82,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "t", "a.mcap", "b", "a.bag"])
 def test_converted_device_log_has_the_same_bytes(folder: Path, tmp_path: Path, name: str) -> None:
-    """Attitudes, depths and the water's temperature too, which the world has and no reading."""
+    """Attitudes, depths and water temperature come from the world, not from readings."""
     for sent in EXACT:
         assert convert(folder / name, tmp_path / sent).path.read_bytes() == (folder / sent).read_bytes(), sent
     (part,) = pd0.decode((folder / EXACT[0]).read_bytes()).blocks
@@ -133,16 +133,16 @@ def test_one_instrument_is_written_and_the_rest_listed(folder: Path, tmp_path: P
 
 @pytest.mark.requirement("REC-1:convert")
 def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) -> None:
-    """One of before that was recorded."""
+    """The recording is older than this array."""
     with np.load(folder / "a.npz") as archive:
         arrays = dict(archive)
-    told = json.loads(str(arrays["meta"]))
-    del told["layout"]["origin"], told["layout"]["water"]
-    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata = json.loads(str(arrays["meta"]))
+    del metadata["layout"]["origin"], metadata["layout"]["water"]
+    np.savez(tmp_path / "old.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     line = "the heading of the world's axes and its water, which the recording does not contain: 0 and none"
-    made = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
-    assert line in made.losses
-    (part,) = pd0.decode(made.path.read_bytes()).blocks
+    conversion = convert(tmp_path / "old.npz", tmp_path / "a.dvl.v2.pd0")
+    assert line in conversion.losses
+    (part,) = pd0.decode(conversion.path.read_bytes()).blocks
     assert np.abs(np.degrees(part.arrays["heading"]) - (90.0 - np.degrees(0.7))).max() < 0.01
     world = ns.load(folder / "sea.sdf")
     other = cast("Water", SimpleNamespace(surface=0.0))
@@ -150,9 +150,9 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     assert "origin" in told_of
     assert "water" not in told_of
     assert not has_origin_and_water(told_of)
-    told["layout"]["origin"] = 3
-    told["layout"]["water"] = None
-    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(told))})
+    metadata["layout"]["origin"] = 3
+    metadata["layout"]["water"] = None
+    np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     with pytest.raises(RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: origin has a wrong"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
@@ -186,8 +186,8 @@ def test_attitude_is_unknown_without_truth(folder: Path, tmp_path: Path) -> None
     for name in ("bare.npz", "bare.mcap"):
         bare = RecordingInfo(head.world, head.epoch, head.seed, head.duration, head.runs, truth=False)
         with recordings.open_writer(tmp_path / name, bare) as writer:
-            for slab in loaded.iter_slices():
-                writer.write(slab)
+            for time_slice in loaded.iter_slices():
+                writer.write(time_slice)
     for name in ("bare.npz", "bare.mcap"):
         with pytest.raises(
             RecordingError, match=r"PD0 of .* requires the true pose of link 'auv::base'; use a recording with"
@@ -197,7 +197,7 @@ def test_attitude_is_unknown_without_truth(folder: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:convert", "REC-1:devices")
-def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Path, made: ModuleType) -> None:
+def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Path, builders: ModuleType) -> None:
     """With the message of all arrays next to that of the dialect, all values are known."""
     world = ns.load(folder / "sea.sdf")
     sheets: dict[str, Any] = {sensor.name: sensor.spec for sensor in world.sensors}
@@ -207,7 +207,7 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
     complete = convert(tmp_path / "u.mcap", tmp_path / "b.dvl.v2.pd0")
     assert not any("not known" in line for line in complete.losses)
     assert complete.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
-    bare = made.without(tmp_path / "u.mcap", tmp_path / "v.mcap", lambda topic, _: "_ping" in topic)
+    bare = builders.copy_without_messages(tmp_path / "u.mcap", tmp_path / "v.mcap", lambda topic, _: "_ping" in topic)
     assert (
         f"{DVL}: sound_speed, water_velocity: not in the recording, and so not known"
         in convert(bare, tmp_path / "c.dvl.v2.pd0").losses

@@ -1,4 +1,4 @@
-"""What instruments send, recorded: their conventions held against vectors turned by SciPy, files, ports and errors."""
+"""Device formats in recordings: their conventions equal vectors rotated by SciPy; files, ports and errors."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ X_SHAPE, PLUS = (-135.0, 135.0, 45.0, -45.0), (0.0, 90.0, 180.0, 270.0)
 TWENTY = math.radians(20.0)
 
 
-def beams(azimuths: tuple[float, ...] = X_SHAPE, *, up: bool = False, angle: float = TWENTY) -> Beams:
+def make_beams(azimuths: tuple[float, ...] = X_SHAPE, *, up: bool = False, angle: float = TWENTY) -> Beams:
     return make_janus_beams(angle, [math.radians(a) for a in azimuths], down=(0.0, 0.0, 1.0 if up else -1.0))
 
 
-def world(*specs: Any, pose: Pose = Pose(), heading: float = 0.0, names: tuple[str, ...] = ("dvl", "second")) -> World:
-    """Return a robot with these instruments in water of 10 degrees, its x axis `heading` (rad) from east."""
+def make_world(
+    *specs: Any, pose: Pose = Pose(), heading: float = 0.0, names: tuple[str, ...] = ("dvl", "second")
+) -> World:
+    """Return a robot with these instruments in water of 10 degrees; `heading` (rad) is from east to its x axis."""
     sensors = tuple(
         MountedSensor(f"{LINK}::{name}", spec, "rov", LINK, RATE, pose)
         for name, spec in zip(names, specs, strict=False)
@@ -60,7 +62,7 @@ def world(*specs: Any, pose: Pose = Pose(), heading: float = 0.0, names: tuple[s
 
 
 class Dive:
-    """A vehicle that turns, pitches and rolls at constant rates, and the readings of a DVL without errors."""
+    """A vehicle with constant yaw, pitch and roll rates, and the readings of a DVL without errors."""
 
     def __init__(self, where: World, seed: int = 3, *, up: bool = False) -> None:
         rng = np.random.default_rng(seed)
@@ -77,7 +79,7 @@ class Dive:
         self.east = Rotation.from_euler("z", where.environment.heading)
 
     def attitude(self, at: FloatArray) -> Rotation:
-        """Return link to world."""
+        """Return the rotation from link to world."""
         return self.start * Rotation.from_rotvec(at[:, None] * self.rate_b)
 
     @property
@@ -90,12 +92,12 @@ class Dive:
     def arrays(self) -> dict[str, Any]:
         spec = self.sensor.spec
         assert isinstance(spec, Dvl)
-        told = Rotation.from_quat(np.roll(spec.reference, -1))
+        rotation = Rotation.from_quat(np.roll(spec.reference, -1))
         own, through = self.in_sensor(self.velocity_w), self.in_sensor(self.water_w)
         return {
-            "velocity": told.apply(own),
+            "velocity": rotation.apply(own),
             "velocity_covariance": np.tile(np.diag((4e-4, 4e-4, 1e-4)), (COUNT, 1, 1)),
-            "water_velocity": told.apply(through),
+            "water_velocity": rotation.apply(through),
             "water_velocity_covariance": np.tile(np.eye(3) * 1e-3, (COUNT, 1, 1)),
             "altitude": np.full(COUNT, 22.5),
             "beam_range": self.slant.copy(),
@@ -123,10 +125,10 @@ class Dive:
         t = np.arange(int(3.0 * rate)) / rate
         quaternion = np.roll(self.attitude(t).as_quat(), 1, axis=1)
         still = np.zeros((t.size, 3))
-        # Held in place: depth is then known.
+        # Constant position: the depth is known.
         return Truth(LINK, t, np.tile(self.place, (t.size, 1)), quaternion, still, still + self.rate_b, still, still)
 
-    def slabs(self, cuts: tuple[float, ...] = (), **changes: Any) -> list[TimeSlice]:
+    def make_slices(self, cuts: tuple[float, ...] = (), **changes: Any) -> list[TimeSlice]:
         part, true = self.reading(**changes), self.truth()
         found = []
         for start, end in zip((0.0, *cuts), (*cuts, 3.0), strict=True):
@@ -139,19 +141,19 @@ class Dive:
 
 def record_log(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
     with recordings.open_writer(path, RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
-        for slab in dive.slabs(cuts, **changes):
-            writer.write(slab)
+        for time_slice in dive.make_slices(cuts, **changes):
+            writer.write(time_slice)
     return path.read_bytes()
 
 
-def ensembles(data: bytes) -> dict[str, Any]:
+def decode_ensembles(data: bytes) -> dict[str, Any]:
     found = pd0.decode(data)
     assert not found.skipped
     assert len(found.blocks) == 1
     return dict(found.blocks[0].arrays)
 
 
-def to_earth(arrays: dict[str, Any], *, up: bool = False) -> Rotation:
+def make_earth_rotation(arrays: dict[str, Any], *, up: bool = False) -> Rotation:
     """Return RDI's rotation from the instrument to earth, from the attitude in the leader."""
     pitch, roll = arrays["pitch"], arrays["roll"]
     tilt = np.arctan(np.tan(pitch) * np.cos(roll))
@@ -159,14 +161,14 @@ def to_earth(arrays: dict[str, Any], *, up: bool = False) -> Rotation:
     return Rotation.from_euler("ZXY", turns)
 
 
-def rdi_axes(b: FloatArray, angle: float) -> FloatArray:
-    """Return X, Y, Z of beams 1 to 4, as RDI has them."""
+def transform_to_rdi_axes(b: FloatArray, angle: float) -> FloatArray:
+    """Return RDI's X, Y, Z of beams 1 to 4."""
     a, c = 0.5 / math.sin(angle), 0.25 / math.cos(angle)
     return np.stack((a * (b[:, 0] - b[:, 1]), a * (b[:, 3] - b[:, 2]), c * b.sum(axis=1)), axis=1)
 
 
-def order_of(columns: FloatArray, beams: FloatArray) -> list[int]:
-    """Return which of an instrument's beams each column is of."""
+def find_beam_order(columns: FloatArray, beams: FloatArray) -> list[int]:
+    """Return the beam of the instrument for each column."""
     off = np.abs(columns[:, :, None] - beams[:, None, :]).max(axis=0)
     assert off.min(axis=1).max() < 0.51e-3
     return [int(k) for k in off.argmin(axis=1)]
@@ -179,37 +181,39 @@ POSES = (Pose(), Pose((0.5, 0.2, -0.3), from_rpy(0.05, -0.1, 0.6)))
 @pytest.mark.parametrize("azimuths", [X_SHAPE, PLUS, (30.0, 120.0, 210.0, 300.0)], ids=["x", "plus", "30"])
 @pytest.mark.parametrize("up", [False, True], ids=["down", "up"])
 def test_pd0_is_equivalent_in_all_coordinates(tmp_path: Path, azimuths: tuple[float, ...], up: bool) -> None:
-    spec = Dvl(beams=beams(azimuths, up=up), reference=from_rpy(0.1, 0.2, 0.3))
-    dive = Dive(world(spec, pose=POSES[1], heading=0.7))
-    decoded = {f: ensembles(record_log(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")}
+    spec = Dvl(beams=make_beams(azimuths, up=up), reference=from_rpy(0.1, 0.2, 0.3))
+    dive = Dive(make_world(spec, pose=POSES[1], heading=0.7))
+    decoded = {
+        f: decode_ensembles(record_log(dive, tmp_path / f"a.{f}.pd0")) for f in ("beam", "instrument", "ship", "earth")
+    }
     assert [int(decoded[f]["coordinates"][0]) >> 3 for f in decoded] == [0, 1, 2, 3]
-    wanted, step = -dive.earth, 1.5e-3
-    assert np.abs(decoded["earth"]["bottom_velocity"][:, :3] - wanted).max() < 0.51e-3
+    expected, step = -dive.earth, 1.5e-3
+    assert np.abs(decoded["earth"]["bottom_velocity"][:, :3] - expected).max() < 0.51e-3
     assert np.abs(decoded["earth"]["bottom_velocity"][:, 3]).max() < 0.51e-3
     # The attitude has steps of 0.01 degrees: 0.2 mm/s of 2 m/s each.
-    beam = rdi_axes(decoded["beam"]["bottom_velocity"], TWENTY)
-    assert np.abs(to_earth(decoded["beam"], up=up).apply(beam) - wanted).max() < 2.0 * step
+    beam = transform_to_rdi_axes(decoded["beam"]["bottom_velocity"], TWENTY)
+    assert np.abs(make_earth_rotation(decoded["beam"], up=up).apply(beam) - expected).max() < 2.0 * step
     own = decoded["instrument"]["bottom_velocity"][:, :3]
-    assert np.abs(to_earth(decoded["instrument"], up=up).apply(own) - wanted).max() < step
+    assert np.abs(make_earth_rotation(decoded["instrument"], up=up).apply(own) - expected).max() < step
     assert np.abs(own - beam).max() < 2.0 * step
-    level = to_earth(decoded["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
-    assert np.abs(level.apply(decoded["ship"]["bottom_velocity"][:, :3]) - wanted).max() < step
-    # What heads where: of the vehicle in ship and earth coordinates, else of the instrument.
+    level = make_earth_rotation(decoded["ship"] | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
+    assert np.abs(level.apply(decoded["ship"]["bottom_velocity"][:, :3]) - expected).max() < step
+    # The heading is that of the vehicle in ship and earth coordinates, else that of the instrument.
     ahead = (dive.east * dive.attitude(dive.about)).apply((1.0, 0.0, 0.0))
     for frame in ("ship", "earth"):
-        assert np.abs(to_earth(decoded[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
-    order = order_of(decoded["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
+        assert np.abs(make_earth_rotation(decoded[frame]).apply((0.0, 1.0, 0.0)) - ahead).max() < 3e-4
+    order = find_beam_order(decoded["beam"]["bottom_velocity"], dive.arrays()["beam_velocity"])
     looks = (dive.east * dive.attitude(dive.about) * dive.mounting).apply(spec.beams.axes[order[2]])
     u3 = (0.0, math.sin(TWENTY), -math.cos(TWENTY))
-    assert np.abs(to_earth(decoded["beam"], up=up).apply(u3) - looks).max() < 5e-4
+    assert np.abs(make_earth_rotation(decoded["beam"], up=up).apply(u3) - looks).max() < 5e-4
     assert decoded["earth"]["bottom_range"] == pytest.approx(dive.slant[:, order] * math.cos(TWENTY), abs=0.00501)
     assert (decoded["beam"]["system"][0] >> 7 & 1) == up
 
 
 def test_leader_fields_have_the_values_of_the_spec(tmp_path: Path) -> None:
-    spec = Dvl(beams=beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
-    dive = Dive(world(spec, pose=Pose((0.5, 0.2, -0.3))))
-    arrays = ensembles(record_log(dive, tmp_path / "a.pd0"))
+    spec = Dvl(beams=make_beams(), maximum_range=90.0, water_mode=TrackMode.ALWAYS, layer=WaterMassLayer(2.0, 8.0))
+    dive = Dive(make_world(spec, pose=Pose((0.5, 0.2, -0.3))))
+    arrays = decode_ensembles(record_log(dive, tmp_path / "a.pd0"))
     assert arrays["ensemble_number"].tolist() == list(range(1, COUNT + 1))
     stamp = np.rint((EPOCH + dive.about + 0.125) * 100.0).astype(np.int64) * 10_000_000
     assert pd0.decode_stamps(arrays).tolist() == stamp.tolist()
@@ -227,8 +231,8 @@ def test_leader_fields_have_the_values_of_the_spec(tmp_path: Path) -> None:
 
 
 def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
-    """Rows: three beams, two beams and no velocity, too fast, no bottom but water, a dropped one, good ones."""
-    dive = Dive(world(Dvl(beams=beams())))
+    """Rows: three beams, two beams without velocity, too fast, water track only, dropped, valid."""
+    dive = Dive(make_world(Dvl(beams=make_beams())))
     arrays, emitted = dive.arrays(), np.ones(COUNT, dtype=np.bool_)
     arrays["beam_velocity"][0, 0] = arrays["beam_range"][0, 0] = math.nan
     arrays["beam_velocity"][1, :2] = math.nan
@@ -239,7 +243,7 @@ def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
     arrays["velocity_mode"][3] = 2.0
     emitted[4] = False
     arrays["time_of_validity"][4] = math.nan
-    decoded = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
+    decoded = decode_ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays, emitted=emitted))
     assert decoded["ensemble_number"].tolist() == list(range(1, COUNT))
     velocity, good = decoded["bottom_velocity"], decoded["bottom_percent_good"]
     assert np.isnan(velocity).sum(axis=1).tolist()[:4] == [1, 4, 3, 4]
@@ -260,15 +264,15 @@ def test_unknown_values_are_the_bad_value_marker(tmp_path: Path) -> None:
 def test_percent_good_has_the_outcome_of_each_track(tmp_path: Path) -> None:
     """Rows: both tracks reported, bottom rejected, water not reported, bottom not reported; then the first again."""
     water = {"water_mode": TrackMode.BEST, "bottom_mode": TrackMode.BEST, "layer": WaterMassLayer(2.0, 8.0)}
-    dive = Dive(world(Dvl(beams=beams(), error_velocity_limit=0.1, **water)))  # type: ignore[arg-type]
+    dive = Dive(make_world(Dvl(beams=make_beams(), error_velocity_limit=0.1, **water)))  # type: ignore[arg-type]
     arrays = dive.arrays()
     arrays["velocity_mode"][:4] = (1.0, 0.0, 1.0, 2.0)
-    # Opposite beams by the same: an error velocity of 4 0.1 / (2 sqrt 2 sin 20 degrees) = 0.41 m/s.
+    # An equal error of opposite beams gives an error velocity of 4 0.1 / (2 sqrt 2 sin 20 degrees) = 0.41 m/s.
     arrays["beam_velocity"][1] += 0.1 * np.array((1.0, -1.0, 1.0, -1.0))
     arrays["velocity"][1] = arrays["velocity_covariance"][1] = math.nan
     arrays["water_velocity"][1:3] = arrays["water_velocity_covariance"][1:3] = math.nan
-    earth = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays))
-    beam = ensembles(record_log(dive, tmp_path / "a.beam.pd0", arrays=arrays))
+    earth = decode_ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays))
+    beam = decode_ensembles(record_log(dive, tmp_path / "a.beam.pd0", arrays=arrays))
     four, rejected, not_reported = [0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0], [0.0] * 4
     assert earth["bottom_percent_good"][:5].tolist() == [four, rejected, four, not_reported, four]
     assert earth["layer_percent_good"][:5].tolist() == [four, not_reported, not_reported, four, four]
@@ -283,12 +287,12 @@ def test_percent_good_has_the_outcome_of_each_track(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_percent_good_of_the_bottom_equals_a_real_ensemble(tmp_path: Path) -> None:
-    """In earth coordinates with four good beams; the manual has one share per beam, the instrument has outcomes."""
+    """In earth coordinates, percent good counts solutions; in beam coordinates, beams."""
     with (Path(__file__).parents[1] / "oracles" / "rdi" / "bottom_track.csv").open(
         encoding="utf-8", newline=""
     ) as file:
         (real,) = csv.DictReader(file)
-    decoded = ensembles(record_log(Dive(world(Dvl(beams=beams()))), tmp_path / "a.pd0"))
+    decoded = decode_ensembles(record_log(Dive(make_world(Dvl(beams=make_beams()))), tmp_path / "a.pd0"))
     shares = [float(real[f"good{k}_percent"]) / 100.0 for k in range(1, 5)]
     assert all(float(real[f"range{k}_cm"]) > 0.0 for k in range(1, 5))
     assert int(real["coordinates"]) >> 3 == int(decoded["coordinates"][0]) >> 3
@@ -296,11 +300,11 @@ def test_percent_good_of_the_bottom_equals_a_real_ensemble(tmp_path: Path) -> No
 
 
 def test_three_beam_solution_equals_rdi(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams())))
+    dive = Dive(make_world(Dvl(beams=make_beams())))
     arrays = dive.arrays()
     arrays["beam_velocity"] += np.random.default_rng(1).normal(0.0, 0.05, (COUNT, 4))
-    beam = ensembles(record_log(dive, tmp_path / "a.beam.pd0", arrays=arrays))["bottom_velocity"]
-    earth = ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays))["bottom_velocity"]
+    beam = decode_ensembles(record_log(dive, tmp_path / "a.beam.pd0", arrays=arrays))["bottom_velocity"]
+    earth = decode_ensembles(record_log(dive, tmp_path / "a.pd0", arrays=arrays))["bottom_velocity"]
     error = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(TWENTY)) * (beam[:, 0] + beam[:, 1] - beam[:, 2] - beam[:, 3])
     assert np.abs(earth[:, 3] - error).max() < 3e-3
     assert np.abs(error).max() > 0.05
@@ -308,28 +312,29 @@ def test_three_beam_solution_equals_rdi(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_pd6_has_vehicle_signs_and_distance_made_good(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams()), pose=POSES[1], heading=0.7))
+    dive = Dive(make_world(Dvl(beams=make_beams()), pose=POSES[1], heading=0.7))
     arrays, skipped = pd6.decode(record_log(dive, tmp_path / "a.pd6"))
     assert skipped == 0
     assert np.abs(arrays["bottom_earth"] - dive.earth).max() < 0.51e-3
-    level = to_earth(arrays | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
+    level = make_earth_rotation(arrays | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)})
     assert np.abs(level.apply(arrays["bottom_ship"]) - dive.earth).max() < 1.5e-3
     water = np.tile(dive.east.apply(dive.water_w), (COUNT, 1))
     assert np.abs(arrays["water_earth"] - water).max() < 0.51e-3
     way = dive.earth * (dive.about - dive.about[0])[:, None]
     assert np.abs(arrays["bottom_distance"] - way).max() < 0.0051
     assert set(arrays["bottom_range"]) == {22.5}
-    pd0_own = ensembles(record_log(dive, tmp_path / "a.instrument.pd0"))["bottom_velocity"][:, :3]
+    pd0_own = decode_ensembles(record_log(dive, tmp_path / "a.instrument.pd0"))["bottom_velocity"][:, :3]
     assert np.abs(arrays["bottom_instrument"][:, :3] + pd0_own).max() < 1e-9
     assert (
-        pd0.decode_stamps(ensembles((tmp_path / "a.instrument.pd0").read_bytes())).tolist() == arrays["stamp"].tolist()
+        pd0.decode_stamps(decode_ensembles((tmp_path / "a.instrument.pd0").read_bytes())).tolist()
+        == arrays["stamp"].tolist()
     )
 
 
 @pytest.mark.requirement("REC-1:devices")
 def test_water_linked_axes_are_forward_right_down(tmp_path: Path) -> None:
-    spec = Dvl(beams=beams(angle=math.radians(22.5)), reference=from_rpy(0.3, 0.0, 0.2))
-    dive = Dive(world(spec))
+    spec = Dvl(beams=make_beams(angle=math.radians(22.5)), reference=from_rpy(0.3, 0.0, 0.2))
+    dive = Dive(make_world(spec))
     raw = record_log(dive, tmp_path / "a.wl.json")
     arrays, skipped = waterlinked.decode(raw)
     own = dive.in_sensor(dive.velocity_w) * (1.0, -1.0, -1.0)
@@ -354,9 +359,9 @@ def test_water_linked_axes_are_forward_right_down(tmp_path: Path) -> None:
 
 
 def test_nmea_velocity_is_level_and_in_knots(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams(), maximum_range=90.0)))
+    dive = Dive(make_world(Dvl(beams=make_beams(), maximum_range=90.0)))
     arrays, skipped = nmea.decode(record_log(dive, tmp_path / "a.nmea"))
-    heading = to_earth(ensembles(record_log(dive, tmp_path / "a.pd0"))).apply((0.0, 1.0, 0.0))[:, :2]
+    heading = make_earth_rotation(decode_ensembles(record_log(dive, tmp_path / "a.pd0"))).apply((0.0, 1.0, 0.0))[:, :2]
     heading /= np.linalg.norm(heading, axis=1)[:, None]
     ahead = (dive.earth[:, :2] * heading).sum(axis=1)
     side = dive.earth[:, 0] * heading[:, 1] - dive.earth[:, 1] * heading[:, 0]
@@ -367,8 +372,8 @@ def test_nmea_velocity_is_level_and_in_knots(tmp_path: Path) -> None:
     assert set(arrays["max_range"]) == {90.0}
 
 
-def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
-    """Return the readings of an ADCP without errors, in water with one velocity per cell."""
+def make_adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
+    """Return the readings of an ADCP without errors, with one water velocity per cell."""
     flags = np.ones(COUNT, dtype=np.bool_)
     rng = np.random.default_rng(8)
     water = rng.uniform(-1.0, 1.0, (cells, 3))
@@ -383,11 +388,13 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
     }
     vehicle = dive.earth
     past = water[None] - vehicle[:, None]
-    told = axes.get(spec.coordinates)
+    rotation = axes.get(spec.coordinates)
     nothing = np.full((COUNT, cells, 3), math.nan)
-    velocity = nothing if told is None else np.stack([told.inv().apply(past[:, m]) for m in range(cells)], axis=1)
+    velocity = (
+        nothing if rotation is None else np.stack([rotation.inv().apply(past[:, m]) for m in range(cells)], axis=1)
+    )
     along = np.stack([-attitude.inv().apply(past[:, m]) @ spec.beams.axes.T for m in range(cells)], axis=1)
-    bottom = np.full((COUNT, 3), math.nan) if told is None else told.inv().apply(vehicle)
+    bottom = np.full((COUNT, 3), math.nan) if rotation is None else rotation.inv().apply(vehicle)
     shape = (COUNT, cells, 4)
     arrays = {
         "velocity": velocity + bottom[:, None] if spec.motion_compensated else velocity,
@@ -419,29 +426,33 @@ def adcp_reading(dive: Dive, spec: Adcp, cells: int) -> Reading:
 def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: CoordinateSystem, facing: str) -> None:
     reference = {"FLU": (1.0, 0.0, 0.0, 0.0), "FRD": (0.0, 1.0, 0.0, 0.0), "up": from_rpy(0.0, 0.0, 0.2)}[facing]
     up, removes = facing == "up", coordinates is CoordinateSystem.EARTH
-    spec = Adcp(beams=beams(up=up), coordinates=coordinates, reference=reference, motion_compensated=removes)
+    spec = Adcp(beams=make_beams(up=up), coordinates=coordinates, reference=reference, motion_compensated=removes)
     spec = replace(spec, cells=replace(spec.cells, count=5), bin_mapping=BinMapping.NONE)
-    dive = Dive(world(spec, heading=0.7))
-    part, path = adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
+    dive = Dive(make_world(spec, heading=0.7))
+    part, path = make_adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
     with recordings.open_writer(path, RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
-    decoded = ensembles(path.read_bytes())
+    decoded = decode_ensembles(path.read_bytes())
     water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
     is_own = coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
     for m in range(5):
         velocity = decoded["velocity"][:, m]
-        velocity = rdi_axes(velocity, TWENTY) if coordinates is CoordinateSystem.BEAM else velocity[:, :3]
+        velocity = transform_to_rdi_axes(velocity, TWENTY) if coordinates is CoordinateSystem.BEAM else velocity[:, :3]
         if is_own:
-            velocity = to_earth(decoded, up=up).apply(velocity)
+            velocity = make_earth_rotation(decoded, up=up).apply(velocity)
         elif coordinates is CoordinateSystem.SHIP:
-            velocity = to_earth(decoded | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(velocity)
+            velocity = make_earth_rotation(decoded | {"pitch": np.zeros(COUNT), "roll": np.zeros(COUNT)}).apply(
+                velocity
+            )
         assert np.abs(velocity - (water[m] - dive.earth)).max() < 4e-3
     bottom = decoded["bottom_velocity"]
     if coordinates is CoordinateSystem.EARTH:
         assert np.abs(bottom[:, :3] + dive.earth).max() < 0.51e-3
     assert decoded["cells"][0] == 5
     assert decoded["first_cell"][0] == pytest.approx(spec.cells.first_distance, abs=0.0051)
-    order = order_of(ensembles_in_beams(dive, part, tmp_path)["bottom_velocity"], part.arrays["bottom_beam_velocity"])
+    order = find_beam_order(
+        record_beam_ensembles(dive, part, tmp_path)["bottom_velocity"], part.arrays["bottom_beam_velocity"]
+    )
     assert np.abs(decoded["echo"] - part.arrays["echo"][..., order]).max() <= 0.2251
     assert np.abs(decoded["correlation"] - part.arrays["correlation"][..., order]).max() <= 0.5001 / 255.0
     in_beams = coordinates is CoordinateSystem.BEAM
@@ -454,16 +465,16 @@ def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: Coordina
     )
 
 
-def ensembles_in_beams(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:
-    """Return the same in beam coordinates."""
+def record_beam_ensembles(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:
+    """Return the same ensembles in beam coordinates."""
     with recordings.open_writer(folder / "b.beam.pd0", RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
-    return ensembles((folder / "b.beam.pd0").read_bytes())
+    return decode_ensembles((folder / "b.beam.pd0").read_bytes())
 
 
 @pytest.mark.parametrize("suffix", ["pd0", "pd6", "wl.json", "nmea"])
 def test_device_log_does_not_depend_on_block_size(tmp_path: Path, suffix: str) -> None:
-    dive = Dive(world(Dvl(beams=beams())))
+    dive = Dive(make_world(Dvl(beams=make_beams())))
     complete = record_log(dive, tmp_path / f"a.{suffix}")
     assert record_log(dive, tmp_path / f"b.{suffix}", (0.3, 0.31, 0.5, 0.51, 1.26, 2.4)) == complete
     summary = read_summary(tmp_path / f"a.{suffix}")
@@ -474,16 +485,16 @@ def test_device_log_does_not_depend_on_block_size(tmp_path: Path, suffix: str) -
 
 
 def test_stuck_dvl_repeats_an_old_echo(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams())))
+    dive = Dive(make_world(Dvl(beams=make_beams())))
     arrays = dive.arrays()
     arrays["time_of_validity"][:] = dive.about[0]
     complete = record_log(dive, tmp_path / "a.pd0", arrays=arrays)
     assert record_log(dive, tmp_path / "b.pd0", (0.3, 0.505, 0.51, 1.507, 2.0), arrays=arrays) == complete
-    assert len(set(pd0.decode_stamps(ensembles(complete)))) == 1
+    assert len(set(pd0.decode_stamps(decode_ensembles(complete)))) == 1
 
 
 def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams())))
+    dive = Dive(make_world(Dvl(beams=make_beams())))
     data = record_log(dive, tmp_path / "a.ship.pd0")
     (tmp_path / "cut.pd0").write_bytes(b"noise" + data[:-10])
     summary = read_summary(tmp_path / "cut.pd0")
@@ -500,7 +511,7 @@ def test_info_of_truncated_and_empty_logs(tmp_path: Path) -> None:
 
 
 def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams()), Dvl(beams=beams(PLUS))))
+    dive = Dive(make_world(Dvl(beams=make_beams()), Dvl(beams=make_beams(PLUS))))
     with pytest.raises(
         RecordingError, match=r"world has 2; must be one of rov::base::dvl, rov::base::second; write a\.SENSOR"
     ):
@@ -527,16 +538,18 @@ def test_unsupported_values_of_a_format(tmp_path: Path) -> None:
     flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
     for suffix in ("pd0", "pd6", "wl.json"):
         with pytest.raises(RecordingError, match="requires four beams"):
-            recordings.open_writer(tmp_path / f"a.{suffix}", RecordingInfo(world(flat)))
+            recordings.open_writer(tmp_path / f"a.{suffix}", RecordingInfo(make_world(flat)))
         assert not (tmp_path / f"a.{suffix}").exists()
-    recordings.open_writer(tmp_path / "a.nmea", RecordingInfo(world(flat))).close()
+    recordings.open_writer(tmp_path / "a.nmea", RecordingInfo(make_world(flat))).close()
     with pytest.raises(RecordingError, match="quarter turn"):
-        recordings.open_writer(tmp_path / "b.pd0", RecordingInfo(world(Dvl(beams=beams((0.0, 80.0, 180.0, 270.0))))))
+        recordings.open_writer(
+            tmp_path / "b.pd0", RecordingInfo(make_world(Dvl(beams=make_beams((0.0, 80.0, 180.0, 270.0)))))
+        )
     with pytest.raises(RecordingError, match="PD0 holds whole degrees"):
         recordings.open_writer(
-            tmp_path / "b.beam.pd0", RecordingInfo(world(Dvl(beams=beams(angle=math.radians(22.5)))))
+            tmp_path / "b.beam.pd0", RecordingInfo(make_world(Dvl(beams=make_beams(angle=math.radians(22.5)))))
         )
-    profiler = world(Adcp(beams=beams(), coordinates=CoordinateSystem.SHIP))
+    profiler = make_world(Adcp(beams=make_beams(), coordinates=CoordinateSystem.SHIP))
     with pytest.raises(RecordingError, match="must be ship or beam"):
         recordings.open_writer(tmp_path / "b.earth.pd0", RecordingInfo(profiler))
     with pytest.raises(RecordingError, match="requires a DVL; the world has none"):
@@ -544,7 +557,7 @@ def test_unsupported_values_of_a_format(tmp_path: Path) -> None:
 
 
 def test_unwritable_paths_are_errors(tmp_path: Path) -> None:
-    dive = Dive(world(Dvl(beams=beams())))
+    dive = Dive(make_world(Dvl(beams=make_beams())))
     head = RecordingInfo(dive.world, EPOCH, duration=3.0)
     with pytest.raises(RecordingError, match="directory does not exist"):
         recordings.open_writer(tmp_path / "no" / "a.pd0", head)
@@ -557,14 +570,14 @@ def test_unwritable_paths_are_errors(tmp_path: Path) -> None:
     full.symlink_to("/dev/full")
     writer = recordings.open_writer(full, head)
     with pytest.raises(RecordingError, match="no space left"):
-        writer.write(dive.slabs()[0])
+        writer.write(dive.make_slices()[0])
     with pytest.raises(RecordingError, match="already failed"):
-        writer.write(dive.slabs()[0])
+        writer.write(dive.make_slices()[0])
     writer.close()
 
 
-def received(port: int, out: list[bytes]) -> threading.Thread:
-    """Return a thread that reads all that a port sends."""
+def start_receiver(port: int, out: list[bytes]) -> threading.Thread:
+    """Return a thread that reads all data from a port."""
 
     def read() -> None:
         with socket.create_connection(("127.0.0.1", port), timeout=20.0) as connection:
@@ -584,7 +597,7 @@ def send(writer: DevicePublisher, block: bytes, times: int) -> None:
 
 
 def wait_for_clients(writer: DevicePublisher, count: int) -> None:
-    """Wait until a port has so many clients."""
+    """Wait until a port has this many clients."""
     end = time.monotonic() + 20.0
     while len(writer._server._clients) < count:
         assert time.monotonic() < end
@@ -593,31 +606,31 @@ def wait_for_clients(writer: DevicePublisher, count: int) -> None:
 
 @pytest.mark.requirement("REC-1:devices")
 def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
-    dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
+    dive, out = Dive(make_world(Dvl(beams=make_beams()))), list[bytes]()
     complete = record_log(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
     for _ in range(2):
         writer = open_output(address, RecordingInfo(dive.world, EPOCH, duration=3.0))
         assert isinstance(writer, DevicePublisher)
         with writer:
-            threads = [received(writer._server.port, out) for _ in range(2)]
+            threads = [start_receiver(writer._server.port, out) for _ in range(2)]
             wait_for_clients(writer, 2)
             with socket.create_connection(("127.0.0.1", writer._server.port)) as gone:
                 wait_for_clients(writer, 3)
                 gone.shutdown(socket.SHUT_RDWR)
-            for slab in dive.slabs((0.6, 1.3)):
-                writer.write(slab)
+            for time_slice in dive.make_slices((0.6, 1.3)):
+                writer.write(time_slice)
         for thread in threads:
             thread.join(20.0)
     assert out == [complete] * 4
     with pytest.raises(RecordingError, match="already failed"):
-        writer.write(dive.slabs()[0])
+        writer.write(dive.make_slices()[0])
 
 
 def test_half_closed_client_receives_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It closes its sending half, as a program does whose own input has ended; and patience begins when data come."""
+    """The client closes its sending half, as at the end of its input. The timeout starts with the first data."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
-    dive, out = Dive(world(Dvl(beams=beams()))), bytearray()
+    dive, out = Dive(make_world(Dvl(beams=make_beams()))), bytearray()
     writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     block = bytes(range(256)) * (1 << 14)
@@ -642,7 +655,7 @@ def test_half_closed_client_receives_all_bytes(monkeypatch: pytest.MonkeyPatch) 
 def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
-    dive, out = Dive(world(Dvl(beams=beams()))), list[bytes]()
+    dive, out = Dive(make_world(Dvl(beams=make_beams()))), list[bytes]()
     writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     block = bytes(1 << 18)
@@ -652,9 +665,9 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
         with pytest.warns(RuntimeWarning, match="was too slow and is disconnected"):
             send(writer, block, 200)
         assert not writer._server._clients
-        reader = received(writer._server.port, out)
+        reader = start_receiver(writer._server.port, out)
         wait_for_clients(writer, 1)
-        writer.write(dive.slabs()[0])
+        writer.write(dive.make_slices()[0])
         writer.close()
         reader.join(20.0)
     assert len(out[0]) > 0
@@ -669,7 +682,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
 
 
 def test_unavailable_ports_are_errors() -> None:
-    head = RecordingInfo(world(Dvl(beams=beams())), EPOCH, duration=3.0)
+    head = RecordingInfo(make_world(Dvl(beams=make_beams())), EPOCH, duration=3.0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(RecordingError, match=f"port is in use: {port}; choose another"):
@@ -709,10 +722,10 @@ SEA = """\
 """
 
 
-@pytest.mark.timeout(400)  # kernels of both may have to be compiled
+@pytest.mark.timeout(400)  # may compile kernels of both
 @pytest.mark.requirement("GAP-8", "REC-1:devices")
 def test_dive_from_world_file_to_ensembles(tmp_path: Path) -> None:
-    """Straight and level to the north-east at 1.5 m/s, 25 m above a flat bed, nothing errs."""
+    """The vehicle moves north-east at 1.5 m/s, level, 25 m above a flat bed, without errors."""
     path = tmp_path / "sea.sdf"
     path.write_text(SEA, encoding="utf-8")
     coefficients = np.zeros((1, 2, 7))
@@ -722,7 +735,7 @@ def test_dive_from_world_file_to_ensembles(tmp_path: Path) -> None:
     motion = Trajectory(np.array((0.0, 20.0)), coefficients)
     targets = [tmp_path / name for name in ("a.dvl.pd0", "a.adcp.pd0", "a.dvl.nmea", "a.adcp.nmea", "a.adcp.pd6")]
     ns.record(ns.load(path), targets, 10.0, motion={"auv": motion}, epoch=EPOCH)
-    dvl, adcp = (ensembles(target.read_bytes()) for target in targets[:2])
+    dvl, adcp = (decode_ensembles(target.read_bytes()) for target in targets[:2])
     for profile in (dvl, adcp):
         assert len(profile["ensemble_number"]) > 5
         assert np.abs(profile["bottom_velocity"][:, :3] + velocity).max() < 0.51e-3

@@ -48,8 +48,8 @@ MOST = 50_000_000
 """Memory (bytes) until the error, a twentieth of the expanded size of the files."""
 
 
-def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
-    """Check that a call fails with little memory."""
+def assert_rejected(work: Callable[[], Any], match: str, most: int = MOST) -> None:
+    """Assert that a call fails with little memory."""
     tracemalloc.start()
     try:
         with pytest.raises(NavsenseError, match=match):
@@ -59,16 +59,16 @@ def refused(work: Callable[[], Any], match: str, most: int = MOST) -> None:
         tracemalloc.stop()
 
 
-def archive(made: ModuleType, path: Path, rows: int) -> Path:
-    """Write a recording, and one with a time of many zeros in it."""
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
-        writer.write(made.slab(0))
+def write_archive(builders: ModuleType, path: Path, rows: int) -> Path:
+    """Write a recording, and one whose time array is many zeros."""
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+        writer.write(builders.make_time_slice(0))
     with np.load(path) as arrays:
         stored = dict(arrays)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
         for key, array in stored.items():
             with target.open(f"{key}.npy", "w", force_zip64=True) as file:
-                if key != f"{made.IMU}/time":
+                if key != f"{builders.IMU}/time":
                     np.lib.format.write_array(file, array)
                     continue
                 head = {"descr": "<f8", "fortran_order": False, "shape": (rows,)}
@@ -79,21 +79,21 @@ def archive(made: ModuleType, path: Path, rows: int) -> Path:
 
 
 @pytest.mark.requirement("REC-1")
-def test_archive_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
-    """At 50 million rows it is 400 MB, from 0.4 MB."""
-    path = archive(made, tmp_path / "run.npz", 50 * 10**6)
+def test_archive_expansion_is_limited(builders: ModuleType, tmp_path: Path) -> None:
+    """50 million rows expand from 0.4 MB to 400 MB."""
+    path = write_archive(builders, tmp_path / "run.npz", 50 * 10**6)
     assert path.stat().st_size < 2_000_000
     for look in (ns.open, read_summary, load_motion):
-        refused(partial(look, path), r"run\.npz.*unpacks from \d+ bytes to 400\d+; must be at most 100 times")
+        assert_rejected(partial(look, path), r"run\.npz.*unpacks from \d+ bytes to 400\d+; must be at most 100 times")
     np.savez_compressed(tmp_path / "current.npz", time=np.zeros(5 * 10**7), velocity=np.zeros(1))
-    refused(lambda: read_current(str(tmp_path / "current.npz")), "unpacks from")
+    assert_rejected(lambda: read_current(str(tmp_path / "current.npz")), "unpacks from")
 
 
 @pytest.mark.requirement("REC-1")
-def test_table_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
+def test_table_expansion_is_limited(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
-        writer.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+        writer.write(builders.make_time_slice(0))
     table = pq.read_table(path)
     row = table.slice(0, 1)
     many = pa.table(
@@ -108,10 +108,10 @@ def test_table_expansion_is_limited(made: ModuleType, tmp_path: Path) -> None:
     pq.write_table(many, path, compression="zstd")
     assert path.stat().st_size < 4_000_000
     for look in (ns.open, read_summary):
-        refused(partial(look, path), r"run\.parquet.*unpacks from")
+        assert_rejected(partial(look, path), r"run\.parquet.*unpacks from")
 
 
-def mcap(path: Path, data: bytes, size: int, compression: str = "zstd") -> Path:
+def write_mcap(path: Path, data: bytes, size: int, compression: str = "zstd") -> Path:
     """Write an MCAP file of one chunk."""
     body = (
         records.CHUNK_HEADER.pack(0, 0, size, 0)
@@ -131,12 +131,12 @@ def test_mcap_chunk_expansion_is_limited(tmp_path: Path) -> None:
     size = 10**9
     stream = zstandard.ZstdCompressor().compressobj(size=size)
     data = b"".join([stream.compress(bytes(10**7)) for _ in range(100)]) + stream.flush()
-    path = mcap(tmp_path / "run.mcap", data, size)
+    path = write_mcap(tmp_path / "run.mcap", data, size)
     for look in (ns.open, read_summary):
-        refused(partial(look, path), r"run\.mcap.*a chunk unpacks from \d+ bytes to 1000000000")
+        assert_rejected(partial(look, path), r"run\.mcap.*a chunk unpacks from \d+ bytes to 1000000000")
     assert recover(path).damaged_chunks == 1
     small = UNCHECKED_CHUNK_SIZE
-    path = mcap(tmp_path / "zeros.mcap", zstandard.ZstdCompressor().compress(bytes(small)), small)
+    path = write_mcap(tmp_path / "zeros.mcap", zstandard.ZstdCompressor().compress(bytes(small)), small)
     for look in (ns.open, read_summary):
         with pytest.raises(NavsenseError, match=r"opcode 0|ends inside a record"):
             look(path)
@@ -147,13 +147,13 @@ def test_mcap_chunk_expansion_is_limited(tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("compression", ["zstd", "lz4", ""])
 def test_recovery_of_zero_chunks_is_limited(tmp_path: Path, compression: str) -> None:
-    """A valid start and a chunk of 200 MB of zeros, then the end of the file.
+    """The file has a valid start and a chunk of 200 MB of zeros.
 
-    Read as records of 9 bytes, of kind 0 and length 0, they would be 22 million.
+    Zeros are records of 9 bytes with opcode 0 and length 0: 22 million of them.
     """
     zeros = bytes(2 * 10**8)
     pack = {"zstd": zstandard.ZstdCompressor().compress, "lz4": lz4.frame.compress, "": bytes}
-    path = mcap(tmp_path / "run.mcap", pack[compression](zeros), len(zeros), compression)
+    path = write_mcap(tmp_path / "run.mcap", pack[compression](zeros), len(zeros), compression)
     os.truncate(path, path.stat().st_size - 50)
     before = time.process_time()
     assert recover(path).damaged_chunks == 1
@@ -172,12 +172,12 @@ def test_bag_chunk_expansion_is_limited(tmp_path: Path, form: str) -> None:
         )
         writer.write(line, 1, struct.pack("<I", 4 * 10**8) + bytes(4 * 10**8))
     most = max(UNCHECKED_CHUNK_SIZE, MAX_EXPANSION * path.stat().st_size)
-    refused(lambda: ns.open(path), r"run\.bag.*a chunk of \d+ bytes unpacks to more than", 2 * most + MOST)
+    assert_rejected(lambda: ns.open(path), r"run\.bag.*a chunk of \d+ bytes unpacks to more than", 2 * most + MOST)
     assert 2 * most + MOST < 4 * 10**8
 
 
-def zeros(folder: Path, mode: str, storage: str = "SQLITE3", count: int = 2 * 10**8) -> Path:
-    """Write a bag of ROS 2 with one compressed message of `count` zeros."""
+def write_compressed_bag(folder: Path, mode: str, storage: str = "SQLITE3", count: int = 2 * 10**8) -> Path:
+    """Write a ROS 2 bag with one compressed message of `count` zeros."""
     path = folder / "run"
     writer = Writer2(path, version=8, storage_plugin=StoragePlugin[storage])
     writer.set_compression(CompressionMode[mode], CompressionFormat.ZSTD)
@@ -193,30 +193,32 @@ DOORS = (ns.open, read_samples, read_current, lambda path: convert(path, path.wi
 
 @pytest.mark.requirement("REC-1")
 def test_ros2_compressed_message_expansion_is_limited(tmp_path: Path) -> None:
-    path = zeros(tmp_path, "MESSAGE")
+    path = write_compressed_bag(tmp_path, "MESSAGE")
     assert sum(file.stat().st_size for file in path.iterdir()) < 200_000
     for door in DOORS:
-        refused(partial(door, path), r"run.*a chunk of \d+ bytes unpacks to more than", 2 * UNCHECKED_CHUNK_SIZE + MOST)
+        assert_rejected(
+            partial(door, path), r"run.*a chunk of \d+ bytes unpacks to more than", 2 * UNCHECKED_CHUNK_SIZE + MOST
+        )
 
 
 @pytest.mark.requirement("REC-1")
 def test_ros2_compressed_file_expansion_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """rosbags unpacks the file to a temporary folder when it opens the bag."""
-    path = zeros(tmp_path, "FILE", count=4 * 10**8)
+    path = write_compressed_bag(tmp_path, "FILE", count=4 * 10**8)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     written: list[int] = []
     copied = shutil.copyfileobj
 
-    def counted(source: Any, target: Any) -> None:
+    def count_bytes(source: Any, target: Any) -> None:
         try:
             copied(source, target)
         finally:
             written.append(target.tell())
 
-    monkeypatch.setattr(shutil, "copyfileobj", counted)
+    monkeypatch.setattr(shutil, "copyfileobj", count_bytes)
     for door in (*DOORS, read_summary):
-        refused(partial(door, path), r"run.*a file unpacks from \d+ bytes to \d+; must be at most 100 times")
+        assert_rejected(partial(door, path), r"run.*a file unpacks from \d+ bytes to \d+; must be at most 100 times")
     assert len(written) == len(DOORS) + 1
     assert max(written) <= UNCHECKED_SIZE
     assert not list((tmp_path / "temporary").iterdir())
@@ -224,9 +226,9 @@ def test_ros2_compressed_file_expansion_is_limited(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.requirement("REC-1")
 def test_chunk_expansion_in_a_bag_of_mcap_files_is_limited(tmp_path: Path) -> None:
-    path = zeros(tmp_path, "STORAGE", "MCAP")
+    path = write_compressed_bag(tmp_path, "STORAGE", "MCAP")
     for door in (read_samples, read_current):
-        refused(partial(door, path), r"run.*a chunk unpacks from \d+ bytes to \d+; must be at most 100 times")
+        assert_rejected(partial(door, path), r"run.*a chunk unpacks from \d+ bytes to \d+; must be at most 100 times")
 
 
 @pytest.mark.requirement("REC-1")
@@ -246,7 +248,7 @@ def test_rosbags_is_unchanged_after_reading() -> None:
     [("", lambda file: csv_tables.read_table(file, "abcde")), ("#", lambda file: euroc._read_table(file, 5)[1])],
 )
 def test_text_table_memory_is_limited(tmp_path: Path, mark: str, read: Callable[[Path], Any]) -> None:
-    """A table of numbers takes 8 bytes a number, twice while NumPy makes room for more rows."""
+    """A table takes 8 bytes per number, and twice this while NumPy enlarges it."""
     count, columns = 500_000, 5
     file = tmp_path / "t.csv"
     file.write_text(mark + "a,b,c,d,e\n" + "0,0,0,0,0\n" * count, encoding="utf-8")

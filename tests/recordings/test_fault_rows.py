@@ -1,4 +1,4 @@
-"""Which faults act on which rows, out of recordings of messages: where some were lost, and of what arrives late."""
+"""Faulty rows from recordings of messages: with lost messages, and with latency."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may hav
 
 
 def make_world(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = None) -> ns.World:
-    """Return a robot whose sensors are stuck, dropped out and stuck again."""
+    """Return a robot whose sensors are stuck, drop out and are stuck again."""
     planned = (
         ScheduledFault("stuck", 0.05, 0.3),
         ScheduledFault("dropout", 0.35, 0.4),
@@ -52,8 +52,8 @@ def make_world(*named: tuple[str, ns.sensors.Sensor], latency: Latency | None = 
 
 
 @dataclass(eq=False)
-class Lossy:
-    """A source that has lost the fault messages of some spans (s)."""
+class LossySource:
+    """A source without the fault messages of some intervals (s)."""
 
     source: McapReader
     spans: tuple[tuple[float, float], ...]
@@ -104,18 +104,20 @@ def test_lost_messages_lose_only_their_rows(
     assert acts[gone].any()
     with open_messages(folder / "a.mcap") as source:
         assert isinstance(source, McapReader)
-        reader = ReadingAssembler(Lossy(source, SPANS[lost]))
-        slabs = list(reader.iter_slices())
-    assert sum(bool(slab.readings) for slab in slabs) > 1 or size > 1 or lost in ("all", "all but one")
-    found = collect(slabs)[0][IMU]
+        reader = ReadingAssembler(LossySource(source, SPANS[lost]))
+        slices = list(reader.iter_slices())
+    assert sum(bool(time_slice.readings) for time_slice in slices) > 1 or size > 1 or lost in ("all", "all but one")
+    found = collect(slices)[0][IMU]
     assert np.array_equal(found.time, at)
     note = f"topic {TOPIC}: has no message for"
     if lost == "all":
         assert not found.fault
         assert f"{note} the readings of its sensor" in reader.losses
         return
-    told = [pack_fault_bits(slab.readings[IMU].fault) for slab in slabs if IMU in slab.readings]
-    assert np.array_equal(np.concatenate(told), np.where(gone, 0, acts))
+    fault_bits = [
+        pack_fault_bits(time_slice.readings[IMU].fault) for time_slice in slices if IMU in time_slice.readings
+    ]
+    assert np.array_equal(np.concatenate(fault_bits), np.where(gone, 0, acts))
     assert f"{note} {gone.sum()} of {at.size} readings; they are read as without a fault" in reader.losses
 
 
@@ -124,7 +126,7 @@ def test_lost_messages_lose_only_their_rows(
 def test_rows_wait_for_a_limited_number_of_lost_messages(
     folder: Path, monkeypatch: pytest.MonkeyPatch, span: tuple[float, float]
 ) -> None:
-    """After so many they are handed on as without a fault, and counted, however many messages come later."""
+    """After this number, rows are counted and yielded without a fault."""
     most = 20
     monkeypatch.setattr(reading_assembler, "MAX_HELD_ROWS", most)
     monkeypatch.setattr(reading_assembler, "SLICE_BYTES", 1)
@@ -135,8 +137,8 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
     assert gone.sum() > 3 * most
     with open_messages(folder / "a.mcap") as source:
         assert isinstance(source, McapReader)
-        reader = ReadingAssembler(Lossy(source, (span,)))
-        found = [slab.readings[IMU] for slab in reader.iter_slices() if IMU in slab.readings]
+        reader = ReadingAssembler(LossySource(source, (span,)))
+        found = [time_slice.readings[IMU] for time_slice in reader.iter_slices() if IMU in time_slice.readings]
     assert max(one.time.size for one in found) <= most + 2
     assert np.array_equal(np.concatenate([one.time for one in found]), at)
     assert np.array_equal(np.concatenate([pack_fault_bits(one.fault) for one in found]), np.where(gone, 0, acts))
@@ -148,7 +150,7 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
 @pytest.mark.parametrize("rate", [3.0, 7.0])
 @pytest.mark.parametrize("delay", [0.0123456784999, 0.03])
 def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) -> None:
-    """Times at such a rate are not integer nanoseconds: rounding twice may be off by one."""
+    """Sample times at this rate are not integer nanoseconds: rounding twice may differ by one."""
     time = np.arange(10_000) / rate
     (sensor,) = example_world(("dvl", Dvl.example_spec())).sensors
     sensor = dataclasses.replace(sensor, rate=rate, latency=Latency(delay))
@@ -156,7 +158,7 @@ def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) 
     time_base = reading_assembler.TimeBase(EPOCH, is_navsense=True, has_stored_world=True)
     assert np.array_equal(time_base.subtract_latency(arrived, sensor), sent)
     plain = arrived - round(delay * SECOND)
-    assert np.abs(plain - sent).max() == (delay != 0.03)  # the one is no whole number of them
+    assert np.abs(plain - sent).max() == (delay != 0.03)  # the one is not a multiple of the other
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
@@ -185,7 +187,7 @@ def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> No
 @pytest.mark.requirement("REC-1:convert", "NOI-6", "CLK-5")
 @pytest.mark.parametrize("latency", [Latency(0.03, 0.01, 0.005), Latency(0.03)], ids=["random", "not said"])
 def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> None:
-    """For an unknown latency, or one that differs between rows, the times are those of validity, without faults."""
+    """For an unknown or varying latency, the times are those of validity, without faults."""
     ns.record(make_world(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
     with open_messages(tmp_path / "a.mcap") as source:
         if not latency.stddev:

@@ -1,4 +1,4 @@
-"""Faults on purpose of sensors, clocks and the world: the same list in every format, however often it is converted."""
+"""Scheduled faults of sensors, clocks and the world: the same list in every format, after any conversions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from navsense.testing import example_world
 EPOCH = 1000
 DVL, MAG = "robot::arm::dvl", "robot::arm::magnetometer"
 MADE = {".npz": "a.npz", ".parquet": "a.parquet", ".csv": "t", ".mcap": "m.mcap", ".bag": "b.bag", ".db3": "d"}
-"""Recordings by the suffix that they were written with."""
+"""Suffixes of the recordings."""
 
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
 def make_world() -> ns.World:
-    """Return a robot with every kind of fault on purpose, of its sensors, its clock and the world."""
+    """Return a robot with every kind of scheduled fault, of its sensors, its clock and the world."""
     world = example_world(
         ("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("magnetometer", Magnetometer.example_spec())
     )
@@ -61,7 +61,7 @@ def make_world() -> ns.World:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with one recording of faults in every format that carries our description."""
+    """Return a folder with one recording of faults in every format with navsense metadata."""
     place = tmp_path_factory.mktemp("carried")
     names = [f"{name}{suffix}" if "." not in name else name for suffix, name in MADE.items()]
     ns.record(make_world(), [place / name for name in names], 0.5, seed=5, epoch=EPOCH)
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(path: Path) -> None:
-    """Assert that all which reads a recording knows its faults."""
+    """Assert that all readers of a recording find its faults."""
     known = list_faults(make_world())
     assert {fault["kind"] for fault in known} == {*FAULT_BITS, "step", "magnetic_anomaly"}
     assert len(known) == 9
@@ -119,7 +119,7 @@ def test_invalid_anomalies(wrong: object) -> None:
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
 @pytest.mark.parametrize("name", [MADE[".npz"], MADE[".csv"]])
 def test_dropped_samples_differ_from_missing_messages(folder: Path, tmp_path: Path, name: str) -> None:
-    """A DVL of 100 Hz that pings less often, dropped out from 0.35 s on."""
+    """The DVL has 100 Hz but fewer pings, and drops out from 0.35 s on."""
     reading = ns.open(folder / name)[DVL]
     late = reading.time >= 0.35
     dropped, silent = int((~reading.emitted & late).sum()), int((~reading.emitted & ~late).sum())

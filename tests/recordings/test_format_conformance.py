@@ -1,4 +1,4 @@
-"""Every format holds what it declares, reports the rest as lost, and leaves no damaged recording under its name."""
+"""Every format stores what it declares, reports other content as lost, and leaves no damaged recording."""
 
 from __future__ import annotations
 
@@ -95,19 +95,19 @@ def runs(world: ns.World) -> Run:
 
 @pytest.fixture(scope="module")
 def archive(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the run in a format that loses nothing."""
+    """Return the run in a format without losses."""
     path = tmp_path_factory.mktemp("archive") / "all.npz"
     run.save(path)
     return path
 
 
-def name_of(recording_format: Format, name: str = "run") -> str:
-    """Return a file name; the log of an instrument names its sensor."""
+def make_file_name(recording_format: Format, name: str = "run") -> str:
+    """Return a file name. A device log names its sensor."""
     return f"{name}{'.dvl' if recording_format.unit == 'records' else ''}{recording_format.suffixes[0]}"
 
 
 def has_reader(recording_format: Format) -> bool:
-    """Return True if a recording in the format can be opened; the others are only described."""
+    """Return True if recordings in the format can be opened."""
     return recording_format.unit != "record" and ".gz.mcap" not in recording_format.suffixes
 
 
@@ -118,7 +118,7 @@ def match_rows(found: Reading, known: Reading) -> tuple[np.ndarray, np.ndarray]:
 
 
 def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
-    """Return what a recording of a run holds, of all its sensors."""
+    """Return the content of a recording of a run, for all its sensors."""
     contents: set[Capability] = set(CONTENT)
     for name, known in run.readings.items():
         reading = found.get(name)
@@ -157,23 +157,23 @@ def list_contents(found: dataset.Dataset, run: Run) -> set[Capability]:
     return contents
 
 
-def list_reported(made: ConversionResult) -> set[Capability]:
+def list_reported(builders: ConversionResult) -> set[Capability]:
     """Return the content that a conversion reports as lost."""
-    phrases = {phrase for line in made.losses for phrase in line.rpartition(": ")[2].split(", ")}
+    phrases = {phrase for line in builders.losses for phrase in line.rpartition(": ")[2].split(", ")}
     reported: set[Capability] = {
-        one for one in CONTENT if one in phrases or any(line.startswith(one) for line in made.losses)
+        one for one in CONTENT if one in phrases or any(line.startswith(one) for line in builders.losses)
     }
-    if any("had no output" in line or "dropped" in line for line in made.losses):
+    if any("had no output" in line or "dropped" in line for line in builders.losses):
         reported.add(Capability.UNPUBLISHED)
-    if any("invalid" in line for line in made.losses):
+    if any("invalid" in line for line in builders.losses):
         reported.add(Capability.INVALID)
     return reported
 
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_declared_content_round_trips(form: Format, run: Run, tmp_path: Path) -> None:
-    """Content that is not declared does not come back, so a declaration cannot be forgotten."""
-    path = tmp_path / name_of(form)
+    """Undeclared content is not restored, so a declaration cannot be forgotten."""
+    path = tmp_path / make_file_name(form)
     run.save(path)
     found = read_summary(path)
     assert found.format == form.name
@@ -188,7 +188,7 @@ def test_declared_content_round_trips(form: Format, run: Run, tmp_path: Path) ->
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_undeclared_content_is_reported_as_lost(form: Format, archive: Path, tmp_path: Path) -> None:
-    result = convert(archive, tmp_path / name_of(form))
+    result = convert(archive, tmp_path / make_file_name(form))
     reported: set[Capability] = list_reported(result)
     assert not reported & form.capabilities
     lost = set(CONTENT) - form.capabilities
@@ -199,10 +199,10 @@ def test_undeclared_content_is_reported_as_lost(form: Format, archive: Path, tmp
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_path: Path) -> None:
-    path = tmp_path / name_of(form)
+    path = tmp_path / make_file_name(form)
     info = recordings.build_info(run.session, truth=False)
     slices = list(run.slices())
-    if form.unit == "record":  # an instrument sends its attitude
+    if form.unit == "record":  # device formats contain the attitude
         slices = [dataclasses.replace(one, truth=run.truth) for one in slices]
     write(path, info, slices)
     if not has_reader(form):
@@ -231,7 +231,7 @@ def test_remedy_for_several_runs_names_registered_formats(
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_several_runs_are_stored_or_raise_an_error(form: Format, runs: Run, tmp_path: Path) -> None:
-    path = tmp_path / name_of(form)
+    path = tmp_path / make_file_name(form)
     if Capability.RUNS in form.capabilities:
         runs.save(path)
         found = ns.open(path)
@@ -289,7 +289,7 @@ def check_after_failure(form: Format, path: Path) -> None:
         saved = recover(path)
         found = read_summary(saved.path)
         assert found.entries or form.name == "ROS 1 bag"  # its first chunk was not complete
-    elif form.unit == "record":  # each record stands for itself
+    elif form.unit == "record":  # records are independent
         assert read_summary(path).format == form.name
     else:
         assert not place.exists()
@@ -299,7 +299,7 @@ def check_after_failure(form: Format, path: Path) -> None:
 
 @pytest.mark.parametrize("form", WRITTEN)
 def test_killed_writer_leaves_no_damaged_recording(form: Format, archive: Path, tmp_path: Path) -> None:
-    path = tmp_path / name_of(form)
+    path = tmp_path / make_file_name(form)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", CHILD, str(archive), str(path)]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
@@ -320,8 +320,8 @@ def write(path: Path, info: recordings.RecordingInfo, slices: list[TimeSlice]) -
 def test_full_disk_is_an_error_with_a_remedy(
     form: Format, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A limit on the size of files stands for a disk without space."""
-    path = tmp_path / name_of(form)
+    """A limit on the file size simulates a full disk."""
+    path = tmp_path / make_file_name(form)
     monkeypatch.setattr(dataset, "SLICE_ROWS", 20)
     recording = ns.open(archive)
     info, slices = recording.make_info(), list(recording.iter_slices())
@@ -341,7 +341,7 @@ def test_full_disk_is_an_error_with_a_remedy(
             signal.signal(signal.SIGXFSZ, handler)
         assert str(caught.value).startswith(str(path))
         assert "cannot be written" in str(caught.value)
-        if form.name != "ROS 2 bag":  # SQLite does not tell the cause
+        if form.name != "ROS 2 bag":  # SQLite does not report the cause
             assert "file too large; raise the limit" in str(caught.value)
         assert not [entry for entry in tmp_path.iterdir() if entry.name.startswith(".")]
         if ".mcap" not in path.name and form.unit != "record" and place.exists():
@@ -358,12 +358,12 @@ def test_file_of_another_program_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = tmp_path / name_of(form)
+    path = tmp_path / make_file_name(form)
     path.write_bytes(content)
     with pytest.raises(RecordingError) as caught:
         ns.open(path)
     assert str(caught.value).startswith(str(path))
-    if content or form.unit != "record":  # a log without a record is a log
+    if content or form.unit != "record":  # a log without a record is valid
         monkeypatch.setattr(sys, "argv", ["navsense", "info", str(path)])
         with pytest.raises(SystemExit) as end:
             cli.main()
@@ -379,7 +379,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "json_lines.py"
 
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the entry points of installed packages; formats that are registered in a test are forgotten."""
+    """Return the entry points of installed packages; formats registered in a test are removed."""
     found: list[Any] = []
     monkeypatch.setattr(format_module, "_FORMATS", dict(format_module._FORMATS))
     monkeypatch.setattr(format_module, "entry_points", lambda group: found if group == "navsense.formats" else [])

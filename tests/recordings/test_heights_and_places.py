@@ -1,4 +1,4 @@
-"""Scalars and companion topics in recordings: heights, pressures and positions, read by independent programs."""
+"""Scalars and companion topics in recordings: heights, pressures and positions, read by other programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = {
 }
 
 
-def world() -> World:
+def make_world() -> World:
     return example_world(
         ("alt", Altimeter.example_spec()), ("baro", AirPressure.example_spec()), ("gps", NavSat.example_spec())
     )
@@ -37,25 +37,25 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return ns.simulate(world(), 1.5, seed=5, epoch=1000)
+    return ns.simulate(make_world(), 1.5, seed=5, epoch=1000)
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("heights") / "run.mcap"
-    ns.record(world(), path, 1.5, seed=5, epoch=1000)
+    ns.record(make_world(), path, 1.5, seed=5, epoch=1000)
     return path
 
 
-def column(values: list[Any], pick: Callable[[Any], float]) -> AnyArray:
+def make_column(values: list[Any], pick: Callable[[Any], float]) -> AnyArray:
     return np.array([pick(value) for value in values])
 
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1", "REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("part", ["measured", "ideal", "bias"])
-def test_all_series_round_trip_bitwise(run: Any, recorded: Path, part: str) -> None:
+def test_all_series_round_trip_bitwise(run: Any, recording: Path, part: str) -> None:
     found: dict[str, list[Any]] = {}
-    with recorded.open("rb") as file:
+    with recording.open("rb") as file:
         reader = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
         for _, channel, _, value in reader.iter_decoded_messages():
             found.setdefault(channel.topic, []).append(value)
@@ -63,27 +63,29 @@ def test_all_series_round_trip_bitwise(run: Any, recorded: Path, part: str) -> N
     alt, baro, gps = (run[f"robot::arm::{name}"] for name in ("alt", "baro", "gps"))
     series = [{"measured": r.arrays, "ideal": r.ideal, "bias": r.bias}[part] for r in (alt, baro, gps)]
     for name in ("vertical_position", "vertical_velocity", "vertical_reference"):
-        got = column(found[f"/alt{behind}"], lambda value, name=name: getattr(value, name))  # type: ignore[misc]
+        got = make_column(found[f"/alt{behind}"], lambda value, name=name: getattr(value, name))  # type: ignore[misc]
         assert np.array_equal(got, series[0].get(name, np.zeros(300)))
-    assert np.array_equal(column(found[f"/baro{behind}"], lambda value: value.fluid_pressure), series[1]["pressure"])
+    assert np.array_equal(
+        make_column(found[f"/baro{behind}"], lambda value: value.fluid_pressure), series[1]["pressure"]
+    )
     places = found[f"/gps{behind}"]
     if part == "bias":
-        got = np.stack([column(places, lambda value, axis=axis: getattr(value.vector, axis)) for axis in "yxz"])  # type: ignore[misc]
+        got = np.stack([make_column(places, lambda value, axis=axis: getattr(value.vector, axis)) for axis in "yxz"])  # type: ignore[misc]
         assert np.array_equal(got, [series[2][name] for name in ("latitude", "longitude", "altitude")])
     else:
-        assert np.array_equal(column(places, lambda value: value.latitude), np.degrees(series[2]["latitude"]))
-        assert np.array_equal(column(places, lambda value: value.longitude), np.degrees(series[2]["longitude"]))
-        assert np.array_equal(column(places, lambda value: value.altitude), series[2]["altitude"])
+        assert np.array_equal(make_column(places, lambda value: value.latitude), np.degrees(series[2]["latitude"]))
+        assert np.array_equal(make_column(places, lambda value: value.longitude), np.degrees(series[2]["longitude"]))
+        assert np.array_equal(make_column(places, lambda value: value.altitude), series[2]["altitude"])
     speeds = found[f"/gps_velocity{behind}"]
     got = np.array([[v.twist.linear.x, v.twist.linear.y, v.twist.linear.z] for v in speeds])
     assert np.array_equal(got, series[2]["velocity"])
-    stamps = column(speeds, lambda value: value.header.stamp.sec * 10**9 + value.header.stamp.nanosec)
+    stamps = make_column(speeds, lambda value: value.header.stamp.sec * 10**9 + value.header.stamp.nanosec)
     assert np.array_equal(stamps, gps.stamp)
 
 
 @pytest.mark.requirement("ALT-4", "PRS-1", "NAV-1")
-def test_rosbags_reads_every_topic_by_its_type(recorded: Path) -> None:
-    with AnyReader([recorded]) as reader:
+def test_rosbags_reads_every_topic_by_its_type(recording: Path) -> None:
+    with AnyReader([recording]) as reader:
         types = {connection.topic: connection.msgtype for connection in reader.connections}
         counts = dict.fromkeys(types, 0)
         for connection, _, raw in reader.messages():
@@ -97,7 +99,7 @@ def test_rosbags_reads_every_topic_by_its_type(recorded: Path) -> None:
 @pytest.mark.requirement("REC-1:npz", "BAT-1")
 @pytest.mark.parametrize("runs", [None, 3])
 def test_scalars_have_no_axis_in_archives_and_batches(tmp_path: Path, runs: int | None) -> None:
-    run = ns.simulate(world(), 1.0, seed=5, runs=runs)
+    run = ns.simulate(make_world(), 1.0, seed=5, runs=runs)
     run.save(tmp_path / "run.npz")
     lead = () if runs is None else (runs,)
     for name, reading in ns.open(tmp_path / "run.npz").items():
@@ -120,7 +122,7 @@ def test_scalars_have_no_axis_in_archives_and_batches(tmp_path: Path, runs: int 
 
 
 def test_duplicate_companion_topic_gets_a_suffix() -> None:
-    base = world()
+    base = make_world()
     alt, baro, gps = base.sensors
     topics = allocate_topics(replace(base, sensors=(gps, replace(alt, topic="/gps_velocity"), baro)))
     assert topics.get_sensor_topic(alt.name, "measured") == "/gps_velocity"

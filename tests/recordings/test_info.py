@@ -1,4 +1,4 @@
-"""`info` of recordings that are folders: CSV of navsense, EuRoC of any program, and other folders."""
+"""`info` of recordings that are folders: CSV of navsense, EuRoC, and other folders."""
 
 from __future__ import annotations
 

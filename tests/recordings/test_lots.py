@@ -1,4 +1,4 @@
-"""Messages of an MCAP file read many at once: against the same one by one, the package mcap, and files by others."""
+"""Batched reading of MCAP messages equals single reading, the package mcap, and files of other programs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Said = dict[str, list[tuple[int, int, bytes]]]
 
 
 @dataclass(eq=False)
-class OneByOne:
-    """A source whose messages are handed on as they come singly."""
+class SingleMessageSource:
+    """A source that yields messages singly, in file order."""
 
     source: McapReader
 
@@ -59,8 +59,8 @@ class OneByOne:
         return batch_messages(self.source.read_messages(), topics)
 
 
-def of_items(items: Iterable[RawMessage]) -> Said:
-    """Return the content of messages that are read one by one."""
+def read_items(items: Iterable[RawMessage]) -> Said:
+    """Return the content of messages that are read singly."""
     found: Said = {}
     for item in items:
         found.setdefault(item.channel.topic, []).append((item.log_time, item.publish_time, item.data))
@@ -81,8 +81,8 @@ def flatten_batches(batches: Iterable[list[MessageBatch]]) -> Said:
     return found
 
 
-def by_mcap(path: Path) -> Said:
-    """Return what the package mcap reads, in the order of the file."""
+def read_with_mcap(path: Path) -> Said:
+    """Return what the package mcap reads, in file order."""
     found: Said = {}
     with path.open("rb") as file:
         for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
@@ -91,14 +91,14 @@ def by_mcap(path: Path) -> Said:
 
 
 def read_both(path: Path) -> tuple[Said, Said]:
-    """Return the content of a file, read one by one and in batches."""
+    """Return the content of a file, read singly and in batches."""
     with open_messages(path) as source:
         topics = {line.topic for line in source.channels}
-        return of_items(source.read_messages()), flatten_batches(source.read_batches(topics))
+        return read_items(source.read_messages()), flatten_batches(source.read_batches(topics))
 
 
 def make_world() -> ns.World:
-    """Return a robot with one of each sensor, faults on one of them, in water that moves."""
+    """Return a robot with one of each sensor, one of them faulty, in a current."""
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     stuck = ScheduledFault("stuck", 0.2, 0.3)
     sensors = tuple(
@@ -112,7 +112,7 @@ def make_world() -> ns.World:
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recording of every kind of sensor."""
     path = tmp_path_factory.mktemp("lots") / "all.mcap"
     ns.record(make_world(), path, 2.0, seed=5, epoch=1000)
@@ -120,13 +120,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_every_message_is_read_in_order(recorded: Path) -> None:
-    singly, at_once = read_both(recorded)
+def test_every_message_is_read_in_order(recording: Path) -> None:
+    singly, at_once = read_both(recording)
     assert at_once == singly
     assert {topic: sorted(said) for topic, said in singly.items()} == {
-        topic: sorted(said) for topic, said in by_mcap(recorded).items()
+        topic: sorted(said) for topic, said in read_with_mcap(recording).items()
     }
-    with open_messages(recorded) as source:
+    with open_messages(recording) as source:
         assert isinstance(source, McapReader)
         assert source.count_messages(from_data=True).total == sum(map(len, singly.values()))
         few = {"/clock", "/tf"}
@@ -135,10 +135,10 @@ def test_every_message_is_read_in_order(recorded: Path) -> None:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
-def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    with open_messages(recorded) as source:
+def test_readings_are_bitwise_equal(recording: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    with open_messages(recording) as source:
         assert isinstance(source, McapReader)
-        assembler = ReadingAssembler(OneByOne(source))
+        assembler = ReadingAssembler(SingleMessageSource(source))
         expected = collect(assembler.iter_slices())
         assert expected[0].keys() == {f"robot::arm::{kind.type}" for kind in KINDS}
         for name in ("BATCH_BYTES", "SMALL_BATCH_BYTES"):
@@ -160,7 +160,7 @@ def test_readings_are_bitwise_equal(recorded: Path, monkeypatch: pytest.MonkeyPa
 
 
 def write_messages(path: Path, seed: int, *, in_chunks: bool, kind: CompressionType) -> None:
-    """Write messages of several lengths and times in any order on three topics, one of them of two channels."""
+    """Write messages of several lengths and random times on three topics, one of them with two channels."""
     rng = np.random.default_rng(seed)
     with path.open("wb") as file:
         writer = Writer(file, chunk_size=700, use_chunking=in_chunks, compression=kind)
@@ -192,7 +192,7 @@ def test_files_of_other_programs_are_read(
         write_messages(path, seed, in_chunks=in_chunks, kind=kind)
         singly, at_once = read_both(path)
         assert at_once == singly
-        theirs = by_mcap(path)
+        theirs = read_with_mcap(path)
         assert singly == {topic: sorted(said, key=itemgetter(0)) for topic, said in theirs.items()}
 
 
@@ -239,20 +239,20 @@ def test_block_with_more_records_than_usual(monkeypatch: pytest.MonkeyPatch) -> 
     assert mcap_reader.scan_records(piece).offsets[:-1].tolist() == expected
 
 
-def message(channel: int, log: int, data: bytes, time: int = 0) -> bytes:
+def encode_message(channel: int, log: int, data: bytes, time: int = 0) -> bytes:
     """Return a Message record."""
     return records.encode_record(records.MESSAGE, struct.pack("<HIQQ", channel, 0, log, time), data)
 
 
-def chunk(*parts: bytes) -> bytes:
+def encode_chunk(*parts: bytes) -> bytes:
     """Return a Chunk record that is not compressed."""
     data = b"".join(parts)
     head = records.CHUNK_HEADER.pack(0, 0, len(data), 0)
     return records.encode_record(records.CHUNK, head, records.encode_string(""), struct.pack("<Q", len(data)), data)
 
 
-def around(path: Path, *parts: bytes, topic: str = "/v", kind: str = VECTOR) -> Path:
-    """Write a file of records that knows one channel, 1."""
+def write_records(path: Path, *parts: bytes, topic: str = "/v", kind: str = VECTOR) -> Path:
+    """Write a file of records with one channel, 1."""
     known = records.encode_schema(1, kind, format_schema(kind).encode()) + records.encode_channel(1, 1, topic, {})
     head = records.encode_record(records.HEADER, records.encode_string("ros2"), records.encode_string("test"))
     end = records.encode_record(records.DATA_END, bytes(4))
@@ -263,18 +263,18 @@ def around(path: Path, *parts: bytes, topic: str = "/v", kind: str = VECTOR) -> 
 
 LONG = records.RECORD_HEADER.pack(records.MESSAGE, 1 << 40) + bytes(40)
 DAMAGED = {
-    "a chunk ends inside a record": (chunk(message(1, 1, b"x"), b"\x05\x01"),),
-    "a chunk ends inside a record ": (chunk(message(1, 1, b"x"), LONG),),
-    "a message of an unknown channel": (chunk(message(1, 1, b"x"), message(2, 1, b"x")),),
-    "a message ends too early": (chunk(records.encode_record(records.MESSAGE, bytes(21))),),
-    "a message of an unknown channel ": (message(3, 1, b"x"),),
+    "a chunk ends inside a record": (encode_chunk(encode_message(1, 1, b"x"), b"\x05\x01"),),
+    "a chunk ends inside a record ": (encode_chunk(encode_message(1, 1, b"x"), LONG),),
+    "a message of an unknown channel": (encode_chunk(encode_message(1, 1, b"x"), encode_message(2, 1, b"x")),),
+    "a message ends too early": (encode_chunk(records.encode_record(records.MESSAGE, bytes(21))),),
+    "a message of an unknown channel ": (encode_message(3, 1, b"x"),),
 }
 
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("problem", DAMAGED)
 def test_damage_gives_the_same_error_in_every_reader(tmp_path: Path, problem: str) -> None:
-    path = around(tmp_path / "a.mcap", *DAMAGED[problem])
+    path = write_records(tmp_path / "a.mcap", *DAMAGED[problem])
     with pytest.raises(RecordingError, match=problem.strip()) as singly, open_messages(path) as source:
         list(source.read_messages())
     with pytest.raises(RecordingError) as at_once, open_messages(path) as source:
@@ -285,8 +285,11 @@ def test_damage_gives_the_same_error_in_every_reader(tmp_path: Path, problem: st
 @pytest.mark.requirement("REC-1:mcap")
 def test_last_channel_record_wins(tmp_path: Path) -> None:
     other = records.encode_channel(1, 1, "/w", {})
-    parts = (chunk(message(1, 2, b"a"), message(1, 1, b"b"), other, message(1, 0, b"c")), message(1, 9, b"d"))
-    singly, at_once = read_both(around(tmp_path / "a.mcap", *parts))
+    parts = (
+        encode_chunk(encode_message(1, 2, b"a"), encode_message(1, 1, b"b"), other, encode_message(1, 0, b"c")),
+        encode_message(1, 9, b"d"),
+    )
+    singly, at_once = read_both(write_records(tmp_path / "a.mcap", *parts))
     assert singly == {"/w": [(0, 0, b"c"), (9, 0, b"d")], "/v": [(1, 0, b"b"), (2, 0, b"a")]}
     with open_messages(tmp_path / "a.mcap") as source:
         assert flatten_batches(source.read_batches({"/v", "/w"})) == singly
@@ -296,7 +299,7 @@ def test_last_channel_record_wins(tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("times", [(1 << 63, 0), (0, 1 << 63)])
 def test_impossible_times_are_an_error(tmp_path: Path, times: tuple[int, int]) -> None:
-    path = around(tmp_path / "a.mcap", chunk(message(1, times[0], b"x", times[1])))
+    path = write_records(tmp_path / "a.mcap", encode_chunk(encode_message(1, times[0], b"x", times[1])))
     with open_messages(path) as source:
         assert [(item.log_time, item.publish_time) for item in source.read_messages()] == [times]
     with pytest.raises(RecordingError, match="292 years"), open_messages(path) as source:
@@ -310,18 +313,21 @@ def test_arrays_that_change_shape_are_an_error(tmp_path: Path, monkeypatch: pyte
     kind = "navsense_msgs/msg/Thing"
     schema = records.encode_schema(1, kind, b"float64[] data")
     rows = [b"\0\1\0\0" + struct.pack("<I4x", n) + bytes(8 * n) for n in (3, 2)]
-    path = around(
-        tmp_path / "a.mcap", schema, records.encode_channel(1, 1, "/v", {}), *(chunk(message(1, 0, r)) for r in rows)
+    path = write_records(
+        tmp_path / "a.mcap",
+        schema,
+        records.encode_channel(1, 1, "/v", {}),
+        *(encode_chunk(encode_message(1, 0, r)) for r in rows),
     )
 
-    def taken(source: Any) -> None:
+    def read_all(source: Any) -> None:
         line = dataclasses.replace(source.channels[0], type=kind, definition=b"float64[] data")
         column = TopicBuffer(line, lambda found: {"data": found["data"]})
         for batch in (batch for lots in source.read_batches({"/v"}) for batch in lots):
             column.append(batch)
 
     with pytest.raises(RecordingError, match="data changes its shape"), open_messages(path) as source:
-        taken(source)
+        read_all(source)
 
 
 @pytest.mark.requirement("REC-1:mcap")
@@ -329,11 +335,11 @@ def test_lz4_with_several_frames_and_truncated() -> None:
     data = bytes(range(256)) * 100
     packed = lz4.frame.compress(data[:9000]) + lz4.frame.compress(data[9000:])
 
-    def unpacked(raw: bytes, size: int) -> bytes:
+    def decompress_slowly(raw: bytes, size: int) -> bytes:
         return records.decompress(records.Chunk(0, 0, size, 0, "lz4", raw))
 
-    assert unpacked(packed, len(data)) == data
-    assert unpacked(lz4.frame.compress(data), len(data)) == data
+    assert decompress_slowly(packed, len(data)) == data
+    assert decompress_slowly(lz4.frame.compress(data), len(data)) == data
     for raw, size in ((packed[:-5], len(data)), (packed, 9000), (lz4.frame.compress(data), 9000), (packed[:9], 9)):
         with pytest.raises(DamagedError):
-            unpacked(raw, size)
+            decompress_slowly(raw, size)

@@ -33,11 +33,11 @@ MAGIC_SIZE = len(records.MAGIC)
 
 
 @pytest.fixture(scope="module")
-def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("damage") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), seed=7, duration=2.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), seed=7, duration=2.0)) as writer:
         for second in range(2):
-            writer.write(made.slab(second))
+            writer.write(builders.make_time_slice(second))
     return path
 
 
@@ -73,13 +73,13 @@ def read_content(path: Path) -> Any:
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_flipped_bit_in_any_record_is_reported_or_changes_nothing(recorded: Path, tmp_path: Path, seed: int) -> None:
+def test_flipped_bit_in_any_record_is_reported_or_changes_nothing(recording: Path, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    expected = read_content(recorded)
+    expected = read_content(recording)
     reported: set[int] = set()
-    for record in list_records(recorded):
+    for record in list_records(recording):
         size = records.RECORD_HEADER.size + len(record.body)
-        bad = flip_bit(recorded, tmp_path / "run.mcap", record.offset + rng.randrange(size), rng.randrange(8))
+        bad = flip_bit(recording, tmp_path / "run.mcap", record.offset + rng.randrange(size), rng.randrange(8))
         content = read_content(bad)
         if content is None:
             reported.add(record.opcode)
@@ -96,9 +96,9 @@ def find_offset(path: Path, record: records.RawRecord, text: bytes) -> int:
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("command", ["info", "convert", "report"])
-def test_damaged_summary_is_an_error_of_every_command(recorded: Path, tmp_path: Path, command: str) -> None:
-    channel = [record for record in list_records(recorded) if record.opcode == records.CHANNEL][-1]
-    bad = flip_bit(recorded, tmp_path / "bad.mcap", find_offset(recorded, channel, b"/"), 0)
+def test_damaged_summary_is_an_error_of_every_command(recording: Path, tmp_path: Path, command: str) -> None:
+    channel = [record for record in list_records(recording) if record.opcode == records.CHANNEL][-1]
+    bad = flip_bit(recording, tmp_path / "bad.mcap", find_offset(recording, channel, b"/"), 0)
     arguments = {"convert": [str(tmp_path / "out.npz")], "report": ["-o", str(tmp_path / "out.html")]}
     with pytest.raises(RecordingError) as error:
         CliRunner().invoke(cli, [command, str(bad), *arguments.get(command, [])], catch_exceptions=False)
@@ -108,38 +108,38 @@ def test_damaged_summary_is_an_error_of_every_command(recorded: Path, tmp_path: 
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_recovery_of_a_damaged_summary_is_complete(recorded: Path, tmp_path: Path) -> None:
-    channel = [record for record in list_records(recorded) if record.opcode == records.CHANNEL][-1]
-    bad = flip_bit(recorded, tmp_path / "bad.mcap", find_offset(recorded, channel, b"/"), 0)
+def test_recovery_of_a_damaged_summary_is_complete(recording: Path, tmp_path: Path) -> None:
+    channel = [record for record in list_records(recording) if record.opcode == records.CHANNEL][-1]
+    bad = flip_bit(recording, tmp_path / "bad.mcap", find_offset(recording, channel, b"/"), 0)
     result = recover_mcap(bad, tmp_path / "out.mcap")
     assert (result.complete, result.damaged_chunks) == (True, 0)
-    assert read_content(tmp_path / "out.mcap") == read_content(recorded)
+    assert read_content(tmp_path / "out.mcap") == read_content(recording)
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_recovery_drops_damaged_metadata_and_keeps_the_messages(recorded: Path, tmp_path: Path) -> None:
-    run = next(record for record in list_records(recorded) if record.opcode == records.METADATA)
-    bad = flip_bit(recorded, tmp_path / "bad.mcap", find_offset(recorded, run, b"sea"), 0)
+def test_recovery_drops_damaged_metadata_and_keeps_the_messages(recording: Path, tmp_path: Path) -> None:
+    run = next(record for record in list_records(recording) if record.opcode == records.METADATA)
+    bad = flip_bit(recording, tmp_path / "bad.mcap", find_offset(recording, run, b"sea"), 0)
     with pytest.raises(RecordingError, match=r"a metadata record has a wrong CRC; save .* navsense recover"):
         read_summary(bad)
     result = recover_mcap(bad, tmp_path / "out.mcap")
     assert result.headline.endswith("; lost: 1 damaged record")
     assert not result.complete
-    assert result.messages == sum(entry.count for entry in read_summary(recorded).entries)
+    assert result.messages == sum(entry.count for entry in read_summary(recording).entries)
     assert "world" not in read_summary(tmp_path / "out.mcap").metadata
 
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("opcode", [records.CHUNK, records.METADATA, records.MESSAGE_INDEX])
-def test_recovery_reports_a_record_whose_kind_is_damaged(recorded: Path, tmp_path: Path, opcode: int) -> None:
+def test_recovery_reports_a_record_whose_kind_is_damaged(recording: Path, tmp_path: Path, opcode: int) -> None:
     """Another opcode hides a record; a MessageIndex becomes a DataEnd."""
-    found = [record for record in list_records(recorded) if record.opcode == opcode]
+    found = [record for record in list_records(recording) if record.opcode == opcode]
     record = found[-1] if opcode == records.CHUNK else found[0]
-    bad = flip_bit(recorded, tmp_path / "bad.mcap", record.offset, 3)
+    bad = flip_bit(recording, tmp_path / "bad.mcap", record.offset, 3)
     result = recover_mcap(bad, tmp_path / "out.mcap")
     assert (result.complete, result.is_truncated, result.damaged_chunks) == (False, False, 1)
     if opcode == records.MESSAGE_INDEX:
-        assert result.messages == sum(entry.count for entry in read_summary(recorded).entries)
+        assert result.messages == sum(entry.count for entry in read_summary(recording).entries)
 
 
 @pytest.mark.requirement("REC-1:mcap")
@@ -160,11 +160,11 @@ def test_mcap_package_accepts_the_checksums(recorded: Path, tmp_path: Path) -> N
     copies = [recorded, tmp_path / "converted.mcap", tmp_path / "recovered.mcap", tmp_path / "cut.mcap"]
     convert(recorded, tmp_path / "folder.db3")
     convert(tmp_path / "folder.db3", copies[1])
-    recover_mcap(recorded, copies[2])
-    (tmp_path / "half.mcap").write_bytes(recorded.read_bytes()[: recorded.stat().st_size // 2])
+    recover_mcap(recording, copies[2])
+    (tmp_path / "half.mcap").write_bytes(recording.read_bytes()[: recording.stat().st_size // 2])
     recover_mcap(tmp_path / "half.mcap", copies[3])
-    with recordings.open_writer(tmp_path / "run.gz.mcap", ns.open(recorded).make_info()) as writer:
-        for time_slice in ns.open(recorded).iter_slices():
+    with recordings.open_writer(tmp_path / "run.gz.mcap", ns.open(recording).make_info()) as writer:
+        for time_slice in ns.open(recording).iter_slices():
             writer.write(time_slice)
     for path in (*copies, tmp_path / "run.gz.mcap"):
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""NumPy archives: read by NumPy alone, and back into the same objects."""
+"""NumPy archives are read by NumPy alone, and back into the same objects."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import World
 
 
-def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[TimeSlice]:
-    slabs = [made.slab(second, 100, runs=runs) for second in range(seconds)]
+def write(builders: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[TimeSlice]:
+    slices = [builders.make_time_slice(second, 100, runs=runs) for second in range(seconds)]
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
-        path, recordings.RecordingInfo(made.world(), 100, 7, float(seconds), numbers)
+        path, recordings.RecordingInfo(builders.make_world(), 100, 7, float(seconds), numbers)
     ) as writer:
-        for slab in slabs:
-            writer.write(slab)
-    return slabs
+        for time_slice in slices:
+            writer.write(time_slice)
+    return slices
 
 
 @pytest.mark.requirement("REC-1:npz", "TRU-1")
 @pytest.mark.parametrize("runs", [(), (1,), (4,)])
-def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+def test_numpy_reads_every_array_bit_for_bit(builders: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
     path = tmp_path / "run.npz"
-    slabs = write(made, path, runs)
+    slices = write(builders, path, runs)
     axis = len(runs)
     expected: dict[str, np.ndarray] = {}
-    for name in (made.IMU, made.MAG):
-        parts = [slab.readings[name] for slab in slabs]
+    for name in (builders.IMU, builders.MAG):
+        parts = [time_slice.readings[name] for time_slice in slices]
         expected[f"{name}/time"] = np.concatenate([part.time for part in parts])
         for key in ("clock_error", "valid", "emitted"):
             expected[f"{name}/{key}"] = np.concatenate([getattr(part, key) for part in parts], axis=axis)
@@ -61,9 +61,11 @@ def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, r
             expected[f"{name}/ideal/{key}"] = np.concatenate([part.ideal[key] for part in parts])
         for key in parts[0].bias:
             expected[f"{name}/bias/{key}"] = np.concatenate([part.bias[key] for part in parts], axis=axis)
-    for name in made.LINKS:
+    for name in builders.LINKS:
         for key in ("time", *TRUTH_ARRAYS):
-            expected[f"truth/{name}/{key}"] = np.concatenate([getattr(slab.truth[name], key) for slab in slabs])
+            expected[f"truth/{name}/{key}"] = np.concatenate(
+                [getattr(time_slice.truth[name], key) for time_slice in slices]
+            )
     with np.load(path, allow_pickle=False) as archive:
         assert set(archive) == {*expected, "meta"}
         for key, array in expected.items():
@@ -72,23 +74,23 @@ def test_numpy_reads_every_array_bit_for_bit(made: ModuleType, tmp_path: Path, r
         meta = json.loads(str(archive["meta"]))
     assert (meta["world"], meta["seed"], meta["epoch"]) == ("sea", 7, 100)
     assert meta["runs"] == list(range(10, 10 + int(np.prod(runs))))
-    assert meta["sensors"][made.MAG]["unit"] == {"field": "T"}
+    assert meta["sensors"][builders.MAG]["unit"] == {"field": "T"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
 @pytest.mark.requirement("REC-1:npz", "CLK-5")
 @pytest.mark.parametrize("runs", [(), (3,)])
-def test_load_returns_the_same_readings_and_truth(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+def test_load_returns_the_same_readings_and_truth(builders: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
     path = tmp_path / "run.npz"
-    slabs = write(made, path, runs, seconds=1)
+    slices = write(builders, path, runs, seconds=1)
     loaded = ns.open(path)
-    assert list(loaded) == list(slabs[0].readings)
+    assert list(loaded) == list(slices[0].readings)
     assert len(loaded) == 2
-    for name, reading in slabs[0].readings.items():
+    for name, reading in slices[0].readings.items():
         assert_same(loaded[name], reading)
         assert loaded[name].stamp.tobytes() == reading.stamp.tobytes()
         assert loaded[name].true_stamp.tobytes() == reading.true_stamp.tobytes()
-    for name, truth in slabs[0].truth.items():
+    for name, truth in slices[0].truth.items():
         assert loaded.truth[name].name == name
         assert loaded.truth[name].stamp.tolist() == truth.stamp.tolist()
         for key in ("time", *TRUTH_ARRAYS):
@@ -108,63 +110,63 @@ def assert_same(got: Reading, expected: Reading) -> None:
             assert new[key].tobytes() == old[key].tobytes()
 
 
-def test_same_run_writes_the_same_bytes(made: ModuleType, tmp_path: Path) -> None:
-    write(made, tmp_path / "a.npz")
-    write(made, tmp_path / "b.npz")
+def test_same_run_writes_the_same_bytes(builders: ModuleType, tmp_path: Path) -> None:
+    write(builders, tmp_path / "a.npz")
+    write(builders, tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
 @pytest.mark.requirement("REC-1:npz")
-def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
+def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_text("the old one")
-    recording = recordings.RecordingInfo(made.world(), duration=3.0)
+    recording = recordings.RecordingInfo(builders.make_world(), duration=3.0)
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
-    assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
+    assert path.read_text() == "the old one"  # nothing was written
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
-        writer.write(made.slab(0))
-        writer.write(made.slab(1))
+        writer.write(builders.make_time_slice(0))
+        writer.write(builders.make_time_slice(1))
         raise RuntimeError("elsewhere")
-    assert_same(ns.open(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
-    assert ns.open(path)[made.IMU].time.size == 200
+    assert_same(ns.open(path)[builders.MAG].between(0, 10), builders.make_time_slice(0).readings[builders.MAG])
+    assert ns.open(path)[builders.IMU].time.size == 200
     assert ns.open(path).metadata["duration_asked"] == 3.0
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
-def test_write_error_of_another_output_keeps_this_recording(made: ModuleType, tmp_path: Path) -> None:
-    recording = recordings.RecordingInfo(made.world(), duration=3.0)
-    slab = made.slab(1)
-    slab.readings[made.IMU].clock_error[3] = 1e10  # no ROS message can hold it
+def test_write_error_of_another_output_keeps_this_recording(builders: ModuleType, tmp_path: Path) -> None:
+    recording = recordings.RecordingInfo(builders.make_world(), duration=3.0)
+    time_slice = builders.make_time_slice(1)
+    time_slice.readings[builders.IMU].clock_error[3] = 1e10  # too large for a ROS message
     with (  # noqa: PT012 - one writer fails inside another
         pytest.raises(RecordingError, match="--epoch"),
         recordings.open_writer(tmp_path / "run.npz", recording) as npz_sink,
         recordings.open_writer(tmp_path / "run.mcap", recording) as mcap_sink,
     ):
-        for part in (made.slab(0), slab):
+        for part in (builders.make_time_slice(0), time_slice):
             mcap_sink.write(part)
             npz_sink.write(part)
-    assert ns.open(tmp_path / "run.npz")[made.IMU].time.size == 100
+    assert ns.open(tmp_path / "run.npz")[builders.IMU].time.size == 100
     assert {entry.name for entry in tmp_path.iterdir()} == {"run.npz", "run.mcap"}
 
 
 def test_error_on_close_does_not_hide_the_first_error(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def fail_with_full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "run.npz"
-    recording = recordings.RecordingInfo(made.world())
+    recording = recordings.RecordingInfo(builders.make_world())
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
-        writer.write(made.slab(0))
-        monkeypatch.setattr(npz.DiskArray, "write", full)
+        writer.write(builders.make_time_slice(0))
+        monkeypatch.setattr(npz.DiskArray, "write", fail_with_full_disk)
         raise RuntimeError("elsewhere")
     assert not list(tmp_path.iterdir())
 
 
 def test_interrupt_within_a_slice_leaves_complete_slices(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     path = tmp_path / "run.npz"
     append, calls = npz.DiskArray.append, []
@@ -175,25 +177,25 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         append(column, array)
 
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=9.0))
-    writer.write(made.slab(0))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=9.0))
+    writer.write(builders.make_time_slice(0))
     monkeypatch.setattr(npz.DiskArray, "append", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(1, 9):
-            writer.write(made.slab(second))
+            writer.write(builders.make_time_slice(second))
     found = ns.open(path)
-    seconds, rest = divmod(found[made.IMU].time.size, 100)
-    assert (rest, found[made.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
+    seconds, rest = divmod(found[builders.IMU].time.size, 100)
+    assert (rest, found[builders.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
     assert 2 <= seconds < 9
-    assert_same(found[made.MAG].between(10, 20), made.slab(1).readings[made.MAG])
+    assert_same(found[builders.MAG].between(10, 20), builders.make_time_slice(1).readings[builders.MAG])
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 
-def rename_sensor(made: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
-    """Return the world with one of its sensors under another name, or of another kind."""
-    world = made.world()
+def rename_sensor(builders: ModuleType, name: str, new: str, spec: Sensor | None = None) -> World:
+    """Return the world with one sensor renamed or of another type."""
+    world = builders.make_world()
     sensors = [
         dataclasses.replace(sensor, name=new, spec=spec or sensor.spec) if sensor.name == name else sensor
         for sensor in world.sensors
@@ -202,9 +204,9 @@ def rename_sensor(made: ModuleType, name: str, new: str, spec: Sensor | None = N
 
 
 @pytest.mark.parametrize("new", ["rov::base::imu/ideal", "rov::base::imu/bias", "truth/rov::base"])
-def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: Path, new: str) -> None:
+def test_names_with_equal_keys_are_an_error_at_once(builders: ModuleType, tmp_path: Path, new: str) -> None:
     spec = Imu() if "imu" in new else Magnetometer()
-    world = rename_sensor(made, made.MAG, new, spec)
+    world = rename_sensor(builders, builders.MAG, new, spec)
     with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
         recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world))
     assert not list(tmp_path.iterdir())
@@ -212,28 +214,28 @@ def test_names_with_equal_keys_are_an_error_at_once(made: ModuleType, tmp_path: 
     recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world, truth=False)).close()
 
 
-def test_name_with_a_slash_is_allowed_without_conflict(made: ModuleType, tmp_path: Path) -> None:
-    world, name = rename_sensor(made, made.MAG, made.IMU + "/ideal"), made.IMU + "/ideal"
-    slab = made.slab(0)
-    slab.readings[name] = dataclasses.replace(slab.readings.pop(made.MAG), name=name)
+def test_name_with_a_slash_is_allowed_without_conflict(builders: ModuleType, tmp_path: Path) -> None:
+    world, name = rename_sensor(builders, builders.MAG, builders.IMU + "/ideal"), builders.IMU + "/ideal"
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[name] = dataclasses.replace(time_slice.readings.pop(builders.MAG), name=name)
     with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world)) as writer:
-        writer.write(slab)
-    assert_same(ns.open(tmp_path / "run.npz")[name], slab.readings[name])
+        writer.write(time_slice)
+    assert_same(ns.open(tmp_path / "run.npz")[name], time_slice.readings[name])
 
 
-def test_conflicting_keys_are_an_error(made: ModuleType, tmp_path: Path) -> None:
-    slab = made.slab(0)
-    slab.readings[made.MAG].arrays["ideal/field"] = np.zeros((10, 3))
-    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(made.world()))
+def test_conflicting_keys_are_an_error(builders: ModuleType, tmp_path: Path) -> None:
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.MAG].arrays["ideal/field"] = np.zeros((10, 3))
+    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(builders.make_world()))
     with pytest.raises(RecordingError, match="ideal/field"):
-        writer.write(slab)
+        writer.write(time_slice)
     with pytest.raises(RecordingError, match="already failed"):
-        writer.write(made.slab(1))
+        writer.write(builders.make_time_slice(1))
 
 
-def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None:
+def test_invalid_recording_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    write(made, path)
+    write(builders, path)
     raw = path.read_bytes()
     bad = tmp_path / "bad.npz"
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
@@ -255,7 +257,7 @@ def test_empty_mcap_is_an_error(tmp_path: Path) -> None:
 
 
 def rewrite_archive(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    """Write an archive anew with its arrays changed; bytes instead of an array stand as they are."""
+    """Write an archive with changed arrays. Bytes instead of an array are stored unchanged."""
     with np.load(path) as archive:
         arrays: dict[str, Any] = dict(archive)
     change(arrays)
@@ -269,7 +271,7 @@ def rewrite_archive(path: Path, change: Callable[[dict[str, Any]], None]) -> Pat
     return out
 
 
-def head_alone(shape: str) -> bytes:
+def make_npy_header(shape: str) -> bytes:
     text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
@@ -280,10 +282,10 @@ TIME = "rov::base::mag/time"
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        (TIME, head_alone("(1000000000000000,)")),
-        (TIME, head_alone("(10000000000000000000000000000000,)")),
-        (TIME, head_alone("(-3,)")),
-        (TIME, head_alone("(3")),
+        (TIME, make_npy_header("(1000000000000000,)")),
+        (TIME, make_npy_header("(10000000000000000000000000000000,)")),
+        (TIME, make_npy_header("(-3,)")),
+        (TIME, make_npy_header("(3")),
         (TIME, b""),
         (TIME, b"no array"),
         (TIME, np.zeros((30, 1))),
@@ -297,8 +299,8 @@ TIME = "rov::base::mag/time"
         ("meta", np.array('{"program": "other"}')),
     ],
 )
-def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
-    write(made, tmp_path / "run.npz")
+def test_damaged_arrays_are_an_error(builders: ModuleType, tmp_path: Path, key: str, value: Any) -> None:
+    write(builders, tmp_path / "run.npz")
     bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({key: value}))
     found = []
     for look in (ns.open, read_summary):
@@ -306,7 +308,7 @@ def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str,
             look(bad)
         except RecordingError as error:
             found.append(str(error))
-    # The times of a file are no concern of `load` as long as they are numbers.
+    # `load` accepts any numbers as times.
     assert len(found) == 2 or (isinstance(value, np.ndarray) and np.isnan(value).all())
     assert all("changed.npz: is no recording of navsense" in text and "pickle" not in text for text in found)
 
@@ -325,10 +327,10 @@ def test_damaged_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str,
         ("bias/field", np.zeros((2, 30, 3))),
     ],
 )
-def test_inconsistent_arrays_are_an_error(made: ModuleType, tmp_path: Path, key: str, value: np.ndarray) -> None:
-    write(made, tmp_path / "run.npz")
-    bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({f"{made.MAG}/{key}": value}))
-    with pytest.raises(RecordingError, match=rf"damaged: array {made.MAG}/{key}"):
+def test_inconsistent_arrays_are_an_error(builders: ModuleType, tmp_path: Path, key: str, value: np.ndarray) -> None:
+    write(builders, tmp_path / "run.npz")
+    bad = rewrite_archive(tmp_path / "run.npz", lambda arrays: arrays.update({f"{builders.MAG}/{key}": value}))
+    with pytest.raises(RecordingError, match=rf"damaged: array {builders.MAG}/{key}"):
         ns.open(bad)
     bad = rewrite_archive(
         tmp_path / "run.npz", lambda arrays: arrays.update({"truth/rov::base/orientation": np.ones((150, 3))})
@@ -337,9 +339,9 @@ def test_inconsistent_arrays_are_an_error(made: ModuleType, tmp_path: Path, key:
         ns.open(bad)
 
 
-def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: Path) -> None:
+def test_corrupt_bytes_raise_only_recording_errors(builders: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.npz", tmp_path / "bad.npz"
-    write(made, path, seconds=1)
+    write(builders, path, seconds=1)
     raw = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         heads = [member.header_offset for member in archive.infolist()]
@@ -347,7 +349,7 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
     for _ in range(600):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
-            start = rng.choice((*heads, len(raw) - 4000))  # heads and the index, where most is said
+            start = rng.choice((*heads, len(raw) - 4000))  # headers and the index have most of the structure
             broken[rng.randrange(start, min(len(raw), start + rng.choice((60, 250, 4000))))] = rng.randrange(256)
         bad.write_bytes(broken)
         for look in (ns.open, read_summary):
@@ -362,11 +364,11 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
-def test_pipes_are_an_error_before_opening(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_pipes_are_an_error_before_opening(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a pipe"):
-        recordings.open_writer(pipe, recordings.RecordingInfo(made.world()))
+        recordings.open_writer(pipe, recordings.RecordingInfo(builders.make_world()))
     with pytest.raises(RecordingError, match="is a device, a pipe"):
         read_summary(pipe)
     if suffix == ".npz":
@@ -374,37 +376,37 @@ def test_pipes_are_an_error_before_opening(made: ModuleType, tmp_path: Path, suf
             ns.open(pipe)
 
 
-def test_duration_of_an_endless_run_is_none(made: ModuleType, tmp_path: Path) -> None:
+def test_duration_of_an_endless_run_is_none(builders: ModuleType, tmp_path: Path) -> None:
     for suffix in (".mcap", ".npz"):
         path = tmp_path / f"run{suffix}"
-        recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=float("inf"))).close()
+        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=float("inf"))).close()
         assert "duration_asked" not in read_summary(path).metadata
         assert read_summary(path).start is read_summary(path).end is (None if suffix == ".npz" else 0)
 
 
-def test_changed_array_shape_or_duplicate_name_is_an_error(made: ModuleType, tmp_path: Path) -> None:
+def test_changed_array_shape_or_duplicate_name_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=3.0))
-    writer.write(made.slab(0))
-    slab = made.slab(1)
-    slab.readings[made.MAG].arrays["field"] = np.zeros((10, 2))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=3.0))
+    writer.write(builders.make_time_slice(0))
+    time_slice = builders.make_time_slice(1)
+    time_slice.readings[builders.MAG].arrays["field"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="shape"):
-        writer.write(slab)
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=3.0))
-    slab = made.slab(0)
-    slab.readings[made.MAG].arrays["time"] = np.zeros((10, 2))
+        writer.write(time_slice)
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=3.0))
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.MAG].arrays["time"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="taken"):
-        writer.write(slab)
+        writer.write(time_slice)
     assert not list(tmp_path.iterdir())
 
 
-def test_info_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
+def test_info_of_an_archive(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    write(made, path)
+    write(builders, path)
     found = read_summary(path)
     assert {entry.name: (entry.type, entry.count) for entry in found.entries} == {
-        made.IMU: ("imu", 300),
-        made.MAG: ("magnetometer", 30),
+        builders.IMU: ("imu", 300),
+        builders.MAG: ("magnetometer", 30),
         "truth/rov::base": ("truth", 150),
         "truth/rov::arm::tip": ("truth", 150),
     }
@@ -418,21 +420,21 @@ def test_info_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.requirement("REC-1:npz", "REC-1:mcap")
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
 def test_memory_does_not_grow_with_the_recording(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     monkeypatch.setattr(npz, "BLOCK_BYTES", 10_000)
 
-    def peak(seconds: int) -> int:
+    def measure_peak(seconds: int) -> int:
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), duration=float(seconds))
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), duration=float(seconds))
         ) as writer:
             for second in range(seconds):
-                writer.write(made.slab(second))
+                writer.write(builders.make_time_slice(second))
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
-    peak(2)
-    # A slab is some 400 kB, of which no more stays than its place in an index.
-    assert peak(120) - peak(20) < 200_000
+    measure_peak(2)
+    # A time slice is about 400 kB. Only its index entry stays in memory.
+    assert measure_peak(120) - measure_peak(20) < 200_000

@@ -34,13 +34,14 @@ CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
-import made
+import builders
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6, epoch=100))
+info = recordings.RecordingInfo(builders.make_world(), duration=1e6, epoch=100)
+writer = recordings.open_writer(Path({path!r}), info)
 for second in range(10**6):
-    writer.write(made.slab(second, 100))
+    writer.write(builders.make_time_slice(second, 100))
     print(second, flush=True)
     if second == 30:
         sys.stdin.readline()
@@ -79,9 +80,9 @@ while True:
 """
 
 
-def head(made: ModuleType) -> recordings.RecordingInfo:
-    """Return the head of a recording."""
-    return recordings.RecordingInfo(made.world(), duration=3.0, epoch=100)
+def make_header(builders: ModuleType) -> recordings.RecordingInfo:
+    """Return the header of a recording."""
+    return recordings.RecordingInfo(builders.make_world(), duration=3.0, epoch=100)
 
 
 def start_program(program: str, *arguments: str | Path) -> subprocess.Popen[str]:
@@ -104,8 +105,8 @@ def send_line(child: subprocess.Popen[str]) -> None:
     child.stdin.flush()
 
 
-def start(path: Path) -> subprocess.Popen[str]:
-    """Start a process that records. Return when it has written some slabs and waits."""
+def start_recording(path: Path) -> subprocess.Popen[str]:
+    """Start a process that records. Return when it has written some time slices and waits."""
     child = start_program(CHILD.format(here=str(Path(__file__).parent), path=str(path)))
     while read_line(child) != "30":
         assert child.poll() is None
@@ -118,8 +119,10 @@ def kill(child: subprocess.Popen[str]) -> None:
     child.communicate()
 
 
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
-    """Return the exit code of a command and what it printed."""
+def run_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str]:
+    """Return the exit code and the output of a command."""
     monkeypatch.setattr(sys, "argv", ["navsense", *map(str, arguments)])
     try:
         cli.main()
@@ -133,7 +136,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", [*NAMES, "run.pd0"])
-def test_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_second_writer_is_an_error(builders: ModuleType, tmp_path: Path, name: str) -> None:
     """In one process, from another thread too; the recording of the first one is complete."""
     path = tmp_path / name
     if name == "run.pd0":
@@ -144,13 +147,13 @@ def test_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) 
         atomic.open_in_place(path).close()
         return
     for _ in range(2):  # a finished recording is replaced
-        with recordings.open_writer(path, head(made)) as writer:
-            writer.write(made.slab(0, 100))
+        with recordings.open_writer(path, make_header(builders)) as writer:
+            writer.write(builders.make_time_slice(0, 100))
             found: list[object] = []
 
             def other(found: list[object] = found) -> None:
                 try:
-                    recordings.open_writer(path, head(made))
+                    recordings.open_writer(path, make_header(builders))
                 except RecordingError as error:
                     found.append(error)
 
@@ -159,47 +162,47 @@ def test_second_writer_is_an_error(made: ModuleType, tmp_path: Path, name: str) 
             thread.join()
             assert "is being written by another process, or by another thread" in str(found)
             with pytest.raises(RecordingError, match="is being written"):
-                recordings.open_writer(path, head(made))
-            writer.write(made.slab(1, 100))
+                recordings.open_writer(path, make_header(builders))
+            writer.write(builders.make_time_slice(1, 100))
         assert read_summary(path).entries
         assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.requirement("REC-1")
-def test_links_and_conversions_count_as_writers(made: ModuleType, tmp_path: Path) -> None:
+def test_links_and_conversions_count_as_writers(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(tmp_path / "a.npz", head(made)) as writer:
-        writer.write(made.slab(0, 100))
-    with recordings.open_writer(path, head(made)) as writer:
-        writer.write(made.slab(0, 100))
+    with recordings.open_writer(tmp_path / "a.npz", make_header(builders)) as writer:
+        writer.write(builders.make_time_slice(0, 100))
+    with recordings.open_writer(path, make_header(builders)) as writer:
+        writer.write(builders.make_time_slice(0, 100))
         (tmp_path / "link.mcap").symlink_to(path)
         (tmp_path / "hard.mcap").hardlink_to(path)
         for name in ("link.mcap", "hard.mcap", "../" + tmp_path.name + "/run.mcap"):
             with pytest.raises(RecordingError, match="is being written"):
-                recordings.open_writer(tmp_path / name, head(made))
+                recordings.open_writer(tmp_path / name, make_header(builders))
         with pytest.raises(RecordingError, match="is being written"):
             convert(tmp_path / "a.npz", path)
     work = atomic.HiddenFolder(path)
     with pytest.raises(RecordingError, match="is being written"):
-        recordings.open_writer(path, head(made))
+        recordings.open_writer(path, make_header(builders))
     work.release()
     assert read_summary(path).entries
     with (
-        recordings.open_writer(tmp_path / "b.csv", head(made)),
+        recordings.open_writer(tmp_path / "b.csv", make_header(builders)),
         pytest.raises(RecordingError, match="is being written"),
     ):
-        recordings.open_writer(tmp_path / "b.euroc", head(made))  # both are the folder b
+        recordings.open_writer(tmp_path / "b.euroc", make_header(builders))  # both are the folder b
 
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", NAMES)
-def test_recording_is_recovered_after_a_crash(made: ModuleType, tmp_path: Path, name: str) -> None:
-    """A live writer is not disturbed. All slabs of a killed one are recovered, and its name is free again."""
+def test_recording_is_recovered_after_a_crash(builders: ModuleType, tmp_path: Path, name: str) -> None:
+    """A live writer is not disturbed. All time slices of a killed one are recovered, and its name is free again."""
     path = tmp_path / name
-    child = start(path)
+    child = start_recording(path)
     try:
         with pytest.raises(RecordingError, match="is being written"):
-            recordings.open_writer(path, head(made))
+            recordings.open_writer(path, make_header(builders))
         (found,) = list_leftovers(tmp_path)
         assert found.is_being_written
         assert "is still being written by another process; wait until it ends" in str(found)
@@ -228,31 +231,31 @@ def test_recording_is_recovered_after_a_crash(made: ModuleType, tmp_path: Path, 
         assert Path(saved.path) == make_recovered_path(path) == tmp_path / name.replace("run", "run-recovered")
         assert read_summary(saved.path).entries
         if name != "run.gz.mcap":
-            check_rows(made, Path(saved.path))
+            check_rows(builders, Path(saved.path))
         assert (find_leftover(path) is None) == (name != "run.parquet")
-    with recordings.open_writer(path, head(made)) as writer:
-        writer.write(made.slab(0, 100))
+    with recordings.open_writer(path, make_header(builders)) as writer:
+        writer.write(builders.make_time_slice(0, 100))
     assert read_summary(path).entries
     assert list_leftovers(tmp_path) == []
 
 
-def check_rows(made: ModuleType, path: Path) -> None:
-    """Check the recovered rows of the IMU: those of 31 slabs; for a bag, those of its complete chunks."""
+def check_rows(builders: ModuleType, path: Path) -> None:
+    """Check the recovered IMU rows: those of 31 time slices; for a bag, those of its complete chunks."""
     found = ns.open(path)
-    reading = found[made.IMU if made.IMU in found else "mav0::body::imu0"]
+    reading = found[builders.IMU if builders.IMU in found else "mav0::body::imu0"]
     assert reading.time.size > 500 if path.suffix == ".bag" else reading.time.size == 3100
     for second in range(reading.time.size // 100):
-        rate = made.slab(second, 100).readings[made.IMU]["angular_velocity"]
+        rate = builders.make_time_slice(second, 100).readings[builders.IMU]["angular_velocity"]
         assert np.array_equal(reading["angular_velocity"][100 * second : 100 * second + 100], rate)
 
 
 @pytest.mark.requirement("REC-1")
-def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Path) -> None:
+def test_tables_end_with_their_last_complete_line(builders: ModuleType, tmp_path: Path) -> None:
     """A process can die in the middle of a line, and between two tables of one link."""
     with atomic.replace_file(tmp_path / "x") as part:
         part.touch()
-    writer = recordings.open_writer(tmp_path / "run.csv", head(made))
-    writer.write(made.slab(0, 100))
+    writer = recordings.open_writer(tmp_path / "run.csv", make_header(builders))
+    writer.write(builders.make_time_slice(0, 100))
     hidden = tmp_path / ".run.part"
     copy = tmp_path / ".other.part"
     subprocess.run(["cp", "-r", hidden, copy], check=True)
@@ -263,66 +266,66 @@ def test_tables_end_with_their_last_complete_line(made: ModuleType, tmp_path: Pa
     saved = recover(tmp_path / "other.csv", tmp_path / "saved.csv")
     found = ns.open(tmp_path / "saved.csv")
     assert saved.messages == 41 + 10 + 17 + 50
-    assert found[made.IMU].time.size == 41
+    assert found[builders.IMU].time.size == 41
     assert found.truth["rov::base"].time.size == 17
     assert not copy.exists()
 
 
 @pytest.mark.requirement("REC-1")
-def test_arrays_of_one_sensor_have_one_length(made: ModuleType, tmp_path: Path) -> None:
-    writer = recordings.open_writer(tmp_path / "run.npz", head(made))
-    writer.write(made.slab(0, 100))
+def test_arrays_of_one_sensor_have_one_length(builders: ModuleType, tmp_path: Path) -> None:
+    writer = recordings.open_writer(tmp_path / "run.npz", make_header(builders))
+    writer.write(builders.make_time_slice(0, 100))
     copy = tmp_path / ".other.npz.part"
     subprocess.run(["cp", "-r", tmp_path / ".run.npz.part", copy], check=True)
     writer.abort()
     os.truncate(copy / "1.raw", 8 * 33 + 5)  # the clock errors of the first sensor
     recover(tmp_path / "other.npz")
     found = ns.open(tmp_path / "other-recovered.npz")
-    assert found[made.IMU].time.size == 33
-    assert found[made.MAG].time.size == 10
+    assert found[builders.IMU].time.size == 33
+    assert found[builders.MAG].time.size == 10
 
 
 @pytest.mark.requirement("REC-1")
 def test_recover_lists_restores_and_removes(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert command(monkeypatch, capsys, "recover", ".") == (0, ".: no crashed recording\n")
-    kill(start(tmp_path / "a.npz"))
-    kill(start(tmp_path / "b.parquet"))
+    assert run_command(monkeypatch, capsys, "recover", ".") == (0, ".: no crashed recording\n")
+    kill(start_recording(tmp_path / "a.npz"))
+    kill(start_recording(tmp_path / "b.parquet"))
     (tmp_path / "c.mcap").write_bytes(b"\x89MCAP0\r\n" + bytes(50))
-    code, output = command(monkeypatch, capsys, "recover", ".")
+    code, output = run_command(monkeypatch, capsys, "recover", ".")
     assert code == 0
     assert [line.split(":")[0] for line in output.splitlines()] == ["a.npz", "b.parquet", "c.mcap"]
-    assert command(monkeypatch, capsys, "info", "a.npz")[1].endswith("navsense recover a.npz\n")
-    assert command(monkeypatch, capsys, "report", "a.npz")[1].endswith("navsense recover a.npz\n")
-    code, output = command(monkeypatch, capsys, "recover", "a.npz")
+    assert run_command(monkeypatch, capsys, "info", "a.npz")[1].endswith("navsense recover a.npz\n")
+    assert run_command(monkeypatch, capsys, "report", "a.npz")[1].endswith("navsense recover a.npz\n")
+    code, output = run_command(monkeypatch, capsys, "recover", "a.npz")
     assert (code, output.startswith("wrote a-recovered.npz: ")) == (0, True)
-    assert command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
-    code, output = command(monkeypatch, capsys, "recover", "--remove", ".")
+    assert run_command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
+    code, output = run_command(monkeypatch, capsys, "recover", "--remove", ".")
     assert (code, output.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
 
 
 @pytest.mark.requirement("REC-1")
-def test_ros1_bag_without_index_is_recovered_by_chunks(made: ModuleType, tmp_path: Path) -> None:
-    with recordings.open_writer(tmp_path / "whole.bag", head(made)) as writer:
+def test_ros1_bag_without_index_is_recovered_by_chunks(builders: ModuleType, tmp_path: Path) -> None:
+    with recordings.open_writer(tmp_path / "whole.bag", make_header(builders)) as writer:
         for second in range(30):
-            writer.write(made.slab(second, 100))
+            writer.write(builders.make_time_slice(second, 100))
     data = bytearray((tmp_path / "whole.bag").read_bytes())
     (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
     saved = recover(tmp_path / "cut.bag")
     assert Path(saved.path).name == "cut-recovered.bag"
     known, found = ns.open(tmp_path / "whole.bag"), ns.open(saved.path)
-    count = found[made.IMU].time.size
+    count = found[builders.IMU].time.size
     assert 0 < count < 3000
-    assert np.array_equal(found[made.IMU].stamp, known[made.IMU].stamp[:count])
+    assert np.array_equal(found[builders.IMU].stamp, known[builders.IMU].stamp[:count])
     assert (tmp_path / "cut.bag").exists()
 
 
 @pytest.mark.requirement("REC-1")
 def test_hidden_folders_of_other_programs_are_not_changed(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     thesis = tmp_path / ".run.part" / "thesis.txt"
     thesis.parent.mkdir()
@@ -330,24 +333,24 @@ def test_hidden_folders_of_other_programs_are_not_changed(
     assert list_leftovers(tmp_path) == []
     assert find_leftover(tmp_path / "run.csv") is None
     for arguments in (("--remove", tmp_path), ("--remove", tmp_path / "run.csv"), ("--remove", thesis.parent)):
-        assert command(monkeypatch, capsys, "recover", *arguments)[0] == 0
+        assert run_command(monkeypatch, capsys, "recover", *arguments)[0] == 0
     with pytest.raises(RecordingError, match=r"created by another program.*; rename that folder"):
-        recordings.open_writer(tmp_path / "run.csv", head(made))
+        recordings.open_writer(tmp_path / "run.csv", make_header(builders))
     with pytest.raises(RecordingError, match="has no unfinished recording"), atomic.lock_leftover(tmp_path / "run"):
         pass
     assert thesis.read_text() == "text"
     thesis.unlink()
-    recordings.open_writer(tmp_path / "run.csv", head(made)).abort()  # an empty folder is used
+    recordings.open_writer(tmp_path / "run.csv", make_header(builders)).abort()  # an empty folder is used
 
 
-def crash_between_renames(made: ModuleType, path: Path) -> None:
-    """Leave what a crash leaves between the two renames that replace a folder."""
-    with recordings.open_writer(path, head(made)) as writer:
-        writer.write(made.slab(0, 100))
+def crash_between_renames(builders: ModuleType, path: Path) -> None:
+    """Create the state after a crash between the two renames that replace a folder."""
+    with recordings.open_writer(path, make_header(builders)) as writer:
+        writer.write(builders.make_time_slice(0, 100))
     place = path.with_suffix("")
     (place / "former.txt").write_text("former")
-    writer = recordings.open_writer(path.with_name(f"other{path.suffix}"), head(made))
-    writer.write(made.slab(0, 100))
+    writer = recordings.open_writer(path.with_name(f"other{path.suffix}"), make_header(builders))
+    writer.write(builders.make_time_slice(0, 100))
     shutil.copytree(path.with_name(".other.part"), atomic.make_hidden_path(place))
     writer.abort()
     place.rename(atomic.make_hidden_path(place) / ".old")
@@ -357,10 +360,10 @@ def crash_between_renames(made: ModuleType, path: Path) -> None:
 @pytest.mark.parametrize("name", ["run.csv", "run.euroc", "run.db3"])
 @pytest.mark.parametrize("action", ["recover", "remove", "record"])
 def test_old_folder_survives_a_crash_between_two_renames(
-    made: ModuleType, tmp_path: Path, name: str, action: str
+    builders: ModuleType, tmp_path: Path, name: str, action: str
 ) -> None:
     path = tmp_path / name
-    crash_between_renames(made, path)
+    crash_between_renames(builders, path)
     if action == "recover":
         recover(path)
     elif action == "remove":
@@ -375,16 +378,16 @@ def test_old_folder_survives_a_crash_between_two_renames(
 
 @pytest.mark.requirement("REC-1")
 def test_hidden_folder_created_while_opening_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other writer starts after the first look for its lock, and before the file exists."""
+    """The other writer starts after the first check of its lock, and before the file exists."""
     path, probe, works = tmp_path / "run.mcap", atomic.is_being_written, list[atomic.HiddenFolder]()
 
-    def delayed(place: Path) -> bool:
-        found = probe(place)
+    def probe_then_start_writer(working_folder: Path) -> bool:
+        found = probe(working_folder)
         if not works:
             works.append(atomic.HiddenFolder(path))
         return found
 
-    monkeypatch.setattr(atomic, "is_being_written", delayed)
+    monkeypatch.setattr(atomic, "is_being_written", probe_then_start_writer)
     with pytest.raises(RecordingError, match="is being written"):
         atomic.open_in_place(path)
     works[0].release()
@@ -433,7 +436,7 @@ def test_two_probes_do_not_report_a_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1")
-def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locks_over_nfs(builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """NFS refuses an exclusive lock on a file that is open for reading. A file that cannot be locked is written."""
     flock, count = fcntl.flock, []
 
@@ -447,8 +450,8 @@ def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(fcntl, "flock", nfs)
     path = tmp_path / "run.npz"
     for _ in range(2):
-        with recordings.open_writer(path, head(made)) as writer:
-            writer.write(made.slab(0, 100))
+        with recordings.open_writer(path, make_header(builders)) as writer:
+            writer.write(builders.make_time_slice(0, 100))
             if path.exists():
                 assert atomic.is_being_written(path)
     assert count == []
@@ -464,13 +467,13 @@ def test_locks_over_nfs(made: ModuleType, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", ["run.bag", "run.db3", "run.npz", "run.csv", "run.euroc"])
 def test_second_run_keeps_the_crashed_recording(
-    made: ModuleType, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+    builders: ModuleType, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One is kept for each name, the largest: a third run that crashes at once does not replace it."""
+    """The largest one is kept for each name: a third run that crashes at once does not replace it."""
     path = tmp_path / name
-    kill(start(path))
+    kill(start_recording(path))
     for _ in range(2):
-        writer = recordings.open_writer(path, head(made))
+        writer = recordings.open_writer(path, make_header(builders))
         hidden = atomic.make_hidden_path(get_storage_path(path))
         shutil.copytree(hidden, tmp_path / "copy")
         writer.close()
@@ -484,21 +487,21 @@ def test_second_run_keeps_the_crashed_recording(
     assert left is not None
     remove_leftover(left)
     saved = recover(kept)
-    check_rows(made, Path(saved.path))
+    check_rows(builders, Path(saved.path))
     assert list_leftovers(tmp_path) == []
 
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("is_link", [False, True])
 def test_second_run_keeps_the_truncated_mcap(
-    made: ModuleType, tmp_path: Path, is_link: bool, caplog: pytest.LogCaptureFixture
+    builders: ModuleType, tmp_path: Path, is_link: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One is kept, the largest. A complete recording with that name is not replaced."""
+    """The largest one is kept. A complete recording with that name is not replaced."""
 
-    def record(slabs: int) -> None:
-        with recordings.open_writer(path, head(made)) as writer:
-            for slab in range(slabs):
-                writer.write(made.slab(100 * slab, 100 * slab + 100))
+    def record(slices: int) -> None:
+        with recordings.open_writer(path, make_header(builders)) as writer:
+            for time_slice in range(slices):
+                writer.write(builders.make_time_slice(100 * time_slice, 100 * time_slice + 100))
 
     path = tmp_path / "run.mcap"
     if is_link:
@@ -530,7 +533,7 @@ def test_second_run_keeps_the_truncated_mcap(
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", NAMES)
-def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_outputs_follow_links(builders: ModuleType, tmp_path: Path, name: str) -> None:
     """Also before the target exists. After a crash, `recover` finds the recording by the name of the link."""
     store = tmp_path / "store"
     store.mkdir()
@@ -541,15 +544,15 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
     if (found := find_format_by_suffix(path)) and found.is_folder:
         target.mkdir()  # a folder must exist
     for _ in range(2):
-        with recordings.open_writer(path, head(made)) as writer:
-            writer.write(made.slab(0, 100))
+        with recordings.open_writer(path, make_header(builders)) as writer:
+            writer.write(builders.make_time_slice(0, 100))
         assert link.is_symlink()
         assert target.exists()
         assert [entry.name for entry in tmp_path.iterdir() if entry != store] == [link.name]
         assert read_summary(path).entries
     if name in HIDDEN:
-        writer = recordings.open_writer(path, head(made))
-        writer.write(made.slab(0, 100))
+        writer = recordings.open_writer(path, make_header(builders))
+        writer.write(builders.make_time_slice(0, 100))
         left = find_leftover(path)
         assert left is not None
         assert left.is_being_written
@@ -558,21 +561,21 @@ def test_outputs_follow_links(made: ModuleType, tmp_path: Path, name: str) -> No
 
 @pytest.mark.requirement("REC-1")
 def test_recovered_content_is_listed(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("k.mcap", "d.db3", "c.csv"):
-        kill(start(tmp_path / name))
-    assert "recover it with: navsense recover k.mcap" in command(monkeypatch, capsys, "recover", ".")[1]
+        kill(start_recording(tmp_path / name))
+    assert "recover it with: navsense recover k.mcap" in run_command(monkeypatch, capsys, "recover", ".")[1]
     for name, disk in (("k.mcap", "k-recovered.mcap"), ("d.db3", "d-recovered"), ("c.csv", "c-recovered")):
-        code, text = command(monkeypatch, capsys, "recover", name)
+        code, text = run_command(monkeypatch, capsys, "recover", name)
         assert (code, text.startswith(f"wrote {disk}: ")) == (0, True)
         assert Path(disk).exists()
-    code, text = command(monkeypatch, capsys, "recover", ".")
+    code, text = run_command(monkeypatch, capsys, "recover", ".")
     assert "k.mcap: " in text
     assert text.endswith("recovered already: k-recovered.mcap\n")
     os.utime("k-recovered.mcap", (0, 0))  # an earlier recording of this name was recovered
-    assert "navsense recover k.mcap" in command(monkeypatch, capsys, "recover", ".")[1]
+    assert "navsense recover k.mcap" in run_command(monkeypatch, capsys, "recover", ".")[1]
 
 
 WORLD = """<sdf version="1.9"><world name="w"><include><uri>model://rov/model.sdf</uri></include></world></sdf>"""
@@ -583,8 +586,8 @@ FAULT = '[[fault]]\nof = "rov::l::imu"\nkind = "stuck"\nstart = 1.0\nend = 2.0\n
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder that the process is in, with a world, its model, a log, faults and a recording."""
+def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working folder of the process, with a world, its model, a log, faults and a recording."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models" / "rov").mkdir(parents=True)
     (tmp_path / "models" / "rov" / "model.sdf").write_text(MODEL)
@@ -596,7 +599,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.requirement("REC-1")
 def test_no_command_writes_to_its_inputs(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = ("run", "w.sdf", "--path", "models", "--motion", "drive.mcap", "-o")
     describe = ("describe", "w.sdf", "--path", "models", "--kalibr")
@@ -607,7 +610,7 @@ def test_no_command_writes_to_its_inputs(
     Path("page.html").symlink_to("drive.mcap")
     Path("drawing.png").symlink_to("models/rov/model.sdf")
     Path("values.json").symlink_to("drive.mcap")
-    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in working_folder.rglob("*") if path.is_file()}
     for arguments in (
         (*run, "drive.mcap"),
         (*run, "./models/../drive.mcap"),
@@ -624,11 +627,11 @@ def test_no_command_writes_to_its_inputs(
         ("recover", "drive.mcap", "-o", "link.mcap"),
         ("report", "drive.mcap", "-o", "page.html"),
     ):
-        code, output = command(monkeypatch, capsys, *arguments)
+        code, output = run_command(monkeypatch, capsys, *arguments)
         assert code == 2, arguments
         assert "of the same command" in output or "that the same command reads" in output, output
-        assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
-    assert command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
+        assert {path: path.read_bytes() for path in working_folder.rglob("*") if path.is_file()} == before
+    assert run_command(monkeypatch, capsys, *run, "other.mcap")[0] == 0
 
 
 SURFACES = """<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf"><world name="w">
@@ -673,7 +676,7 @@ def test_output_to_a_file_of_the_world_is_an_error(
     output: tuple[str, str],
     suffix: str,
 ) -> None:
-    """Each output may name any input, where its suffix allows it by a link."""
+    """Each output names each input, by a link if its suffix differs."""
     monkeypatch.chdir(tmp_path)
     for file, text in FILES.items():
         Path(file).write_text(text)
@@ -682,18 +685,18 @@ def test_output_to_a_file_of_the_world_is_an_error(
         target = Path(f"link{suffix}")
         target.symlink_to(name)
     inputs_of = ("surfaces.sdf", "--motion", "rov=drive.csv", "--faults", "faults.toml")
-    code, said = command(monkeypatch, capsys, output[0], *inputs_of, output[1], target)
+    code, said = run_command(monkeypatch, capsys, output[0], *inputs_of, output[1], target)
     assert code == 2, said
     assert "of the same command" in said or "that the same command reads" in said, said
     assert {file: Path(file).read_text() for file in FILES} == FILES
 
 
 @pytest.mark.requirement("REC-1")
-def test_no_python_function_writes_to_its_inputs(place: Path) -> None:
+def test_no_python_function_writes_to_its_inputs(working_folder: Path) -> None:
     world = ns.load("w.sdf", path="models")
     assert {Path(name).name for name in world.sources} == {"w.sdf", "model.sdf"}
     Path("w.mcap").symlink_to("w.sdf")
-    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in working_folder.rglob("*") if path.is_file()}
     run = ns.simulate(world, 1.0, motion="drive.mcap")
     for write in (
         lambda: ns.record(world, "drive.mcap", motion="drive.mcap"),
@@ -705,8 +708,8 @@ def test_no_python_function_writes_to_its_inputs(place: Path) -> None:
     ):
         with pytest.raises(NavsenseError, match="is an input of the same command"):
             write()
-    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
-    # What an earlier call read is no input of this one.
+    assert {path: path.read_bytes() for path in working_folder.rglob("*") if path.is_file()} == before
+    # Inputs of an earlier call are not inputs of this one.
     ns.open("drive.mcap")
     ns.record(world, "drive.mcap", 1.0, motion="drive.csv")
 
@@ -722,31 +725,31 @@ def test_input_contexts_nest() -> None:
 
 @pytest.mark.requirement("REC-1")
 @pytest.mark.parametrize("name", ["run.mcap", "run.bag", "run.db3", "run.pd0"])
-def test_error_during_a_run_names_the_file(made: ModuleType, tmp_path: Path, name: str) -> None:
-    slab = made.slab(1, 100)
-    slab.readings[made.IMU].clock_error[3] = 1e10
+def test_error_during_a_run_names_the_file(builders: ModuleType, tmp_path: Path, name: str) -> None:
+    time_slice = builders.make_time_slice(1, 100)
+    time_slice.readings[builders.IMU].clock_error[3] = 1e10
     if name == "run.pd0":
         with pytest.raises(RecordingError, match=r"^run\.pd0: stamp"), add_path_to_errors(Path(name)):
             raise RecordingError("stamp")
         return
-    writer = recordings.open_writer(tmp_path / name, head(made))
-    writer.write(made.slab(0, 100))
+    writer = recordings.open_writer(tmp_path / name, make_header(builders))
+    writer.write(builders.make_time_slice(0, 100))
     with pytest.raises(RecordingError, match=rf"^{tmp_path / name}: stamp.*rov::base::clock"):
-        writer.write(slab)
+        writer.write(time_slice)
     writer.close()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".euroc"])
 @pytest.mark.parametrize("foreign", ["notes.txt", "mav0/cam0/data.csv", "navsense.json"])
 def test_folder_is_replaced_only_if_all_files_belong_to_its_recording(
-    tmp_path: Path, made: ModuleType, suffix: str, foreign: str
+    tmp_path: Path, builders: ModuleType, suffix: str, foreign: str
 ) -> None:
-    """A recording replaces an older recording. A folder that holds a file of another program stays as it is."""
+    """A recording replaces an older recording. A folder with a file of another program is unchanged."""
 
     def record() -> None:
-        with recordings.open_writer(tmp_path / f"dive{suffix}", head(made)) as writer:
+        with recordings.open_writer(tmp_path / f"dive{suffix}", make_header(builders)) as writer:
             for second in range(3):
-                writer.write(made.slab(second, 100))
+                writer.write(builders.make_time_slice(second, 100))
 
     record()
     record()

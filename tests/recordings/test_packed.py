@@ -1,4 +1,4 @@
-"""Rows packed as LZ4, unpacked by the library of LZ4's authors, which checks every checksum."""
+"""Rows packed as LZ4 are unpacked by the LZ4 library, which checks every checksum."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from navsense.recordings.mcap.xxh32 import xxh32
 RNG = np.random.default_rng(5)
 
 
-def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> tuple[bytes, bytes]:
-    """Return a frame of blocks of random rows, and what it must unpack to."""
+def make_frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> tuple[bytes, bytes]:
+    """Return a frame of blocks of random rows, and its expected content."""
     template = RNG.integers(0, 256, width, dtype=np.uint8).tobytes()
-    made = build_compressor(template, places, set(places))
+    compressor = build_compressor(template, places, set(places))
     out = np.full(
         len(FRAME_HEADER) + sum(compute_max_compressed_size(width, count) for count in counts), 0xA5, dtype=np.uint8
     )
@@ -45,7 +45,7 @@ def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> t
                 given = values[name].view(place.dtype)
                 rows[name] = given if place.count else given[:, 0]
 
-        at = made.compress_into(out, at, count, fill)
+        at = compressor.compress_into(out, at, count, fill)
         rows = np.tile(np.frombuffer(template, dtype=np.uint8), (count, 1))
         for name, place in places.items():
             rows[:, place.offset : place.offset + values[name].shape[1]] = values[name]
@@ -54,8 +54,8 @@ def frame(width: int, places: Mapping[str, FieldOffset], counts: list[int]) -> t
     return out[:at].tobytes() + FRAME_END, complete
 
 
-def shapes() -> Iterator[tuple[int, dict[str, FieldOffset]]]:
-    """Yield widths and places: what real messages have, the edges of LZ4's lengths, and some by chance."""
+def list_shapes() -> Iterator[tuple[int, dict[str, FieldOffset]]]:
+    """Yield widths and positions: those of messages, the limits of LZ4's lengths, and random ones."""
     stamp = {
         "record": FieldOffset("u1", 20, 11),
         "sec": FieldOffset("<i4", 0, 35),
@@ -83,22 +83,22 @@ def shapes() -> Iterator[tuple[int, dict[str, FieldOffset]]]:
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_rows_round_trip_bytewise() -> None:
-    for width, places in shapes():
-        packed, complete = frame(width, places, [1, 2, 3, 4, 17, 100 if width < 60_000 else 10])
+    for width, places in list_shapes():
+        packed, complete = make_frame(width, places, [1, 2, 3, 4, 17, 100 if width < 60_000 else 10])
         assert lz4.frame.decompress(packed) == complete, (width, places)
         assert lz4.frame.LZ4FrameDecompressor().decompress(packed) == complete
 
 
 def test_constant_columns_take_little_memory() -> None:
-    packed, complete = frame(2000, {"a": FieldOffset("<f8", 3, 11)}, [1000])
+    packed, complete = make_frame(2000, {"a": FieldOffset("<f8", 3, 11)}, [1000])
     assert len(packed) < 1000 * (24 + 16) + 3 * 2000
     assert len(complete) == 2_000_000
 
 
 def test_blocks_are_bounded() -> None:
-    """More than a block holds is stored in pieces; so is what is no row."""
+    """Content larger than a block, and content that is not a row, is stored in parts."""
     for width, count in ((40_000, MAX_BLOCK_SIZE // 40_000 + 5), (MAX_BLOCK_SIZE + 100, 3)):
-        packed, complete = frame(width, {"a": FieldOffset("<f8", 0, 11)}, [count])
+        packed, complete = make_frame(width, {"a": FieldOffset("<f8", 0, 11)}, [count])
         assert lz4.frame.decompress(packed) == complete
     out = np.empty(2 * MAX_BLOCK_SIZE + 100, dtype=np.uint8)
     data = RNG.integers(0, 256, MAX_BLOCK_SIZE + 7, dtype=np.uint8)
@@ -107,7 +107,7 @@ def test_blocks_are_bounded() -> None:
 
 
 def test_corrupt_byte_is_detected() -> None:
-    packed, _ = frame(100, {"a": FieldOffset("<f8", 3, 20)}, [50])
+    packed, _ = make_frame(100, {"a": FieldOffset("<f8", 3, 20)}, [50])
     for at in range(len(FRAME_HEADER) + 4, len(packed) - 4, 37):
         broken = bytearray(packed)
         broken[at] ^= 1 << at % 8
@@ -116,7 +116,7 @@ def test_corrupt_byte_is_detected() -> None:
 
 
 def test_checksum_equals_the_library() -> None:
-    """Of random bytes LZ4 stores a block as it is, its checksum behind it; the empty one is the algorithm's own."""
+    """LZ4 stores a block of random bytes unchanged with its checksum. That of an empty block is known."""
     assert xxh32(np.empty(0, dtype=np.uint8)) == 0x02CC5D05
     for size in (*range(1, 70), 1000, 65_537):
         data = RNG.integers(0, 256, size, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Parquet tables: read back by pyarrow and by DuckDB, and into the same objects."""
+"""Parquet tables are read by pyarrow and by DuckDB, and back into the same objects."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ AXES: dict[tuple[int, ...], list[tuple[str, Any]]] = {
 }
 
 
-def write(made: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[TimeSlice]:
-    slabs = [made.slab(second, 100, runs=runs) for second in range(seconds)]
+def write(builders: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds: int = 3) -> list[TimeSlice]:
+    slices = [builders.make_time_slice(second, 100, runs=runs) for second in range(seconds)]
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
-        path, recordings.RecordingInfo(made.world(), 100, 7, float(seconds), numbers)
+        path, recordings.RecordingInfo(builders.make_world(), 100, 7, float(seconds), numbers)
     ) as writer:
-        for slab in slabs:
-            writer.write(slab)
-    return slabs
+        for time_slice in slices:
+            writer.write(time_slice)
+    return slices
 
 
-def components(prefix: str, arrays: Mapping[str, Any], lead: int) -> Iterator[tuple[str, Any]]:
+def list_components(prefix: str, arrays: Mapping[str, Any], lead: int) -> Iterator[tuple[str, Any]]:
     """Yield column and numbers (*runs, time) of each component of arrays with `lead` axes before those of a row."""
     for name, array in arrays.items():
         for axis, place in AXES[array.shape[lead:]]:
             yield f"{prefix}{name}{axis}", array[..., place] if place != () else array
 
 
-def expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, Any]:
-    """Return what the rows of one sensor in the run `number`, the one at `run`, should hold; others are null."""
+def make_expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, Any]:
+    """Return the expected rows of one sensor in the run `number`, the one at `run`; other columns are null."""
     lead = readings[0].clock_error.ndim
     pick: Callable[[Any], Any] = (lambda array: array[run]) if lead == 2 else (lambda array: array)
     found: dict[str, list[Any]] = {}
@@ -81,17 +81,19 @@ def expected_rows(readings: list[Reading], number: int, run: int) -> dict[str, A
         }
         part |= {"run": np.full(count, number), "time": reading.time, "stamp": pick(reading.stamp)}
         part |= {key: pick(getattr(reading, key)) for key in ("clock_error", "arrival", "valid", "emitted")}
-        part |= {column: pick(values) for column, values in components("", reading.arrays, lead)}
-        part |= dict(components("ideal.", reading.ideal, 1))
+        part |= {column: pick(values) for column, values in list_components("", reading.arrays, lead)}
+        part |= dict(list_components("ideal.", reading.ideal, 1))
         for group in ("bias", "turn_on_bias", "fault"):
-            part |= {column: pick(values) for column, values in components(f"{group}.", getattr(reading, group), lead)}
+            part |= {
+                column: pick(values) for column, values in list_components(f"{group}.", getattr(reading, group), lead)
+            }
         for column, values in part.items():
             found.setdefault(column, []).append(values)
     return {column: np.concatenate(parts) for column, parts in found.items()}
 
 
-def expected_truth(name: str, truths: list[Any], number: int) -> dict[str, Any]:
-    """Return what the rows of a link's truth should hold."""
+def make_expected_truth(name: str, truths: list[Any], number: int) -> dict[str, Any]:
+    """Return the expected rows of a link's truth."""
     count = sum(truth.time.size for truth in truths)
     complete = {key: np.concatenate([getattr(truth, key) for truth in truths]) for key in ("time", *TRUTH_ARRAYS)}
     time = complete.pop("time")
@@ -99,11 +101,11 @@ def expected_truth(name: str, truths: list[Any], number: int) -> dict[str, Any]:
     rows |= {"run": np.full(count, number), "time": time, "arrival": time, "clock_error": np.zeros(count)}
     rows |= {"stamp": np.concatenate([truth.stamp for truth in truths])}
     rows |= {"valid": np.ones(count, dtype=np.bool_), "emitted": np.ones(count, dtype=np.bool_)}
-    return rows | dict(components("", complete, 1))
+    return rows | dict(list_components("", complete, 1))
 
 
 def assert_rows(table: Any, expected: Mapping[str, Any]) -> None:
-    """Assert that rows of a table are those expected, to the last bit, and null in all other columns."""
+    """Assert that rows of a table equal the expected ones bitwise, and are null in all other columns."""
     for name in table.column_names:
         column = table.column(name)
         if name not in expected:
@@ -118,8 +120,8 @@ def assert_rows(table: Any, expected: Mapping[str, Any]) -> None:
     assert set(expected) <= set(table.column_names)
 
 
-def rows_of(table: Any, series: str, name: str, run: int | None = None) -> Any:
-    """Return the rows of one sensor or link, as any user of pyarrow would."""
+def select_rows(table: Any, series: str, name: str, run: int | None = None) -> Any:
+    """Return the rows of one sensor or link with pyarrow."""
     import pyarrow.compute as pc
 
     mask = pc.and_(pc.equal(table["series"], series), pc.equal(table["name"], name))
@@ -128,25 +130,28 @@ def rows_of(table: Any, series: str, name: str, run: int | None = None) -> Any:
 
 @pytest.mark.requirement("REC-1:parquet", "TRU-1", "CLK-5")
 @pytest.mark.parametrize("runs", [(), (1,), (4,)])
-def test_pyarrow_reads_every_row_bit_for_bit(made: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
+def test_pyarrow_reads_every_row_bit_for_bit(builders: ModuleType, tmp_path: Path, runs: tuple[int, ...]) -> None:
     path, total = tmp_path / "run.parquet", int(np.prod(runs))
-    slabs = write(made, path, runs)
+    slices = write(builders, path, runs)
     table = pq.read_table(path)
     assert tuple(table.column_names[: len(FIXED)]) == FIXED
-    for name in (made.IMU, made.MAG):
+    for name in (builders.IMU, builders.MAG):
         for run in range(total):
-            expected = expected_rows([slab.readings[name] for slab in slabs], 10 + run, run)
-            assert_rows(rows_of(table, "reading", name, 10 + run), expected)
-    for name in made.LINKS:
-        assert_rows(rows_of(table, "truth", name), expected_truth(name, [slab.truth[name] for slab in slabs], 10))
+            expected = make_expected_rows([time_slice.readings[name] for time_slice in slices], 10 + run, run)
+            assert_rows(select_rows(table, "reading", name, 10 + run), expected)
+    for name in builders.LINKS:
+        assert_rows(
+            select_rows(table, "truth", name),
+            make_expected_truth(name, [time_slice.truth[name] for time_slice in slices], 10),
+        )
     assert table.num_rows == total * 330 + 300
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_schema_uses_standard_types(made: ModuleType, tmp_path: Path) -> None:
+def test_schema_uses_standard_types(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    write(made, path)
+    write(builders, path)
     file = pq.ParquetFile(path)
     schema, text = file.schema_arrow, pa.dictionary(pa.int32(), pa.string())
     types = [text, text, text, pa.int64(), pa.float64(), pa.int64(), pa.float64(), pa.float64(), pa.bool_(), pa.bool_()]
@@ -162,16 +167,16 @@ def test_schema_uses_standard_types(made: ModuleType, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_metadata_equals_that_of_an_archive(made: ModuleType, tmp_path: Path) -> None:
+def test_metadata_equals_that_of_an_archive(builders: ModuleType, tmp_path: Path) -> None:
     for suffix in ("parquet", "npz"):
-        write(made, tmp_path / f"run.{suffix}", (2,))
+        write(builders, tmp_path / f"run.{suffix}", (2,))
     meta = json.loads(pq.read_metadata(tmp_path / "run.parquet").metadata[b"navsense"])
     with np.load(tmp_path / "run.npz") as archive:
         assert meta == json.loads(str(archive["meta"]))
     assert (meta["world"], meta["seed"], meta["epoch"], meta["runs"]) == ("sea", 7, 100, [10, 11])
-    assert meta["sensors"][made.MAG]["unit"] == {"field": "T"}
-    assert meta["sensors"][made.MAG]["frame"] == "mag_frame"
-    assert meta["sensors"][made.IMU]["quaternions"] == ["orientation"]
+    assert meta["sensors"][builders.MAG]["unit"] == {"field": "T"}
+    assert meta["sensors"][builders.MAG]["frame"] == "mag_frame"
+    assert meta["sensors"][builders.IMU]["quaternions"] == ["orientation"]
 
 
 def assert_same(got: Reading, expected: Reading) -> None:
@@ -192,24 +197,24 @@ def assert_same(got: Reading, expected: Reading) -> None:
 @pytest.mark.parametrize("runs", [(), (3,), (2, 3)])
 @pytest.mark.parametrize("rows", [100, 10**9])
 def test_load_returns_the_same_readings_and_truth(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[int, ...], rows: int
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: tuple[int, ...], rows: int
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
     path = tmp_path / "run.parquet"
-    (slab,) = write(made, path, runs, seconds=1)
+    (time_slice,) = write(builders, path, runs, seconds=1)
     loaded = ns.open(path)
-    assert list(loaded) == list(slab.readings)
-    for name, reading in slab.readings.items():
+    assert list(loaded) == list(time_slice.readings)
+    for name, reading in time_slice.readings.items():
         assert_same(loaded[name], reading)
-    assert list(loaded.truth) == list(slab.truth)
-    for name, truth in slab.truth.items():
+    assert list(loaded.truth) == list(time_slice.truth)
+    for name, truth in time_slice.truth.items():
         assert (loaded.truth[name].name, loaded.truth[name].epoch) == (name, 100)
         for key in ("time", "stamp", *TRUTH_ARRAYS):
             assert getattr(loaded.truth[name], key).tobytes() == getattr(truth, key).tobytes()
 
 
-def rough_world() -> World:
-    """Return sensors of vectors and scalars that drop out, get stuck and are late."""
+def make_faulty_world() -> World:
+    """Return vector and scalar sensors with dropouts, stuck values and latency."""
     world = example_world(
         ("imu", Imu.example_spec()),
         ("mag", Magnetometer(Noise(1.0))),
@@ -225,7 +230,7 @@ def rough_world() -> World:
 
 @pytest.fixture(scope="module", params=[None, 3])
 def rough(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
-    run = ns.simulate(rough_world(), 4.0, seed=11, runs=request.param, epoch=1000)
+    run = ns.simulate(make_faulty_world(), 4.0, seed=11, runs=request.param, epoch=1000)
     path = tmp_path_factory.mktemp("rough") / "run.parquet"
     run.save(path)
     return run, path
@@ -241,10 +246,10 @@ def test_latency_and_dropouts_round_trip(rough: tuple[Run, Path]) -> None:
     table, loaded = pq.read_table(path), ns.open(path)
     for name, reading in run.items():
         for i, number in enumerate(run.session.runs):
-            assert_rows(rows_of(table, "reading", name, number), expected_rows([reading], number, i))
+            assert_rows(select_rows(table, "reading", name, number), make_expected_rows([reading], number, i))
         assert_same(loaded[name], reading)
     for name, truth in run.truth.items():
-        assert_rows(rows_of(table, "truth", name), expected_truth(name, [truth], 0))
+        assert_rows(select_rows(table, "truth", name), make_expected_truth(name, [truth], 0))
 
 
 @pytest.mark.requirement("REC-1:parquet")
@@ -257,7 +262,7 @@ def test_duckdb_reads_the_same_numbers(rough: tuple[Run, Path]) -> None:
         for i, number in enumerate(run.session.runs):
             query = f"SELECT * FROM '{path}' WHERE name = '{name}' AND run = {number} ORDER BY time"  # noqa: S608 - the same
             got = duckdb.sql(query).fetchnumpy()
-            for column, values in expected_rows([reading], number, i).items():
+            for column, values in make_expected_rows([reading], number, i).items():
                 if column in ("series", "name", "type"):
                     assert set(got[column]) == {values[0]}
                 else:
@@ -271,28 +276,33 @@ def test_duckdb_reads_the_same_numbers(rough: tuple[Run, Path]) -> None:
 
 @pytest.mark.requirement("REC-1:parquet")
 def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
-    run = ns.simulate(rough_world(), 3.0, seed=4)
+    run = ns.simulate(make_faulty_world(), 3.0, seed=4)
     for name in ("a", "b"):
         run.save(tmp_path / f"{name}.parquet")
-    ns.record(rough_world(), [tmp_path / "streamed.parquet", tmp_path / "streamed.mcap"], 3.0, seed=4)
+    ns.record(make_faulty_world(), [tmp_path / "streamed.parquet", tmp_path / "streamed.mcap"], 3.0, seed=4)
     first = (tmp_path / "a.parquet").read_bytes()
     assert first == (tmp_path / "b.parquet").read_bytes() == (tmp_path / "streamed.parquet").read_bytes()
 
 
-def test_truth_can_be_excluded(made: ModuleType, tmp_path: Path) -> None:
+def test_truth_can_be_excluded(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0, truth=False)) as writer:
-        writer.write(made.slab(0))
+    with recordings.open_writer(
+        path, recordings.RecordingInfo(builders.make_world(), duration=1.0, truth=False)
+    ) as writer:
+        writer.write(builders.make_time_slice(0))
     table, loaded = pq.read_table(path), ns.open(path)
     assert set(table["series"].to_pylist()) == {"reading"}
     assert not [name for name in table.column_names if name.startswith(("ideal.", "bias."))]
     assert not loaded.truth
-    assert not loaded[made.IMU].ideal
-    assert not loaded[made.IMU].bias
-    assert loaded[made.IMU]["orientation"].tobytes() == made.slab(0).readings[made.IMU]["orientation"].tobytes()
+    assert not loaded[builders.IMU].ideal
+    assert not loaded[builders.IMU].bias
+    assert (
+        loaded[builders.IMU]["orientation"].tobytes()
+        == builders.make_time_slice(0).readings[builders.IMU]["orientation"].tobytes()
+    )
 
 
-def test_arrays_of_other_shapes_have_numbered_columns(made: ModuleType, tmp_path: Path) -> None:
+def test_arrays_of_other_shapes_have_numbered_columns(builders: ModuleType, tmp_path: Path) -> None:
     rng, path = np.random.default_rng(3), tmp_path / "run.parquet"
     arrays: dict[str, Any] = {
         "beam_range": rng.random((10, 4)),
@@ -303,11 +313,11 @@ def test_arrays_of_other_shapes_have_numbered_columns(made: ModuleType, tmp_path
         "mode": rng.integers(0, 200, (10, 2)).astype(np.uint8),
         "beam_valid": rng.random((10, 4)) < 0.5,
     }
-    slab = made.slab(0)
-    slab.readings[made.MAG] = dataclasses.replace(slab.readings[made.MAG], arrays=arrays)
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
-        writer.write(slab)
-    rows = rows_of(pq.read_table(path), "reading", made.MAG)
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.MAG] = dataclasses.replace(time_slice.readings[builders.MAG], arrays=arrays)
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+        writer.write(time_slice)
+    rows = select_rows(pq.read_table(path), "reading", builders.MAG)
     places: tuple[tuple[str, str, Any], ...] = (
         ("beam_range", "beam_range.3", 3),
         ("velocity_covariance", "velocity_covariance.1.2", (1, 2)),
@@ -319,110 +329,110 @@ def test_arrays_of_other_shapes_have_numbered_columns(made: ModuleType, tmp_path
     )
     for name, column, place in places:
         index = (slice(None), *(place if isinstance(place, tuple) else (place,)))
-        got, wanted = rows[column].to_numpy(), np.ascontiguousarray(arrays[name][index])
-        assert (got.dtype, got.tobytes()) == (wanted.dtype, wanted.tobytes())
-    assert_same(ns.open(path)[made.MAG], slab.readings[made.MAG])
+        got, expected = rows[column].to_numpy(), np.ascontiguousarray(arrays[name][index])
+        assert (got.dtype, got.tobytes()) == (expected.dtype, expected.tobytes())
+    assert_same(ns.open(path)[builders.MAG], time_slice.readings[builders.MAG])
 
 
-def group_sizes(path: Path) -> list[int]:
+def list_group_sizes(path: Path) -> list[int]:
     metadata = pq.read_metadata(path)
     return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
 
 @pytest.mark.requirement("REC-1:parquet")
 def test_small_slices_are_merged_and_large_ones_split(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 500)
     path = tmp_path / "run.parquet"
-    recording = recordings.RecordingInfo(made.world(), duration=12.0)
-    complete = made.slab(0)
+    recording = recordings.RecordingInfo(builders.make_world(), duration=12.0)
+    complete = builders.make_time_slice(0)
     with recordings.open_writer(path, recording) as writer:
         for i in range(100):
             parts = {name: reading.between(i, i + 1) for name, reading in complete.readings.items()}
             writer.write(TimeSlice(i / 100.0, (i + 1) / 100.0, parts, {}))
-    assert group_sizes(path) == [110]
-    assert_same(ns.open(path)[made.IMU], complete.readings[made.IMU])
+    assert list_group_sizes(path) == [110]
+    assert_same(ns.open(path)[builders.IMU], complete.readings[builders.IMU])
     with recordings.open_writer(path, recording) as writer:
         for second in range(12):
-            writer.write(made.slab(second))
-    sizes = group_sizes(path)
+            writer.write(builders.make_time_slice(second))
+    sizes = list_group_sizes(path)
     assert sum(sizes) == 12 * 210
     assert all(500 <= size < 1000 for size in sizes[:-1])
-    for runs, name in (((40,), made.IMU), ((), made.IMU), ((7,), made.MAG)):
+    for runs, name in (((40,), builders.IMU), ((), builders.IMU), ((7,), builders.MAG)):
         count = 30 if runs else 3000
-        reading = made.reading(name, 0, count, runs=runs)
+        reading = builders.make_reading(name, 0, count, runs=runs)
         numbers = range(int(np.prod(runs)))
-        with recordings.open_writer(path, recordings.RecordingInfo(made.world(), runs=numbers)) as writer:
+        with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), runs=numbers)) as writer:
             writer.write(TimeSlice(0.0, 1e3, {name: reading}))
-        assert max(group_sizes(path)) < 1000
+        assert max(list_group_sizes(path)) < 1000
         assert_same(ns.open(path)[name], reading)
 
 
 @pytest.mark.requirement("REC-1:parquet")
 def test_memory_does_not_grow_with_the_recording(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 2000)
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
     before = pa.default_memory_pool()
 
-    def peak(seconds: int) -> int:
+    def measure_peak(seconds: int) -> int:
         gc.collect()
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / "run.parquet", recordings.RecordingInfo(made.world(), duration=float(seconds))
+            tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world(), duration=float(seconds))
         ) as writer:
             for second in range(seconds):
-                writer.write(made.slab(second))
+                writer.write(builders.make_time_slice(second))
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
     pa.set_memory_pool(pool)
     try:
-        peak(2)
-        small = peak(40)
+        measure_peak(2)
+        small = measure_peak(40)
         arrow = pool.max_memory()
-        large = peak(160)
+        large = measure_peak(160)
     finally:
         pa.set_memory_pool(before)
-    # 120 slabs more are some 25 000 rows of 60 columns, 12 MB; of a row group stays its place in the footer.
+    # 120 time slices more are about 25 000 rows of 60 columns, 12 MB. Only entries of the footer stay in memory.
     assert large - small < 300_000
     assert pool.max_memory() - arrow < 1_500_000
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path) -> None:
+def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     path.write_text("the old one")
-    recording = recordings.RecordingInfo(made.world(), duration=3.0)
+    recording = recordings.RecordingInfo(builders.make_world(), duration=3.0)
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
-    assert path.read_text() == "the old one"  # nothing was given, so nothing is kept
+    assert path.read_text() == "the old one"  # nothing was written
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
-        writer.write(made.slab(0))
-        writer.write(made.slab(1))
+        writer.write(builders.make_time_slice(0))
+        writer.write(builders.make_time_slice(1))
         raise RuntimeError("elsewhere")
-    assert_same(ns.open(path)[made.MAG].between(0, 10), made.slab(0).readings[made.MAG])
-    assert ns.open(path)[made.IMU].time.size == 200
+    assert_same(ns.open(path)[builders.MAG].between(0, 10), builders.make_time_slice(0).readings[builders.MAG])
+    assert ns.open(path)[builders.IMU].time.size == 200
     assert ns.open(path).metadata["duration_asked"] == 3.0
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
 
 
 def test_error_on_close_does_not_hide_the_first_error(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def fail_with_full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "run.parquet"
     with (  # noqa: PT012 - it is raised around the writer
         pytest.raises(RuntimeError, match="elsewhere"),
-        recordings.open_writer(path, recordings.RecordingInfo(made.world())) as writer,
+        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())) as writer,
     ):
-        writer.write(made.slab(0))
-        monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
+        writer.write(builders.make_time_slice(0))
+        monkeypatch.setattr(parquet.PendingParquet, "_flush", fail_with_full_disk)
         raise RuntimeError("elsewhere")
     assert not list(tmp_path.iterdir())
     gc.collect()
@@ -431,48 +441,48 @@ def test_error_on_close_does_not_hide_the_first_error(
 @pytest.mark.requirement("REC-1:parquet")
 @pytest.mark.parametrize("rows", [50, 10**6])
 def test_interrupt_within_a_slice_leaves_complete_slices(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, rows: int
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, rows: int
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
     take, calls = parquet.PendingParquet._append_reading, []
 
-    def interrupted(table: parquet.PendingParquet, name: str, reading: Reading) -> None:
+    def write_and_interrupt(table: parquet.PendingParquet, name: str, reading: Reading) -> None:
         calls.append(name)
         if len(calls) == 6:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         take(table, name, reading)
 
-    monkeypatch.setattr(parquet.PendingParquet, "_append_reading", interrupted)
+    monkeypatch.setattr(parquet.PendingParquet, "_append_reading", write_and_interrupt)
     path = tmp_path / "run.parquet"
-    writer, slabs = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=9.0)), []
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    writer, slices = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=9.0)), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
-            slabs.append(made.slab(second))
-            writer.write(slabs[-1])
+            slices.append(builders.make_time_slice(second))
+            writer.write(slices[-1])
     found = ns.open(path)
-    seconds, rest = divmod(found[made.IMU].time.size, 100)
-    assert (rest, found[made.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
+    seconds, rest = divmod(found[builders.IMU].time.size, 100)
+    assert (rest, found[builders.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
     assert seconds in (2, 3)
-    assert_same(found[made.MAG].between(10, 20), slabs[1].readings[made.MAG])
+    assert_same(found[builders.MAG].between(10, 20), slices[1].readings[builders.MAG])
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
 
 
 def test_write_error_after_an_interrupt_is_raised_on_close(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the caller would believe in a file that is not there."""
+    """Otherwise the caller would assume a complete file."""
 
-    def full(*_: object) -> None:
+    def fail_with_full_disk(*_: object) -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(parquet.PendingParquet, "_flush", full)
+    monkeypatch.setattr(parquet.PendingParquet, "_flush", fail_with_full_disk)
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
     with contextlib.suppress(KeyboardInterrupt, RecordingError):
-        writer.write(made.slab(0))
+        writer.write(builders.make_time_slice(0))
     with pytest.raises(RecordingError, match="already failed"):
         writer.close()
     assert not list(tmp_path.iterdir())
@@ -482,19 +492,19 @@ CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
-import made
+import builders
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(builders.make_world(), duration=1e6))
 for second in range(10**6):
-    writer.write(made.slab(second))
+    writer.write(builders.make_time_slice(second))
     print(second, flush=True)
 """
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_killed_writer_leaves_no_file_with_the_name(made: ModuleType, tmp_path: Path) -> None:
+def test_killed_writer_leaves_no_file_with_the_name(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     path.write_text("the old one")
     program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
@@ -516,10 +526,10 @@ def test_killed_writer_leaves_no_file_with_the_name(made: ModuleType, tmp_path: 
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_an_error(builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.parquet"
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10**6)
-    write(made, path, seconds=30)
+    write(builders, path, seconds=30)
     complete = path.stat().st_size
     path.unlink()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -531,22 +541,24 @@ def test_full_disk_is_an_error(made: ModuleType, tmp_path: Path, monkeypatch: py
                 pytest.raises(
                     RecordingError, match=r"/run\.parquet: cannot be written: file too large; raise the limit"
                 ),
-                recordings.open_writer(path, recordings.RecordingInfo(made.world(), 100, 7, 30.0, (10,))) as writer,
+                recordings.open_writer(
+                    path, recordings.RecordingInfo(builders.make_world(), 100, 7, 30.0, (10,))
+                ) as writer,
             ):
                 for second in range(30):
-                    writer.write(made.slab(second, 100))
+                    writer.write(builders.make_time_slice(second, 100))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert not list(tmp_path.iterdir())
         with pytest.raises(RecordingError, match="already failed"):
-            writer.write(made.slab(0))
+            writer.write(builders.make_time_slice(0))
         writer.abort()
         writer.close()
     gc.collect()
 
 
-def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path) -> None:
-    recording = recordings.RecordingInfo(made.world())
+def test_unwritable_paths_are_errors(builders: ModuleType, tmp_path: Path) -> None:
+    recording = recordings.RecordingInfo(builders.make_world())
     (tmp_path / "dir.parquet").mkdir()
     os.mkfifo(tmp_path / "pipe.parquet")
     for name, why in (
@@ -566,49 +578,49 @@ def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path) -> None:
             recordings.open_writer(tmp_path / "locked" / "run.parquet", recording)
 
 
-def test_recording_has_default_file_permissions(made: ModuleType, tmp_path: Path) -> None:
-    write(made, tmp_path / "run.parquet", seconds=1)
+def test_recording_has_default_file_permissions(builders: ModuleType, tmp_path: Path) -> None:
+    write(builders, tmp_path / "run.parquet", seconds=1)
     (tmp_path / "plain").touch()
     assert (tmp_path / "run.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_unfinished_recording_can_be_discarded(made: ModuleType, tmp_path: Path) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
-    writer.write(made.slab(0))
+def test_unfinished_recording_can_be_discarded(builders: ModuleType, tmp_path: Path) -> None:
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer.write(builders.make_time_slice(0))
     writer.abort()
     writer.abort()
     with pytest.raises(RecordingError, match="closed"):
-        writer.write(made.slab(1))
+        writer.write(builders.make_time_slice(1))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["time", "stamp", "name", "run", "truth", "ideal", "bias", "ideal.field", "field.x"])
 def test_arrays_with_changed_columns_are_an_error(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     path = tmp_path / "run.parquet"
-    slab = made.slab(0)
-    slab.readings[made.MAG].arrays[name] = np.zeros(10)
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world()))
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.MAG].arrays[name] = np.zeros(10)
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
     with pytest.raises(
-        RecordingError, match=rf"run\.parquet: sensor '{made.MAG}' has an array.*: {name};.*rename the array"
+        RecordingError, match=rf"run\.parquet: sensor '{builders.MAG}' has an array.*: {name};.*rename the array"
     ):
-        writer.write(slab)
+        writer.write(time_slice)
     assert not list(tmp_path.iterdir())
     outputs = (dataclasses.replace(Magnetometer().outputs[0], name=name),)
-    slab = made.slab(0)
-    slab.readings[made.MAG].bias[name] = np.zeros(10)
-    with pytest.raises(RecordingError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
-        recordings.open_writer(path, recordings.RecordingInfo(made.world())).write(slab)
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.MAG].bias[name] = np.zeros(10)
+    with pytest.raises(RecordingError, match=rf"sensor '{builders.MAG}' has an array.*: {name};"):
+        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())).write(time_slice)
     monkeypatch.setattr(Magnetometer, "outputs", outputs)
-    with pytest.raises(RecordingError, match=rf"sensor '{made.MAG}' has an array.*: {name};"):
-        recordings.open_writer(path, recordings.RecordingInfo(made.world()))
+    with pytest.raises(RecordingError, match=rf"sensor '{builders.MAG}' has an array.*: {name};"):
+        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
     assert not list(tmp_path.iterdir())
 
 
-def changed(slab: TimeSlice, name: str, **change: Any) -> TimeSlice:
+def replace_reading(time_slice: TimeSlice, name: str, **change: Any) -> TimeSlice:
     return dataclasses.replace(
-        slab, readings={**slab.readings, name: dataclasses.replace(slab.readings[name], **change)}
+        time_slice, readings={**time_slice.readings, name: dataclasses.replace(time_slice.readings[name], **change)}
     )
 
 
@@ -625,13 +637,13 @@ def changed(slab: TimeSlice, name: str, **change: Any) -> TimeSlice:
     ],
 )
 def test_changed_sensor_is_an_error(
-    made: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
+    builders: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
 ) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
-    writer.write(made.slab(0))
-    slab = made.slab(1)
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer.write(builders.make_time_slice(0))
+    time_slice = builders.make_time_slice(1)
     with pytest.raises(RecordingError, match=why):
-        writer.write(changed(slab, made.MAG, **change(slab.readings[made.MAG])))
+        writer.write(replace_reading(time_slice, builders.MAG, **change(time_slice.readings[builders.MAG])))
     assert not list(tmp_path.iterdir())
 
 
@@ -644,57 +656,63 @@ def test_changed_sensor_is_an_error(
         (np.zeros((10, 3), dtype=">f8"), "has >f8, sensor 'rov::base::imu' has float64"),
     ],
 )
-def test_unsupported_column_types_are_an_error(made: ModuleType, tmp_path: Path, array: np.ndarray, why: str) -> None:
+def test_unsupported_column_types_are_an_error(
+    builders: ModuleType, tmp_path: Path, array: np.ndarray, why: str
+) -> None:
     name = "angular_velocity" if array.dtype.kind in "if" else "other"
-    slab = changed(made.slab(0), made.MAG, arrays={name: array})
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
+    time_slice = replace_reading(builders.make_time_slice(0), builders.MAG, arrays={name: array})
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
     with pytest.raises(RecordingError, match=why):
-        writer.write(slab)
+        writer.write(time_slice)
     assert not list(tmp_path.iterdir())
 
 
 def test_array_added_after_the_schema_is_an_error(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 50)
-    first = dataclasses.replace(made.slab(0), readings={made.IMU: made.slab(0).readings[made.IMU]})
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
+    first = dataclasses.replace(
+        builders.make_time_slice(0), readings={builders.IMU: builders.make_time_slice(0).readings[builders.IMU]}
+    )
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
     writer.write(first)
-    with pytest.raises(RecordingError, match=rf"{made.MAG}' has an array that was not there at first: field\.x"):
-        writer.write(made.slab(1))
+    with pytest.raises(RecordingError, match=rf"{builders.MAG}' has an array that was not there at first: field\.x"):
+        writer.write(builders.make_time_slice(1))
     monkeypatch.setattr(parquet, "GROUP_ROWS", 5000)
-    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world())) as writer:
+    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world())) as writer:
         writer.write(first)
-        writer.write(made.slab(1))
-    assert ns.open(tmp_path / "run.parquet")[made.MAG].time.size == 10
+        writer.write(builders.make_time_slice(1))
+    assert ns.open(tmp_path / "run.parquet")[builders.MAG].time.size == 10
 
 
-def test_runs_outside_the_recording_are_an_error(made: ModuleType, tmp_path: Path) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world(), runs=range(3)))
+def test_runs_outside_the_recording_are_an_error(builders: ModuleType, tmp_path: Path) -> None:
+    writer = recordings.open_writer(
+        tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world(), runs=range(3))
+    )
     with pytest.raises(RecordingError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
-        writer.write(made.slab(0, runs=(2,)))
+        writer.write(builders.make_time_slice(0, runs=(2,)))
 
 
-def test_stamp_beyond_64_bits_is_an_error(made: ModuleType, tmp_path: Path) -> None:
-    slab = made.slab(0)
-    slab.readings[made.IMU].clock_error[3] = 1e10
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(made.world()))
+def test_stamp_beyond_64_bits_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.IMU].clock_error[3] = 1e10
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
     with pytest.raises(NavsenseError, match="time of a stamp"):
-        writer.write(slab)
+        writer.write(time_slice)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.requirement("REC-1:parquet")
 def test_missing_pyarrow_error_names_the_package(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run.parquet"
-    write(made, path, seconds=1)
+    write(builders, path, seconds=1)
     before = path.read_bytes()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     works: list[Callable[[], object]] = [
         lambda: recordings.find_output_format(path),
-        lambda: recordings.open_writer(path, recordings.RecordingInfo(made.world())),
+        lambda: recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())),
         lambda: ns.open(path),
         lambda: read_summary(path),
         lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
@@ -713,13 +731,13 @@ def test_other_features_work_without_pyarrow() -> None:
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_info_of_a_table(made: ModuleType, tmp_path: Path) -> None:
+def test_info_of_a_table(builders: ModuleType, tmp_path: Path) -> None:
     for suffix in ("parquet", "npz"):
-        write(made, tmp_path / f"run.{suffix}")
+        write(builders, tmp_path / f"run.{suffix}")
     found, archive = read_summary(tmp_path / "run.parquet"), read_summary(tmp_path / "run.npz")
     assert {entry.name: (entry.type, entry.count) for entry in found.entries} == {
-        made.IMU: ("imu", 300),
-        made.MAG: ("magnetometer", 30),
+        builders.IMU: ("imu", 300),
+        builders.MAG: ("magnetometer", 30),
         "truth/rov::base": ("truth", 150),
         "truth/rov::arm::tip": ("truth", 150),
     }
@@ -729,24 +747,24 @@ def test_info_of_a_table(made: ModuleType, tmp_path: Path) -> None:
     assert found.size == (tmp_path / "run.parquet").stat().st_size
 
 
-def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
+def test_empty_recording_is_complete(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=float("inf"))).close()
+    recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=float("inf"))).close()
     assert tuple(pq.read_table(path).column_names) == FIXED
     found = read_summary(path)
     assert (found.entries, found.start, found.end) == ((), None, None)
     assert "duration_asked" not in found.metadata
     assert not ns.open(path)
-    nothing = {made.MAG: made.slab(0).readings[made.MAG].between(0, 0)}
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world())) as writer:
+    nothing = {builders.MAG: builders.make_time_slice(0).readings[builders.MAG].between(0, 0)}
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())) as writer:
         writer.write(TimeSlice(0.0, 1.0, nothing, {}))
-    assert_same(ns.open(path)[made.MAG], nothing[made.MAG])
+    assert_same(ns.open(path)[builders.MAG], nothing[builders.MAG])
     assert [entry.count for entry in read_summary(path).entries] == [0]
 
 
-def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None:
+def test_invalid_recording_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.parquet", tmp_path / "bad.parquet"
-    write(made, path)
+    write(builders, path)
     raw = path.read_bytes()
     for place in range(0, len(raw), max(1, len(raw) // 60)):
         bad.write_bytes(raw[:place])
@@ -765,14 +783,14 @@ def test_invalid_recording_is_an_error(made: ModuleType, tmp_path: Path) -> None
         recover_mcap(path, tmp_path / "out.mcap")
 
 
-def replaced(table: Any, name: str, values: Any) -> Any:
+def replace_values(table: Any, name: str, values: Any) -> Any:
     return table.set_column(table.column_names.index(name), name, values)
 
 
-def with_null(table: Any, name: str) -> Any:
+def insert_null(table: Any, name: str) -> Any:
     values = table.column(name).to_pylist()
     values[0] = None
-    return replaced(table, name, pa.array(values, type=table.column(name).type))
+    return replace_values(table, name, pa.array(values, type=table.column(name).type))
 
 
 @pytest.mark.parametrize(
@@ -780,24 +798,30 @@ def with_null(table: Any, name: str) -> Any:
     [
         (lambda table: table.drop_columns(["field.x"]), "field.x"),
         (lambda table: table.drop_columns(["time"]), "time"),
-        (lambda table: replaced(table, "time", table["time"].cast("string")), "column time is object"),
-        (lambda table: replaced(table, "valid", table["valid"].cast("int8")), "column valid is int8"),
+        (lambda table: replace_values(table, "time", table["time"].cast("string")), "column time is object"),
+        (lambda table: replace_values(table, "valid", table["valid"].cast("int8")), "column valid is int8"),
         (
-            lambda table: with_null(table, "angular_velocity.x"),
+            lambda table: insert_null(table, "angular_velocity.x"),
             "column angular_velocity.x is empty in rows of reading of",
         ),
-        (lambda table: with_null(table, "name"), "a row is of no sensor or link"),
+        (lambda table: insert_null(table, "name"), "a row is of no sensor or link"),
         (lambda table: table.slice(1), "the rows are not those of its runs"),
-        (lambda table: replaced(table, "run", pa.array(np.full(len(table), 5))), "the rows are not those of its runs"),
-        (lambda table: replaced(table, "time", pa.array(np.arange(float(len(table))))), "times of .* are not the same"),
-        (lambda table: replaced(table, "name", pa.array(["who"] * len(table))), "something is missing"),
+        (
+            lambda table: replace_values(table, "run", pa.array(np.full(len(table), 5))),
+            "the rows are not those of its runs",
+        ),
+        (
+            lambda table: replace_values(table, "time", pa.array(np.arange(float(len(table))))),
+            "times of .* are not the same",
+        ),
+        (lambda table: replace_values(table, "name", pa.array(["who"] * len(table))), "something is missing"),
     ],
 )
 def test_inconsistent_rows_are_an_error(
-    made: ModuleType, tmp_path: Path, change: Callable[[Any], Any], why: str
+    builders: ModuleType, tmp_path: Path, change: Callable[[Any], Any], why: str
 ) -> None:
     path = tmp_path / "run.parquet"
-    write(made, path, (2,), seconds=1)
+    write(builders, path, (2,), seconds=1)
     table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
     bad = tmp_path / "bad.parquet"
     pq.write_table(change(table).replace_schema_metadata({"navsense": text}), bad)
@@ -806,15 +830,15 @@ def test_inconsistent_rows_are_an_error(
 
 
 @pytest.mark.requirement("REC-1:parquet")
-def test_rows_reordered_by_another_program_are_loaded(made: ModuleType, tmp_path: Path) -> None:
+def test_rows_reordered_by_another_program_are_loaded(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    (slab,) = write(made, path, (3,), seconds=1)
+    (time_slice,) = write(builders, path, (3,), seconds=1)
     table, text = pq.read_table(path), pq.read_metadata(path).metadata[b"navsense"]
     for name in ("series", "name", "type"):
-        table = replaced(table, name, table[name].cast("string"))
+        table = replace_values(table, name, table[name].cast("string"))
     table = table.sort_by([("time", "ascending"), ("run", "descending")]).replace_schema_metadata({"navsense": text})
     pq.write_table(table, path, row_group_size=37)
-    for name, reading in slab.readings.items():
+    for name, reading in time_slice.readings.items():
         assert_same(ns.open(path)[name], reading)
     assert read_summary(path).entries[0].count == 300
 
@@ -823,18 +847,18 @@ def test_rows_reordered_by_another_program_are_loaded(made: ModuleType, tmp_path
     "text",
     ["{", "[" * 100_000, '{"program": "navsense"}', '{"program": "other"}', '{"program": "navsense", "epoch": 1.5}'],
 )
-def test_damaged_text_is_an_error(made: ModuleType, tmp_path: Path, text: str) -> None:
+def test_damaged_text_is_an_error(builders: ModuleType, tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.parquet"
-    write(made, path, seconds=1)
+    write(builders, path, seconds=1)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"navsense": text}), path)
     for look in (ns.open, read_summary):
         with pytest.raises(RecordingError, match=r"run\.parquet: is no recording of navsense"):
             look(path)
 
 
-def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: Path) -> None:
+def test_corrupt_bytes_raise_only_recording_errors(builders: ModuleType, tmp_path: Path) -> None:
     path, bad = tmp_path / "run.parquet", tmp_path / "bad.parquet"
-    (slab,) = write(made, path, seconds=1)
+    (time_slice,) = write(builders, path, seconds=1)
     raw = path.read_bytes()
     footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
     rng, errors = random.Random(5), 0
@@ -851,8 +875,8 @@ def test_corrupt_bytes_raise_only_recording_errors(made: ModuleType, tmp_path: P
         else:
             if start < footer:
                 assert (
-                    found[made.IMU]["angular_velocity"].tobytes()
-                    == slab.readings[made.IMU]["angular_velocity"].tobytes()
+                    found[builders.IMU]["angular_velocity"].tobytes()
+                    == time_slice.readings[builders.IMU]["angular_velocity"].tobytes()
                 )
         with contextlib.suppress(RecordingError):
             read_summary(bad)

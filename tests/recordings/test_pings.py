@@ -1,4 +1,4 @@
-"""Messages of any dialect restore all arrays of a DVL; other programs can read them too."""
+"""Messages of any dialect restore all arrays of a DVL, and other programs can read them."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ FAULTS = (
 pytestmark = [pytest.mark.compiled, pytest.mark.timeout(400)]  # kernels may have to be compiled
 
 
-def sheet(dialect: MessageDialect, count: int = 4, water: TrackMode = TrackMode.ALWAYS) -> Dvl:
-    """Return a sheet of so many beams all of whose effects act."""
-    made = dataclasses.replace(Dvl.example_spec(), dialect=dialect, bottom_mode=TrackMode.ALWAYS, water_mode=water)
-    if count == len(made.beams.beams):
-        return made
+def make_spec(dialect: MessageDialect, count: int = 4, water: TrackMode = TrackMode.ALWAYS) -> Dvl:
+    """Return a spec with this many beams in which every effect acts."""
+    spec = dataclasses.replace(Dvl.example_spec(), dialect=dialect, bottom_mode=TrackMode.ALWAYS, water_mode=water)
+    if count == len(spec.beams.beams):
+        return spec
     return dataclasses.replace(
-        made, beams=make_janus_beams(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
+        spec, beams=make_janus_beams(math.radians(30.0), [2.0 * math.pi * i / count for i in range(count)])
     )
 
 
 def make_world(*named: tuple[str, Any], latency: Latency | None = None) -> ns.World:
-    """Return a robot whose instruments have faults, and arrive late or not."""
+    """Return a robot whose instruments have faults, with and without latency."""
     world = example_world(*named)
     sensors = [
         dataclasses.replace(sensor, faults=Faults(scheduled=FAULTS), latency=latency) for sensor in world.sensors
@@ -59,15 +59,15 @@ def make_world(*named: tuple[str, Any], latency: Latency | None = None) -> ns.Wo
     return dataclasses.replace(world, sensors=tuple(sensors))
 
 
-def series(reading: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
+def list_series(reading: ns.Reading) -> dict[str, Mapping[str, AnyArray]]:
     """Return measured values, ideal values and biases without their constant part, by published row."""
     kinds = {"arrays": reading.arrays, "ideal": reading.ideal, "bias": reading.bias, "fault": reading.fault}
     return {kind: {name: array[reading.emitted] for name, array in named.items()} for kind, named in kinds.items()}
 
 
 def find_differences(found: ns.Reading, known: ns.Reading) -> list[str]:
-    """Return what is not the same in two readings, to the last bit."""
-    actual, expected = series(found), series(known)
+    """Return the names of the arrays that differ bitwise between two readings."""
+    actual, expected = list_series(found), list_series(known)
     wrong = [kind for kind in actual if actual[kind].keys() != expected[kind].keys()]
     return wrong + [
         f"{kind} {name}"
@@ -79,19 +79,19 @@ def find_differences(found: ns.Reading, known: ns.Reading) -> list[str]:
 
 
 CASES = {
-    "own": make_world(("dvl", sheet(MessageDialect.OWN))),
-    "uuv": make_world(("dvl", sheet(MessageDialect.UUV))),
-    "dsros": make_world(("dvl", sheet(MessageDialect.DSROS))),
-    "gz": make_world(("dvl", sheet(MessageDialect.GZ))),
-    "late": make_world(("dvl", sheet(MessageDialect.UUV)), latency=Latency(0.02)),
-    "beams": make_world(("dvl", sheet(MessageDialect.OWN, 5))),
-    "fallback": make_world(("dvl", sheet(MessageDialect.DSROS, water=TrackMode.FALLBACK))),
+    "own": make_world(("dvl", make_spec(MessageDialect.OWN))),
+    "uuv": make_world(("dvl", make_spec(MessageDialect.UUV))),
+    "dsros": make_world(("dvl", make_spec(MessageDialect.DSROS))),
+    "gz": make_world(("dvl", make_spec(MessageDialect.GZ))),
+    "late": make_world(("dvl", make_spec(MessageDialect.UUV)), latency=Latency(0.02)),
+    "beams": make_world(("dvl", make_spec(MessageDialect.OWN, 5))),
+    "fallback": make_world(("dvl", make_spec(MessageDialect.DSROS, water=TrackMode.FALLBACK))),
 }
 
 
 @pytest.fixture(scope="module", params=CASES)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with one run in every format that ROS has, and in one that loses nothing."""
+    """Return a folder with one run in every ROS format, and in a format without losses."""
     place = tmp_path_factory.mktemp(request.param)
     ns.record(CASES[request.param], [place / name for name in NAMES], DURATION, seed=SEED, epoch=EPOCH)
     return place
@@ -99,7 +99,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.requirement("GAP-4", "REC-1:mcap", "REC-1:bag", "REC-1:convert")
 def test_ping_message_round_trips_every_array(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings, truth and hidden errors, by way of an array's format too, and where they come in many pieces."""
+    """Readings, truth and biases are restored, also through an array format and in small blocks."""
     known = ns.open(folder / "a.npz")[DVL]
     published = known.emitted
     assert not published.all()
@@ -126,9 +126,14 @@ def test_arrays_without_message_fields_are_absent(folder: Path, tmp_path: Path) 
 
 @pytest.mark.requirement("REC-1:mcap", "REC-1:bag")
 def test_sensors_of_different_size_share_one_definition(tmp_path: Path) -> None:
-    """Programs that know one definition of a type read the messages of all."""
+    """A program with one definition of the type reads the messages of all sensors."""
     other = dataclasses.replace(Adcp.example_spec(), cells=dataclasses.replace(Adcp.example_spec().cells, count=3))
-    named = {"a": sheet(MessageDialect.OWN, 3), "b": sheet(MessageDialect.OWN), "c": Adcp.example_spec(), "d": other}
+    named = {
+        "a": make_spec(MessageDialect.OWN, 3),
+        "b": make_spec(MessageDialect.OWN),
+        "c": Adcp.example_spec(),
+        "d": other,
+    }
     world = example_world(*named.items())
     ns.record(world, [tmp_path / name for name in NAMES], 0.3, seed=SEED, epoch=EPOCH)
     known = ns.open(tmp_path / "a.npz")
@@ -156,12 +161,14 @@ def record_reading(path: Path, world: ns.World) -> ns.Reading:
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_dialect_messages_are_read_without_ping_messages(
-    tmp_path: Path, made: ModuleType, dialect: MessageDialect
+    tmp_path: Path, builders: ModuleType, dialect: MessageDialect
 ) -> None:
-    """As other programs send them: what they have, and as they have it."""
+    """Messages of other programs give the arrays that they contain."""
     known = record_reading(tmp_path / "a.mcap", CASES[dialect.value])
     rows = known.emitted
-    found = ns.open(made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", lambda topic, _: "_ping" in topic))[DVL]
+    found = ns.open(
+        builders.copy_without_messages(tmp_path / "a.mcap", tmp_path / "b.mcap", lambda topic, _: "_ping" in topic)
+    )[DVL]
     assert not {"error_velocity", "long_term_velocity", "beam_valid", "water_far"} & found.arrays.keys()
     assert found["velocity"].tobytes() == known["velocity"][rows].tobytes()
     shown = known["velocity_mode"][rows] == 1.0
@@ -175,23 +182,25 @@ def test_dialect_messages_are_read_without_ping_messages(
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
 def test_lost_ping_messages_are_replaced_by_dialect_messages(
-    tmp_path: Path, made: ModuleType, dialect: MessageDialect
+    tmp_path: Path, builders: ModuleType, dialect: MessageDialect
 ) -> None:
-    """Rows without it are those of a recording that has none of it, and NaN where that has no such array."""
+    """Rows without it equal those of a recording without these messages, or NaN for missing arrays."""
     known = record_reading(tmp_path / "a.mcap", CASES[dialect.value])
     lost = (2, 5)
 
     def is_gone(topic: str, place: int) -> bool:
         return topic in ("/dvl_ping", "/dvl_ping/ideal") and place in lost
 
-    path = made.without(tmp_path / "a.mcap", tmp_path / "b.mcap", is_gone)
+    path = builders.copy_without_messages(tmp_path / "a.mcap", tmp_path / "b.mcap", is_gone)
     found = ns.open(path)[DVL]
-    bare = ns.open(made.without(tmp_path / "a.mcap", tmp_path / "d.mcap", lambda topic, _: "_ping" in topic))[DVL]
+    bare = ns.open(
+        builders.copy_without_messages(tmp_path / "a.mcap", tmp_path / "d.mcap", lambda topic, _: "_ping" in topic)
+    )[DVL]
     for name, array in known.arrays.items():
         expected = array[known.emitted].copy()
         expected[list(lost)] = bare[name][list(lost)] if name in bare.arrays else math.nan
         assert np.array_equal(found[name], expected, equal_nan=True), name
-    assert np.isfinite(found["velocity"][lost[0]]).all()  # the other is of an instrument without a lock
+    assert np.isfinite(found["velocity"][lost[0]]).all()  # the other instrument has no lock
     for name, array in known.ideal.items():
         expected = array[known.emitted].copy()
         expected[list(lost)] = bare.ideal[name][list(lost)] if name in bare.ideal else math.nan
@@ -200,8 +209,8 @@ def test_lost_ping_messages_are_replaced_by_dialect_messages(
     assert note in convert(path, tmp_path / "c.npz").losses
 
 
-def pinged(bag: Path) -> tuple[list[str], Iterable[str]]:
-    """Return the sensors of a bag, and what is not read of it."""
+def read_pings(bag: Path) -> tuple[list[str], Iterable[str]]:
+    """Return the sensors of a bag, and its unread content."""
     lost = convert(bag, bag.with_suffix(".npz")).losses
     with np.load(bag.with_suffix(".npz")) as arrays:
         return [*json.loads(str(arrays["meta"]))["sensors"]], lost
@@ -209,24 +218,24 @@ def pinged(bag: Path) -> tuple[list[str], Iterable[str]]:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("dialect", list(MessageDialect))
-def test_bag_without_metadata_is_read(tmp_path: Path, made: ModuleType, dialect: MessageDialect) -> None:
+def test_bag_without_metadata_is_read(tmp_path: Path, builders: ModuleType, dialect: MessageDialect) -> None:
     known = record_reading(tmp_path / "a.bag", CASES[dialect.value])
-    bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
-    names, lost = pinged(bag)
+    bag = builders.copy_without_metadata(tmp_path / "a.bag", tmp_path / "untold.bag")
+    names, lost = read_pings(bag)
     assert names == ["dvl"]
     assert not [line for line in lost if "_ping" in line]
-    found, expected = series(ns.open(bag)["dvl"]), series(known)
+    found, expected = list_series(ns.open(bag)["dvl"]), list_series(known)
     for kind in ("arrays", "ideal", "bias"):
         for name, array in expected[kind].items():
             assert found[kind][name].tobytes() == array.tobytes(), (kind, name)
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_beams_of_unknown_direction_are_reported(tmp_path: Path, made: ModuleType) -> None:
+def test_beams_of_unknown_direction_are_reported(tmp_path: Path, builders: ModuleType) -> None:
     """The dialect's message has no direction of a fifth beam; the unread messages are listed."""
     known = record_reading(tmp_path / "a.bag", CASES["beams"])
-    bag = made.untold(tmp_path / "a.bag", tmp_path / "untold.bag")
-    names, lost = pinged(bag)
+    bag = builders.copy_without_metadata(tmp_path / "a.bag", tmp_path / "untold.bag")
+    names, lost = read_pings(bag)
     assert names == ["dvl"]
     assert "topic /dvl_ping of type navsense_msgs/msg/Dvl is not read" in lost
     wide = known["beam_range"][known.emitted][:, :4]

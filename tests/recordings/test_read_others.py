@@ -1,4 +1,4 @@
-"""Recordings as others leave them: messages lost, out of order, of two types or none, and topics without a slash."""
+"""Recordings of other programs: lost or unordered messages, topics with two types or none, or without a slash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAME, TOPIC, LINK = "robot::arm::imu", "/imu", "/truth/robot"
 LATENCIES = {"at once": None, "late": Latency(0.03), "a sample late": Latency(0.01)}
 
 Sent = tuple[Any, Any, Any]
-"""Schema, channel and message as the package mcap gives them."""
+"""Schema, channel and message of the package mcap."""
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 START = 1_700_000_000 * 10**9
@@ -46,7 +46,7 @@ def read_messages(path: Path) -> list[Sent]:
 
 
 def read_dataset(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[str]]:
-    """Return the readings and the truth of a recording, and what is left out of them."""
+    """Return the readings, the truth and the losses of a recording."""
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
         readings, truth, *_ = collect(reader.iter_slices())
@@ -54,8 +54,8 @@ def read_dataset(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[s
 
 
 @pytest.fixture(scope="module", params=LATENCIES)
-def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a recording of an IMU whose clock drifts and jitters, read at once or late."""
+def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a recording of an IMU on a clock with drift and jitter, with and without latency."""
     world = example_world(("imu", Imu.example_spec()))
     sensors = tuple(dataclasses.replace(sensor, latency=LATENCIES[request.param]) for sensor in world.sensors)
     path = tmp_path_factory.mktemp("others") / "whole.mcap"
@@ -63,8 +63,8 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return path
 
 
-def expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
-    """Return what is read of a reading of which one message was lost, of that series."""
+def make_expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
+    """Return the expected values if one message of this series is lost."""
     if series == "measured":
         keep = np.arange(reading.time.size) != row
         return {
@@ -83,28 +83,30 @@ def expected(reading: Reading, row: int, series: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_lost_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path, suffix: str) -> None:
-    rows = read_messages(recorded)
-    complete = read_dataset(convert(recorded, tmp_path / f"whole{suffix}").path)[0][NAME]
+def test_lost_message_loses_one_row(builders: ModuleType, recording: Path, tmp_path: Path, suffix: str) -> None:
+    rows = read_messages(recording)
+    complete = read_dataset(convert(recording, tmp_path / f"whole{suffix}").path)[0][NAME]
     for series, topic in (("measured", TOPIC), ("ideal", f"{TOPIC}/ideal"), ("bias", f"{TOPIC}/bias")):
         own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == topic]
         assert len(own) == complete.time.size
         for row in (0, 57, complete.time.size - 1):
-            gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recorded)
+            gone = builders.write_mcap(
+                tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[row]), recording
+            )
             path = gone if suffix == ".mcap" else convert(gone, tmp_path / f"{series}{row}{suffix}").path
             readings, _, left = read_dataset(path)
-            for name, value in expected(complete, row, series).items():
+            for name, value in make_expected(complete, row, series).items():
                 assert is_identical(getattr(readings[NAME], name), value), (series, row, name)
-            said = [note for note in left if "has no message for some messages of" in note]
-            assert len(said) == (series != "measured")
+            notes = [note for note in left if "has no message for some messages of" in note]
+            assert len(notes) == (series != "measured")
 
 
 @pytest.mark.requirement("REC-1:mcap", "TRU-1")
-def test_lost_truth_message_loses_one_row(made: ModuleType, recorded: Path, tmp_path: Path) -> None:
-    rows = read_messages(recorded)
-    complete = read_dataset(recorded)[1]["robot::base"]
+def test_lost_truth_message_loses_one_row(builders: ModuleType, recording: Path, tmp_path: Path) -> None:
+    rows = read_messages(recording)
+    complete = read_dataset(recording)[1]["robot::base"]
     own = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == f"{LINK}/accel"]
-    gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recorded)
+    gone = builders.write_mcap(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != own[7]), recording)
     truth = read_dataset(gone)[1]["robot::base"]
     for name in ("time", "position", "orientation", "velocity", "angular_velocity"):
         assert is_identical(getattr(truth, name), getattr(complete, name))
@@ -113,14 +115,14 @@ def test_lost_truth_message_loses_one_row(made: ModuleType, recorded: Path, tmp_
         kept[7] = np.nan
         assert is_identical(getattr(truth, name), kept)
     poses = [i for i, (_, channel, _) in enumerate(rows) if channel.topic == LINK]
-    gone = made.written(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recorded)
+    gone = builders.write_mcap(tmp_path / "gone.mcap", (one for i, one in enumerate(rows) if i != poses[7]), recording)
     truth = read_dataset(gone)[1]["robot::base"]
     assert is_identical(truth.acceleration, np.delete(complete.acceleration, 7, axis=0))
     assert is_identical(truth.time, np.delete(complete.time, 7))
 
 
-def column(name: str) -> TopicBuffer:
-    """Return a column that is given its batches as they are."""
+def make_column(name: str) -> TopicBuffer:
+    """Return a column that receives unmodified batches."""
     kind = "geometry_msgs/msg/Vector3Stamped"
     return TopicBuffer(Channel(name, kind, CDR, format_schema(kind).encode(), "ros2msg"), lambda _: {})
 
@@ -132,7 +134,7 @@ def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int
     rng = np.random.default_rng((size, instants))
     stamp = 5 + np.cumsum(rng.integers(1, 9, 300))
     has = rng.random((3, 300)) > 0.1
-    columns = [column(f"/{i}") for i in range(3)]
+    columns = [make_column(f"/{i}") for i in range(3)]
     found: list[list[tuple[float, ...]]] = []
     for first in range(0, 300, size):
         for one, there in zip(columns, has, strict=True):
@@ -146,12 +148,12 @@ def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int
         if taken is not None:
             shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.others[1], taken.others[2])]
             found += [list(row) for row in zip(*shown, strict=True)]  # type: ignore[list-item]
-    wanted = [
+    expected = [
         [float(at) if there else float("nan") for there in own]
         for at, own in zip(stamp.tolist(), has.T, strict=True)
         if own[0]
     ]
-    assert np.array_equal(np.array(found), np.array(wanted), equal_nan=True)
+    assert np.array_equal(np.array(found), np.array(expected), equal_nan=True)
 
 
 SUMMARIES: dict[str, dict[str, Any]] = {
@@ -166,27 +168,27 @@ SUMMARIES: dict[str, dict[str, Any]] = {
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("options", SUMMARIES.values(), ids=SUMMARIES)
 def test_incomplete_mcap_summaries_are_read(
-    made: ModuleType, recorded: Path, tmp_path: Path, options: dict[str, Any]
+    builders: ModuleType, recording: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    path = made.written(tmp_path / "short.mcap", read_messages(recorded), recorded, **options)
-    with open_messages(path) as found, open_messages(recorded) as known:
+    path = builders.write_mcap(tmp_path / "short.mcap", read_messages(recording), recording, **options)
+    with open_messages(path) as found, open_messages(recording) as known:
         assert {line.key for line in found.channels} == {line.key for line in known.channels}
-    check_alike(path, recorded)
+    check_alike(path, recording)
 
 
 def check_alike(path: Path, known: Path) -> None:
-    """Hold what is read of two recordings against each other, bit for bit."""
-    found, wanted = read_dataset(path), read_dataset(known)
-    assert found[2] == wanted[2]
-    for there, here in zip(found[:2], wanted[:2], strict=True):
+    """Assert that two recordings are read bitwise equal."""
+    found, expected = read_dataset(path), read_dataset(known)
+    assert found[2] == expected[2]
+    for there, here in zip(found[:2], expected[:2], strict=True):
         assert there.keys() == here.keys()
         assert here
         for name, reading in here.items():
             assert is_identical(vars(there[name]), vars(reading)), name
 
 
-def orders(rows: list[Sent]) -> dict[str, list[int]]:
-    """Return orders of messages by what they are like."""
+def make_orders(rows: list[Sent]) -> dict[str, list[int]]:
+    """Return orders of messages by their description."""
     rng = np.random.default_rng(4)
     near = np.argsort(np.arange(len(rows)) + rng.uniform(0.0, 60.0, len(rows)))
     topics = np.argsort([channel.id for _, channel, _ in rows], kind="stable")
@@ -197,17 +199,17 @@ def orders(rows: list[Sent]) -> dict[str, list[int]]:
 @pytest.mark.parametrize("options", [{"chunk_size": 4000}, {"chunk_size": 10**7}, {"use_chunking": False}])
 @pytest.mark.parametrize("order", ["near", "topics", "backwards"])
 def test_messages_may_be_in_any_order(
-    made: ModuleType,
-    recorded: Path,
+    builders: ModuleType,
+    recording: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     order: str,
     options: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(mcap_reader, "SEGMENT_BYTES", 6000)
-    rows = read_messages(recorded)
-    path = made.written(tmp_path / "any.mcap", (rows[i] for i in orders(rows)[order]), recorded, **options)
-    check_alike(path, recorded)
+    rows = read_messages(recording)
+    path = builders.write_mcap(tmp_path / "any.mcap", (rows[i] for i in make_orders(rows)[order]), recording, **options)
+    check_alike(path, recording)
     with open_messages(path) as source:
         log = [item.log_time for item in source.read_messages()]
     assert log == sorted(message.log_time for _, _, message in rows)
@@ -215,20 +217,22 @@ def test_messages_may_be_in_any_order(
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_disorder_beyond_the_memory_limit_is_an_error(
-    made: ModuleType, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mcap_reader, "MAX_HELD_BYTES", 150_000)
-    rows = read_messages(recorded)
-    made.written(tmp_path / "near.mcap", (rows[i] for i in orders(rows)["near"]), recorded, chunk_size=2000)
-    check_alike(tmp_path / "near.mcap", recorded)
+    rows = read_messages(recording)
+    builders.write_mcap(
+        tmp_path / "near.mcap", (rows[i] for i in make_orders(rows)["near"]), recording, chunk_size=2000
+    )
+    check_alike(tmp_path / "near.mcap", recording)
     strewn = (rows[i] for first in range(40) for i in range(first, len(rows), 40))
-    path = made.written(tmp_path / "strewn.mcap", strewn, recorded, chunk_size=2000)
+    path = builders.write_mcap(tmp_path / "strewn.mcap", strewn, recording, chunk_size=2000)
     with pytest.raises(RecordingError, match=r"strewn\.mcap: .* mcap sort"):
         read_dataset(path)
 
 
 def serialise(kind: str, value: float, time: int) -> bytes:
-    """Return a message of a pressure or a temperature, as rosbags serialises it."""
+    """Return a message of a pressure or a temperature, serialised by rosbags."""
     types = STORE.types
     stamp = types["builtin_interfaces/msg/Time"](time // 10**9, time % 10**9)
     header = types["std_msgs/msg/Header"](stamp, "base")
@@ -241,7 +245,7 @@ PRESSURE, TEMPERATURE, FIELD = "FluidPressure", "Temperature", "MagneticField"
 def write_messages(
     path: Path, messages: Iterable[tuple[str, str, bytes | None]], empty: Collection[str] = (), own: str = "msg"
 ) -> Path:
-    """Write messages, (topic, type, bytes), 0.1 s apart; `None` as bytes for a message with its time."""
+    """Write messages, (topic, type, bytes), 0.1 s apart. `None` as bytes means a message with its time."""
     with path.open("wb") as file:
         writer = Writer(file)
         writer.start("ros2", "elsewhere")

@@ -1,4 +1,4 @@
-"""What is left of a recording that was cut off, by a kill, a full disk or anything else."""
+"""Recovery of truncated recordings after a kill, a full disk, or other damage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.summary import read_summary
 
 
-def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
+def read_contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
     """Return all messages in the order of the file's index, as the mcap package reads them."""
     with path.open("rb") as file:
         reader = make_reader(file, validate_crcs=True)
@@ -42,16 +42,16 @@ def contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
 
 
 @pytest.fixture(scope="module")
-def small(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), seed=7, duration=3.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), seed=7, duration=3.0)) as writer:
         for second in range(3):
-            writer.write(made.slab(second))
+            writer.write(builders.make_time_slice(second))
     return path
 
 
-def chunk_ends(path: Path) -> list[int]:
-    """Return the offset behind each chunk."""
+def list_chunk_ends(path: Path) -> list[int]:
+    """Return the offset after each chunk."""
     with path.open("rb") as file:
         found = records.read_records(file, len(records.MAGIC), path.stat().st_size)
         return [raw.offset + records.RECORD_HEADER.size + len(raw.body) for raw in found if raw.opcode == records.CHUNK]
@@ -86,16 +86,16 @@ def test_complete_recording_is_recovered_completely(small: Path, tmp_path: Path)
     summary = recover_mcap(small, out)
     assert summary.complete
     assert summary.loss_text == "the recording is complete; nothing has to be recovered"
-    assert contents(out) == contents(small)
-    assert summary.messages == len(contents(small)) == sum(summary.topics.values())
+    assert read_contents(out) == read_contents(small)
+    assert summary.messages == len(read_contents(small)) == sum(summary.topics.values())
     old, new = read_summary(small), read_summary(out)
     assert (old.entries, old.start, old.end, old.metadata) == (new.entries, new.start, new.end, new.metadata)
 
 
 @pytest.mark.requirement("REC-1:mcap")
 def test_truncated_recording_keeps_all_complete_chunks(small: Path, tmp_path: Path) -> None:
-    raw, ends = small.read_bytes(), chunk_ends(small)
-    complete = contents(small)
+    raw, ends = small.read_bytes(), list_chunk_ends(small)
+    complete = read_contents(small)
     by_chunk = {0: 0}
     for count, end in enumerate(ends, 1):
         by_chunk[count] = sum(1 for m in complete if m[0] == "/imu" and m[3] < (count - 1) * 10**9)
@@ -112,7 +112,7 @@ def test_truncated_recording_keeps_all_complete_chunks(small: Path, tmp_path: Pa
         except NavsenseError:
             assert count == 0
             continue
-        got = contents(out)
+        got = read_contents(out)
         assert summary.chunks == count
         assert got == complete[: len(got)]
         assert sum(1 for m in got if m[0] == "/imu") == by_chunk[count]
@@ -129,7 +129,7 @@ def test_corrupt_bytes_raise_only_recording_errors(small: Path, tmp_path: Path) 
     for _ in range(200):
         broken = bytearray(raw)
         for _ in range(rng.randrange(1, 4)):
-            start = rng.choice((0, 0, len(raw) - 2500))  # the summary is short, and most is said there
+            start = rng.choice((0, 0, len(raw) - 2500))  # the summary is short and has most of the structure
             broken[rng.randrange(start, rng.choice((start + 100, len(raw))))] = rng.randrange(256)
         bad.write_bytes(broken)
         for look in (lambda: recover_mcap(bad, out), lambda: read_summary(bad)):
@@ -145,17 +145,17 @@ CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
-import made
+import builders
 from navsense import recordings
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(made.world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(builders.make_world(), duration=1e6))
 for second in range(10**6):
-    writer.write(made.slab(second))
+    writer.write(builders.make_time_slice(second))
     print(second, flush=True)
 """
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_killed_writer_keeps_all_complete_chunks(made: ModuleType, tmp_path: Path) -> None:
+def test_killed_writer_keeps_all_complete_chunks(builders: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     program = CHILD.format(here=str(Path(__file__).parent), path=str(path))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -169,26 +169,26 @@ def test_killed_writer_keeps_all_complete_chunks(made: ModuleType, tmp_path: Pat
         seconds = 1 + max(int(line) for line in [line, *child.stdout])
     summary = recover_mcap(path, out)
     assert not summary.complete
-    imu = [m for m in contents(out) if m[0] == "/imu"]
+    imu = [m for m in read_contents(out) if m[0] == "/imu"]
     assert len(imu) in (100 * seconds, 100 * (seconds + 1))
     assert [m[2] for m in imu] == list(range(len(imu)))
     assert summary.topics["/imu"] == len(imu)
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_full_disk_is_an_error_and_keeps_complete_chunks(made: ModuleType, tmp_path: Path) -> None:
+def test_full_disk_is_an_error_and_keeps_complete_chunks(builders: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1e4))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1e4))
     written = 0
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
         with pytest.raises(RecordingError, match=r"too large.*navsense recover"):  # noqa: PT012 - which write fails is open
             while True:
-                writer.write(made.slab(written))
+                writer.write(builders.make_time_slice(written))
                 written += 1
         with pytest.raises(RecordingError):
-            writer.write(made.slab(written))
+            writer.write(builders.make_time_slice(written))
         writer.abort()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -199,11 +199,11 @@ def test_full_disk_is_an_error_and_keeps_complete_chunks(made: ModuleType, tmp_p
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_full_disk_error_has_a_remedy(made: ModuleType, tmp_path: Path) -> None:
+def test_full_disk_error_has_a_remedy(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     path.symlink_to("/dev/full")
     with pytest.raises(RecordingError, match=r"no space.*free some space"):
-        recordings.open_writer(path, recordings.RecordingInfo(made.world()))
+        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -222,7 +222,7 @@ def test_recordings_of_other_programs_are_recovered(tmp_path: Path, chunked: boo
                 writer.add_metadata("word", {"key": "value"})
         writer.finish()  # type: ignore[no-untyped-call]
     assert recover_mcap(path, out).complete
-    assert contents(out) == contents(path)
+    assert read_contents(out) == read_contents(path)
     with out.open("rb") as file:
         reader = make_reader(file)
         assert [attachment.data for attachment in reader.iter_attachments()] == [b"hello"]
@@ -231,7 +231,7 @@ def test_recordings_of_other_programs_are_recovered(tmp_path: Path, chunked: boo
     cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     summary = recover_mcap(cut, out)
     assert not summary.complete
-    assert contents(out) == contents(path)[: summary.messages]
+    assert read_contents(out) == read_contents(path)[: summary.messages]
     assert summary.messages > 100
 
 
@@ -255,7 +255,7 @@ def test_recovery_changes_only_its_output(small: Path, tmp_path: Path) -> None:
     part.write_bytes(small.read_bytes())
     other.write_text("somebody's")
     assert recover_mcap(part, out).complete
-    assert contents(out) == contents(small)
+    assert read_contents(out) == read_contents(small)
     assert part.read_bytes() == small.read_bytes()
     assert other.read_text() == "somebody's"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.mcap", "out.mcap.part", "out.part"]
@@ -286,10 +286,10 @@ def test_recovery_writes_mcap_only(small: Path, tmp_path: Path, name: str) -> No
     assert not list(tmp_path.iterdir())
 
 
-def test_recovery_of_an_archive_is_an_error(made: ModuleType, tmp_path: Path) -> None:
+def test_recovery_of_an_archive_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
-        writer.write(made.slab(0))
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+        writer.write(builders.make_time_slice(0))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(RecordingError, match=r"cannot be recovered; an \.mcap can"):
         recover(path, make_recovered_path(path))
@@ -336,7 +336,7 @@ def test_headline_is_readable_text(key: str, value: str, text: str) -> None:
     assert format_metadata_item(key, value) == text
 
 
-def test_info_of_a_recording(made: ModuleType, small: Path) -> None:
+def test_info_of_a_recording(builders: ModuleType, small: Path) -> None:
     found = read_summary(small)
     counts = {entry.name: (entry.type, entry.count) for entry in found.entries}
     assert counts["/imu"] == ("sensor_msgs/msg/Imu", 300)
@@ -350,16 +350,16 @@ def test_info_of_a_recording(made: ModuleType, small: Path) -> None:
     assert "asked for 3 s" in found.headline
     assert found.size == small.stat().st_size
     assert "mcap" in found.headline
-    assert str(len(contents(small))) in found.headline
+    assert str(len(read_contents(small))) in found.headline
     with pytest.raises(RecordingError, match=r"\.mcap, \.npz"):
         read_summary(small.with_suffix(".rosbag"))
     with pytest.raises(RecordingError, match="check the name"):
         read_summary(small.with_name("none.mcap"))
 
 
-def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
+def test_empty_recording_is_complete(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    recordings.open_writer(path, recordings.RecordingInfo(made.world())).close()
+    recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]
     assert mcap_writer.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"
 
@@ -375,11 +375,12 @@ def test_empty_recording_is_complete(made: ModuleType, tmp_path: Path) -> None:
     ],
 )
 def test_complete_recording_of_any_format_needs_no_recovery(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, path: str
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, path: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with recordings.open_writer(name, recordings.RecordingInfo(made.world(), epoch=100, duration=1.0)) as writer:
-        writer.write(made.slab(0, 100))
+    info = recordings.RecordingInfo(builders.make_world(), epoch=100, duration=1.0)
+    with recordings.open_writer(name, info) as writer:
+        writer.write(builders.make_time_slice(0, 100))
     result = CliRunner().invoke(cli, ["recover", path or name], catch_exceptions=False)
     assert result.exit_code == 0
     assert result.output.endswith("the recording is complete; nothing has to be recovered\n")
@@ -390,10 +391,11 @@ def test_complete_recording_of_any_format_needs_no_recovery(
 
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
-def test_recording_without_its_last_bytes_is_not_complete(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_recording_without_its_last_bytes_is_not_complete(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=100, duration=1.0)) as writer:
-        writer.write(made.slab(0, 100))
+    info = recordings.RecordingInfo(builders.make_world(), epoch=100, duration=1.0)
+    with recordings.open_writer(path, info) as writer:
+        writer.write(builders.make_time_slice(0, 100))
     expected = read_summary(path).entries
     path.write_bytes(path.read_bytes()[:-20])
     result = recover(path)

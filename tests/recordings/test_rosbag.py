@@ -1,4 +1,4 @@
-"""ROS bags, read back by rosbags and, where Debian's packages are installed, by ROS 1 itself."""
+"""ROS bags are read by rosbags and, if Debian's packages are installed, by ROS 1."""
 
 from __future__ import annotations
 
@@ -49,33 +49,33 @@ ORACLES = Path(__file__).parent.parent / "oracles" / "genmsg" / "md5.csv"
 SYSTEM = "/usr/bin/python3"
 
 
-def ros1() -> str:
-    """Return Debian's Python, which has ROS 1's own library; skip where it has not."""
+def find_ros1() -> str:
+    """Return Debian's Python with the ROS 1 library; skip the test if it is missing."""
     probe = [SYSTEM, "-c", "import rosbag"]
     if not Path(SYSTEM).exists() or subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("needs ROS 1: apt-get install python3-rosbag")
     return SYSTEM
 
 
-def write(made: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) -> Path:
-    """Record some seconds of everything and return the file."""
+def write(builders: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) -> Path:
+    """Record some seconds of all data and return the file."""
     head = {"epoch": EPOCH, "seed": 7, "duration": float(seconds), **changes}
-    with recordings.open_writer(path, recordings.RecordingInfo(made.world(), **head)) as writer:
+    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), **head)) as writer:
         for second in range(seconds):
-            writer.write(made.slab(second, EPOCH))
+            writer.write(builders.make_time_slice(second, EPOCH))
     return recordings.get_data_path(path)
 
 
 @pytest.fixture(scope="module")
-def recorded(made: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with one recording in three formats."""
     folder = tmp_path_factory.mktemp("bags")
     for suffix in (".bag", ".db3", ".mcap"):
-        write(made, folder / f"run{suffix}")
+        write(builders, folder / f"run{suffix}")
     return folder
 
 
-def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
+def read_raw_messages(path: Path) -> dict[str, list[tuple[int, bytes]]]:
     """Return (time of arrival, bytes) by topic of an MCAP recording, as the package mcap reads it."""
     found: dict[str, list[tuple[int, bytes]]] = {}
     with path.open("rb") as file:
@@ -85,7 +85,7 @@ def raw(path: Path) -> dict[str, list[tuple[int, bytes]]]:
 
 
 def read_messages(path: Path, *, complete: bool = False) -> dict[str, list[tuple[int, Any]]]:
-    """Return (time, message) by topic, by the definitions in the bag alone; `complete` includes the metadata."""
+    """Return (time, message) by topic, by the definitions in the bag; `complete` includes the metadata."""
     found: dict[str, list[tuple[int, Any]]] = {}
     with AnyReader([path if path.suffix == ".bag" else path.parent]) as reader:
         for connection, time, data in reader.messages():
@@ -95,7 +95,7 @@ def read_messages(path: Path, *, complete: bool = False) -> dict[str, list[tuple
 
 
 def to_plain(value: Any) -> Any:
-    """Return a message as lists and numbers; the number that only ROS 1 gives a header is left out."""
+    """Return a message as lists and numbers, without the sequence number of a ROS 1 header."""
     if dataclasses.is_dataclass(value):
         names = [part.name for part in dataclasses.fields(value) if part.name not in ("seq", "__msgtype__")]
         return {name: to_plain(getattr(value, name)) for name in names}
@@ -105,10 +105,10 @@ def to_plain(value: Any) -> Any:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
-    expected = raw(recorded / "run.mcap")
+def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recording: Path) -> None:
+    expected = read_raw_messages(recording / "run.mcap")
     found: dict[str, list[tuple[int, bytes]]] = {}
-    with Reader2(recorded / "run") as reader:
+    with Reader2(recording / "run") as reader:
         for connection, time, data in reader.messages():
             found.setdefault(connection.topic, []).append((time, bytes(data)))
     assert found == expected
@@ -116,8 +116,8 @@ def test_ros2_bag_messages_equal_those_of_mcap_bytewise(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag", "TRU-1", "CLK-5")
-def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
-    found, expected = read_messages(recorded / "run.bag"), read_messages(recorded / "run" / "run.db3")
+def test_ros1_bag_messages_are_equal_and_numbered(recording: Path) -> None:
+    found, expected = read_messages(recording / "run.bag"), read_messages(recording / "run" / "run.db3")
     assert set(found) == set(expected)
     for topic, messages in expected.items():
         assert [(time, to_plain(one)) for time, one in found[topic]] == [
@@ -128,12 +128,12 @@ def test_ros1_bag_messages_are_equal_and_numbered(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_static_transforms_are_latched(recorded: Path) -> None:
-    with Reader1(recorded / "run.bag") as reader:
+def test_static_transforms_are_latched(recording: Path) -> None:
+    with Reader1(recording / "run.bag") as reader:
         extras = {connection.topic: connection.ext for connection in reader.connections}
     assert {topic for topic, ext in extras.items() if ext.latching} == {"/tf_static", METADATA_TOPIC}
     assert {ext.callerid for ext in extras.values()} == {"/navsense"}
-    with Reader2(recorded / "run") as reader:
+    with Reader2(recording / "run") as reader:
         kept = {connection.topic: connection.ext.offered_qos_profiles for connection in reader.connections}
         assert (reader.storage.metadata.custom or {})["world"] == "sea"
     assert {topic for topic, profiles in kept.items() if profiles} == {"/tf_static"}
@@ -141,11 +141,11 @@ def test_static_transforms_are_latched(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_ros2_database_passes_the_integrity_check(recorded: Path) -> None:
-    with contextlib.closing(sqlite3.connect(recorded / "run" / "run.db3")) as found:
+def test_ros2_database_passes_the_integrity_check(recording: Path) -> None:
+    with contextlib.closing(sqlite3.connect(recording / "run" / "run.db3")) as found:
         assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert found.execute("SELECT count(*) FROM messages").fetchone() == (3 * 530 + 1,)
-    assert sorted(part.name for part in (recorded / "run").iterdir()) == ["metadata.yaml", "run.db3"]
+    assert sorted(part.name for part in (recording / "run").iterdir()) == ["metadata.yaml", "run.db3"]
 
 
 WITH_ROS = """
@@ -161,17 +161,17 @@ json.dump([kinds, found], sys.stdout)
 """
 
 
-def by_ros(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """Return types and counts, and messages, as ROS 1 itself reads a bag with the definitions in it alone."""
-    ran = subprocess.run([ros1(), "-c", WITH_ROS, str(path)], capture_output=True, text=True, check=True)
+def read_with_ros1(path: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return types and counts, and messages, as ROS 1 reads a bag with the definitions in it."""
+    ran = subprocess.run([find_ros1(), "-c", WITH_ROS, str(path)], capture_output=True, text=True, check=True)
     kinds, found = json.loads(ran.stdout)
     return kinds, found
 
 
 @pytest.mark.requirement("REC-1:bag", "CLK-5")
-def test_ros1_reads_the_bags(recorded: Path) -> None:
-    kinds, found = by_ros(recorded / "run.bag")
-    expected = read_messages(recorded / "run.bag", complete=True)
+def test_ros1_reads_the_bags(recording: Path) -> None:
+    kinds, found = read_with_ros1(recording / "run.bag")
+    expected = read_messages(recording / "run.bag", complete=True)
     assert {topic: count for topic, (_, count) in kinds.items()} == {t: len(m) for t, m in expected.items()}
     assert kinds["/imu"] == ["sensor_msgs/Imu", 300]
     for topic, messages in expected.items():
@@ -184,12 +184,12 @@ def test_ros1_reads_the_bags(recorded: Path) -> None:
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_rosbag_info_lists_every_topic(recorded: Path) -> None:
-    ros1()
-    command = ["/usr/bin/rosbag", "info", "--yaml", str(recorded / "run.bag")]
+def test_rosbag_info_lists_every_topic(recording: Path) -> None:
+    find_ros1()
+    command = ["/usr/bin/rosbag", "info", "--yaml", str(recording / "run.bag")]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     listed = {line.split()[-1] for line in ran.stdout.splitlines() if "topic:" in line}
-    assert listed == set(read_messages(recorded / "run.bag", complete=True))
+    assert listed == set(read_messages(recording / "run.bag", complete=True))
     assert "indexed: True" in ran.stdout
 
 
@@ -208,19 +208,19 @@ TABLES = {
     MessageDialect.OWN: {"/dvl/dvl": "marine_acoustic_msgs/Dvl"},
     MessageDialect.GZ: {"/dvl/dvl": "marine_acoustic_msgs/Dvl"},
 }
-"""Topics of the two DVL plug-ins as their documentation has them, and ours."""
+"""Topics of the two DVL plug-ins from their documentation, and navsense's."""
 
 
-def doppler(dialect: MessageDialect) -> World:
-    """Return a world with a DVL of a dialect, and with the four ranges that the UUV Simulator's has."""
+def make_doppler_world(dialect: MessageDialect) -> World:
+    """Return a world with a DVL of a dialect, with the four ranges of the UUV Simulator."""
     sheet = dataclasses.replace(
         Dvl.example_spec(), dialect=dialect, message_options=DvlMessageOptions(ranges_topic="/dvl/ranges")
     )
     sonars = [(f"sonar{i}", Range.example_spec()) for i in range(4 if dialect is MessageDialect.UUV else 0)]
-    made = example_world(("dvl", sheet), *sonars)
+    world = example_world(("dvl", sheet), *sonars)
     topics = {"robot::arm::dvl": "/dvl/dvl", **{f"robot::arm::sonar{i}": f"/dvl/dvl_sonar{i}" for i in range(4)}}
     return dataclasses.replace(
-        made, sensors=tuple(dataclasses.replace(sensor, topic=topics[sensor.name]) for sensor in made.sensors)
+        world, sensors=tuple(dataclasses.replace(sensor, topic=topics[sensor.name]) for sensor in world.sensors)
     )
 
 
@@ -229,7 +229,7 @@ def dive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Return a dialect and the folder with its recording in three formats."""
     folder = tmp_path_factory.mktemp("dives")
     outputs = [folder / "dive.bag", folder / "dive.db3", folder / "dive.mcap"]
-    summary = ns.record(doppler(request.param), outputs, 0.4, seed=5, epoch=1000, ros="humble")
+    summary = ns.record(make_doppler_world(request.param), outputs, 0.4, seed=5, epoch=1000, ros="humble")
     assert summary.paths == (outputs[0], folder / "dive" / "dive.db3", outputs[2])
     return request.param, folder
 
@@ -239,7 +239,7 @@ def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[Message
     dialect, folder = dive
     sums = dict(line.split(",")[:2] for line in ORACLES.read_text(encoding="utf-8").splitlines()[1:])
     noetic = get_typestore(Stores.ROS1_NOETIC)
-    expected = raw(folder / "dive.mcap")
+    expected = read_raw_messages(folder / "dive.mcap")
     with Reader1(folder / "dive.bag") as reader:
         found = {connection.topic: connection for connection in reader.connections}
     for topic, kind in TABLES[dialect].items():
@@ -260,7 +260,7 @@ def test_doppler_messages_are_in_both_bags_with_ros_md5_sums(dive: tuple[Message
 @pytest.mark.requirement("DVU-4", "DVW-5", "REC-1:bag")
 def test_ros1_lists_the_documented_topics(dive: tuple[MessageDialect, Path]) -> None:
     dialect, folder = dive
-    kinds, found = by_ros(folder / "dive.bag")
+    kinds, found = read_with_ros1(folder / "dive.bag")
     for topic, kind in TABLES[dialect].items():
         assert kinds[topic] == [kind, len(found[topic])]
         assert kinds[topic][1] > 0
@@ -274,7 +274,7 @@ def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None
     world = example_world(*((kind.type, kind.example_spec()) for kind in KINDS))
     outputs = [tmp_path / "streamed.bag", tmp_path / "streamed.db3", tmp_path / "run.mcap"]
     ns.record(world, outputs, 1.0, seed=5, epoch=1000, ros="humble")
-    expected = raw(outputs[2])
+    expected = read_raw_messages(outputs[2])
     old, new = read_messages(outputs[0]), read_messages(recordings.get_data_path(outputs[1]))
     assert {topic: len(rows) for topic, rows in old.items()} == {topic: len(rows) for topic, rows in expected.items()}
     for topic, messages in new.items():
@@ -289,7 +289,7 @@ def test_every_sensor_is_in_both_bags_saved_and_streamed(tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_bag_time_includes_the_latency(made: ModuleType, tmp_path: Path) -> None:
+def test_bag_time_includes_the_latency(builders: ModuleType, tmp_path: Path) -> None:
     world = example_world(("imu", Imu.example_spec()))
     late = dataclasses.replace(world.sensors[0], latency=Latency(fixed=0.2, mean=0.05, stddev=0.02))
     world = dataclasses.replace(world, sensors=(late,))
@@ -305,13 +305,15 @@ def test_bag_time_includes_the_latency(made: ModuleType, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None:
+def test_ros1_bag_may_begin_at_epoch_0(builders: ModuleType, tmp_path: Path) -> None:
     """Readers of ROS 1 reject the time 0: messages at 0 are recorded at 1 ns, and their stamps stay 0."""
-    slab = made.slab(0)
-    slab.readings[made.IMU].clock_error[:] = 0.0
+    time_slice = builders.make_time_slice(0)
+    time_slice.readings[builders.IMU].clock_error[:] = 0.0
     for name in ("run.bag", "run.db3"):
-        with recordings.open_writer(tmp_path / name, recordings.RecordingInfo(made.world(), duration=1.0)) as writer:
-            writer.write(slab)
+        with recordings.open_writer(
+            tmp_path / name, recordings.RecordingInfo(builders.make_world(), duration=1.0)
+        ) as writer:
+            writer.write(time_slice)
     old, new = read_messages(tmp_path / "run.bag"), read_messages(tmp_path / "run" / "run.db3")
     assert old.keys() - {"/navsense/recording"} == new.keys()
     assert all(len(old[topic]) == len(new[topic]) for topic in new)
@@ -322,8 +324,8 @@ def test_ros1_bag_may_begin_at_epoch_0(made: ModuleType, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_clock_with_a_known_negative_offset_fails_before_the_run(made: ModuleType, tmp_path: Path) -> None:
-    world = made.world()
+def test_clock_with_a_known_negative_offset_fails_before_the_run(builders: ModuleType, tmp_path: Path) -> None:
+    world = builders.make_world()
     behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
     world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
     with pytest.raises(RecordingError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
@@ -347,61 +349,63 @@ def test_negative_stamp_in_a_bag_does_not_end_the_other_outputs(tmp_path: Path, 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("error", [-1.5, -1.000000001])
-def test_negative_stamp_in_a_ros1_bag_is_an_error(made: ModuleType, tmp_path: Path, error: float) -> None:
-    slab = made.slab(1, 0)
-    slab.readings[made.IMU].clock_error[0] = error - 1.0
+def test_negative_stamp_in_a_ros1_bag_is_an_error(builders: ModuleType, tmp_path: Path, error: float) -> None:
+    time_slice = builders.make_time_slice(1, 0)
+    time_slice.readings[builders.IMU].clock_error[0] = error - 1.0
     path = tmp_path / "run.bag"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=1, duration=2.0))
-    writer.write(dataclasses.replace(made.slab(0, 1)))
-    shifted = dataclasses.replace(slab.readings[made.IMU], epoch=1)
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=1, duration=2.0))
+    writer.write(dataclasses.replace(builders.make_time_slice(0, 1)))
+    shifted = dataclasses.replace(time_slice.readings[builders.IMU], epoch=1)
     with pytest.raises(RecordingError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
-        writer.write(dataclasses.replace(slab, readings={made.IMU: shifted}, truth={}))
+        writer.write(dataclasses.replace(time_slice, readings={builders.IMU: shifted}, truth={}))
     writer.close()
     assert len(read_messages(path)["/imu"]) == 100
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_stamp_out_of_range_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    slab = made.slab(1, EPOCH)
-    slab.readings[made.IMU].clock_error[3] = 1e10
+def test_stamp_out_of_range_keeps_earlier_slices(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
+    time_slice = builders.make_time_slice(1, EPOCH)
+    time_slice.readings[builders.IMU].clock_error[3] = 1e10
     path = tmp_path / f"run{suffix}"
-    head = recordings.RecordingInfo(made.world(), epoch=EPOCH)
+    head = recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
     with (  # noqa: PT012 - the second write fails
         pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"),
         recordings.open_writer(path, head) as writer,
     ):
-        writer.write(made.slab(0, EPOCH))
-        writer.write(slab)
+        writer.write(builders.make_time_slice(0, EPOCH))
+        writer.write(time_slice)
     found = read_messages(recordings.get_data_path(path))
     assert {topic: len(found[topic]) for topic in ("/imu", "/mag", "/clock")} == {"/imu": 100, "/mag": 10, "/clock": 50}
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_error_in_another_output_keeps_earlier_slices(made: ModuleType, tmp_path: Path, suffix: str) -> None:
+def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
-    head = recordings.RecordingInfo(made.world(), epoch=EPOCH)
-    file = write(made, path, 1)
+    head = recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
+    file = write(builders, path, 1)
     before = file.read_bytes()
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head):
         raise RuntimeError("elsewhere")
-    assert file.read_bytes() == before  # nothing was given, so nothing is kept
+    assert file.read_bytes() == before  # nothing was written
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head) as writer:  # noqa: PT012 - it is raised around the writer
-        writer.write(made.slab(0, EPOCH))
-        writer.write(made.slab(1, EPOCH))
+        writer.write(builders.make_time_slice(0, EPOCH))
+        writer.write(builders.make_time_slice(1, EPOCH))
         raise RuntimeError("elsewhere")
     assert len(read_messages(file)["/imu"]) == 200
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(RecordingError, match="already failed"):
-        writer.write(made.slab(0))
+        writer.write(builders.make_time_slice(0))
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    writer = recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), epoch=EPOCH))
-    writer.write(made.slab(0, EPOCH))
+def test_aborted_recording_leaves_no_file(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
+    writer = recordings.open_writer(
+        tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
+    )
+    writer.write(builders.make_time_slice(0, EPOCH))
     assert len(list(tmp_path.iterdir())) == 1
     writer.abort()
     writer.close()
@@ -411,24 +415,24 @@ def test_aborted_recording_leaves_no_file(made: ModuleType, tmp_path: Path, suff
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_interrupt_within_a_slice_leaves_complete_slices(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
     calls, original = [], rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
+    def write_and_interrupt(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         calls.append(1)
         if len(calls) == 4:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         original(bag, blocks)
 
-    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", write_and_interrupt)
     path = tmp_path / f"run{suffix}"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=EPOCH, duration=9.0))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, duration=9.0))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
         for second in range(9):
-            writer.write(made.slab(second, EPOCH))
+            writer.write(builders.make_time_slice(second, EPOCH))
     found = read_messages(recordings.get_data_path(path))
     seconds, rest = divmod(len(found["/imu"]), 100)
     assert (rest, len(found["/mag"]), len(found["/truth/rov"])) == (0, 10 * seconds, 50 * seconds)
@@ -437,27 +441,27 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_interrupt_on_open_leaves_no_file(
-    made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, suffix: str
 ) -> None:
     held, original = threading.Event(), rosbag_writer.PendingBag._write
 
-    def interrupted(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
+    def write_and_interrupt(bag: rosbag_writer.PendingBag, blocks: Any) -> None:
         main = threading.main_thread().ident or 0
         signal.pthread_kill(main, signal.SIGINT)
-        # Until the interrupt has been seen: Python, about to wait, may sleep over a signal until there is another.
+        # Repeat until it is handled: Python may miss a signal just before it waits, until the next one.
         while not held.wait(0.05):
             signal.pthread_kill(main, signal.SIGUSR1)
         original(bag, blocks)
 
-    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
+    monkeypatch.setattr(rosbag_writer.PendingBag, "_write", write_and_interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     waking = signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
     request.addfinalizer(lambda: signal.signal(signal.SIGUSR1, waking))
     request.addfinalizer(held.set)
     threads = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
-        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
     held.set()
     for thread in set(threading.enumerate()) - threads:
         thread.join(60.0)
@@ -465,7 +469,7 @@ def test_interrupt_on_open_leaves_no_file(
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_sqlite_errors_have_remedies(made: ModuleType, tmp_path: Path) -> None:
+def test_sqlite_errors_have_remedies(builders: ModuleType, tmp_path: Path) -> None:
     for code, words in ((sqlite3.SQLITE_FULL, "no space left"), (sqlite3.SQLITE_READONLY, "read-only")):
         error = sqlite3.OperationalError("said by SQLite")
         error.sqlite_errorcode = code
@@ -478,27 +482,27 @@ def test_sqlite_errors_have_remedies(made: ModuleType, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_memory_does_not_grow_with_the_recording(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    def peak(seconds: int) -> int:
+def test_memory_does_not_grow_with_the_recording(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
+    def measure_peak(seconds: int) -> int:
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), EPOCH, 7, float(seconds))
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), EPOCH, 7, float(seconds))
         ) as writer:
             for second in range(seconds):
-                writer.write(made.slab(second, EPOCH))
+                writer.write(builders.make_time_slice(second, EPOCH))
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
-    peak(2)
-    # 30 slabs more are 19 000 messages, of which rosbags would keep 2.5 MB; of a chunk stays its place in the index.
-    assert peak(40) - peak(10) < 400_000
+    measure_peak(2)
+    # 30 time slices more are 19 000 messages, of which rosbags would keep 2.5 MB. Only index entries stay in memory.
+    assert measure_peak(40) - measure_peak(10) < 400_000
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path, suffix: str) -> None:
-    head = recordings.RecordingInfo(made.world(), epoch=EPOCH)
+def test_unwritable_paths_are_errors(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
+    head = recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", head)
@@ -516,10 +520,10 @@ def test_unwritable_paths_are_errors(made: ModuleType, tmp_path: Path, suffix: s
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> None:
+def test_ros2_bag_replaces_only_a_ros2_bag(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "dive.db3"
     (tmp_path / "dive").mkdir()
-    file = write(made, path, 1)  # an empty folder is nobody's
+    file = write(builders, path, 1)  # an empty folder can be used
     first = file.read_bytes()
     (tmp_path / "dive" / "notes.txt").write_text("mine")
     for _ in range(2):
@@ -527,71 +531,75 @@ def test_ros2_bag_replaces_only_a_ros2_bag(made: ModuleType, tmp_path: Path) -> 
             recordings.find_output_format(path)
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
-    writer = recordings.open_writer(path, recordings.RecordingInfo(made.world(), epoch=EPOCH))
+    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
     (tmp_path / "dive" / "notes.txt").write_text("mine, in the meantime")
     with pytest.raises(RecordingError, match="something else"):
         writer.close()
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
-    write(made, path, 2)
+    write(builders, path, 2)
     assert len(read_messages(file)["/imu"]) == 200
     (tmp_path / "swim").write_text("a file")
     with pytest.raises(RecordingError, match="something else"):
-        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingInfo(made.world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
     assert sorted(part.name for part in tmp_path.iterdir()) == ["dive", "swim"]
 
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
-def test_names_with_a_special_meaning_in_sqlite(made: ModuleType, tmp_path: Path, name: str) -> None:
+def test_names_with_a_special_meaning_in_sqlite(builders: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"SQLite.*another name"):
-        recordings.open_writer(tmp_path / name, recordings.RecordingInfo(made.world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / name, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_two_pose_types_and_custom_topics(made: ModuleType, tmp_path: Path) -> None:
-    world = made.world()
-    other = dataclasses.replace(world.models[1], static=False, motion=made.Somewhere())
+def test_two_pose_types_and_custom_topics(builders: ModuleType, tmp_path: Path) -> None:
+    world = builders.make_world()
+    other = dataclasses.replace(world.models[1], static=False, motion=builders.UnusedMotion())
     world = dataclasses.replace(world, models=(world.models[0], other))
-    slab = made.slab(0, EPOCH)
-    slab = dataclasses.replace(slab, truth={**slab.truth, "dock::pier": made.truth("dock::pier", 0, 20, EPOCH)})
+    time_slice = builders.make_time_slice(0, EPOCH)
+    time_slice = dataclasses.replace(
+        time_slice, truth={**time_slice.truth, "dock::pier": builders.make_truth("dock::pier", 0, 20, EPOCH)}
+    )
     for suffix in SUFFIXES:
         with recordings.open_writer(
             tmp_path / f"run{suffix}", recordings.RecordingInfo(world, epoch=EPOCH, duration=1.0)
         ) as writer:
-            writer.write(slab)
+            writer.write(time_slice)
         found = read_messages(recordings.get_data_path(tmp_path / f"run{suffix}"))
         frames = Counter(t.child_frame_id for _, value in found["/tf"] for t in value.transforms)
         assert frames == {"rov::base": 50, "dock::pier": 20}
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_dropped_samples_have_no_message(made: ModuleType, tmp_path: Path) -> None:
-    slab = made.slab(0, EPOCH)
-    slab.readings[made.MAG].emitted[:] = False
-    slab.readings[made.IMU].emitted[3] = False
+def test_dropped_samples_have_no_message(builders: ModuleType, tmp_path: Path) -> None:
+    time_slice = builders.make_time_slice(0, EPOCH)
+    time_slice.readings[builders.MAG].emitted[:] = False
+    time_slice.readings[builders.IMU].emitted[3] = False
     for suffix in SUFFIXES:
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(made.world(), epoch=EPOCH, truth=False)
+            tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, truth=False)
         ) as writer:
-            writer.write(slab)
+            writer.write(time_slice)
         found = read_summary(tmp_path / f"run{suffix}")
         counts = {entry.name: entry.count for entry in found.entries}
         assert counts == {"/imu": 99, "/mag": 0, "/clock": 50, "/tf": 50, "/tf_static": 1}
 
 
 @pytest.mark.parametrize(("where", "name"), [(".", "run"), (".", "run.db3"), (".", "run/run.db3"), ("run", "run.db3")])
-def test_info_of_a_ros2_bag_by_any_path(recorded: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str) -> None:
-    monkeypatch.chdir(recorded / where)
-    assert read_summary(name).entries == read_summary(recorded / "run").entries
+def test_info_of_a_ros2_bag_by_any_path(
+    recording: Path, monkeypatch: pytest.MonkeyPatch, where: str, name: str
+) -> None:
+    monkeypatch.chdir(recording / where)
+    assert read_summary(name).entries == read_summary(recording / "run").entries
 
 
 @pytest.mark.requirement("REC-1:bag")
-def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
-    expected = read_summary(recorded / "run.mcap")
+def test_info_of_bags(recording: Path, tmp_path: Path) -> None:
+    expected = read_summary(recording / "run.mcap")
     for path in ("run.bag", "run.db3", "run", "run/run.db3"):
-        found = read_summary(recorded / path)
+        found = read_summary(recording / path)
         assert found.entries == expected.entries
         assert (found.start, found.end) == (expected.start, expected.end)
         assert found.format == ("ROS 1 bag" if path == "run.bag" else "ROS 2 bag")
@@ -599,7 +607,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
         ros = "noetic" if path == "run.bag" else "jazzy"
         assert dict(found.metadata) == {**expected.metadata, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
-    complete = (recorded / "run.bag").read_bytes()
+    complete = (recording / "run.bag").read_bytes()
     for size in (0, 10, 5000, len(complete) // 2, len(complete) - 10):
         (tmp_path / "cut.bag").write_bytes(complete[:size])
         with pytest.raises(RecordingError, match=r"cut\.bag: is no bag that can be read.*navsense recover .*cut\.bag"):
@@ -614,7 +622,7 @@ def test_info_of_bags(recorded: Path, tmp_path: Path) -> None:
     (tmp_path / "bag" / "metadata.yaml").write_text("- nothing")
     with pytest.raises(RecordingError, match="is no bag that can be read"):
         read_summary(tmp_path / "bag")
-    assert len(ns.open(recorded / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
+    assert len(ns.open(recording / "run.bag")["rov::base::imu"].time) == 100 * SECONDS
 
 
 @pytest.mark.requirement("REC-1:bag")
@@ -636,15 +644,15 @@ def test_command_line_writes_and_describes_bags(tmp_path: Path) -> None:
         assert looked.returncode == 0, looked.stderr
         assert form in looked.stdout
         assert "sensor_msgs/msg/Imu" in looked.stdout
-    refused = subprocess.run(
+    result = subprocess.run(
         [*command, "run", str(world), "--duration", "0.2", *outputs], capture_output=True, text=True, check=False
     )
-    assert refused.returncode != 0
-    assert "--epoch" in refused.stderr
+    assert result.returncode != 0
+    assert "--epoch" in result.stderr
 
 
-def test_definitions_in_a_bag_are_parsed(recorded: Path) -> None:
-    with Reader1(recorded / "run.bag") as reader:
+def test_definitions_in_a_bag_are_parsed(recording: Path) -> None:
+    with Reader1(recording / "run.bag") as reader:
         assert METADATA_TOPIC in {connection.topic for connection in reader.connections}
         for connection in reader.connections:
             store = get_typestore(Stores.EMPTY)

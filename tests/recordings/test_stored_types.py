@@ -55,35 +55,35 @@ ALL = ("a.mcap", "a.gz.mcap", "a.bag", "b.db3", "a.npz", "a.parquet", "t.csv", "
 """One recording of each format."""
 
 READ = tuple(name for name in ALL if name not in ("a.gz.mcap", "e.euroc"))
-"""Those whose readings are all read back."""
+"""Formats that restore all readings."""
 
 
-def world() -> World:
+def make_world() -> World:
     """Return a world with every type of sensor, a clock and faults."""
-    made = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
-    imu, *others = made.sensors
+    world = example_world(*((kind.type, kind.example_spec()) for kind in SENSORS))
+    imu, *others = world.sensors
     faults = Faults(scheduled=(ScheduledFault("bias", 0.1, 0.2, "angular_velocity", (0.0, 0.0, 0.01)),))
-    return replace(made, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
+    return replace(world, sensors=(replace(imu, faults=faults, latency=Latency(0.01, 0.02)), *others))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a recording of each format."""
-    made = tmp_path_factory.mktemp("types")
-    ns.record(world(), [made / name for name in ALL], 0.5, seed=4, epoch=1_800_000_000)
-    return made
+    folder = tmp_path_factory.mktemp("types")
+    ns.record(make_world(), [folder / name for name in ALL], 0.5, seed=4, epoch=1_800_000_000)
+    return folder
 
 
-def reachable(kind: Any, found: set[type]) -> set[type]:
-    """Return the dataclasses and enumerations that a type hint names, and those of their fields."""
+def list_reachable_types(kind: Any, found: set[type]) -> set[type]:
+    """Return the dataclasses and enumerations in a type hint, and those of their fields."""
     for argument in typing.get_args(kind):
-        reachable(argument, found)
+        list_reachable_types(argument, found)
     is_stored = isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum))
     if is_stored and kind not in found:
         found.add(kind)
         hints = typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) else {}
         for name in {field.name for field in dataclasses.fields(kind)} - {"where"} if hints else ():
-            reachable(hints[name], found)
+            list_reachable_types(hints[name], found)
     return found
 
 
@@ -91,7 +91,7 @@ def reachable(kind: Any, found: set[type]) -> set[type]:
 def test_every_spec_class_has_a_tag() -> None:
     found: set[type] = set()
     for kind in ROOTS:
-        reachable(kind, found)
+        list_reachable_types(kind, found)
     tagged = {stored.kind for stored in type_tags.TYPES.values()}
     assert found <= tagged
     assert all(type_tags.TYPES[kind.type].kind is kind for kind in SENSORS)
@@ -135,7 +135,7 @@ class LaterDrift:
 
 @pytest.fixture
 def types(monkeypatch: pytest.MonkeyPatch) -> dict[str, StoredType]:
-    """Return the table of types; the test may change it."""
+    """Return the table of types. The test may change it."""
     monkeypatch.setattr(type_tags, "TYPES", dict(type_tags.TYPES))
     return type_tags.TYPES
 
@@ -183,12 +183,12 @@ def test_invalid_value_is_a_damaged_file(wrong: object) -> None:
         from_json(wrong)
 
 
-def contents(path: Path) -> Iterator[tuple[str, bytes]]:
+def read_contents(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a recording with their bytes, decompressed where the world is."""
     if path.is_dir():
         for one in sorted(path.rglob("*")):
             if one.is_file():
-                yield from contents(one)
+                yield from read_contents(one)
         return
     yield path.name, path.read_bytes()
     if path.suffix == ".npz":
@@ -204,21 +204,21 @@ def contents(path: Path) -> Iterator[tuple[str, bytes]]:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", ALL)
 def test_no_python_name_is_written(folder: Path, name: str) -> None:
-    """Neither a module nor, as a separate text, a class."""
+    """Neither a module nor a class name is a text of the file."""
     modules = {
         "/".join(one.relative_to(RECORDINGS.parent).with_suffix("").parts) for one in RECORDINGS.parent.rglob("*.py")
     }
     dotted = [f"navsense.{module.replace('/', '.')}".encode() for module in modules]
     classes = [f'"{stored.kind.__qualname__}"'.encode() for stored in type_tags.TYPES.values()]
-    seen = False
-    for inner, data in contents(recordings.get_storage_path(folder / name)):
+    has_noise = False
+    for inner, data in read_contents(recordings.get_storage_path(folder / name)):
         plain = data.replace(b'\\"', b'"')
         found = [one for one in dotted if re.search(re.escape(one) + rb"(?![\w.])", plain)]
-        # Names of metadata records, and of files, that users see.
+        # Names of metadata records and files that users see.
         assert [item for item in found if item != b"navsense.world"] == [], inner
         assert [cls for cls in classes if cls in plain] == [], inner
-        seen = seen or b'"type": "noise"' in plain
-    assert seen, "the world is in one of the files"
+        has_noise = has_noise or b'"type": "noise"' in plain
+    assert has_noise, "the world is in one of the files"
 
 
 @pytest.mark.requirement("FIL-1")
@@ -229,7 +229,7 @@ def test_no_writer_uses_a_class_or_module_name() -> None:
                 assert node.attr not in ("__module__", "__qualname__"), f"{file.name}:{node.lineno}"
 
 
-def stored_world(path: Path) -> dict[str, Any]:
+def read_stored_world(path: Path) -> dict[str, Any]:
     """Return the JSON of the world in a recording."""
     if path.suffix in (".mcap", ".bag", ".db3"):
         with open_messages(path) as source:
@@ -243,7 +243,7 @@ def stored_world(path: Path) -> dict[str, Any]:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("name", ALL)
 def test_every_format_stores_the_same_world(folder: Path, name: str) -> None:
-    assert stored_world(folder / name) == json.loads(json.dumps(world_to_json(world())))
+    assert read_stored_world(folder / name) == json.loads(json.dumps(world_to_json(make_world())))
 
 
 @pytest.mark.requirement("FIL-1")
@@ -273,7 +273,7 @@ def test_stored_topics_are_not_reallocated(folder: Path, name: str, monkeypatch:
 @pytest.mark.requirement("FIL-1", "REC-1:convert")
 @pytest.mark.parametrize("name", ["a.mcap", "a.npz"])
 def test_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one by a version that would give other names."""
+    """This includes recordings of versions with other topic names."""
     monkeypatch.setattr("navsense.recordings.topic_names.format_topic_name", lambda name: name.replace("::", "-"))
     monkeypatch.setattr(
         "navsense.recordings.topic_names.format_companion_topic", lambda topic, beside: f"{topic}/other{beside}"
@@ -284,22 +284,22 @@ def test_conversion_keeps_topics(folder: Path, tmp_path: Path, name: str, monkey
 
 
 def test_topics_are_unique_and_stored_topics_are_kept() -> None:
-    made = world()
-    first = allocate_topics(made)
+    world = make_world()
+    first = allocate_topics(world)
     assert len(set(first.topics.values())) == len(first.topics)
-    imu = made.sensors[0].name
+    imu = world.sensors[0].name
     renamed = TopicNames({**first.topics, (imu, "measured", ""): "/gyro"})
-    again = allocate_topics(made, renamed)
+    again = allocate_topics(world, renamed)
     assert again.topics == renamed.topics
-    added = allocate_topics(replace(made, sensors=(*made.sensors, replace(made.sensors[0], name="robot::arm::two"))))
+    added = allocate_topics(replace(world, sensors=(*world.sensors, replace(world.sensors[0], name="robot::arm::two"))))
     assert {key: added.topics[key] for key in first.topics} == first.topics
-    plain = allocate_topics(made, truth=False)
+    plain = allocate_topics(world, truth=False)
     assert {key[1] for key in plain.topics if len(key) == 3} == {"measured"}
     assert not [key for key in plain.topics if len(key) == 2]
 
 
 def check_same(ours: Dataset, theirs: Dataset) -> None:
-    """Assert that two recordings hold the same readings and truth."""
+    """Assert that two recordings have the same readings and truth."""
     assert ours.readings.keys() == theirs.readings.keys()
     assert ours.truth.keys() == theirs.truth.keys()
     for name, reading in theirs.items():
@@ -312,8 +312,8 @@ def check_same(ours: Dataset, theirs: Dataset) -> None:
             assert all(np.array_equal(left[key], right[key], equal_nan=True) for key in left), (name, group)
 
 
-def typed(*command: object) -> str:
-    """Return what a command prints; it must end with exit code 0."""
+def run_command(*command: object) -> str:
+    """Return the output of a command; its exit code must be 0."""
     result = CliRunner().invoke(cli, [str(word) for word in command], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
@@ -331,13 +331,13 @@ UNKNOWN: dict[str, int] = {
     "scheduled_fault": 0,
     "water": 0,
 }
-"""A type that a later version may have -> how many sensors are then without their specification."""
+"""A type of a later version -> number of sensors without a spec."""
 
 
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize("tag", UNKNOWN)
 def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str, types: dict[str, StoredType]) -> None:
-    """Every command goes on with one note. Arrays, units, topics and the specifications of other sensors stay."""
+    """Every command continues with one note. Arrays, units, topics and the specs of other sensors are kept."""
     messages, arrays = ns.open(folder / "a.mcap"), ns.open(folder / "a.npz")
     (tmp_path / "cut.mcap").write_bytes((folder / "a.mcap").read_bytes()[:-200])
     stored = types.pop(tag)
@@ -350,7 +350,7 @@ def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str
         ("report", folder / "a.mcap", "-o", tmp_path / "r.html"),
         ("recover", tmp_path / "cut.mcap"),
     ):
-        printed = typed(*command)
+        printed = run_command(*command)
         found = (tmp_path / "r.html").read_text() if command[0] == "report" else printed
         assert found.count("some values of its world cannot be read: unknown type") == 1, command
         assert "update navsense, or install the package that defines the type" in found
@@ -366,15 +366,15 @@ def test_type_of_a_later_version_is_noted(folder: Path, tmp_path: Path, tag: str
     again = ns.open(tmp_path / "c.mcap")
     assert {name: set(one.arrays) for name, one in again.items()} == {k: set(one.arrays) for k, one in arrays.items()}
     if opaque:
-        kept = {one["name"]: one["spec"] for one in stored_world(tmp_path / "c.mcap")["sensors"]}
+        kept = {one["name"]: one["spec"] for one in read_stored_world(tmp_path / "c.mcap")["sensors"]}
         types[tag] = stored
-        assert kept == {sensor.name: to_json(sensor.spec) for sensor in world().sensors}, (
+        assert kept == {sensor.name: to_json(sensor.spec) for sensor in make_world().sensors}, (
             "a conversion loses no specification"
         )
 
 
 TIMES = ("latency", "scheduled_fault")
-"""Types without which times or flags of faults are not all known."""
+"""Types that are needed to restore all times or fault flags."""
 
 
 @pytest.mark.requirement("FIL-1")
@@ -388,24 +388,24 @@ def test_sensor_of_another_package_is_read_if_installed(
 ) -> None:
     """The tag of a sensor is its type. Without its package, the arrays are read with a note."""
     kind = load_example("thermometer").Thermometer
-    made = example_world(("thermometer", kind.example_spec()), ("imu", Imu.example_spec()))
-    ns.record(made, tmp_path / name, 0.5, epoch=1_800_000_000)
+    world = example_world(("thermometer", kind.example_spec()), ("imu", Imu.example_spec()))
+    ns.record(world, tmp_path / name, 0.5, epoch=1_800_000_000)
     found = ns.open(tmp_path / name)
     assert found["thermometer"].unit == {"temperature": "K"}
     (note,) = read_summary(tmp_path / name).notes
     assert "unknown type 'thermometer' (sensor robot::arm::thermometer)" in note
-    assert typed("info", tmp_path / name).count("note: ") == 1
-    typed("report", tmp_path / name, "-o", tmp_path / "r.html")
-    printed = typed("convert", tmp_path / name, tmp_path / "b.npz")
+    assert run_command("info", tmp_path / name).count("note: ") == 1
+    run_command("report", tmp_path / name, "-o", tmp_path / "r.html")
+    printed = run_command("convert", tmp_path / name, tmp_path / "b.npz")
     assert printed.count("note: ") == 1
     with monkeypatch.context() as patch:
         plugin = SimpleNamespace(load=lambda: kind)
         patch.setattr(type_tags, "entry_points", lambda group, name: [plugin] if name == kind.type else [])
-        check_typed(tmp_path / "b.npz", made)
+        check_typed(tmp_path / "b.npz", world)
     del types[kind.type]
     assert ns.open(tmp_path / "b.npz").recorded_world.notes
     register_type(kind)
-    check_typed(tmp_path / "b.npz", made)
+    check_typed(tmp_path / "b.npz", world)
 
 
 def check_typed(path: Path, made: World) -> None:
@@ -444,7 +444,7 @@ def test_world_of_a_later_format_is_noted(folder: Path, tmp_path: Path, version:
     np.savez(tmp_path / "a.npz", **{**arrays, "meta": np.array(old)})
     for command in ("info", "convert", "report"):
         out = {"info": (), "convert": (tmp_path / "b.mcap",), "report": ("-o", tmp_path / "r.html")}[command]
-        printed = typed(command, tmp_path / "a.npz", *out)
+        printed = run_command(command, tmp_path / "a.npz", *out)
         assert ((tmp_path / "r.html").read_text() if command == "report" else printed).count(note) == 1
     with open_messages(folder / "a.mcap") as source:
         source.metadata["layout"] = json.dumps(layout)
@@ -462,14 +462,14 @@ def test_arrays_of_a_later_format_are_read(folder: Path, tmp_path: Path) -> None
     np.savez(tmp_path / "a.npz", **{**arrays, "meta": np.array(json.dumps(about))})
     for command in ("info", "report"):
         with pytest.raises(RecordingError, match=r"its format is 3; this version of navsense reads format 2"):
-            typed(command, tmp_path / "a.npz")
+            run_command(command, tmp_path / "a.npz")
 
 
 @pytest.mark.requirement("FIL-1")
 def test_example_in_the_documentation_has_the_keys_of_a_recording(folder: Path) -> None:
     text = (DOCS / "recordings.md").read_text(encoding="utf-8")
     (example,) = (json.loads(one) for one in re.findall(r"```json\n(.*?)```", text, re.DOTALL))
-    found = stored_world(folder / "a.mcap")
+    found = read_stored_world(folder / "a.mcap")
     assert list(example) == list(found)
     assert list(example["models"][0]) == list(found["models"][0])
     assert list(example["sensors"][0]) == list(found["sensors"][0])
@@ -484,13 +484,13 @@ def test_clock_temperature_signal_round_trips() -> None:
 
 @pytest.mark.requirement("FIL-1")
 def test_keys_of_later_versions_are_ignored() -> None:
-    made = json.loads(json.dumps(world_to_json(world())))
-    later = json.loads(json.dumps(made))
+    world = json.loads(json.dumps(world_to_json(make_world())))
+    later = json.loads(json.dumps(world))
     for one in (later, later["models"][0], later["models"][0]["pose"], later["sensors"][0], later["topics"]):
         one["later"] = {"of": [3]}
     later["sensors"][0]["outputs"][0]["later"] = 3
     later["sensors"][0]["spec"]["later"] = 3
-    found, expected = world_from_json(later), world_from_json(made)
+    found, expected = world_from_json(later), world_from_json(world)
     assert found is not None
     assert expected is not None
     (note,) = found.notes

@@ -1,4 +1,4 @@
-"""Messages that not every recording has a place for, names that are empty, and errors that speak of what is there."""
+"""Messages that some formats cannot store, empty names, and errors of existing files."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def test_topic_without_a_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"\0\1\0\0", b"\0\1\0\0\0", b"\0\1\0\0\0\0\0\0"], ids=["none", "one", "padded"])
 def test_message_without_fields(tmp_path: Path, data: bytes) -> None:
-    """ROS 2 writes a byte for it in CDR, others nothing at all; in ROS 1 it is nothing."""
+    """ROS 2 writes a byte for it in CDR, other encodings nothing. In ROS 1 it is empty."""
     source = write_mcap(tmp_path / "a.mcap", ("/e", *EMPTY, data), ("/b", *BOOL))
     assert convert(source, tmp_path / "a.bag").count == 2
     with Reader1(tmp_path / "a.bag") as reader:
         found = {line.topic: (line.digest, bytes(said)) for line, _, said in reader.messages()}
-    # The sum of no text, as genmsg has it of a message without fields.
+    # The MD5 sum of an empty text, as genmsg's for a message without fields.
     assert found["/e"] == ("d41d8cd98f00b204e9800998ecf8427e", b"")
     convert(tmp_path / "a.bag", tmp_path / "b.mcap")
     with AnyReader([convert(tmp_path / "a.bag", tmp_path / "c").path]) as again:
@@ -123,8 +123,8 @@ def test_recovery_to_an_empty_path_is_an_error(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [complete.name]
 
 
-def limited(limit: int, work: Callable[[], object]) -> RecordingError:
-    """Return the error of some work whose files may have so many bytes."""
+def find_error_with_file_limit(limit: int, work: Callable[[], object]) -> RecordingError:
+    """Return the error of a function with a limit (bytes) on the file size."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
@@ -137,29 +137,33 @@ def limited(limit: int, work: Callable[[], object]) -> RecordingError:
 
 @pytest.mark.parametrize("name", ["b.mcap", "b", "b.gz.mcap", "b.npz", "b.csv"])
 @pytest.mark.parametrize("limit", [10, 60_000])
-def test_full_disk_error_names_the_written_part(made: ModuleType, tmp_path: Path, name: str, limit: int) -> None:
+def test_full_disk_error_names_the_written_part(builders: ModuleType, tmp_path: Path, name: str, limit: int) -> None:
     """The incomplete output is removed for any name of the folder."""
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
-    with recordings.open_writer(tmp_path / "a.npz", recordings.RecordingInfo(made.world(), duration=20.0)) as writer:
+    with recordings.open_writer(
+        tmp_path / "a.npz", recordings.RecordingInfo(builders.make_world(), duration=20.0)
+    ) as writer:
         for second in range(20):
-            writer.write(made.slab(second))
+            writer.write(builders.make_time_slice(second))
     kept = {path.name for path in tmp_path.iterdir()}
     for source in ("a.npz", "a.mcap"):
         if not (tmp_path / source).exists():
             convert(tmp_path / "a.npz", tmp_path / source)
             kept.add(source)
-        error = limited(limit, lambda: convert(tmp_path / source, tmp_path / name))  # noqa: B023 - called at once
+        error = find_error_with_file_limit(limit, lambda: convert(tmp_path / source, tmp_path / name))  # noqa: B023 - called at once
         assert error.where is not None
         assert error.where.path == str(tmp_path / name)
         assert str(error).endswith("; raise the limit on file sizes or record a shorter time")
         assert {path.name for path in tmp_path.iterdir()} == kept
 
 
-def test_empty_file_is_not_recovered(made: ModuleType, tmp_path: Path) -> None:
-    error = limited(
+def test_empty_file_is_not_recovered(builders: ModuleType, tmp_path: Path) -> None:
+    error = find_error_with_file_limit(
         10,
-        lambda: recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(made.world(), duration=1.0)),
+        lambda: recordings.open_writer(
+            tmp_path / "run.mcap", recordings.RecordingInfo(builders.make_world(), duration=1.0)
+        ),
     )
     assert not error.rescue
     with pytest.raises(RecordingError):

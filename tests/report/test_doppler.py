@@ -1,4 +1,4 @@
-"""Reports of Doppler instruments: cells, beams, axes, the truth of a velocity through the water."""
+"""Reports of Doppler instruments: cells, beams, axes, and the true velocity through the water."""
 
 from __future__ import annotations
 
@@ -51,10 +51,8 @@ WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world n
 </adcp></sensor></link></model></world></sdf>"""
 
 
-def recorded(
-    folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True
-) -> ReportData:
-    """Return a recording of a profiler that is moored aslant over a flat bed."""
+def record(folder: Path, coordinates: str, seconds: float, *, reach: float = 60.0, removes: bool = True) -> ReportData:
+    """Return a recording of a tilted, moored profiler over a flat bed."""
     file = folder / "w.sdf"
     text = WORLD.format(coordinates=coordinates, reach=reach, removes=str(removes).lower())
     file.write_text(text, encoding="utf-8")
@@ -62,12 +60,12 @@ def recorded(
     return read_report_data(str(folder / "r.npz"))
 
 
-def warnings(found: ReportData) -> list[str]:
-    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, told, None) if one.kind == "warning"]
+def list_warnings(found: ReportData) -> list[str]:
+    sections = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.text for one in find_warnings(found, sections, None) if one.kind == "warning"]
 
 
-def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
+def replace_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
     """Return a recording whose profiler has other arrays."""
     old = found.readings[NAME]
     return replace(found, readings={NAME: replace(old, arrays={**old.arrays, **arrays})})
@@ -76,8 +74,8 @@ def with_reading(found: ReportData, **arrays: AnyArray) -> ReportData:
 @pytest.mark.compiled
 @pytest.mark.parametrize("coordinates", ["earth", "ship", "instrument", "beam"])
 def test_declared_stddev_of_a_cell_equals_that_of_many_ensembles(tmp_path: Path, coordinates: str) -> None:
-    """Of a tilted instrument with faint echoes; false alarms 1e-6 over all cells and axes."""
-    found = recorded(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
+    """The instrument is tilted and has weak echoes. False alarms: 1e-6 over all cells and axes."""
+    found = record(tmp_path, coordinates, 40.0, removes=coordinates != "beam")
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     name = "beam_velocity" if coordinates == "beam" else "velocity"
     assert doppler.find_profile_array(reading) == name
@@ -94,7 +92,7 @@ def test_declared_stddev_of_a_cell_equals_that_of_many_ensembles(tmp_path: Path,
 
 
 def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
-    """The nose has no part to the left; heights are those of the world; turned by the heading it is the attitude."""
+    """The bow has no component to the left, heights are the world's; with the heading it is the attitude."""
     from scipy.spatial.transform import Rotation
 
     turned = Rotation.random(50, rng=np.random.default_rng(5))
@@ -110,8 +108,8 @@ def test_axes_of_a_ship_are_level_and_keep_the_heading() -> None:
 
 @pytest.mark.compiled
 def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
-    """By NumPy alone from the archive."""
-    found = recorded(tmp_path, "earth", 20.0)
+    """The expected values are computed by NumPy from the archive."""
+    found = record(tmp_path, "earth", 20.0)
     text = doppler.format_cell_table(found.readings[NAME], found.sensors[NAME])
     with np.load(tmp_path / "r.npz") as archive:
         rest = archive[f"{NAME}/velocity"] - archive[f"{NAME}/ideal/velocity"]
@@ -125,13 +123,13 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
     rows = re.findall(r'<tr><th scope="row">(\d+)</th>(.*?)</tr>', text)
     assert [int(number) for number, _ in rows] == list(range(1, 10))
     for cell, (_, row) in enumerate(rows):
-        said = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
-        assert float(said[0]) == pytest.approx(where[cell], abs=1e-3)
-        assert said[1:3] == ["100 %", "100 %"]
-        assert float(said[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3, abs=0.0)
-        numbers = [float(part) for part in said[5:]]
-        wanted = [*rest[:, cell].mean(axis=0), *rest[:, cell].std(axis=0)]
-        assert numbers[:6] == pytest.approx([1e3 * value for value in wanted], abs=0.0051)
+        cells = [part.replace("\u2212", "-") for part in re.findall(r"<td>(.*?)</td>", row)]
+        assert float(cells[0]) == pytest.approx(where[cell], abs=1e-3)
+        assert cells[1:3] == ["100 %", "100 %"]
+        assert float(cells[3]) == pytest.approx(echo[:, cell].mean(), rel=5e-3, abs=0.0)
+        numbers = [float(part) for part in cells[5:]]
+        expected = [*rest[:, cell].mean(axis=0), *rest[:, cell].std(axis=0)]
+        assert numbers[:6] == pytest.approx([1e3 * value for value in expected], abs=0.0051)
 
 
 @pytest.mark.compiled
@@ -140,29 +138,29 @@ def test_cell_table_has_the_errors_of_each_cell(tmp_path: Path) -> None:
     [("earth", ["east", "north", "up"]), ("ship", ["forward", "left", "up"]), ("instrument", ["x", "y", "z"])],
 )
 def test_axes_and_beams_have_names(tmp_path: Path, coordinates: str, names: list[str]) -> None:
-    found = recorded(tmp_path, coordinates, 3.0)
+    found = record(tmp_path, coordinates, 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
-    told = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
-    assert told["bottom_velocity"] == names
-    assert told["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
-    assert told["bottom_beam_velocity"] == told["bottom_range"]
-    assert not {"error_velocity", "percent_good", "time_of_validity"} & set(told)
+    sections = {one.name: [channel.label for channel in one.channels] for one in make_array_sections(reading, sensor)}
+    assert sections["bottom_velocity"] == names
+    assert sections["bottom_range"] == ["beam 1", "beam 2", "beam 3", "beam 4"]
+    assert sections["bottom_beam_velocity"] == sections["bottom_range"]
+    assert not {"error_velocity", "percent_good", "time_of_validity"} & set(sections)
     profile, off = doppler.make_profile_figures(reading, sensor, found.span)
     assert [plot.label for plot in profile.plots] == [plot.label for plot in off.plots] == names
     shown = {
         figure.title: [plot.label for plot in figure.plots]
         for figure in doppler.make_quality_figures(reading, sensor, (0, 3))
     }
-    four = told["bottom_range"]
+    four = sections["bottom_range"]
     assert shown == {"Percent good": [""], "Echo": four, "Correlation": four}
     assert "0 (m/s)" not in make_page(found)
 
 
 @pytest.mark.compiled
 def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
-    """The bar's colours are those of the picture, from end to end of its axis."""
+    """The colours of the bar are those of the picture, over the range of its axis."""
     image = pytest.importorskip("PIL.Image")
-    found = recorded(tmp_path, "earth", 3.0)
+    found = record(tmp_path, "earth", 3.0)
     reading, sensor = found.readings[NAME], found.sensors[NAME]
     figures = [
         *doppler.make_profile_figures(reading, sensor, found.span),
@@ -182,38 +180,38 @@ def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
 
 @pytest.mark.compiled
 def test_adcp_without_values_is_a_warning(tmp_path: Path) -> None:
-    """Whether its readings call themselves valid or not, and where it lacks nearly all cells."""
-    dead = recorded(tmp_path, "earth", 3.0, reach=5.0)
+    """This includes samples that are flagged valid, and profiles without nearly all cells."""
+    dead = record(tmp_path, "earth", 3.0, reach=5.0)
     assert not dead.readings[NAME].valid.any()
     count = dead.readings[NAME].time.size
-    assert warnings(dead) == [f"none of its {count} samples is valid"]
-    sound = recorded(tmp_path, "earth", 3.0)
-    assert warnings(sound) == []
+    assert list_warnings(dead) == [f"none of its {count} samples is valid"]
+    sound = record(tmp_path, "earth", 3.0)
+    assert list_warnings(sound) == []
     velocity = np.full(sound.readings[NAME].arrays["velocity"].shape, math.nan)
-    assert warnings(with_reading(sound, velocity=velocity)) == [
+    assert list_warnings(replace_reading(sound, velocity=velocity)) == [
         f"no cell of velocity is known, in {count} valid samples"
     ]
     velocity[::2, 0] = 0.1
     missing = 100.0 * (1.0 - math.ceil(count / 2) / (9 * count))
-    assert warnings(with_reading(sound, velocity=velocity)) == [
+    assert list_warnings(replace_reading(sound, velocity=velocity)) == [
         f"{missing:.4g} % of the cells of velocity are missing, in {count} valid samples"
     ]
     velocity[:, 0] = 0.1
-    assert warnings(with_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
-    assert warnings(recorded(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
+    assert list_warnings(replace_reading(sound, velocity=velocity)) == [], "one cell of nine is more than a tenth"
+    assert list_warnings(record(tmp_path, "beam", 3.0, removes=False)) == [], "it is to have no velocity"
     assert 'class="fine"' not in make_page(dead)
 
 
 @pytest.mark.compiled
 def test_sensor_without_readings_is_a_warning(tmp_path: Path) -> None:
-    found = recorded(tmp_path, "earth", 0.5)
+    found = record(tmp_path, "earth", 0.5)
     lost = replace(found.sensors[NAME], name="boat::hull::other")
     more = replace(found, sensors={**found.sensors, lost.name: lost})
-    assert warnings(more) == ["has no recorded samples"]
+    assert list_warnings(more) == ["has no recorded samples"]
 
 
-def log(*, with_water: bool = True) -> Reading:
-    """Return a Doppler log that loses the bottom in its middle third, in a current of 0.1 m/s along y."""
+def make_dvl_recording(*, with_water: bool = True) -> Reading:
+    """Return a recording of a DVL that loses the bottom in its middle third, in a current of 0.1 m/s along y."""
     time = np.arange(300) * 0.1
     mode = np.where((time >= 10.0) & (time < 20.0), 2.0, 1.0)
     ground = np.stack((np.full(300, 1.5), np.zeros(300), 0.01 * np.sin(time)), axis=1)
@@ -231,12 +229,12 @@ ADRIFT = "loses the bottom for 10 s from 10 s; 33.3 % of its velocities are thro
 
 
 def test_water_velocity_is_compared_with_truth() -> None:
-    """The current is no error. False alarms of 5.5 deviations in 300 normal variates: 1e-5 at most."""
-    reading = log()
-    (told,) = make_array_sections(reading, None)
-    assert max(float(np.abs(c.residual).max()) for c in told.channels) < 5.5e-3
-    assert [float(edge) for (edge,) in told.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
-    shown = {figure.title: figure for figure in make_array_figures(told, reading, (0.0, 29.9))}
+    """The current is not an error. False alarms of 5.5 deviations in 300 normals: at most 1e-5."""
+    reading = make_dvl_recording()
+    (sections,) = make_array_sections(reading, None)
+    assert max(float(np.abs(c.residual).max()) for c in sections.channels) < 5.5e-3
+    assert [float(edge) for (edge,) in sections.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
+    shown = {figure.title: figure for figure in make_array_figures(sections, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
         assert "Blue: through the water, 33.3 % of the samples" in shown[title].caption
         assert ("water", "through the water") in shown[title].legend
@@ -247,12 +245,12 @@ def test_water_velocity_is_compared_with_truth() -> None:
 
 
 def test_water_velocity_without_ideal_values_is_omitted() -> None:
-    reading = log(with_water=False)
-    (told,) = make_array_sections(reading, None)
+    reading = make_dvl_recording(with_water=False)
+    (sections,) = make_array_sections(reading, None)
     water = reading.arrays["velocity_mode"] == 2.0
-    for channel in told.channels:
+    for channel in sections.channels:
         assert np.array_equal(np.isnan(channel.residual), water)
-    assert told.note.endswith("left out: the ideal velocity through the water is not recorded.")
+    assert sections.note.endswith("left out: the ideal velocity through the water is not recorded.")
     stated = replace(reading, arrays={**reading.arrays, "velocity_covariance": np.tile(1e-6 * np.eye(3), (300, 1, 1))})
     over = residuals.normalise_residuals(stated, "velocity", ["x", "y", "z"])
     assert all(np.array_equal(np.isnan(values), water) for values in over.values())
@@ -265,11 +263,11 @@ def test_navsat_velocity_has_axes_east_north_up() -> None:
 
 
 def test_caption_names_the_velocity_reference() -> None:
-    (figure,) = doppler.make_beam_figures(log(), "dvl", (0.0, 29.9))
+    (figure,) = doppler.make_beam_figures(make_dvl_recording(), "dvl", (0.0, 29.9))
     assert figure.caption.endswith("Blue: velocity through the water.")
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
-    none = log()
+    none = make_dvl_recording()
     none.arrays["velocity_mode"][:] = 0.0
     (figure,) = doppler.make_beam_figures(none, "dvl", (0.0, 29.9))
     assert figure.plots[-1].label == "velocity: none"
@@ -277,30 +275,30 @@ def test_caption_names_the_velocity_reference() -> None:
 
 @pytest.mark.compiled
 def test_beam_without_echo_is_a_warning(tmp_path: Path) -> None:
-    """Of either instrument; three others go on giving a velocity."""
-    found = recorded(tmp_path, "earth", 3.0)
-    heard = found.readings[NAME].arrays["beam_velocity"].copy()
-    heard[:, :, 2] = math.nan
-    assert warnings(with_reading(found, beam_velocity=heard)) == ["beam 3 never has a velocity"]
-    reading = log()
+    """This holds for both instruments, although three other beams still give a velocity."""
+    found = record(tmp_path, "earth", 3.0)
+    beam_velocity = found.readings[NAME].arrays["beam_velocity"].copy()
+    beam_velocity[:, :, 2] = math.nan
+    assert list_warnings(replace_reading(found, beam_velocity=beam_velocity)) == ["beam 3 never has a velocity"]
+    reading = make_dvl_recording()
     reading.arrays["beam_velocity"][:, 0] = math.nan
-    told = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
-    assert warnings(told) == [ADRIFT, "beam 1 never has a velocity"]
+    sections = ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})
+    assert list_warnings(sections) == [ADRIFT, "beam 1 never has a velocity"]
 
 
 def test_long_loss_of_the_bottom_is_a_warning() -> None:
-    """Not where it is lost for 5 s at most, nor of a log that never has it: that one is to have none."""
-    for span, said in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
-        reading = log()
+    """A loss up to 5 s does not warn, nor does a DVL without bottom track."""
+    for span, cells in (((10.0, 20.0), [ADRIFT]), ((10.0, 15.0), []), ((0.0, 30.0), [])):
+        reading = make_dvl_recording()
         reading.arrays["velocity_mode"][:] = np.where((reading.time >= span[0]) & (reading.time < span[1]), 2.0, 1.0)
-        assert warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == said
+        assert list_warnings(ReportData("a.npz", "sea", {reading.name: reading}, {}, None, {}, {}, {})) == cells
 
 
 def test_dvl_without_velocity_is_a_warning() -> None:
-    reading = log()
+    reading = make_dvl_recording()
     empty = replace(reading, arrays={**reading.arrays, "velocity": np.full((300, 3), math.nan)})
     found = ReportData("a.npz", "sea", {reading.name: empty}, {}, None, {}, {}, {})
-    assert "no value of velocity is known, in 300 valid samples" in warnings(found)
+    assert "no value of velocity is known, in 300 valid samples" in list_warnings(found)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +306,7 @@ def test_dvl_without_velocity_is_a_warning() -> None:
 )
 def test_noise_that_depends_on_the_speed_is_not_the_declared_one(track: dict[str, float], declared: float) -> None:
     """The constant term alone would be less than the noise of a moving instrument."""
-    reading = replace(log(), ideal={**log().ideal, "beam_velocity": np.ones((300, 4))})
+    reading = replace(make_dvl_recording(), ideal={**make_dvl_recording().ideal, "beam_velocity": np.ones((300, 4))})
     spec = Dvl(bottom=DopplerTrack(noise=Noise(stddev=0.005), **track))
     sensor = MountedSensor(reading.name, spec, "a", "a::l", 10.0)
     channels = residuals.make_channels(reading, "beam_velocity", sensor)
@@ -340,14 +338,14 @@ def test_heading_of_the_world_is_known_from_the_recording(tmp_path: Path, name: 
 
 
 def test_times_and_constant_flags_are_omitted() -> None:
-    """Times of validity, and flags that never change; a residual of nothing has no histogram."""
-    reading = log()
+    """Times of validity and constant flags are omitted. A zero residual has no histogram."""
+    reading = make_dvl_recording()
     same = {"time_of_validity": reading.time, "out_of_range": np.zeros(300), "depth": np.full(300, 4.0)}
     unit = {**reading.unit, "time_of_validity": "s", "out_of_range": "1", "depth": "m"}
     more: dict[str, Any] = {"arrays": {**reading.arrays, **same}, "ideal": {**reading.ideal, **same}, "unit": unit}
-    told = make_array_sections(replace(reading, **more), None)
-    assert [one.name for one in told] == ["velocity", "depth"]
-    assert [figure.title for figure in make_array_figures(told[1], reading, (0.0, 29.9))] == [
+    sections = make_array_sections(replace(reading, **more), None)
+    assert [one.name for one in sections] == ["velocity", "depth"]
+    assert [figure.title for figure in make_array_figures(sections[1], reading, (0.0, 29.9))] == [
         "Reading and ideal",
         "Residual",
     ]
@@ -358,7 +356,7 @@ def test_times_and_constant_flags_are_omitted() -> None:
 
 
 def test_omitted_beams_are_mentioned() -> None:
-    reading = log()
+    reading = make_dvl_recording()
     wide = np.random.default_rng(1).standard_normal((300, 10))
     more = {"arrays": {"beam_velocity": wide}, "ideal": {"beam_velocity": np.zeros((300, 10))}}
     (told,) = make_array_sections(replace(reading, **more), None)
@@ -383,14 +381,14 @@ def test_cells_without_a_known_distance_are_numbered() -> None:
     assert where.tolist() == [1.0, 2.0]
     assert title == "cell"
     assert doppler.format_cell_table(reading, None) == ""
-    told = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
-    assert "declared" in doppler.format_cell_table(told, None)
-    assert doppler.compute_declared_stddevs(told, None, "velocity") is None
-    assert isinstance(make_page(ReportData("a", "sea", {NAME: told}, {}, None, {}, {}, {})), str)
+    sections = replace(reading, ideal={"velocity": np.ones((4, 2, 3))})
+    assert "declared" in doppler.format_cell_table(sections, None)
+    assert doppler.compute_declared_stddevs(sections, None, "velocity") is None
+    assert isinstance(make_page(ReportData("a", "sea", {NAME: sections}, {}, None, {}, {}, {})), str)
 
 
 def test_spec_of_another_type_has_no_declared_noise(tmp_path: Path) -> None:
-    """As a world that is named beside a bag may have it."""
+    """A world that is given with a bag may have such a spec."""
     from navsense.sensors.magnetometer import Magnetometer
 
     other = MountedSensor(NAME, Magnetometer(), "boat", "boat::hull", 1.0)

@@ -1,4 +1,4 @@
-"""Every kind of fault on purpose: put into a world with a time, recorded as ground truth, shown in the report."""
+"""Every kind of scheduled fault is recorded as ground truth and shown in the report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SHOWN = {
 
 
 def write_world(folder: Path, name: str, *, faulty: bool) -> Path:
-    """The world's file with or without its faults."""
+    """Write the world with or without its faults."""
     arguments = {key: f"<navsense:faults>{text}</navsense:faults>" if faulty else "" for key, text in FAULTS.items()}
     (folder / name).write_text(WORLD.format(**arguments), encoding="utf-8")
     return folder / name
@@ -59,7 +59,7 @@ def write_world(folder: Path, name: str, *, faulty: bool) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of one run in every kind of recording."""
+    """Return a folder of one run in every kind of recording."""
     folder = tmp_path_factory.mktemp("faults")
     world = ns.load(write_world(folder, "w.sdf", faulty=True))
     ns.record(world, [folder / name for name in ("r.npz", "r.mcap", "r.bag", "r.db3")], 12.0, seed=1, epoch=10)
@@ -84,23 +84,23 @@ def test_report_shows_every_fault_kind(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["r.mcap", "r.bag"])
 def test_messages_contain_the_active_faults(folder: Path, name: str) -> None:
-    """Of a guessed world too, whose sensors' faults nothing but their topics tells."""
+    """This includes an inferred world, in which only topics show the faults of the sensors."""
     complete = read_report_data(str(folder / "r.npz")).readings["m::l::mag"]
-    seen = next(
+    line = next(
         reading for reading in read_report_data(str(folder / name)).readings.values() if "field" in reading.arrays
     )
-    assert np.array_equal(pack_fault_bits(seen.fault), pack_fault_bits(complete.fault)[complete.emitted])
+    assert np.array_equal(pack_fault_bits(line.fault), pack_fault_bits(complete.fault)[complete.emitted])
 
 
 def test_info_counts_scheduled_faults(folder: Path) -> None:
-    """Their list is long, and is read by what reads recordings."""
+    """Their list is long and is read from the recording."""
     assert ", 7 scheduled faults" in read_summary(folder / "r.mcap").headline
     assert format_metadata_item("faults", "[]") == "0 scheduled faults"
     assert format_metadata_item("faults", '{"a": 1}') == 'faults {"a": 1}'
 
 
 def test_clock_step_moves_stamps_only(folder: Path) -> None:
-    """Beside the same run without it: in true time, in truth and in numbers nothing is another."""
+    """Compared to the run without it, true times, truth and readings are equal."""
     text = (folder / "w.sdf").read_text(encoding="utf-8")
     sound = folder / "still" / "w.sdf"
     sound.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The page of a recorded survey: what is on it, that its figures are true, and how a browser shows it."""
+"""The report of a recorded survey: its content, its values, and its display in a browser."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ value = 0.03
 """
 
 LARGEST = 8_000_000
-"""Bytes of a page."""
+"""Maximum size of a page (bytes)."""
 
 VOID = frozenset(("meta", "link", "br", "img", "path", "rect", "circle", "image"))
 
 
 class Outline(HTMLParser):
-    """What a page consists of; its elements must be closed in order."""
+    """The structure of a page. Its elements must be closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ def test_page_has_every_sensor_and_topic(survey: Path, outline: Outline) -> None
 
 
 def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Path) -> None:
-    """The table's means and deviations, from the archive by NumPy alone."""
+    """NumPy computes the means and deviations of the table from the archive."""
     with np.load(survey) as archive:
         keys = "auv::imu_link::imu/{}linear_acceleration"
         rest = archive[keys.format("")] - archive[keys.format("ideal/")]
@@ -158,19 +158,19 @@ def test_numbers_of_the_page_equal_those_of_the_recording(survey: Path, page: Pa
     cells = re.findall(r"<td>(.*?)</td>", row.group(1))
     assert int(cells[0]) == int(emitted.sum())
     scale = {"mm/s²": 1e-3, "µm/s²": 1e-6, "m/s²": 1.0}
-    for cell, wanted in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
+    for cell, expected in zip(cells[2:4], (rest[emitted, 0].mean(), rest[emitted, 0].std()), strict=True):
         number, unit = cell.replace("\u2212", "-").split()
-        assert float(number) * scale[unit] == pytest.approx(wanted, rel=1e-3, abs=0.0)
+        assert float(number) * scale[unit] == pytest.approx(expected, rel=1e-3, abs=0.0)
     assert re.fullmatch(r"passed: variance [\d.]+ times declared", cells[6])
 
 
 def test_ground_of_the_track_equals_the_true_range(survey: Path, outline: Outline) -> None:
-    """The least clearance equals the true range of the altimeter, which is 0.13 m below the link.
+    """The smallest clearance equals the true range of the altimeter, which is 0.13 m below the link.
 
-    It sees a cone of 10 degrees: what is nearest in it is less than 13 m tan(5 deg) away, on slopes below a half.
+    Its cone is 10 degrees wide: the nearest point is less than 13 m tan(5 deg) away, on slopes below a half.
     """
-    told = next(text for text in outline.words if "Least clearance of" in text)
-    found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", told)
+    text = next(text for text in outline.words if "Least clearance of" in text)
+    found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", text)
     assert found is not None
     with np.load(survey) as archive:
         ranges = archive["auv::altimeter_link::altimeter/ideal/range"]
@@ -312,7 +312,7 @@ def test_world_without_the_sensors_is_an_error(survey: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Return a headless Chromium. Skips where there is none."""
+    """Return a headless Chromium; skip the test if there is none."""
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         chromium = importlib.import_module("chromium")
@@ -328,7 +328,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.mark.parametrize("width", [800, 1200, 1300, 1400, 1600])
 def test_figures_fill_their_rows(page: Path, browser: Any, width: int) -> None:
-    """Where a section has several, the last of each row ends where the section does, and all start where it starts."""
+    """The figures of a row extend from the start to the end of their section."""
     shown = browser.open(page, width, 1200)
     rows = shown.value(
         "[...document.querySelectorAll('main > section > .grid')].filter(g => g.children.length > 1).map(g => {"

@@ -1,4 +1,4 @@
-"""Decimation, axes, pictures, residuals and warnings: each against what it must be by its definition."""
+"""Downsampling, axes, pictures, residuals and warnings of reports equal their definitions."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ SHEET = MountedSensor(NAME, Magnetometer(NOISE, NOISE, NOISE), "boat", "boat::hu
 LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
-def reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0, **given: AnyArray) -> Reading:
-    """Return a magnetometer's readings: a field that turns, a bias, a gain, and white noise of `scale` times SIZE."""
+def make_reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0, **given: AnyArray) -> Reading:
+    """Return magnetometer readings: a rotating field, a bias, a gain, and white noise of `scale` times SIZE."""
     time = np.arange(count) / RATE
     angle = 0.05 * time
     truth = 5e-5 * np.stack((np.cos(angle), np.sin(angle), np.ones(count)), axis=1)
@@ -62,7 +62,7 @@ def reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0,
     return Reading(NAME, "magnetometer", "hull", unit, time, error, arrays, {"field": truth}, errors, **flags)
 
 
-def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
+def make_recording(found: Reading, height: FloatArray | None = None) -> ReportData:
     truth = {}
     if height is not None:
         n = height.size
@@ -73,9 +73,9 @@ def recorded(found: Reading, height: FloatArray | None = None) -> ReportData:
     return ReportData("boat.npz", "sea", {NAME: found}, truth, None, {NAME: SHEET}, tracks, {})
 
 
-def warnings(found: ReportData) -> list[str]:
-    told = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, told, make_track_map(found)) if one.kind == "warning"]
+def list_warnings(found: ReportData) -> list[str]:
+    sections = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
+    return [one.text for one in find_warnings(found, sections, make_track_map(found)) if one.kind == "warning"]
 
 
 def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
@@ -107,7 +107,7 @@ def test_gaps_break_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "said"),
+    ("value", "unit", "text"),
     [
         (0.00234, "s", "2.34 ms"),
         (-4.1e-7, "T", "\u2212410 nT"),
@@ -121,8 +121,8 @@ def test_gaps_break_a_line() -> None:
         (0.5, "", "0.5"),
     ],
 )
-def test_quantities_use_readable_units(value: float, unit: str, said: str) -> None:
-    assert axes.format_quantity(value, unit) == said
+def test_quantities_use_readable_units(value: float, unit: str, text: str) -> None:
+    assert axes.format_quantity(value, unit) == text
 
 
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
@@ -142,7 +142,7 @@ def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
 @pytest.mark.parametrize("most", [3, 5, 6])
 @pytest.mark.parametrize("log", [False, True])
 def test_axes_have_at_least_two_ticks(most: int, log: bool) -> None:
-    """Two are the least that a scale can be read from. More than twice as many as asked for have no room."""
+    """An axis has at least two ticks, and at most twice the requested number."""
     random = np.random.default_rng(6)
     for _ in range(2000):
         low, span = 10.0 ** random.uniform(-4.0, 4.0), 10.0 ** random.uniform(-3.0, 3.0)
@@ -158,7 +158,7 @@ def test_axes_have_at_least_two_ticks(most: int, log: bool) -> None:
 
 @pytest.mark.parametrize("count", range(1, 14))
 def test_rows_of_figures_are_balanced(count: int) -> None:
-    """Rows are full, as many as there must be, and none has more than one figure fewer than another."""
+    """The number of rows is minimal, and their numbers of figures differ by at most one."""
     classes = [one.split() for one in make_grid_classes(count)]
     assert len(classes) == count
     for place, (letter, most) in enumerate(GRID_FIGURES.items()):
@@ -175,7 +175,7 @@ def test_rows_of_figures_are_balanced(count: int) -> None:
 
 def test_header_has_length_speed_and_depth_of_a_track() -> None:
     height = np.linspace(-10.0, -35.0, 400)
-    found = recorded(reading(count=10), height)
+    found = make_recording(make_reading(count=10), height)
     truth = found.truth["boat::hull"]
     velocity = np.zeros((400, 3))
     velocity[7] = 0.0, 0.3, -0.4
@@ -194,7 +194,7 @@ def test_header_has_length_speed_and_depth_of_a_track() -> None:
 
 
 def test_header_of_a_stationary_model_has_one_height() -> None:
-    found = recorded(reading(count=10), np.full(400, -10.0))
+    found = make_recording(make_reading(count=10), np.full(400, -10.0))
     truth = found.truth["boat::hull"]
     for rows in (1, 400):
         still = replace(truth.between(0, rows), position=np.tile((3.0, 4.0, -10.0), (rows, 1)))
@@ -211,7 +211,7 @@ def test_header_of_a_stationary_model_has_one_height() -> None:
 
 
 def test_map_and_heights_agree_about_missing_ground() -> None:
-    data = recorded(reading(count=10), np.linspace(-1.0, -5.0, 400))
+    data = make_recording(make_reading(count=10), np.linspace(-1.0, -5.0, 400))
     for world, text in (
         (None, "The ground is not known: name the world with --world."),
         (World("sea"), "There is no ground."),
@@ -227,10 +227,10 @@ def test_map_and_heights_agree_about_missing_ground() -> None:
 
 def test_clock_figure_names_the_sensors_that_it_shows() -> None:
     """Those with most samples. Their names are as long as they must be."""
-    readings = {f"boat::{part}::compass": reading(count=100 - i) for i, part in enumerate("abcdefg")}
+    readings = {f"boat::{part}::compass": make_reading(count=100 - i) for i, part in enumerate("abcdefg")}
     readings = {name: replace(found, name=name, clock_error=1e-3 + 0 * found.time) for name, found in readings.items()}
     specs = {name: replace(SHEET, name=name, clock="boat::hull::clock") for name in readings}
-    data = replace(recorded(reading()), readings=readings, sensors=specs)
+    data = replace(make_recording(make_reading()), readings=readings, sensors=specs)
     (section,) = clock_section.make_clock_sections(data)
     figure, *_ = clock_section.make_clock_figures(section, data)
     drawn = list(readings)[: svg_figure.LINE_COLOURS]
@@ -264,7 +264,7 @@ def test_png_images_are_read_by_pillow(clear: bool) -> None:
 
 
 def test_bounds_equal_chi_squared_quantiles() -> None:
-    """Held by SciPy's quantiles; with outliers by the spread of simulated estimates."""
+    """The bounds equal SciPy's quantiles, and with outliers the spread of simulated estimates."""
     low, high = residuals.compute_ratio_bounds(500, 0.0)
     assert low == pytest.approx(stats.chi2.ppf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
     assert high == pytest.approx(stats.chi2.isf(5e-7, 500) / 500, rel=1e-9, abs=0.0)
@@ -276,19 +276,22 @@ def test_bounds_equal_chi_squared_quantiles() -> None:
     estimates = 0.5 * np.mean(np.diff(values.reshape(4000, 100, 2), axis=2)[..., 0] ** 2, axis=1) / (1.0 + 0.05 * 16.0)
     _, top = residuals.compute_ratio_bounds(100, residuals.compute_excess_kurtosis(noise, 1.0))
     spread = (top - 1.0) / residuals.NORMAL_BOUND
-    # The deviation of 4000 estimates of kurtosis below 5 is off by less than 5 sqrt(4 / 4 / 4000) = 8 %.
+    # The deviation of 4000 estimates with kurtosis below 5 has an error below 5 sqrt(4 / 4 / 4000) = 8 %.
     assert float(np.std(estimates)) == pytest.approx(spread, rel=0.08, abs=0.0)
 
 
 def test_residual_is_split_into_bias_scale_and_noise() -> None:
-    """False alarms 1e-6 each: the white part is that of the draws, to what four fitted numbers take from 20,000."""
-    found = residuals.make_channels(reading(), "field", SHEET)
+    """False alarms are 1e-6 each. Four of the 20,000 degrees of freedom are fitted."""
+    found = residuals.make_channels(make_reading(), "field", SHEET)
     assert [channel.label for channel in found] == ["x", "y", "z"]
     noise = SIZE * np.random.default_rng(8).standard_normal((COUNT, 3))
     for axis, channel in enumerate(found):
         assert channel.declared_stddev == SIZE
         assert np.allclose(
-            channel.residual, reading()["field"][:, axis] - reading().ideal["field"][:, axis], rtol=1e-12, atol=0.0
+            channel.residual,
+            make_reading()["field"][:, axis] - make_reading().ideal["field"][:, axis],
+            rtol=1e-12,
+            atol=0.0,
         )
         rest = channel.white_residual - (noise[:, axis] - noise[:, axis].mean())
         assert float(np.std(rest)) < 5.0 * SIZE * math.sqrt(3.0 / COUNT)
@@ -304,8 +307,8 @@ def test_residual_is_split_into_bias_scale_and_noise() -> None:
 @pytest.mark.parametrize(("scale", "word"), [(1.1, "more"), (0.9, "less")])
 def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> None:
     """A tenth is 20 of the deviations 1 / sqrt(20,000 / 2) of a ratio of variances."""
-    assert warnings(recorded(reading())) == []
-    said = warnings(recorded(reading(scale)))
+    assert list_warnings(make_recording(make_reading())) == []
+    said = list_warnings(make_recording(make_reading(scale)))
     assert all(re.search(r": \d+(\.\d)? nT instead of 200 nT\. The ratio of the variances is ", text) for text in said)
     assert [f"field {axis} has {word} noise than declared" in what for axis, what in zip("xyz", said, strict=True)] == [
         True
@@ -320,7 +323,9 @@ def test_noise_that_is_not_as_declared_is_a_warning(scale: float, word: str) -> 
     ],
 )
 def test_noise_that_cannot_be_tested_is_a_note_with_the_reason(noise: Noise, reason: str) -> None:
-    data = replace(recorded(reading()), sensors={NAME: replace(SHEET, spec=Magnetometer(noise, noise, NOISE))})
+    data = replace(
+        make_recording(make_reading()), sensors={NAME: replace(SHEET, spec=Magnetometer(noise, noise, NOISE))}
+    )
     sections = {NAME: make_array_sections(data.readings[NAME], data.sensors[NAME])}
     notes = [note.text for note in find_warnings(data, sections, None) if note.subject == NAME]
     assert notes == [f"noise of field x, field y not tested: {reason}"]
@@ -329,7 +334,7 @@ def test_noise_that_cannot_be_tested_is_a_note_with_the_reason(noise: Noise, rea
 
 
 def test_page_without_any_test_is_not_green() -> None:
-    found = recorded(reading())
+    found = make_recording(make_reading())
     page = make_page(replace(found, sensors={}))
     assert '<li class="note">No warnings: every sensor has values; no noise was tested.</li>' in page
     assert "noise not tested: the recording has no specification of the sensor; name the world with --world" in page
@@ -337,10 +342,10 @@ def test_page_without_any_test_is_not_green() -> None:
 
 
 def test_angles_of_rounding_errors_are_zero() -> None:
-    """A level vehicle has roll 0, not a roll of some picoradians."""
+    """A level vehicle has roll 0, not some picoradians."""
     level = np.tile((1.0, 0.0, 0.0, 0.0), (200, 1))
     level[:, 1] = 1e-13 * np.random.default_rng(1).standard_normal(200)
-    found = replace(reading(count=200), arrays={"orientation": level}, ideal={"orientation": level[::-1]})
+    found = replace(make_reading(count=200), arrays={"orientation": level}, ideal={"orientation": level[::-1]})
     found = replace(found, unit={"orientation": "1"}, bias={})
     roll, pitch, yaw = residuals.make_channels(found, "orientation", None)
     assert not any(channel.reading.any() or channel.residual.any() for channel in (roll, pitch, yaw))
@@ -360,34 +365,34 @@ def test_attitude_error_is_a_rotation_angle() -> None:
 def test_silent_sensor_is_a_warning() -> None:
     valid = np.ones(COUNT, dtype=np.bool_)
     valid[5000:7000] = False
-    said = " ".join(warnings(recorded(reading(valid=valid))))
+    said = " ".join(list_warnings(make_recording(make_reading(valid=valid))))
     assert "no valid sample for 40.02 s from 99.98 s, the longest gap" in said
     assert "10 % of its samples are not valid" in said
-    none = warnings(recorded(reading(valid=np.zeros(COUNT, dtype=np.bool_))))
+    none = list_warnings(make_recording(make_reading(valid=np.zeros(COUNT, dtype=np.bool_))))
     assert none == [f"none of its {COUNT} samples is valid"]
 
 
 @pytest.mark.requirement("CLK-5")
 def test_stamps_far_from_true_time_are_warned_of() -> None:
-    assert "stamps are up to 15 ms off true time, at 0 s; samples are 20 ms apart" in warnings(
-        recorded(reading(clock_error=0.015))
+    assert "stamps are up to 15 ms off true time, at 0 s; samples are 20 ms apart" in list_warnings(
+        make_recording(make_reading(clock_error=0.015))
     )
-    assert warnings(recorded(reading(clock_error=0.0099))) == []
-    stepped = reading()
+    assert list_warnings(make_recording(make_reading(clock_error=0.0099))) == []
+    stepped = make_reading()
     error = np.where(stepped.time < 200.0, 0.005, -0.02)
-    said = warnings(recorded(replace(stepped, clock_error=error)))
-    assert "1 stamp is not later than the one before" in said
+    warnings = list_warnings(make_recording(replace(stepped, clock_error=error)))
+    assert "1 stamp is not later than the one before" in warnings
 
 
 @pytest.mark.requirement("NOI-6")
 def test_faults_are_listed_and_excluded_from_noise() -> None:
-    found = reading()
+    found = make_reading()
     rows = np.arange(COUNT)
     fault = {"bias": (rows >= 1000) & (rows < 1500), "spike": rows == 4000}
     field = found["field"].copy()
     field[1000:1500] += 1e-4
     field[4000] += 1.0
-    said = warnings(recorded(replace(found, arrays={"field": field}, fault=fault)))
+    said = list_warnings(make_recording(replace(found, arrays={"field": field}, fault=fault)))
     assert said == [
         "fault: bias, once, 500 samples, from 20 s, until 30 s",
         "fault: spike, once, 1 sample, from 80 s, until 80.02 s",
@@ -395,8 +400,8 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
 
 
 def test_recording_that_ends_early_is_a_warning() -> None:
-    found = replace(recorded(reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
-    assert warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
+    found = replace(make_recording(make_reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
+    assert list_warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
 
 
 def test_metres_of_a_position_are_tested_against_its_noise() -> None:
@@ -437,7 +442,7 @@ def test_residual_of_an_orientation_is_a_rotation_vector() -> None:
     pitched = np.tile((math.cos(half), 0.0, math.sin(half), 0.0), (200, 1))
     w, _, y, _ = pitched[0]
     turned = np.tile((w, -5e-3 * y, y, 5e-3 * w), (200, 1))
-    found = replace(reading(count=200), arrays={"orientation": turned}, ideal={"orientation": pitched}, bias={})
+    found = replace(make_reading(count=200), arrays={"orientation": turned}, ideal={"orientation": pitched}, bias={})
     (section,) = make_array_sections(replace(found, unit={"orientation": "1"}), None)
     shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 4.0))}
     titles = {
@@ -457,7 +462,7 @@ def test_residual_of_an_orientation_is_a_rotation_vector() -> None:
     ("count", "errors"), [(residuals.MIN_ROWS - 1, "bias"), (residuals.MIN_ROWS, "bias, constant")]
 )
 def test_histogram_names_the_errors_that_were_removed(count: int, errors: str) -> None:
-    found = reading(count=count)
+    found = make_reading(count=count)
     (section,) = make_array_sections(found, SHEET)
     (figure,) = (one for one in make_array_figures(section, found, (0.0, 2.0)) if one.title == "Histogram")
     assert re.search(rf"without {errors}[ .]", figure.caption.replace("constant and", "constant "))
@@ -468,7 +473,7 @@ def test_histogram_names_the_errors_that_were_removed(count: int, errors: str) -
 
 def test_density_of_a_quotient_has_a_unit_in_brackets() -> None:
     for unit, title in (("T", "density (1/nT)"), ("rad/s", "density (1/(nrad/s))"), ("1", "density"), ("", "density")):
-        found = replace(reading(count=200), unit={"field": unit})
+        found = replace(make_reading(count=200), unit={"field": unit})
         found = replace(
             found, arrays={"field": found.ideal["field"] + 1e-9 * np.random.default_rng(1).random((200, 3))}
         )
@@ -483,8 +488,8 @@ def test_histogram_density_equals_numpy() -> None:
     edges = np.linspace(-3.0, 3.0, 31)
     found = compute_histogram_density(values, edges)
     assert float(np.sum(found * np.diff(edges))) == pytest.approx(1.0, rel=1e-12, abs=0.0)
-    wanted, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
-    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], wanted[1:-1], rtol=1e-12, atol=0.0)
+    expected, _ = np.histogram(values[np.isfinite(values) & (np.abs(values) < 2.8)], edges)
+    assert np.allclose((found * 5001 * np.diff(edges))[1:-1], expected[1:-1], rtol=1e-12, atol=0.0)
 
 
 def test_declared_terms_have_the_variance_of_one_sample() -> None:
@@ -517,7 +522,7 @@ def test_a_waterfall_has_the_means_of_its_columns() -> None:
 
 
 def test_track_without_ground_is_shown() -> None:
-    chart = make_track_map(recorded(reading(), np.linspace(0.0, -5.0, 400)))
+    chart = make_track_map(make_recording(make_reading(), np.linspace(0.0, -5.0, 400)))
     assert chart is not None
     assert chart.relief is None
     assert chart.tracks[0].min_clearance is None
@@ -527,7 +532,7 @@ def test_track_without_ground_is_shown() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 60])
 def test_page_of_few_rows_is_complete(count: int) -> None:
     height = np.zeros(max(count, 1))
-    text = make_page(recorded(reading(count=count), height))
+    text = make_page(make_recording(make_reading(count=count), height))
     assert f"<h2>{NAME}</h2>" in text
     assert not re.search(r'd="[^"]*(nan|inf)', text)
     if not count:
@@ -535,21 +540,21 @@ def test_page_of_few_rows_is_complete(count: int) -> None:
 
 
 def test_readings_without_ideal_or_finite_values_are_shown() -> None:
-    bare = replace(reading(count=200), ideal={}, bias={})
-    assert "no figures, and noise not tested: the recording has no ideal readings of it" in make_page(recorded(bare))
-    lost = reading(count=200, valid=np.zeros(200, dtype=np.bool_))
-    assert "none of its 200 samples is valid" in make_page(recorded(lost))
+    bare = make_page(make_recording(replace(make_reading(count=200), ideal={}, bias={})))
+    assert "no figures, and noise not tested: the recording has no ideal readings of it" in bare
+    lost = make_reading(count=200, valid=np.zeros(200, dtype=np.bool_))
+    assert "none of its 200 samples is valid" in make_page(make_recording(lost))
 
 
 @pytest.mark.compiled
 def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
-    """Whatever the number of rows, a line has no more points than twice the columns."""
-    short, long = (len(make_page(recorded(reading(count=count)))) for count in (COUNT, 10 * COUNT))
+    """At any number of rows, a line has at most twice as many points as columns."""
+    short, long = (len(make_page(make_recording(make_reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
 
 
 def test_beams_without_velocity_are_not_valid() -> None:
-    """Where a recording has no `beam_valid`, as messages of some types have not, a beam without a number is lost."""
+    """Without `beam_valid`, as in messages of some types, a beam with NaN is invalid."""
     along = np.ones((10, 2))
     along[4:6, 1] = math.nan
     every = np.ones(10, dtype=np.bool_)
@@ -566,42 +571,42 @@ def test_beams_without_velocity_are_not_valid() -> None:
     assert float(wide) == pytest.approx(0.2 * PLOT_WIDTH, abs=0.1)
 
 
-def stuck_for(rows: slice, count: int = COUNT) -> Reading:
-    """Return readings that a fault holds at a value far off on some rows."""
-    found = reading(count=count)
+def make_stuck_reading(rows: slice, count: int = COUNT) -> Reading:
+    """Return readings that a fault holds at an outlying value on some rows."""
+    found = make_reading(count=count)
     field, acts = found.arrays["field"].copy(), np.zeros(count, dtype=np.bool_)
     field[rows], acts[rows] = 3e-4, True
     return replace(found, arrays={"field": field}, fault={"stuck": acts})
 
 
-def allan_of(found: Reading) -> SvgFigure:
+def find_allan_figure(found: Reading) -> SvgFigure:
     """Return the figure of the Allan deviation."""
-    (told,) = make_array_sections(found, SHEET)
+    (sections,) = make_array_sections(found, SHEET)
     span = float(found.time[0]), float(found.time[-1])
-    (figure,) = (one for one in make_array_figures(told, found, span) if one.title == "Allan deviation")
+    (figure,) = (one for one in make_array_figures(sections, found, span) if one.title == "Allan deviation")
     return figure
 
 
 def test_allan_deviation_omits_rows_with_faults() -> None:
-    whole, struck = allan_of(reading()), allan_of(stuck_for(slice(2_000, 5_000)))
-    assert "longest" not in whole.caption
-    assert struck.caption.endswith("Uses the longest stretch without faults and gaps: 300 s of 400 s.")
-    rest = reading()
+    complete, faulty = find_allan_figure(make_reading()), find_allan_figure(make_stuck_reading(slice(2_000, 5_000)))
+    assert "longest" not in complete.caption
+    assert faulty.caption.endswith("Uses the longest stretch without faults and gaps: 300 s of 400 s.")
+    rest = make_reading()
     tail = replace(
         rest,
         **{name: getattr(rest, name)[5_000:] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[5_000:] for k, a in getattr(rest, name).items()} for name in ARRAY_GROUPS},
     )
-    assert struck.format_html().count('class="c0"') == whole.format_html().count('class="c0"')
-    alone = allan_of(tail)
-    assert alone.caption == whole.caption
-    assert struck.plots[0].elements == alone.plots[0].elements
-    assert struck.plots[0].y_axis == alone.plots[0].y_axis
+    assert faulty.format_html().count('class="c0"') == complete.format_html().count('class="c0"')
+    alone = find_allan_figure(tail)
+    assert alone.caption == complete.caption
+    assert faulty.plots[0].elements == alone.plots[0].elements
+    assert faulty.plots[0].y_axis == alone.plots[0].y_axis
 
 
 def test_allan_deviation_uses_evenly_spaced_rows() -> None:
-    """Rows that were dropped are not there: what is left is no series in even steps, its longest part is."""
-    found = reading()
+    """Dropped rows interrupt the series: the longest evenly spaced part is used."""
+    found = make_reading()
     there = np.ones(COUNT, dtype=np.bool_)
     there[[100, 9_000, 9_001]] = False
     kept = np.flatnonzero(there)
@@ -610,12 +615,14 @@ def test_allan_deviation_uses_evenly_spaced_rows() -> None:
         **{name: getattr(found, name)[kept] for name in ("time", "clock_error", "valid", "emitted")},
         **{name: {k: a[kept] for k, a in getattr(found, name).items()} for name in ARRAY_GROUPS},
     )
-    assert allan_of(gaps).caption.endswith("Uses the longest stretch without faults and gaps: 220 s of 400 s.")
+    assert find_allan_figure(gaps).caption.endswith("Uses the longest stretch without faults and gaps: 220 s of 400 s.")
     (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
     rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
     assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
-    (told,) = make_array_sections(reading(count=MIN_ALLAN_ROWS - 1), SHEET)
-    assert not any(one.title == "Allan deviation" for one in make_array_figures(told, reading(count=63), (0.0, 2.0)))
+    (sections,) = make_array_sections(make_reading(count=MIN_ALLAN_ROWS - 1), SHEET)
+    assert not any(
+        one.title == "Allan deviation" for one in make_array_figures(sections, make_reading(count=63), (0.0, 2.0))
+    )
 
 
 ODD: Mapping[str, tuple[float, ...]] = {
@@ -641,18 +648,18 @@ ODD: Mapping[str, tuple[float, ...]] = {
 def test_axes_accept_extreme_values(values: tuple[float, ...], unit: str) -> None:
     given = np.array(values, dtype=np.float64)
     known = given[np.isfinite(given)]
-    made = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
-    made += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
+    axes_ = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
+    axes_ += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
     if known.size:
-        made.append(axes.make_time_axis(float(known.min()), float(known.max())))
-    for axis in made:
+        axes_.append(axes.make_time_axis(float(known.min()), float(known.max())))
+    for axis in axes_:
         assert -math.inf < axis.low < axis.high < math.inf
         ticks = axis.make_ticks(6)
         assert len(ticks) <= 8
         assert np.isfinite([at for at, _ in ticks]).all()
         assert not np.isnan(axis.compute_positions(known[known > 0.0] if axis.log else known)).any()
         if not axis.log:
-            # What an axis does not reach is shown beyond its end, on its own side.
+            # Values beyond the range of an axis are shown outside, on the same side.
             within = np.abs(known) <= axes.MAX_AXIS_VALUE
             assert (np.abs(axis.compute_positions(known[within]) - 0.5) <= 0.5).all()
             assert (np.sign(known[~within]) * (axis.compute_positions(known[~within]) - 0.5) > 0.0).all()
@@ -663,31 +670,33 @@ def test_axes_accept_extreme_values(values: tuple[float, ...], unit: str) -> Non
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 def test_page_accepts_extreme_values(values: tuple[float, ...], where: str) -> None:
     for count in (2_000, 2, 1, 0):
-        found = reading(count=count)
+        found = make_reading(count=count)
         odd = np.resize(np.array(values, dtype=np.float64), (count, 3))
-        text = make_page(recorded(replace(found, **{where: {**getattr(found, where), "field": odd}})))
+        text = make_page(make_recording(replace(found, **{where: {**getattr(found, where), "field": odd}})))
         assert not re.search(r'(?:\bd|x|y|width|height)="[^"]*(?:nan|inf)', text)
 
 
 def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
-    """A step of the stamps is no instability: the curve is that of the stamps behind it alone."""
+    """A step of the stamps is not an instability: the curve uses the stamps after it only."""
     walk = 1e-9 * np.cumsum(np.random.default_rng(4).standard_normal(COUNT))
     step = np.where(np.arange(COUNT) < 3_000, 0.0, 0.5)
     sheet = replace(SHEET, clock="boat::hull::clock")
     fault = {"of": "boat::hull::clock", "kind": "step", "start": 60.0, "end": 80.0}
 
-    def stability(error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)) -> SvgFigure:
-        whole = reading()
-        found = replace(whole, clock_error=error)
+    def compute_stability(
+        error: FloatArray, planned: tuple[Mapping[str, Any], ...], rows: slice = slice(None)
+    ) -> SvgFigure:
+        complete = make_reading()
+        found = replace(complete, clock_error=error)
         cut = replace(
-            recorded(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
+            make_recording(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
         (shown,) = clock_section.make_clock_sections(cut)
         _, figure = clock_section.make_clock_figures(shown, cut)
         return figure
 
-    struck = stability(walk + step, (fault,))
-    alone = stability(walk + step, (), slice(4_001, None))
+    struck = compute_stability(walk + step, (fault,))
+    alone = compute_stability(walk + step, (), slice(4_001, None))
     assert struck.plots[0].elements == alone.plots[0].elements
     assert struck.caption == f"{alone.caption} Uses the longest stretch without faults and gaps: 320 s of 400 s."
-    assert stability(walk + step, ()).plots[0].elements != alone.plots[0].elements
+    assert compute_stability(walk + step, ()).plots[0].elements != alone.plots[0].elements

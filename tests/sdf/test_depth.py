@@ -44,8 +44,8 @@ def test_water_is_read(load: Load, wrap_in_world: Text) -> None:
         "<temperature>290</temperature><salinity>12</salinity><density>1008</density><sound_speed>1480</sound_speed>"
     )
     found = load(wrap_in_world(f'<navsense:water surface="2.5" latitude_deg="10">{inside}</navsense:water>'))
-    wanted = Water(2.5, math.radians(10.0), (0.0,), (290.0,), (12.0,), 1008.0, 1480.0)
-    assert found.environment.water == wanted
+    expected = Water(2.5, math.radians(10.0), (0.0,), (290.0,), (12.0,), 1008.0, 1480.0)
+    assert found.environment.water == expected
     assert not found.notes
     named = load(wrap_in_world("<navsense:water><sound_speed>mackenzie</sound_speed></navsense:water>"))
     assert named.environment.water == Water(sound_speed="mackenzie")
@@ -55,10 +55,10 @@ def test_water_is_read(load: Load, wrap_in_world: Text) -> None:
 @pytest.mark.requirement("PRS-1", "SDF-1")
 def test_water_profile_is_read(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     points = '<point depth="0" temperature="290" salinity="33"/><point depth="50" temperature="280" salinity="35"/>'
-    wanted = Water(depths=(0.0, 50.0), temperatures=(290.0, 280.0), salinities=(33.0, 35.0))
-    assert load(wrap_in_world(f"<navsense:water>{points}</navsense:water>")).environment.water == wanted
+    expected = Water(depths=(0.0, 50.0), temperatures=(290.0, 280.0), salinities=(33.0, 35.0))
+    assert load(wrap_in_world(f"<navsense:water>{points}</navsense:water>")).environment.water == expected
     (tmp_path / "cast.csv").write_text("depth,temperature,salinity\n0,290,33\n50,280,35\n", encoding="utf-8")
-    assert load(wrap_in_world('<navsense:water file="cast.csv"/>')).environment.water == wanted
+    assert load(wrap_in_world('<navsense:water file="cast.csv"/>')).environment.water == expected
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")

@@ -179,21 +179,21 @@ def test_defaults_of_an_empty_sensor(load: Load, wrap_in_link: Text) -> None:
 def test_beams_at_one_janus_angle(load: Load, wrap_in_link: Text) -> None:
     text = '<beams angle_deg="25" width_deg="4"><azimuths_deg>0 120 240</azimuths_deg><down>0 0 1</down></beams>'
     found = get_spec(load(wrap_in_link(make_block(text)))).beams
-    wanted = make_janus_beams(
+    expected = make_janus_beams(
         math.radians(25.0), radians(0.0, 120.0, 240.0), width=math.radians(4.0), down=(0.0, 0.0, 1.0)
     )
-    assert found == wanted
+    assert found == expected
     thin = get_spec(load(wrap_in_link(make_block('<beams angle_deg="20"/>')))).beams
     assert thin == make_janus_beams(math.radians(20.0), radians(-135.0, 135.0, 45.0, -45.0))
 
 
 @pytest.mark.requirement("GAP-6", "SDF-1")
-@pytest.mark.parametrize(("angle", "told"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
-def test_angle_in_radians_is_an_error(load: Load, wrap_in_link: Text, angle: str, *, told: bool) -> None:
+@pytest.mark.parametrize(("angle", "is_reported"), [("0.5236", True), ("4.9", True), ("5", False), ("30", False)])
+def test_angle_in_radians_is_an_error(load: Load, wrap_in_link: Text, angle: str, *, is_reported: bool) -> None:
     world = load(wrap_in_link(make_block(f'<beams angle_deg="{angle}"/>')))
     notes = [(note.kind, note.what, note.reason, note.where and note.where.line) for note in world.notes]
     reason = f"is read as degrees; if it is in radians, write {math.degrees(float(angle)):.4g}"
-    assert notes == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if told else [])
+    assert notes == ([("warning", f"<beams angle_deg>: {angle}", reason, 6)] if is_reported else [])
 
 
 @pytest.mark.requirement("GAP-7")

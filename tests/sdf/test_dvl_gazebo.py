@@ -129,8 +129,7 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
     """Assert that velocities are within Gazebo's tolerance, and that mean and errors match their covariance.
 
     Gazebo allows 4 standard deviations of a beam for one component of one message. Four beams at 30 degrees have
-    sqrt(2)
-    of it horizontally. The mean of all messages is more accurate.
+    sqrt(2) of it horizontally. The mean of all messages is more accurate.
     """
     velocity = np.array([to_vector(item.velocity.mean) for item in found])
     covariance = np.array([list(item.velocity.covariance) for item in found]).reshape(-1, 3, 3)

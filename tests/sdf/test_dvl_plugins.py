@@ -478,7 +478,7 @@ def test_list_of_ds_sim_elements_is_complete() -> None:
 
 @pytest.mark.requirement("DVW-1")
 @pytest.mark.parametrize(
-    ("own", "plugin", "rate", "told"),
+    ("own", "plugin", "rate", "note"),
     [
         ("7.0", "7.0", 7.0, None),
         ("10", "12.0", 10.0, "and 10 Hz of <update_rate>: the smaller one is used"),
@@ -488,11 +488,11 @@ def test_list_of_ds_sim_elements_is_complete() -> None:
     ],
 )
 def test_smaller_of_two_rates_applies(
-    load: Load, wrap_in_link: Text, own: str, plugin: str | None, rate: float, told: str | None
+    load: Load, wrap_in_link: Text, own: str, plugin: str | None, rate: float, note: str | None
 ) -> None:
     world = load(wrap_in_link(make_woods_hole_sensor({"updateRateHZ": plugin}, rate=own)))
     assert world.sensors[0].rate == rate
-    assert [reason for _, reason in list_warnings(world)] == ([] if told is None else [told])
+    assert [reason for _, reason in list_warnings(world)] == ([] if note is None else [note])
 
 
 @pytest.mark.requirement("DVW-1")
@@ -1084,8 +1084,8 @@ def test_beams_with_different_parameters_are_an_error(
     spec = get_spec(find_dvl(world))
     assert (spec.minimum_range, spec.maximum_range) == figures
     assert spec.range == Noise(stddev=0.005, precision=0.01)
-    (told,) = (reason for element, reason in list_warnings(world) if element == "<plugin>: auv::base::dvl_plugin")
-    assert told.startswith(f"the range sensors of its beams differ in {named}: ")
+    (note,) = (reason for element, reason in list_warnings(world) if element == "<plugin>: auv::base::dvl_plugin")
+    assert note.startswith(f"the range sensors of its beams differ in {named}: ")
 
 
 def test_beams_with_another_rate_are_reported(load: Load, wrap_in_world: Text) -> None:
@@ -1258,7 +1258,7 @@ FILES = {
 @pytest.mark.parametrize(("data", "file"), [("own", "teledyne_whn_dsl"), *(("others", file) for file in FILES)])
 def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: str) -> None:
     folder = WORLDS if data == "own" else Path(request.getfixturevalue("shared_data"))
-    angle, width, least, most, rate, through, told = FILES[file]
+    angle, width, least, most, rate, through, note = FILES[file]
     world = sdf.load(folder / "dave" / f"{file}.sdf")
     found, profile = world.sensors
     spec = get_spec(found)
@@ -1272,7 +1272,7 @@ def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: s
     )
     current = "ocean_current_topic: hydrodynamics/current_velocity"
     unsupported = {element.removeprefix("<plugin><").replace(">", "") for element, _ in list_warnings(world)}
-    assert unsupported == told | {current}
+    assert unsupported == note | {current}
     assert isinstance(profile.spec, Adcp)
     assert (profile.spec.cells.count, profile.spec.coordinates) == (10, CoordinateSystem.BEAM)
     assert (profile.name, profile.topic) == (f"{found.name}_current", f"{found.topic}_current")

@@ -317,7 +317,7 @@ def test_any_uri_gives_a_world_or_an_error(
 @given(st.sampled_from(sorted(TREE)), st.booleans(), st.data())
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_damaged_trees_give_a_world_or_an_error(
-    check_files: Callable[[dict[str, str]], NavsenseError | None], file: str, whole: bool, data: st.DataObject
+    check_files: Callable[[dict[str, str]], NavsenseError | None], file: str, is_complete: bool, data: st.DataObject
 ) -> None:
-    change = replace_values if whole else damage_text
+    change = replace_values if is_complete else damage_text
     check_files({**TREE, file: change(TREE[file], data)})

@@ -245,7 +245,7 @@ def test_file_is_read_once(write_files: Files, monkeypatch: pytest.MonkeyPatch) 
     )
     read: list[str] = []
 
-    def noted(before: Callable[..., Any]) -> Callable[..., Any]:
+    def record_calls(before: Callable[..., Any]) -> Callable[..., Any]:
         def reading(file: str | Path, *rest: Any) -> Any:
             read.append(Path(file).name)
             return before(file, *rest)
@@ -253,7 +253,7 @@ def test_file_is_read_once(write_files: Files, monkeypatch: pytest.MonkeyPatch) 
         return reading
 
     for module, name in ((file_reader, "read_content"), (search_path, "read_xml")):
-        monkeypatch.setattr(module, name, noted(getattr(module, name)))
+        monkeypatch.setattr(module, name, record_calls(getattr(module, name)))
     found = sdf.load(path)
     assert len(found.models) == 21
     assert sorted(read) == ["auv.sdf", "dive.sdf", "model.config"]
@@ -550,14 +550,14 @@ def test_deep_includes_are_an_error(list_problems: ListProblems) -> None:
 
 
 def test_deep_models_through_includes_are_an_error(list_problems: ListProblems) -> None:
-    def nested(uri: str) -> str:
+    def make_nested_model(uri: str) -> str:
         return make_model("m", '<model name="n">' * 90 + make_include(uri) + '<link name="l"/>' + "</model>" * 90)
 
     lines = list_problems(
         dive_sdf=make_world(make_include("m1.sdf")),
-        m1_sdf=nested("m2.sdf"),
-        m2_sdf=nested("m3.sdf"),
-        m3_sdf=nested("x"),
+        m1_sdf=make_nested_model("m2.sdf"),
+        m2_sdf=make_nested_model("m3.sdf"),
+        m3_sdf=make_nested_model("x"),
     )
     assert any("elements may be nested 200 deep, with those of includes" in line for line in lines)
 

@@ -101,14 +101,14 @@ def resolve_poses(path: Path) -> dict[tuple[str, str], Pose | None]:
     complete = build_world_scope(context, top) if top.tag == "world" else build_model_scope(context, top)
     context.raise_problems()
 
-    def below(scope: Scope) -> Iterator[tuple[tuple[str, str], Pose]]:
+    def list_poses(scope: Scope) -> Iterator[tuple[tuple[str, str], Pose]]:
         poses = FramePoses(scope.frame)
         for name, node in scope.names.items():
             yield (node.kind, node.name), poses.find_pose(node)
             if name in scope.nested:
-                yield from below(scope.nested[name])
+                yield from list_poses(scope.nested[name])
 
-    found = dict(below(complete))
+    found = dict(list_poses(complete))
     world = sdf.load(path, path=MODELS)
     listed = [note.what.rpartition(": ")[2] for note in world.notes if note.what.startswith("<sensor type=")]
     sensors: dict[tuple[str, str], Pose | None] = {("sensor", name): None for name in listed}
@@ -255,7 +255,7 @@ class RandomWorlds:
         names = [*frames, "world"]
         for name, plan in models.items():
             names += [name, *(f"{name}::{inner}" for inner in self.names(plan))]
-        parts = [f'<frame name="{frame}"{self.attached(names)}>{self.pose(names)}</frame>' for frame in frames]
+        parts = [f'<frame name="{frame}"{self.make_attachment(names)}>{self.pose(names)}</frame>' for frame in frames]
         parts += [self.model(name, plan, names) for name, plan in models.items()]
         self.random.shuffle(parts)
         return '<sdf version="1.9"><world name="w">' + "\n".join(parts) + "</world></sdf>"
@@ -276,7 +276,7 @@ class RandomWorlds:
         """Return the names in scope of a model."""
         names = [*plan["links"], *plan["frames"], *plan["joints"]]
         for name, inner in plan["models"].items():
-            names += [name, *(f"{name}::{below}" for below in self.names(inner))]
+            names += [name, *(f"{name}::{list_poses}" for list_poses in self.names(inner))]
         for name, inner in plan["merged"].items():
             names += [f"_merged__{name}__model__", *self.names(inner)]
         return names
@@ -287,7 +287,7 @@ class RandomWorlds:
         other = f' relative_to="{self.random.choice(names)}"' if names and self.random.random() < 0.12 else ""
         return f"<pose{other}>" + " ".join(f"{self.random.uniform(-3, 3):.6f}" for _ in range(6)) + "</pose>"
 
-    def attached(self, names: list[str]) -> str:
+    def make_attachment(self, names: list[str]) -> str:
         return f' attached_to="{self.random.choice(names)}"' if self.random.random() < 0.2 else ""
 
     def placement(self, plan: dict[str, Any], share: float) -> str:
@@ -296,7 +296,9 @@ class RandomWorlds:
     def body(self, plan: dict[str, Any]) -> str:
         names = [*self.names(plan), "__model__"]
         parts = [f'<link name="{link}">{self.pose(names)}</link>' for link in plan["links"]]
-        parts += [f'<frame name="{frame}"{self.attached(names)}>{self.pose(names)}</frame>' for frame in plan["frames"]]
+        parts += [
+            f'<frame name="{frame}"{self.make_attachment(names)}>{self.pose(names)}</frame>' for frame in plan["frames"]
+        ]
         for joint in plan["joints"]:
             parent, child = self.random.sample(plan["links"], 2)
             ends = f"<parent>{parent}</parent><child>{child}</child>"

@@ -221,7 +221,7 @@ def test_acoustic_altimeter_is_read(load: Load, wrap_in_link: Text) -> None:
 <beam width_deg="10" rings="4"><axis>0 0 -1</axis></beam><sound speed="1500"/><own_hull>true</own_hull></range>
 </sensor>"""
     world = load(wrap_in_link(text))
-    wanted = Range(
+    expected = Range(
         Noise(stddev=0.05, precision=0.01),
         0.5,
         100.0,
@@ -229,7 +229,7 @@ def test_acoustic_altimeter_is_read(load: Load, wrap_in_link: Text) -> None:
         Sound(1500.0),
         own_hull=True,
     )
-    assert get_spec(world) == wanted
+    assert get_spec(world) == expected
     assert world.sensors[0].topic.endswith("/sensor/eye/range")
     assert any("beam: sound, assumes 1500 m/s, 10 deg wide" in line for line in describe(world))
 

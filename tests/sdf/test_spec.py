@@ -105,12 +105,12 @@ def test_every_older_element_is_read_or_listed(minor: int) -> None:
     folder = PACKAGED / f"1.{minor}"
     if not folder.is_dir():
         pytest.skip("needs Debian's sdformat-sdf: the specifications up to 1.9")
-    seen = 0
+    count = 0
     for file, path, place in KNOWN:
         with suppress(FileNotFoundError, StopIteration):  # newer than this version
             assert_known(folder, read_element(folder, file, path), place)
-            seen += 1
-    assert seen > 20
+            count += 1
+    assert count > 20
 
 
 @pytest.mark.requirement("SDF-1")

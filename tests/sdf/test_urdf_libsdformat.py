@@ -64,8 +64,7 @@ def compare(path: Path, answer: dict[str, Any], *, lumped: bool) -> int:
     """Assert that all poses of libsdformat equal ours; return their number.
 
     When it lumps a link, it writes the poses of its sensors with six digits: a rounding of half of 1e-5 of each number,
-    of
-    three lengths within `reach` and three angles within pi.
+    of three lengths within `reach` and three angles within pi.
     """
     assert not answer["errors"]
     ours, theirs = list_poses(path), parse_poses(answer)
@@ -92,7 +91,7 @@ def test_every_robot_is_recorded() -> None:
     assert {path.name for path in ROBOTS.iterdir()} == set(RECORDED)
 
 
-def make_random_robot(seed: int, *, kept: bool) -> str:
+def make_random_robot(seed: int, *, keep_fixed: bool) -> str:
     pick = random.Random(seed)
 
     def numbers(most: float) -> str:
@@ -107,7 +106,7 @@ def make_random_robot(seed: int, *, kept: bool) -> str:
             f'<origin xyz="{numbers(5)}" rpy="{numbers(3)}"/><axis xyz="0 0 1"/>'
             '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
         )
-        parts += [f'<gazebo reference="j{i}">{KEEP}</gazebo>'] * kept
+        parts += [f'<gazebo reference="j{i}">{KEEP}</gazebo>'] * keep_fixed
         pose = f"{numbers(2)} {numbers(3)}"
         parts.append(f'<gazebo reference="l{i}"><sensor name="s{i}" type="imu"><pose>{pose}</pose></sensor></gazebo>')
     pick.shuffle(parts)
@@ -116,16 +115,16 @@ def make_random_robot(seed: int, *, kept: bool) -> str:
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-2")
-@pytest.mark.parametrize("kept", [True, False])
-def test_random_robots_agree_with_libsdformat(resolver: Path, tmp_path: Path, kept: bool) -> None:
+@pytest.mark.parametrize("keep_fixed", [True, False])
+def test_random_robots_agree_with_libsdformat(resolver: Path, tmp_path: Path, keep_fixed: bool) -> None:
     files = [tmp_path / f"r{seed}.urdf" for seed in range(8)]
     for seed, file in enumerate(files):
-        file.write_text(make_random_robot(seed, kept=kept), encoding="utf-8")
+        file.write_text(make_random_robot(seed, keep_fixed=keep_fixed), encoding="utf-8")
     ran = subprocess.run([resolver, *files], capture_output=True, text=True, check=True)
     answers = [json.loads(line) for line in ran.stdout.splitlines()]
     for file, answer in zip(files, answers, strict=True):
         fixed = 'type="fixed"' in file.read_text(encoding="utf-8")
-        assert compare(file, answer, lumped=fixed and not kept) >= (7 if kept else 4)
+        assert compare(file, answer, lumped=fixed and not keep_fixed) >= (7 if keep_fixed else 4)
 
 
 @pytest.mark.compiled

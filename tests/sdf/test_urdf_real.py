@@ -49,10 +49,10 @@ def test_real_dvl_has_four_beams_over_level_ground(dvl_robots: dict[str, str], t
         turn = world.model("auv").link(f"auv::dvl/dvl_sonar{i}_link").pose.rotation
         falls = [-sum(a * b for a, b in zip(up, rotate(turn, ray), strict=True)) for ray in rays]
         reading = run[f"auv::dvl/dvl_sonar{i}_link::dvl_sonar{i}"]
-        wanted, count = height / max(falls), reading["range"].size
+        expected, count = height / max(falls), reading["range"].size
         assert count == 4200
-        assert reading.ideal["range"] == pytest.approx(wanted, rel=1e-12, abs=0.0)
-        errors = reading["range"] - wanted
+        assert reading.ideal["range"] == pytest.approx(expected, rel=1e-12, abs=0.0)
+        errors = reading["range"] - expected
         # false alarms 1e-6; rounding of two deviations leaves exp(-2 pi^2 / 4) of its phase in mean and variance
         phase = math.exp(-2.0 * (math.pi * 0.005 / 0.01) ** 2)
         variance = 0.005**2 + 0.01**2 / 12.0

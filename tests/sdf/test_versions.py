@@ -24,7 +24,7 @@ SPECS = Path("/usr/share/sdformat12")
 pytestmark = pytest.mark.requirement("SDF-1")
 
 
-def upgraded(body: str, minor: int) -> tuple[Element, Context]:
+def upgrade_world(body: str, minor: int) -> tuple[Element, Context]:
     """Return the world element of a file in the form of SDF 1.12, its children from line 2 on."""
     context = Context("dive.sdf")
     root = parse_xml(f'<sdf><world name="w">\n{body}</world></sdf>'.encode(), "dive.sdf")
@@ -44,7 +44,9 @@ def list_content(element: Element, *path: str) -> Element:
 
 
 def test_fields_moved_out_of_physics_keep_their_lines() -> None:
-    world, _ = upgraded("<physics>\n<gravity>0 0 -5</gravity>\n<magnetic_field>1 2 3</magnetic_field>\n</physics>", 5)
+    world, _ = upgrade_world(
+        "<physics>\n<gravity>0 0 -5</gravity>\n<magnetic_field>1 2 3</magnetic_field>\n</physics>", 5
+    )
     assert [(child.tag, child.text, child.line) for child in world.children] == [
         ("physics", "", 2),
         ("gravity", "0 0 -5", 3),
@@ -103,7 +105,7 @@ def test_frame_attribute_of_a_pose(load: Load, list_problems: ListProblems, wrap
 )
 def test_frame_of_a_joint_axis(flag: str, minor: int, expected: str | None) -> None:
     for tag in ("axis", "axis2"):
-        world, context = upgraded(f"<model><joint>\n<{tag}><xyz>1 0 0</xyz>{flag}</{tag}></joint></model>", minor)
+        world, context = upgrade_world(f"<model><joint>\n<{tag}><xyz>1 0 0</xyz>{flag}</{tag}></joint></model>", minor)
         axis = list_content(world, "model", "joint", tag)
         assert list_content(axis, "xyz").attributes.get("expressed_in") == expected
         assert [child.tag for child in axis.children] == ["xyz"]

@@ -234,8 +234,8 @@ def test_bin_mapping_corrects_the_tilt_in_a_shear(roll: float, pitch: float) -> 
             continue
         for m in np.nonzero(((at >= 0) & (at <= 7)).all(axis=0))[0]:
             slant = along[at[:, m]]
-            seen = (axes * (np.array(V) - compute_current(80.0 + slant * axes[:, 2]))).sum(axis=1)
-            assert one[m] == pytest.approx(-np.linalg.lstsq(axes, seen, rcond=None)[0], rel=0.0, abs=ROUNDING)
+            beam_velocity = (axes * (np.array(V) - compute_current(80.0 + slant * axes[:, 2]))).sum(axis=1)
+            assert one[m] == pytest.approx(-np.linalg.lstsq(axes, beam_velocity, rcond=None)[0], rel=0.0, abs=ROUNDING)
         worst = np.abs(one[inside] - (compute_current(80.0 - nominal) - np.array(V))[inside]).max()
         assert worst > 1e9 * ROUNDING, "there is something to be taken out"
 
@@ -259,8 +259,8 @@ def test_output_axes(coordinates: CoordinateSystem) -> None:
         CoordinateSystem.BEAM: np.full(3, math.nan),
     }
     assert one["velocity"][0, 2] == pytest.approx(frames[coordinates], rel=0.0, abs=ROUNDING, nan_ok=True)
-    seen = Rotation.from_quat(turn, scalar_first=True).apply(spec.beams.axes) @ -flow
-    assert one["beam_velocity"][0, 2] == pytest.approx(seen, rel=0.0, abs=ROUNDING)
+    beam_velocity = Rotation.from_quat(turn, scalar_first=True).apply(spec.beams.axes) @ -flow
+    assert one["beam_velocity"][0, 2] == pytest.approx(beam_velocity, rel=0.0, abs=ROUNDING)
     told_by = Rotation.from_quat(one["orientation"][0], scalar_first=True)
     assert (told_by.inv() * vehicle).magnitude() == pytest.approx(0.0, abs=64 * ULP)
     assert one["beam_direction"][0] == pytest.approx(body.apply(spec.beams.axes), rel=0.0, abs=16 * ULP)
@@ -292,14 +292,16 @@ def test_profile_equals_ooi_test_vectors() -> None:
     turned = Rotation.from_euler("ZXY", [-heading, pitch, roll])
     s, c = math.sin(math.radians(20.0)), math.cos(math.radians(20.0))
     axes = -np.array([(s, 0.0, c), (-s, 0.0, c), (0.0, -s, c), (0.0, s, c)])
-    heard = np.array([[row[f"b{i}_mm_s"] / 1000.0 for i in (1, 2, 3, 4)] for row in rows])[None, None]
+    beam_velocity = np.array([[row[f"b{i}_mm_s"] / 1000.0 for i in (1, 2, 3, 4)] for row in rows])[None, None]
     frame = turned.as_quat(scalar_first=True)[None, None]
     rules = ensemble.EnsembleRules(ensemble.EARTH, ensemble.UNMAPPED, 4.0, math.inf, 0.0, 0.0, 1.0)
     axis, cosines = np.array((0.0, 0.0, -1.0)), np.full(4, c)
     geometry = ensemble.ProfilerGeometry(axes, axis, cosines, np.arange(1.0, 11.0), 1.0)
     nothing = np.empty((1, 0, 4))
-    inputs = ensemble.EnsembleInputs(heard, heard, frame, frame, nothing, nothing, np.empty((1, 0, 3)), nothing)
-    found = ensemble.average_profile(rules, geometry, inputs, heard)
+    inputs = ensemble.EnsembleInputs(
+        beam_velocity, beam_velocity, frame, frame, nothing, nothing, np.empty((1, 0, 3)), nothing
+    )
+    found = ensemble.average_profile(rules, geometry, inputs, beam_velocity)
     velocity, error, ways = found["velocity"], found["error_velocity"], found["solutions"]
     expected = [[row["east_m_s"], row["north_m_s"], row["up_m_s"]] for row in rows]
     assert velocity[0] == pytest.approx(np.array(expected), rel=0.0, abs=5e-5 + ROUNDING)
@@ -311,8 +313,7 @@ def compute_ping_times(order: str, far: float) -> tuple[list[float], list[float]
     """Return the mean times (s) of water and bottom pings, and the duration of all (s).
 
     The last of `CELLS` ends at 1 + 8 x 2 + 2 = 19 m. The middle is at (3 + 17) / 2 m along an axis at 20 degrees.
-    Bottom
-    echoes are awaited up to `far` (m). The speed of sound is 1500 m/s.
+    Bottom echoes are awaited up to `far` (m). The speed of sound is 1500 m/s.
     """
     found: dict[str, list[float]] = {"P": [], "B": []}
     slant = 1.0 / math.cos(math.radians(20.0))
@@ -340,9 +341,9 @@ def test_pings_have_separate_times() -> None:
     assert np.nonzero(one.emitted)[0].tolist() == [3, 6, 9, 12, 15, 18]  # type: ignore[arg-type]
     asked, mean = np.unique(np.concatenate(motion.asked)), sum(profile) / 3.0
     begins = 0.3 - 0.01 - lasts
-    wanted = sorted(begins + after for after in (*profile, *bottom, mean))
+    expected = sorted(begins + after for after in (*profile, *bottom, mean))
     first = asked[asked < 0.3]
-    assert sorted({round(t, 12) for t in first.tolist()}) == pytest.approx(wanted, rel=0.0, abs=0.5e-12 + MOMENT)
+    assert sorted({round(t, 12) for t in first.tolist()}) == pytest.approx(expected, rel=0.0, abs=0.5e-12 + MOMENT)
     assert one.arrays["time_of_validity"][3] == pytest.approx(begins + mean, rel=0.0, abs=MOMENT)
     slower = replace(spec, ping_interval=0.2)
     assert slower.duration == pytest.approx(5 * 0.2 + 0.01, rel=0.0, abs=MOMENT)
@@ -426,9 +427,9 @@ def test_echo_and_percent_good_fall_with_range() -> None:
     assert np.isfinite(one["velocity"][~few]).all()
     rho = 0.8 * power / (1.0 + power)
     deviation = 0.01 * np.sqrt((rho**-2 - 1.0) / (0.8**-2 - 1.0))
-    seen = -(spec.beams.axes @ (compute_current(80.0 - cells.distances) - np.array(V)).T).T
+    beam_velocity = -(spec.beams.axes @ (compute_current(80.0 - cells.distances) - np.array(V)).T).T
     many = np.rint(one["beam_percent_good"] * 10.0)
-    scaled = (one["beam_velocity"] - seen) * np.sqrt(many) / deviation[:, None]
+    scaled = (one["beam_velocity"] - beam_velocity) * np.sqrt(many) / deviation[:, None]
     known = np.isfinite(scaled)
     low, high = chi2.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], known.sum()) / known.sum()
     assert low < (scaled[known] ** 2).mean() < high
@@ -512,18 +513,18 @@ def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> No
     one = measure(spec, PassingMotion(80.0), make_sea(), 12).arrays
     factor = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(20.0)))
 
-    def good(seen: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def good(beam_velocity: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return how many pings (n, ..., 4) have each result, and how many echoes each beam has (n, ..., k)."""
-        known = np.isfinite(seen).sum(axis=-1)
-        error = factor * (seen[..., 0] + seen[..., 2] - seen[..., 1] - seen[..., 3])
+        known = np.isfinite(beam_velocity).sum(axis=-1)
+        error = factor * (beam_velocity[..., 0] + beam_velocity[..., 2] - beam_velocity[..., 1] - beam_velocity[..., 3])
         wild = (known == 4) & (np.abs(error) > limit)
         ways = (known == 3, wild, known < 3, (known == 4) & ~wild)
-        return np.stack([way.sum(axis=1) for way in ways], axis=-1), np.isfinite(seen).sum(axis=1)
+        return np.stack([way.sum(axis=1) for way in ways], axis=-1), np.isfinite(beam_velocity).sum(axis=1)
 
     in_limits = (heard["echo"] <= spec.maximum_range) & (heard["bottom shown"] <= spec.maximum_range)
     bottom = np.where(in_limits, heard["bottom"], math.nan)
-    for prefix, seen, count in (("", heard["profile"], pings[0]), ("bottom_", bottom, pings[1])):
-        ways, beams = good(seen)
+    for prefix, beam_velocity, count in (("", heard["profile"], pings[0]), ("bottom_", bottom, pings[1])):
+        ways, beams = good(beam_velocity)
         assert np.array_equal(one[f"{prefix}solutions"], ways / count)
         assert (ways.sum(axis=-1) == count).all()
         assert (ways.reshape(-1, 4).max(axis=0) > 0).all(), "each way comes out somewhere"
@@ -583,10 +584,10 @@ def test_relative_velocity_remains_without_bottom_track(coordinates: CoordinateS
 def test_two_beams_give_no_valid_velocity() -> None:
     spec = make_spec(backscatter=EchoStrength(60.0, 0.35), pings=1)
     ideal = spec.ideal(PassingMotion(39.0), make_sea(), Ticks(np.arange(1), 1.0))
-    heard = {**ideal, "true_beam_velocity": ideal["true_beam_velocity"].copy()}
-    heard["true_beam_velocity"][..., :2] = math.nan
+    beam_velocity = {**ideal, "true_beam_velocity": ideal["true_beam_velocity"].copy()}
+    beam_velocity["true_beam_velocity"][..., :2] = math.nan
     draws = np.zeros((sum(process.per_tick for process in spec.processes()), 1))
-    one = spec.measure(spec.init(np.empty(0)), Ticks(np.arange(1), 1.0), heard, draws)[1]
+    one = spec.measure(spec.init(np.empty(0)), Ticks(np.arange(1), 1.0), beam_velocity, draws)[1]
     assert np.isfinite(one.arrays["beam_velocity"]).any()
     assert one.arrays["solutions"][0].tolist() == [[0.0, 0.0, 1.0, 0.0]] * 8
     assert one.valid is not None
@@ -670,20 +671,20 @@ OF_SHEETS: tuple[tuple[Any, str], ...] = (
 
 
 @pytest.mark.requirement("GAP-8")
-@pytest.mark.parametrize(("made", "name"), OF_SHEETS)
-def test_invalid_number_error_names_the_field(made: Any, name: str) -> None:
+@pytest.mark.parametrize(("build", "name"), OF_SHEETS)
+def test_invalid_number_error_names_the_field(build: Any, name: str) -> None:
     """Every error names the field and the allowed values; some fields allow zero or infinity."""
     assert len(SIZES) == 11
     for value in (*NEVER, math.inf):
         if name == "error_velocity_limit" and value is math.inf:
             continue
         with pytest.raises(SensorError, match=r": .*; must be") as caught:
-            made(**{name: value})
+            build(**{name: value})
         word = {"count": "number", "transmit_length": "transmit length"}.get(name, name)
         assert str(caught.value).startswith(word), value
     if name != "transmit_length":
         with pytest.raises(SensorError, match=r": None; must be"):
-            made(**{name: None})
+            build(**{name: None})
 
 
 @pytest.mark.requirement("GAP-8")

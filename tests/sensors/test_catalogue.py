@@ -142,7 +142,7 @@ def test_values_are_converted_to_si(name: str, channel: str, key: str, value: fl
 
 def test_units_equal_scipy() -> None:
     deg, g, hour, gauss = constants.degree, constants.g, constants.hour, 1e-4
-    wanted = {
+    expected = {
         "rad/s": 1.0,
         "deg/s": deg,
         "deg/h": deg / hour,
@@ -201,10 +201,10 @@ def test_units_equal_scipy() -> None:
         "ppm/K": constants.micro,
         "Hz": 1.0,
     }
-    assert set(wanted) == set(UNITS)
+    assert set(expected) == set(UNITS)
     for name, unit in UNITS.items():
         assert unit.to_si(8.0) == pytest.approx(
-            wanted[name] / 8.0 if name.startswith("LSB/") else wanted[name] * 8.0, rel=1e-12, abs=0.0
+            expected[name] / 8.0 if name.startswith("LSB/") else expected[name] * 8.0, rel=1e-12, abs=0.0
         )
 
 
@@ -277,7 +277,7 @@ def test_user_datasheet_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('"deg/sqrt(h)"', '"m/s/sqrt(h)"', "noise_density.unit: m/s/sqrt.h.; must be a unit of rad/s/sqrt"),
         ('"deg/sqrt(h)"', '"furlong"', "noise_density.unit: furlong; must be a unit of"),
@@ -301,11 +301,11 @@ def test_user_datasheet_is_read(tmp_path: Path) -> None:
         ('part = "A"', "part = A", "TOML"),
     ],
 )
-def test_invalid_datasheet_is_an_error_with_location(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_invalid_datasheet_is_an_error_with_location(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "a.toml"
     assert GOOD.count(old) == 1
     path.write_text(GOOD.replace(old, new), encoding="utf-8")
-    with pytest.raises(SensorError, match=told) as raised:
+    with pytest.raises(SensorError, match=message) as raised:
         catalogue.read_part(path)
     assert str(raised.value).startswith(str(path))
 

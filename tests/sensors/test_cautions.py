@@ -35,8 +35,8 @@ FILE = """<sdf version="1.12"><world name="sea" xmlns:navsense="https://navsense
 
 def make_world(spec: Any, *, mount: Pose = Pose(), model: Pose = Pose(), motion: Motion | None = None) -> World:
     """Return a world with one sensor, made in Python."""
-    made = Model("auv", (Link("auv::base"),), "auv::base", model, motion=motion)
-    return World("sea", (made,), (MountedSensor(NAME, spec, "auv", "auv::base", 1.0, mount, topic="/one"),))
+    model_ = Model("auv", (Link("auv::base"),), "auv::base", model, motion=motion)
+    return World("sea", (model_,), (MountedSensor(NAME, spec, "auv", "auv::base", 1.0, mount, topic="/one"),))
 
 
 @pytest.mark.requirement("GAP-8")
@@ -128,9 +128,9 @@ def test_failing_motion_does_not_prevent_a_world(error: type[Exception] | None) 
             return replace(block, rotation_wb=np.full((1, 4), math.nan))
 
     spec = Adcp(motion_compensated=True)
-    made = make_world(spec, motion=LateMotion())
-    assert not made.notes
-    assert not replace(made, name="lake").notes
+    model_ = make_world(spec, motion=LateMotion())
+    assert not model_.notes
+    assert not replace(model_, name="lake").notes
     assert make_world(spec, mount=Pose(rotation=OVER), motion=LateMotion()).notes
 
 
@@ -150,9 +150,9 @@ def test_sensor_attitude_equals_its_truth_for_any_links() -> None:
     mount, model = Pose((0.1, 0.0, 0.2), from_rpy(0.2, 0.7, -2.0)), Pose((5.0, 0.0, 0.0), from_rpy(1.0, 0.1, 0.5))
     start = Pose((0.0, 1.0, 0.0), from_rpy(-0.5, 1.2, 2.5))
     for motion in (None, DrivenMotion(State(start)), waypoints((0.0, 10.0), [start, start])):
-        made = Model("auv", links, "auv::base", model, motion=motion)
+        model_ = Model("auv", links, "auv::base", model, motion=motion)
         one = MountedSensor(NAME, RotationRecorder(), "auv", "auv::head", 1.0, mount)
-        built = World("sea", (made,), (one,))
+        built = World("sea", (model_,), (one,))
         (note,) = built.notes
         truth = make_sensor_motion(built, one, resolve_motions(built)).at(np.zeros(1)).rotation_wb[0]
         assert abs(float(np.dot(truth, ast.literal_eval(note.reason)))) == pytest.approx(1.0, abs=1e-14)

@@ -322,18 +322,18 @@ def test_assumed_speed_of_sound_scales_velocity_and_range(pitch: float) -> None:
     own, scale = np.array(rotate((w, -x, -y, -z), v)), 1500.0 / 1450.0
     assumed = make_spec(sound=Sound(1500.0))
     bent = math.cos(math.asin(0.5 / scale)) / math.cos(math.radians(30.0))
-    for made, factors in (
+    for variant, factors in (
         (assumed, [scale, scale, scale]),
         (replace(assumed, transducer=Transducer.PHASED_ARRAY), [1.0, 1.0, scale * bent]),
         (replace(assumed, sound=Sound()), [1.0, 1.0, 1.0]),
     ):
-        arrays = measure_pings(made, motion, make_bed(water=water)).arrays
+        arrays = measure_pings(variant, motion, make_bed(water=water)).arrays
         assert arrays["velocity"][0] == pytest.approx(own * factors, rel=1e-12, abs=1e-15)
-        told = scale if made.sound.speed else 1.0
-        assert arrays["sound_speed"][0] == (1500.0 if made.sound.speed else 1450.0)
+        factor = scale if variant.sound.speed else 1.0
+        assert arrays["sound_speed"][0] == (1500.0 if variant.sound.speed else 1450.0)
         world = np.array([rotate((w, x, y, z), tuple(axis)) for axis in compute_axes(30.0, CROSSED).tolist()])
-        told /= bent if made.transducer is Transducer.PHASED_ARRAY else 1.0
-        assert arrays["beam_range"][0] == pytest.approx(-20.0 / world[:, 2] * told, rel=1e-12, abs=0.0)
+        factor /= bent if variant.transducer is Transducer.PHASED_ARRAY else 1.0
+        assert arrays["beam_range"][0] == pytest.approx(-20.0 / world[:, 2] * factor, rel=1e-12, abs=0.0)
 
 
 # error velocity

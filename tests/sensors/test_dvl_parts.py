@@ -134,15 +134,15 @@ def test_part_lists_its_missing_values(tmp_path: Path, name: str) -> None:
     declared_figures = {f"{channel}.{figure}" for channel, found in figures.items() for figure in found}
     if "beam.altitude" in declared_figures:
         declared_figures.add("beam.range")
-    wanted = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
+    expected = {f"beam.{figure}" for figure in ("angle", "width", "range", "noise_rms")} | {"water_track.layer"}
     track = ("noise_rms", "long_term_scale", "long_term_offset", "maximum_velocity")
-    wanted |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
+    expected |= {f"{channel}.{figure}" for channel in ("bottom_track", "water_track") for figure in track}
     listed = set(catalogue.load_part(name).missing_values) - {
         "transducer",
         "growth of the noise with speed",
         "strength of the echo",
     }
-    assert listed == wanted - declared_figures
+    assert listed == expected - declared_figures
     assert set(sheet.missing_values) == set(catalogue.load_part(name).missing_values) - {"bottom_track.noise_rms"}
     noise = '<dvl><bottom_track><noise type="gaussian"><stddev>0.01</stddev></noise></bottom_track></dvl>'
     load_spec(tmp_path, f"{noise}<navsense:part>{name}</navsense:part>")

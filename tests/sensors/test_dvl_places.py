@@ -176,12 +176,12 @@ def test_velocity_and_covariance_in_another_frame() -> None:
     )
     motion = DriftingMotion((0.0, 0.0, 20.0), from_rpy(0.1, 0.2, 0.3), (1.0, -0.5, 0.2))
     environment = make_bed(0.5, water=Water(surface=100.0), current=UniformField((0.2, 0.1, 0.0)))
-    own, told = read_dvl(plain, motion, environment), read_dvl(replace(plain, reference=turn), motion, environment)
+    own, rotated = read_dvl(plain, motion, environment), read_dvl(replace(plain, reference=turn), motion, environment)
     assert abs(own["velocity_covariance"][0, 0, 1]) > 1e-6
     for name in ("velocity", "water_velocity"):
-        assert np.allclose(told[name], own[name] @ matrix.T, rtol=1e-12, atol=1e-15)
-        assert np.allclose(told.ideal[name], own.ideal[name] @ matrix.T, rtol=1e-12, atol=1e-15)
+        assert np.allclose(rotated[name], own[name] @ matrix.T, rtol=1e-12, atol=1e-15)
+        assert np.allclose(rotated.ideal[name], own.ideal[name] @ matrix.T, rtol=1e-12, atol=1e-15)
         covariance = matrix @ own[f"{name}_covariance"] @ matrix.T
-        assert np.allclose(told[f"{name}_covariance"], covariance, rtol=1e-12, atol=1e-18)
+        assert np.allclose(rotated[f"{name}_covariance"], covariance, rtol=1e-12, atol=1e-18)
     for name in ("beam_velocity", "beam_range", "altitude", "course", "speed", "error_velocity", "num_good_beams"):
-        assert np.array_equal(told[name], own[name])
+        assert np.array_equal(rotated[name], own[name])

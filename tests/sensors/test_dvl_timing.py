@@ -135,8 +135,8 @@ def test_ping_rate_during_a_climb_from_a_slope() -> None:
     assert reading.emitted.tolist() == find_output_ticks(time, find_farthest)
     assert 5 < reading.emitted.sum() < 700
     for k in np.flatnonzero(reading.emitted).tolist():
-        heard = ranges(time[k] - 0.02)
-        about = time[k] - 0.02 - (2.0 * heard.max() - heard.mean()) / 1500.0
+        echo_ranges = ranges(time[k] - 0.02)
+        about = time[k] - 0.02 - (2.0 * echo_ranges.max() - echo_ranges.mean()) / 1500.0
         assert reading.arrays["time_of_validity"][k] == pytest.approx(about, abs=1e-12)
         assert reading.arrays["beam_range"][k] == pytest.approx(ranges(about), rel=1e-12, abs=0.0)
 
@@ -374,7 +374,7 @@ def test_long_term_velocity_covariance_matches_its_errors() -> None:
 @pytest.mark.requirement("LIV-1")
 @pytest.mark.requirement("GAP-2")
 def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
-    velocity, rate, told = (1.2, -0.4, 0.1), 5.0, []
+    velocity, rate, errors = (1.2, -0.4, 0.1), 5.0, []
     spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
     model = Model("auv", (Link("auv::base"),), "auv::base")
@@ -388,14 +388,14 @@ def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
         sim = ns.live(world, seed=4, driven={"auv": states[0]})
         found = [reading for state in states for reading in sim.step({"auv": state}).readings.values()]
         assert [bool(reading.emitted[0]) for reading in found] == [False] + [True] * 20  # no echo has returned at 0
-        told.append(
+        errors.append(
             [
                 (reading.time[0], reading["time_of_validity"][0], *reading["velocity"][0], reading["altitude"][0])
                 for reading in found[1:]
             ]
         )
-    assert np.array(told[0]) == pytest.approx(np.array(told[1]), rel=1e-12, abs=1e-12)
-    time, about, *_, altitude = np.array(told[1]).T
+    assert np.array(errors[0]) == pytest.approx(np.array(errors[1]), rel=1e-12, abs=1e-12)
+    time, about, *_, altitude = np.array(errors[1]).T
     back = time - 0.02
     slant = (30.0 + velocity[2] * back) * SLANT  # m, of each of four beams at the return of the echo
     assert about == pytest.approx(back - slant / 1500.0, abs=1e-12)

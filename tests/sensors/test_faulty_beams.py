@@ -89,8 +89,8 @@ def test_beam_velocity_fault_changes_every_derived_array(array: str, velocity: s
     assert faulty[velocity][rows] == pytest.approx(solve(axes, faulty[array][rows]), abs=1e-12)
     assert np.abs(faulty[velocity][rows] - sound[velocity][rows]).min() > 0.01
     if array == "beam_velocity":
-        wanted = compute_error_velocity(axes, faulty[array][rows])
-        assert np.abs(faulty["error_velocity"][rows]) == pytest.approx(wanted, abs=1e-12)
+        expected = compute_error_velocity(axes, faulty[array][rows])
+        assert np.abs(faulty["error_velocity"][rows]) == pytest.approx(expected, abs=1e-12)
         x, y, _ = faulty[velocity][rows].T
         assert faulty["speed"][rows] == pytest.approx(np.hypot(x, y), abs=1e-12)
     for name in set(SEEN) - {array}:
@@ -150,8 +150,8 @@ def test_adcp_beam_fault_changes_the_profile(array: str) -> None:
     assert np.linalg.norm(apart, axis=1) == pytest.approx((sign > 0.0) * np.linalg.norm(off), abs=1e-12)
     if array == "beam_velocity":
         error = np.abs(faulty["error_velocity"] - sound["error_velocity"])[rows]
-        wanted = compute_error_velocity(ADCP.beams.axes, np.array([[OFF, 0.0, 0.0, 0.0]]))[0]
-        assert error[np.isfinite(error)] == pytest.approx(wanted, abs=1e-12)
+        expected = compute_error_velocity(ADCP.beams.axes, np.array([[OFF, 0.0, 0.0, 0.0]]))[0]
+        assert error[np.isfinite(error)] == pytest.approx(expected, abs=1e-12)
 
 
 def encode(path: Path, *planned: ScheduledFault, spec: Any = DVL) -> bytes:
@@ -170,12 +170,12 @@ def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
     one, two, three, four = decoded["beam"].T
     a, b = 0.5 / math.sin(math.radians(30.0)), 0.25 / math.cos(math.radians(30.0))
     error = (one + two - three - four) * a / math.sqrt(2.0)
-    wanted = np.stack((a * (one - two), a * (four - three), b * (one + two + three + four), error), axis=1)
-    assert decoded["instrument"] == pytest.approx(wanted, abs=4e-3)
+    expected = np.stack((a * (one - two), a * (four - three), b * (one + two + three + four), error), axis=1)
+    assert decoded["instrument"] == pytest.approx(expected, abs=4e-3)
     assert decoded["earth"][:, 3] == pytest.approx(error, abs=4e-3)
     # The speed of the vehicle is equal in all axes.
     assert np.linalg.norm(decoded["earth"][:, :3], axis=1) == pytest.approx(
-        np.linalg.norm(wanted[:, :3], axis=1), abs=4e-3
+        np.linalg.norm(expected[:, :3], axis=1), abs=4e-3
     )
     assert np.abs(error).max() > 0.5 * OFF
 

@@ -230,18 +230,18 @@ def test_closed_loop_readings_reproduce_the_motion(rate: float) -> None:
     )
     attitude = Rotation.from_rotvec([0.0, 0.0, 0.8 / rate]) * Rotation.from_quat(ARM.rotation, scalar_first=True)
 
-    def speed(t: float) -> FloatArray:
+    def compute_velocity(t: float) -> FloatArray:
         now = Rotation.from_rotvec([0.0, 0.0, 0.8 * t])
         return np.array([2.0 * math.cos(2.0 * t), 0.0, 0.0]) + now.apply(np.cross([0.0, 0.0, 0.8], ARM.position))
 
-    velocity, end = speed(1.0 / rate), (len(rows) - 1) / rate  # the angular velocity is unknown at t = 0
+    velocity, end = compute_velocity(1.0 / rate), (len(rows) - 1) / rate  # the angular velocity is unknown at t = 0
     for k in range(2, len(rows)):
         velocity = velocity + (attitude.apply(rows[k]) + [0.0, 0.0, -9.8]) / rate
         attitude = attitude * Rotation.from_rotvec(turn[k] / rate)
     # At the end of a step the motion equals the state of the caller. In the first step, without acceleration, the
     # velocity is linear, with an error of h^2 a' / 8; later errors are smaller.
     within = 0.01**2 * 8.0 / 8.0 if rate > 100.0 or rate == 30.0 else 0.0
-    assert np.allclose(velocity, speed(end), rtol=0.0, atol=1e-9 + 2.0 * within)
+    assert np.allclose(velocity, compute_velocity(end), rtol=0.0, atol=1e-9 + 2.0 * within)
 
 
 @pytest.mark.requirement("IMU-4")
@@ -301,8 +301,8 @@ def test_specific_force_equals_newton_in_inertial_space() -> None:
         first = EARTH_RATE * np.array([[-s, -c, 0.0], [c, -s, 0.0], [0.0, 0.0, 0.0]])
         second = -(EARTH_RATE**2) * np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 0.0]])
         place = axes @ block.position_w[i] + frame[:, 3]
-        speed, bend = axes @ block.velocity_w[i], axes @ block.acceleration_w[i]
-        among_stars = second @ place + 2.0 * first @ speed + spin @ bend
+        compute_velocity, bend = axes @ block.velocity_w[i], axes @ block.acceleration_w[i]
+        among_stars = second @ place + 2.0 * first @ compute_velocity + spin @ bend
         attraction = spin @ (axes @ gravity[i] - EARTH_RATE**2 * place * [1.0, 1.0, 0.0])
         force = axes.T @ (spin.T @ (among_stars - attraction))
         assert np.allclose(found["linear_acceleration"][i], force, rtol=0.0, atol=1e-13)

@@ -137,9 +137,9 @@ def test_all_four_range_states_are_in_messages_and_recordings(
     slant = (50.0 - 2.0 * reading["time_of_validity"][published]) / math.cos(math.radians(30.0))
     ticks = reading.time[published]
     lost = (ticks >= 12.0) & (ticks < 13.0)
-    wanted = np.where(lost, NO_ECHO, np.where(slant > 30.0, HIGH, np.where(slant < 2.0, LOW, VALID)))
-    assert set(wanted.tolist()) == {NO_ECHO, LOW, HIGH, VALID}
-    assert np.array_equal(found, np.repeat(wanted[:, None], 4, axis=1))
+    expected = np.where(lost, NO_ECHO, np.where(slant > 30.0, HIGH, np.where(slant < 2.0, LOW, VALID)))
+    assert set(expected.tolist()) == {NO_ECHO, LOW, HIGH, VALID}
+    assert np.array_equal(found, np.repeat(expected[:, None], 4, axis=1))
     for name in ("a.mcap", "a.db3", "a.bag"):
         run.save(tmp_path / name)
         back = ns.open(tmp_path / name.removesuffix(".db3"))["auv::base::dvl"]["range_validity"]

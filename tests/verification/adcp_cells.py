@@ -1,8 +1,7 @@
 """Estimates of the errors of a current profiler, from given velocities and ranges.
 
 Each ping receives b along every beam in every cell, and b and r of the bottom. With one kind of error, P water pings
-and
-B bottom pings:
+and B bottom pings:
 
     stddev              sqrt(P) (measured - b), sqrt(B) (measured - b) and sqrt(B) (measured - r) have this deviation;
                         that of the profile is declared for the reference cell size

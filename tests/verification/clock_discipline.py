@@ -14,8 +14,7 @@ residual e before the polls has, once settled, the mean -mean. With w the measur
     (e, s)' = A (e, s) + (-alpha - beta, 1) w + (1, 0) v       A = (1 - alpha - beta, -beta; 1, 1)
 
 The covariance after k polls is (A^k S)_11, S = A S A' + Q. Its sums give the errors of the mean and of the variance,
-whose
-closed form is that of `clock.discipline`.
+whose closed form is that of `clock.discipline`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@
     temperature                 x = integral of a w or b w^2, w = T - turnover temperature, under a linear rise of T
 
 The degrees of freedom of the variances follow from the complete covariance (`allan_dof`). The trapezoidal sum over
-nodes
-adds only a straight line to the effect of the temperature.
+nodes adds only a straight line to the effect of the temperature.
 """
 
 from __future__ import annotations

@@ -179,8 +179,7 @@ def table(
     """Return the rows of a clock, as sensors at the rates (Hz) show it.
 
     effort scales the number of samples and runs. Raises `SimulationError` for an invalid rate or seed, and
-    `AnalysisError`
-    for a rate without whole samples between the polls of the discipline.
+    `AnalysisError` for a rate without whole samples between the polls of the discipline.
     """
     rows = []
     for rate in map(check_rate, rates):

@@ -378,8 +378,7 @@ def estimate_echo_strength(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]
     """Yield the parameters of the echo strength.
 
     Level, absorption and correlation follow from deviations, threshold and slope from shares of valid beams. The beams
-    are
-    perpendicular, at the ranges where the strength should be 10 dB, 0 dB, the threshold, and one slope above the
+    are perpendicular, at the ranges where the strength should be 10 dB, 0 dB, the threshold, and one slope above the
     threshold.
     """
     spec = trial.spec

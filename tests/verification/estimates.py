@@ -1,8 +1,7 @@
 """Estimates of the noise parameters of a channel, each from readings in which it is (nearly) the only error.
 
 Each entry of `TERMS` lists the fields of `Noise` that it estimates, the fields that must be active with them, the
-number
-of samples and runs, the stimulus (if the channel does not read the ideal values of a stationary sensor), and the
+number of samples and runs, the stimulus (if the channel does not read the ideal values of a stationary sensor), and the
 function that turns a `Trial` into estimates. `declared` isolates the fields, runs the simulation and collects the rows.
 
 The standard error of an estimate follows from the declared values and the number n of samples or runs:
@@ -16,9 +15,8 @@ The standard error of an estimate follows from the declared values and the numbe
 A parameter without randomness (a mean alone, a limit, a rounding step) has the rounding of doubles as its error.
 
 A new field of `Noise` needs an entry here. A parameter of a spec that is not in `Noise` needs an entry without fields
-and
-with `make_specs`, which returns specs with this error alone, or none if it is inactive. A parameter of several axes, or
-one that acts in motion only, needs a `MotionTerm`. Those of IMU and magnetometer are in `imu_mag`.
+and with `make_specs`, which returns specs with this error alone, or none if it is inactive. A parameter of several
+axes, or one that acts in motion only, needs a `MotionTerm`. Those of IMU and magnetometer are in `imu_mag`.
 """
 
 from __future__ import annotations
@@ -74,8 +72,7 @@ class Estimate:
     """One parameter: declared value, estimate, standard error, and the error that the declaration allows.
 
     `z_score` replaces the deviation in standard errors if another quantity is closer to normal. `unit` is the unit of
-    the
-    parameter if it is neither that of the channel nor in `UNITS`.
+    the parameter if it is neither that of the channel nor in `UNITS`.
     """
 
     parameter: str
@@ -227,8 +224,7 @@ def estimate_drift(trial: Trial) -> Iterator[Estimate]:
     """Yield the density and the correlation time of the drift, from its steps.
 
     With b_k = phi b_(k-1) + step, the least-squares estimate of phi has the error sqrt((1 - phi^2) / n) and a bias of
-    -2 / n.
-    The correlation time is omitted if the record is shorter than `MINIMUM_CORRELATION_TIMES`.
+    -2 / n. The correlation time is omitted if the record is shorter than `MINIMUM_CORRELATION_TIMES`.
     """
     sigma, tau = trial.noise.dynamic_bias_stddev, trial.noise.dynamic_bias_correlation_time
     before, after, dt = trial.error[:, :-1], trial.error[:, 1:], 1.0 / trial.rate
@@ -376,8 +372,7 @@ def estimate_allan_deviations(trial: Trial) -> Iterator[Estimate]:
     """Yield the Allan deviation of all random terms, at spans with a ratio of ten.
 
     Quantisation is white noise with a variance of a twelfth of the step squared if the white noise is at least as large
-    as
-    the step. If it is smaller, nothing is yielded.
+    as the step. If it is smaller, nothing is yielded.
     """
     noise, rate = trial.noise, trial.rate
     if noise.white_stddev(rate) < noise.precision:

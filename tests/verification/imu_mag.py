@@ -213,10 +213,13 @@ def _find_vibration(trial: Trial) -> tuple[Vibration, float] | None:
 def _find_nearest_alias(angle: float, rate: float, near: float) -> float:
     """Return the frequency (Hz) nearest to `near` whose samples at `rate` (Hz) advance by +-`angle` (rad)."""
     alias = angle * rate / (2.0 * math.pi)
-    return min((alias * sign + rate * round((near - alias * sign) / rate) for sign in (1.0, -1.0)), key=_from(near))
+    return min(
+        (alias * sign + rate * round((near - alias * sign) / rate) for sign in (1.0, -1.0)),
+        key=_make_distance_key(near),
+    )
 
 
-def _from(near: float) -> Callable[[float], float]:
+def _make_distance_key(near: float) -> Callable[[float], float]:
     return lambda value: abs(value - near)
 
 

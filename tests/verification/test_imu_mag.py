@@ -132,9 +132,9 @@ def test_sensor_with_other_parameters_is_detected(kind: Any, field: str, change:
 @pytest.mark.compiled
 def test_every_kind_of_bandwidth_row_detects_a_wrong_bandwidth() -> None:
     rows = table(make_wrong_sensor(Imu.example_spec(), bandwidth=lambda value: 1.001 * value), RATES, 1, terms=TERMS)
-    mine = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
-    assert len({row.estimate.parameter for row in mine}) == 8
-    assert not any(row.holds for row in mine)
+    bandwidth_rows = [row for row in rows if row.estimate.parameter.startswith("bandwidth")]
+    assert len({row.estimate.parameter for row in bandwidth_rows}) == 8
+    assert not any(row.holds for row in bandwidth_rows)
 
 
 @pytest.mark.compiled

@@ -90,8 +90,8 @@ def test_dave_file_is_read_with_east_first(example_data: Path) -> None:
 
 def test_dave_layers_have_the_limits_of_their_plugin(example_data: Path) -> None:
     table = StratifiedCurrent.from_file(example_data / "dave" / "transientOceanCurrentDatabase.csv")
-    speed = UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.0, 0.0)
-    field = StratifiedGaussMarkovCurrent(table, speed, UuvGaussMarkovProcess(0.0, -math.pi, math.pi))
+    compute_speed = UuvGaussMarkovProcess(0.0, 0.0, 5.0, 0.0, 0.0)
+    field = StratifiedGaussMarkovCurrent(table, compute_speed, UuvGaussMarkovProcess(0.0, -math.pi, math.pi))
     assert evaluate_at(realise(field, 1), np.arange(0.0, 115.0, 2.5)) == pytest.approx(
         evaluate_at(table, np.arange(0.0, 115.0, 2.5)), rel=1e-12, abs=0.0
     )
@@ -168,14 +168,14 @@ def test_power_law_and_its_mean_equal_closed_forms() -> None:
     for exponent, mean in ((1.0 / 7.0, 7.0 / 8.0), (0.1, 10.0 / 11.0)):
         field = BoundaryLayer(UniformField((1.0, 0.0, 0.0)), -50.0, 20.0, exponent)
 
-        def speed(height: float, field: BoundaryLayer = field) -> float:
+        def compute_speed(height: float, field: BoundaryLayer = field) -> float:
             return float(evaluate_at(field, 50.0 - height)[0, 0])
 
-        total, _ = integrate.quad(speed, 0.0, 20.0, epsabs=1e-9, limit=400)
+        total, _ = integrate.quad(compute_speed, 0.0, 20.0, epsabs=1e-9, limit=400)
         assert total / 20.0 == pytest.approx(mean, abs=1e-7)
-        assert speed(20.0) == speed(35.0) == 1.0
-        assert speed(0.0) == speed(-5.0) == 0.0
-        assert speed(2.0) == pytest.approx(0.1**exponent, rel=1e-14, abs=0.0)
+        assert compute_speed(20.0) == compute_speed(35.0) == 1.0
+        assert compute_speed(0.0) == compute_speed(-5.0) == 0.0
+        assert compute_speed(2.0) == pytest.approx(0.1**exponent, rel=1e-14, abs=0.0)
 
 
 @pytest.mark.parametrize(

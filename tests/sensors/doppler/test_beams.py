@@ -37,9 +37,9 @@ def test_dsros_dvl_rotates_z_by_euler_angles(angle: float, azimuth: float) -> No
     """The plug-in poses a beam by roll 0, pitch (0 or pi) - angle, yaw azimuth; the beam is along z."""
     azimuths = [azimuth, azimuth + 2.0, azimuth + 4.0]
     for down, start in ((True, 0.0), (False, math.pi)):
-        wanted = [Rotation.from_euler("xyz", (0.0, start - angle, a)).apply((0.0, 0.0, 1.0)) for a in azimuths]
+        expected = [Rotation.from_euler("xyz", (0.0, start - angle, a)).apply((0.0, 0.0, 1.0)) for a in azimuths]
         found = make_dsros_beams(angle, azimuths, pos_z_down=down)
-        assert found.axes == pytest.approx(np.array(wanted), abs=1e-15)
+        assert found.axes == pytest.approx(np.array(expected), abs=1e-15)
 
 
 @pytest.mark.requirement("DVW-2", "GAP-6")
@@ -143,12 +143,12 @@ def test_beam_pattern_is_the_two_way_gaussian(width: float, rings: int) -> None:
         return float(quad(lambda x: x**power * pattern(x), -2.0, 2.0, epsabs=1e-14, epsrel=1e-12)[0])
 
     for i, j in [(1, 0), (0, 1), (2, 0), (0, 2), (1, 1), (2, 1), (3, 0), (2, 2), (4, 0), (3, 1), (5, 0), (3, 2)]:
-        wanted = integrate_on_a_line(i) * integrate_on_a_line(j)
-        assert float(np.sum(weights * across**i * along**j)) == pytest.approx(wanted, abs=tolerance), (i, j)
+        expected = integrate_on_a_line(i) * integrate_on_a_line(j)
+        assert float(np.sum(weights * across**i * along**j)) == pytest.approx(expected, abs=tolerance), (i, j)
     for power in range(2 * rings + 1):
         around = quad(lambda r, n=2 * power: r ** (n + 1) * pattern(r), 0.0, 2.5, epsabs=1e-15, epsrel=1e-12)[0]
-        wanted = around * math.sqrt(8.0 * math.log(2.0) * math.pi) * 2.0
-        assert float(np.sum(weights * squared**power)) == pytest.approx(wanted, rel=1e-6, abs=0.0)
+        expected = around * math.sqrt(8.0 * math.log(2.0) * math.pi) * 2.0
+        assert float(np.sum(weights * squared**power)) == pytest.approx(expected, rel=1e-6, abs=0.0)
 
 
 @pytest.mark.requirement("GAP-2")

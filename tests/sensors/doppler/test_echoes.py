@@ -44,7 +44,7 @@ class SteadyMotion:
     def end(self) -> float:
         return math.inf
 
-    def posed(self, t: float) -> Pose:
+    def find_pose(self, t: float) -> Pose:
         rate = math.hypot(*self.omega)
         half = 0.5 * rate * t
         x, y, z = ((math.sin(half) * part / rate if rate else 0.0) for part in self.omega)
@@ -52,7 +52,7 @@ class SteadyMotion:
         return Pose((a, b, c), multiply(self.pose.rotation, (math.cos(half), x, y, z)))
 
     def at(self, time: AnyArray) -> MotionBlock:
-        poses, rows = [self.posed(t) for t in time.tolist()], np.ones((time.shape[0], 1))
+        poses, rows = [self.find_pose(t) for t in time.tolist()], np.ones((time.shape[0], 1))
         position, rotation = np.array([p.position for p in poses]), np.array([p.rotation for p in poses])
         return MotionBlock(
             position, rotation, rows * self.velocity, rows * self.omega, rows * np.zeros(3), rows * np.zeros(3)
@@ -196,14 +196,14 @@ def compute_range_rates(beams: Beams, motion: SteadyMotion, plate: SteadyMotion,
     """Return the speed (m/s) of each transducer towards its hit point on the plate: a time derivative."""
 
     def compute_hit_point(k: int) -> Callable[[float], float]:
-        beam, pose, other = beams.beams[k], motion.posed(0.0), plate.posed(0.0)
+        beam, pose, other = beams.beams[k], motion.find_pose(0.0), plate.find_pose(0.0)
         off = rotate(pose.rotation, beam.position)
         hit = np.array(pose.position) + off + ranges[k] * np.array(rotate(pose.rotation, beam.axis))
         w, x, y, z = other.rotation
         local = rotate((w, -x, -y, -z), tuple((hit - other.position).tolist()))  # type: ignore[arg-type]
 
         def distance(t: float) -> float:
-            here, there = motion.posed(t), plate.posed(t)
+            here, there = motion.find_pose(t), plate.find_pose(t)
             own = np.array(here.position) + rotate(here.rotation, beam.position)
             return math.dist(own, np.array(there.position) + rotate(there.rotation, local))
 

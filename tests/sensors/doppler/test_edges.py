@@ -52,19 +52,19 @@ def test_too_wide_pattern_is_an_error_at_construction(width: float, rings: int, 
 @pytest.mark.requirement("DVU-2")
 def test_pattern_construction_is_linear_in_the_number_of_rays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each ray is computed once per beam and once in the check of the pattern."""
-    made: list[int] = []
+    counts: list[int] = []
     laid = Cone.make_ring
 
     def count_calls(self: Cone, off: float, count: int) -> list[Any]:
-        made.append(count)
+        counts.append(count)
         return laid(self, off, count)
 
     monkeypatch.setattr(Cone, "make_ring", count_calls)
     for rings in (1, 20, 40):
-        made.clear()
+        counts.clear()
         beams = replace(make_janus_beams(0.5, AZIMUTHS[:3], width=0.07, rings=rings), weighting=BeamWeighting.PATTERN)
         assert beams.rays.shape[1] == 1 + 3 * rings * (rings + 1)
-        assert sum(made) <= 4 * beams.rays.shape[1]
+        assert sum(counts) <= 4 * beams.rays.shape[1]
     monkeypatch.undo()
     shape = Cone(0.07, 4, (0.3, -0.2, 0.9))
     circle = np.array(shape.make_ring(0.035, 24))
@@ -89,12 +89,18 @@ def test_beams_that_cancel_have_no_mean_direction() -> None:
 def test_long_term_velocity_of_error_free_pings_at_minimum_density() -> None:
     with pytest.raises(SensorError, match=r"acceleration_density of the long term .*: 1e-200; must be at least"):
         LongTermFilter(1e-200)
-    told = np.tile([1.0, -2.0, 0.5], (4, 1))
+    velocity = np.tile([1.0, -2.0, 0.5], (4, 1))
     out = np.full((4, 3), math.nan)
     spread = filter_pings(
-        LongTermFilter(MIN_DENSITY), make_state(), np.arange(4.0) * 0.001, np.ones(4), told, np.zeros((4, 3, 3)), out
+        LongTermFilter(MIN_DENSITY),
+        make_state(),
+        np.arange(4.0) * 0.001,
+        np.ones(4),
+        velocity,
+        np.zeros((4, 3, 3)),
+        out,
     )
-    assert out.tolist() == told.tolist()
+    assert out.tolist() == velocity.tolist()
     assert np.isfinite(spread).all()
 
 

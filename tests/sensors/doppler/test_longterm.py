@@ -61,8 +61,8 @@ def test_long_term_filter_equals_the_schmidt_kalman_filter(seed: int, spec: Long
     time, velocity, covariance = make_pings(np.random.default_rng(seed), 60)
     out = np.full((60, 3), math.nan)
     spread = filter_pings(spec, make_state(), time, np.ones(60), velocity, covariance, out)
-    wanted, wide = run_schmidt_filter(spec, time, velocity, covariance)
-    assert out == pytest.approx(wanted, rel=1e-8, abs=1e-10)
+    expected, wide = run_schmidt_filter(spec, time, velocity, covariance)
+    assert out == pytest.approx(expected, rel=1e-8, abs=1e-10)
     assert spread == pytest.approx(wide, rel=1e-7, abs=1e-12)
 
 

@@ -44,11 +44,11 @@ def make_rdi_axes(angle: float) -> Vectors:
 
 
 def solve(
-    axes: Vectors, seen: FloatArray, deviation: FloatArray, good: BoolArray | None = None
+    axes: Vectors, beam_velocity: FloatArray, deviation: FloatArray, good: BoolArray | None = None
 ) -> tuple[FloatArray, FloatArray, int]:
     out, covariance = np.empty(3), np.empty((3, 3))
     valid = np.ones(len(axes), dtype=np.bool_) if good is None else good
-    count = solve_velocity(axes, seen, deviation, valid, out, covariance)
+    count = solve_velocity(axes, beam_velocity, deviation, valid, out, covariance)
     return out, covariance, count
 
 
@@ -63,9 +63,9 @@ def test_transformation_equals_rdi(row: dict[str, float]) -> None:
     axes, rng = make_rdi_axes(math.radians(row["angle_deg"])), np.random.default_rng(2)
     b = rng.normal(size=4)
     velocity, covariance, count = solve(axes, b, np.full(4, 0.01))
-    wanted = [row["a"] * (b[0] - b[1]), row["a"] * (b[3] - b[2]), row["b"] * b.sum()]
+    expected = [row["a"] * (b[0] - b[1]), row["a"] * (b[3] - b[2]), row["b"] * b.sum()]
     assert count == 4
-    assert velocity == pytest.approx(wanted, abs=3e-8)
+    assert velocity == pytest.approx(expected, abs=3e-8)
     deviations = [row["horizontal"], row["horizontal"], row["vertical"]]
     assert np.sqrt(np.diag(covariance)) / 0.01 == pytest.approx(deviations, abs=5.1e-5)
     error = compute_error_velocity(axes, b, np.ones(4, dtype=np.bool_))
@@ -83,10 +83,10 @@ def test_velocity_equals_ooi_test_vectors() -> None:
     rows, axes = read_figures("ooi/velocities.csv"), make_rdi_axes(math.radians(20.0))
     assert len(rows) == 10
     for row in rows:
-        seen = np.array([row[f"b{k}_mm_s"] for k in (1, 2, 3, 4)]) * 1e-3
-        velocity, _, _ = solve(axes, seen, np.zeros(4))
+        beam_velocity = np.array([row[f"b{k}_mm_s"] for k in (1, 2, 3, 4)]) * 1e-3
+        velocity, _, _ = solve(axes, beam_velocity, np.zeros(4))
         assert turned @ velocity == pytest.approx([row["east_m_s"], row["north_m_s"], row["up_m_s"]], abs=5e-5)
-        error = compute_error_velocity(axes, seen, np.ones(4, dtype=np.bool_))
+        error = compute_error_velocity(axes, beam_velocity, np.ones(4, dtype=np.bool_))
         assert math.trunc(error * 1e6) == round(row["error_m_s"] * 1e6)  # published with six decimals, truncated
 
 
@@ -127,16 +127,20 @@ def test_three_beams_solve_with_zero_error_velocity(missing: int) -> None:
 def test_solution_equals_weighted_least_squares(count: int, seed: int) -> None:
     """NumPy's and SciPy's solvers give the same for any beams, deviations and validity."""
     rng = np.random.default_rng((count, seed))
-    axes, seen, deviation = make_random_axes(rng, count), rng.normal(size=count), rng.uniform(0.002, 0.2, count)
+    axes, beam_velocity, deviation = (
+        make_random_axes(rng, count),
+        rng.normal(size=count),
+        rng.uniform(0.002, 0.2, count),
+    )
     good = np.ones(count, dtype=np.bool_)
     good[3:] = rng.random(count - 3) < 0.7
-    seen[~good], deviation[~good] = math.nan, math.nan
-    velocity, covariance, used = solve(axes, seen, deviation, good)
+    beam_velocity[~good], deviation[~good] = math.nan, math.nan
+    velocity, covariance, used = solve(axes, beam_velocity, deviation, good)
     root = axes[good] / deviation[good, None]
-    wanted = lsq_linear(root, seen[good] / deviation[good], method="bvls", tol=1e-14).x
+    expected = lsq_linear(root, beam_velocity[good] / deviation[good], method="bvls", tol=1e-14).x
     condition = np.linalg.cond(root) ** 2
     assert used == good.sum()
-    assert velocity == pytest.approx(wanted, rel=1e-14 * condition, abs=1e-14 * condition)
+    assert velocity == pytest.approx(expected, rel=1e-14 * condition, abs=1e-14 * condition)
     inverse = np.linalg.pinv(root)
     assert covariance == pytest.approx(inverse @ inverse.T, rel=1e-14 * condition, abs=1e-18 * condition)
     assert np.array_equal(covariance, covariance.T)
@@ -145,12 +149,12 @@ def test_solution_equals_weighted_least_squares(count: int, seed: int) -> None:
 @pytest.mark.requirement("GAP-9")
 def test_beam_without_deviation_makes_all_weights_equal() -> None:
     rng = np.random.default_rng(7)
-    axes, seen, deviation = make_random_axes(rng, 5), rng.normal(size=5), np.array([0.1, 0.0, 0.2, 0.05, 0.3])
-    velocity, covariance, _ = solve(axes, seen, deviation)
+    axes, beam_velocity, deviation = make_random_axes(rng, 5), rng.normal(size=5), np.array([0.1, 0.0, 0.2, 0.05, 0.3])
+    velocity, covariance, _ = solve(axes, beam_velocity, deviation)
     inverse = np.linalg.pinv(axes)
-    assert velocity == pytest.approx(inverse @ seen, rel=1e-12, abs=0.0)
+    assert velocity == pytest.approx(inverse @ beam_velocity, rel=1e-12, abs=0.0)
     assert covariance == pytest.approx(inverse @ np.diag(deviation**2) @ inverse.T, rel=1e-12, abs=0.0)
-    _, none, _ = solve(axes, seen, np.zeros(5))
+    _, none, _ = solve(axes, beam_velocity, np.zeros(5))
     assert np.array_equal(none, np.zeros((3, 3)))
 
 
@@ -351,19 +355,23 @@ def test_course_of_zero_velocity_is_zero() -> None:
 def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any], Callable[..., Any]]) -> None:
     rng = np.random.default_rng(9)
     for count in (3, 4, 5, 9):
-        axes, seen, deviation = make_random_axes(rng, count), rng.normal(size=count), rng.uniform(0.01, 0.1, count)
+        axes, beam_velocity, deviation = (
+            make_random_axes(rng, count),
+            rng.normal(size=count),
+            rng.uniform(0.01, 0.1, count),
+        )
         good, places, ranges = np.ones(count, dtype=np.bool_), rng.normal(size=(count, 3)), rng.uniform(1.0, 9.0, count)
         turn = rng.normal(size=4)
         turn /= np.linalg.norm(turn)
         out, covariance = np.empty(3), np.empty((3, 3))
-        assert interpret(solve_velocity)(axes, seen, deviation, good, out, covariance) == count
-        found = solve(axes, seen, deviation)
+        assert interpret(solve_velocity)(axes, beam_velocity, deviation, good, out, covariance) == count
+        found = solve(axes, beam_velocity, deviation)
         assert np.array_equal(found[0], out)
         assert np.array_equal(found[1], covariance)
         pairs: list[tuple[Any, Any]] = [
-            (compute_error_velocity, (axes, seen, good)),
+            (compute_error_velocity, (axes, beam_velocity, good)),
             (compute_altitude, (axes, places, ranges, good, *turn)),
         ]
-        pairs += [(compute_course_and_speed, (*seen[:3], *turn))]
+        pairs += [(compute_course_and_speed, (*beam_velocity[:3], *turn))]
         for kernel, given in pairs:
             assert np.array_equal(kernel(*given), interpret(kernel)(*given), equal_nan=True)

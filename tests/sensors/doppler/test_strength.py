@@ -73,9 +73,9 @@ def test_phase_deviation_equals_pulse_pair_simulation(correlation: float, decibe
         return float(np.std(np.angle(total)))
 
     noise = 10.0 ** (-decibels / 10.0)
-    wanted = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
+    expected = math.sqrt((correlation**-2 - 1.0) / (2.0 * pairs))
     clear, noisy = simulate_phase_deviation(0.0), simulate_phase_deviation(noise)
-    assert clear == pytest.approx(wanted, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
+    assert clear == pytest.approx(expected, rel=4.9 / math.sqrt(2.0 * count), abs=0.0)
     assert noisy / clear == pytest.approx(
         compute_noise_factor(decibels, correlation), rel=4.9 / math.sqrt(count), abs=0.0
     )
@@ -97,8 +97,8 @@ def test_weaker_echo_has_more_noise_and_less_lock() -> None:
 @pytest.mark.parametrize("slope", [0.01, 1.0, 7.0])
 def test_lock_probability_is_logistic(slope: float) -> None:
     for decibels in (-1e4, -40.0, 0.0, 5.9, 6.0, 6.3, 20.0, 1e4):
-        wanted = float(expit((decibels - 6.0) / slope))
-        assert compute_lock_probability(decibels, 6.0, slope) == pytest.approx(wanted, rel=1e-13, abs=1e-300)
+        expected = float(expit((decibels - 6.0) / slope))
+        assert compute_lock_probability(decibels, 6.0, slope) == pytest.approx(expected, rel=1e-13, abs=1e-300)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Worlds and slabs made by hand: what writers are given in the tests."""
+"""Worlds, readings and time slices for tests of recordings."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from navsense.world import Link, Model, MountedSensor, World
 
 
 @dataclass(frozen=True)
-class Somewhere:
-    """A motion that contains only its type."""
+class UnusedMotion:
+    """A motion that is never evaluated."""
 
     end: float = 1e9
 
     def at(self, time: Times) -> MotionBlock:
-        """Never asked."""
+        """Not called."""
         raise NotImplementedError
 
 
@@ -42,8 +42,8 @@ MAG = "rov::base::mag"
 LINKS = ("rov::base", "rov::arm::tip")
 
 
-def world() -> World:
-    """Return a moving robot of two links with an IMU and a magnetometer, and a still dock."""
+def make_world() -> World:
+    """Return a moving robot of two links with an IMU and a magnetometer, and a stationary dock."""
     rov = Model(
         "rov",
         (
@@ -51,7 +51,7 @@ def world() -> World:
             Link("rov::arm::tip", Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.3))),
         ),
         "rov::base",
-        motion=Somewhere(),
+        motion=UnusedMotion(),
     )
     dock = Model("dock", (Link("dock::pier"),), "dock::pier", pose=Pose((5.0, 6.0, 7.0)), static=True)
     quiet = Noise(stddev=0.25)
@@ -70,7 +70,9 @@ def world() -> World:
 UNITS = {"orientation": "1", "angular_velocity": "rad/s", "linear_acceleration": "m/s^2", "field": "T"}
 
 
-def reading(name: str, start: int, count: int, epoch: int = 0, seed: int = 1, runs: tuple[int, ...] = ()) -> Reading:
+def make_reading(
+    name: str, start: int, count: int, epoch: int = 0, seed: int = 1, runs: tuple[int, ...] = ()
+) -> Reading:
     """Return `count` random readings of one of the sensors from tick `start` on, at 100 Hz (IMU) or 10 Hz."""
     rng = np.random.default_rng((seed, start, len(name)))
     is_imu = name.endswith("imu")
@@ -94,7 +96,7 @@ def reading(name: str, start: int, count: int, epoch: int = 0, seed: int = 1, ru
     )
 
 
-def truth(name: str, start: int, count: int, epoch: int = 0) -> Truth:
+def make_truth(name: str, start: int, count: int, epoch: int = 0) -> Truth:
     """Return `count` random rows of a link's truth at 50 Hz."""
     rng = np.random.default_rng((7, start, len(name)))
     orientation = rng.standard_normal((count, 4))
@@ -113,38 +115,46 @@ def truth(name: str, start: int, count: int, epoch: int = 0) -> Truth:
     )
 
 
-def slab(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> TimeSlice:
-    """Return one second of everything."""
+def make_time_slice(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> TimeSlice:
+    """Return a time slice of one second with all readings and truth."""
     return TimeSlice(
         float(second),
         float(second + 1),
         {
-            IMU: reading(IMU, 100 * second, 100, epoch, runs=runs),
-            MAG: reading(MAG, 10 * second, 10, epoch, runs=runs),
+            IMU: make_reading(IMU, 100 * second, 100, epoch, runs=runs),
+            MAG: make_reading(MAG, 10 * second, 10, epoch, runs=runs),
         },
-        {name: truth(name, 50 * second, 50, epoch) for name in LINKS},
+        {name: make_truth(name, 50 * second, 50, epoch) for name in LINKS},
     )
 
 
-def untold(bag: Path, target: Path, text: bytes | None = None) -> Path:
+def copy_without_metadata(bag: Path, target: Path, text: bytes | None = None) -> Path:
     """Return a copy of a ROS 1 bag without metadata, or with `text` as metadata."""
     with Reader1(bag) as reader, Writer1(target) as writer:
-        lines = {}
-        for one in reader.connections:
-            if one.topic != METADATA_TOPIC or text is not None:
-                kept: Any = {"callerid": one.ext.callerid, "latching": one.ext.latching}  # type: ignore[union-attr]
-                made = writer.add_connection(one.topic, one.msgtype, msgdef=one.msgdef.data, md5sum=one.digest, **kept)
-                lines[one.id] = made
-        for one, time, data in reader.messages():
-            if one.id in lines:
-                own = one.topic == METADATA_TOPIC and text is not None
-                writer.write(lines[one.id], time, len(text).to_bytes(4, "little") + text if own and text else data)
+        connections = {}
+        for connection in reader.connections:
+            if connection.topic != METADATA_TOPIC or text is not None:
+                options: Any = {"callerid": connection.ext.callerid, "latching": connection.ext.latching}  # type: ignore[union-attr]
+                added = writer.add_connection(
+                    connection.topic,
+                    connection.msgtype,
+                    msgdef=connection.msgdef.data,
+                    md5sum=connection.digest,
+                    **options,
+                )
+                connections[connection.id] = added
+        for connection, time, data in reader.messages():
+            if connection.id in connections:
+                own = connection.topic == METADATA_TOPIC and text is not None
+                writer.write(
+                    connections[connection.id], time, len(text).to_bytes(4, "little") + text if own and text else data
+                )
     return target
 
 
-def written(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **options: Any) -> Path:
-    """Write rows of schema, channel, message by the package mcap, unchanged, with the metadata of another file."""
-    with path.open("wb") as file, like.open("rb") as told:
+def write_mcap(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **options: Any) -> Path:
+    """Write rows of schema, channel, message unchanged with the package mcap, with the metadata of another file."""
+    with path.open("wb") as file, like.open("rb") as source:
         writer = McapWriter(file, **options)
         writer.start("ros2", "elsewhere")
         schemas: dict[int, int] = {}
@@ -153,22 +163,22 @@ def written(path: Path, rows: Iterable[tuple[Any, Any, Any]], like: Path, **opti
             if schema.id not in schemas:
                 schemas[schema.id] = writer.register_schema(schema.name, schema.encoding, schema.data)
             if channel.id not in channels:
-                kept = (channel.topic, channel.message_encoding, schemas[schema.id], channel.metadata)
-                channels[channel.id] = writer.register_channel(*kept)
+                arguments = (channel.topic, channel.message_encoding, schemas[schema.id], channel.metadata)
+                channels[channel.id] = writer.register_channel(*arguments)
             writer.add_message(channels[channel.id], message.log_time, message.data, message.publish_time)
-        for one in make_reader(told).iter_metadata():
+        for one in make_reader(source).iter_metadata():
             writer.add_metadata(one.name, one.metadata)
         writer.finish()  # type: ignore[no-untyped-call]
     return path
 
 
-def without(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
+def copy_without_messages(recording: Path, target: Path, is_gone: Callable[[str, int], bool]) -> Path:
     """Return a copy of an MCAP file without some messages, selected by topic and index."""
     counts: Counter[str] = Counter()
-    kept = []
+    options = []
     with recording.open("rb") as file:
         for schema, channel, message in make_reader(file).iter_messages():
             if schema is not None and not is_gone(channel.topic, counts[channel.topic]):
-                kept.append((schema, channel, message))
+                options.append((schema, channel, message))
             counts[channel.topic] += 1
-    return written(target, kept, recording)
+    return write_mcap(target, options, recording)
