@@ -34,25 +34,28 @@ EXACT = 1e-9
 HEAD = """\
 # Declared against measured
 
-Written by `python tools/declared.py`; do not edit. Every figure of the sheet with which each kind of sensor is tested
-(its *witness*), isolated where that is possible, is read back from the still sensor at {rates}, seed {seed};
-misalignment, g-sensitivity, iron and increments from one that moves. Then follow the faults and the latency of a
-mounted sensor, and clocks, as a sensor at these rates stamps by them. The estimators and their numbers of samples are
-in `tests/verification`: `estimates` and `imu_mag`, `faults_latency`, `clocks` with `clock_oscillator` and
-`clock_discipline`. A range sensor, which gives no number beyond its limits, is read without them, {shell:g} m from what
-it meets, and so is each beam of a DVL (`doppler_beams`), given what it hears.
+Written by `python tools/declared.py`; do not edit. This page compares every declared parameter of each sensor type with
+an estimate from simulated readings. The specifications are the example specifications of the types. Each parameter is
+isolated if possible. The sensors are stationary at {rates}, seed {seed}. They move for misalignment, g-sensitivity,
+iron and increments. After the sensors there are the faults and the latency of a mounted sensor, and the clocks of
+sensors at these rates.
 
-A cell is *measured ± standard error (deviation)*, the values of several axes with one sheet side by side. The standard
-error follows from what is declared and the number of samples; deviations are in standard errors. Beyond {limit:g} of
-them a figure fails, by chance one in 1.7 million. Of the {count} figures here the largest deviation is {largest:.1f}.
+The estimators and their numbers of samples are in `tests/verification`: `estimates` and `imu_mag`, `faults_latency`,
+`clocks` with `clock_oscillator` and `clock_discipline`. A range sensor is {shell:g} m from a surface and has no limits,
+because a reading beyond them is not a number. The same applies to each beam of a DVL (`doppler_beams`).
 
-- *exact*: limits, rounding, temperature, matrices, lines have no chance in them and come back to the last digits.
-- The floor of flicker (`bias_instability`, `flicker_frequency`) is declared flat to 2 percent; its deviation counts
-  beyond these.
-- Allan deviations are of all that moves at once: white noise, rounding, drift, flicker, random walk, each sampled.
+A cell is *measured ± standard error (deviation)*, with the values of axes with equal specifications side by side. The
+standard error follows from the declared values and the number of samples. Deviations are in standard errors. An
+estimate fails above {limit:g} of them; the probability of a false alarm is one in 1.7 million. Of the {count}
+estimates here the largest deviation is {largest:.1f}.
+
+- *exact*: limits, rounding, temperature, matrices and lines are not random, and agree to the last digits.
+- The flicker floor (`bias_instability`, `flicker_frequency`) is declared with a tolerance of 2 percent. Its deviation
+  is the excess above this.
+- Allan deviations are of all processes together: white noise, rounding, drift, flicker and random walk.
 - Densities of sensors are two-sided, the spectral coefficients of oscillators one-sided (see conventions.md).
-- A bandwidth above half the rate is seen all the same: by how far readings lag, and by lines of vibration, whose alias
-  has their gain.
+- A bandwidth above half the rate is estimated from the lag of the readings, and from lines of vibration, whose aliases
+  have its gain.
 """
 
 Key = tuple[str, str, str, str]

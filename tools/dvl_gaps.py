@@ -217,7 +217,8 @@ def speed() -> Part:
         Line("own, physical", SPEEDS, found["own"], OWN_COLOUR, dots=3.5),
         Line("declared: root 2 (3 mm/s + 0.1 %)", SPEEDS, wanted, OWN_COLOUR, 1.2, "5 4"),
     ]
-    panel = Panel("Standard deviation of the horizontal velocity", "speed, m/s", "mm/s", (0.0, 5.25), (0.0, 14.0), lines)
+    title = "Standard deviation of the horizontal velocity"
+    panel = Panel(title, "speed, m/s", "mm/s", (0.0, 5.25), (0.0, 14.0), lines)
     picture = shown("dvl-speed", "standard deviation of the horizontal velocity by speed")
     return Part(picture, {"dvl-speed": chart([panel], 1, 760.0, 320.0)})
 

@@ -18,10 +18,10 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "parts.md"
 HEAD = """\
 # Parts
 
-Written by `python tools/parts.py` from `src/navsense/sensors/catalogue/*.toml`; do not edit. Figures stand as the
-source prints them, and in SI. What a source does not print is absent: nothing is derived or assumed. *Quoted* sources
-were read in a work that quotes the data sheet, the others in the text of the document itself. What each figure means is
-said in `navsense.sensors.catalogue`.
+Written by `python tools/parts.py` from `src/navsense/sensors/catalogue/*.toml`; do not edit. Values are in the unit of
+the source, and in SI. A value that a source does not print is absent: no value is derived or assumed. *Quoted* sources
+are works that quote the datasheet. All other sources were read directly. `navsense.sensors.catalogue`
+defines the values.
 """
 
 
