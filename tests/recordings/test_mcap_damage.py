@@ -143,22 +143,22 @@ def test_recovery_reports_a_record_whose_kind_is_damaged(recording: Path, tmp_pa
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_recovery_reads_the_definitions_of_a_damaged_chunk_from_the_summary(recorded: Path, tmp_path: Path) -> None:
+def test_recovery_reads_the_definitions_of_a_damaged_chunk_from_the_summary(recording: Path, tmp_path: Path) -> None:
     """All schemas and channels are in the first chunk."""
-    chunk = next(record for record in list_records(recorded) if record.opcode == records.CHUNK)
-    bad = flip_bit(recorded, tmp_path / "bad.mcap", chunk.offset + len(chunk.body) // 2, 0)
+    chunk = next(record for record in list_records(recording) if record.opcode == records.CHUNK)
+    bad = flip_bit(recording, tmp_path / "bad.mcap", chunk.offset + len(chunk.body) // 2, 0)
     result = recover_mcap(bad, tmp_path / "out.mcap")
     assert result.loss_text == "lost: 1 damaged record"
-    expected = {entry.name: entry.count for entry in read_summary(recorded).entries}
+    expected = {entry.name: entry.count for entry in read_summary(recording).entries}
     found = {entry.name: entry.count for entry in read_summary(tmp_path / "out.mcap").entries}
     assert found == {**expected, "/tf_static": 0}
     assert ns.open(tmp_path / "out.mcap")["imu"].time.size == 200
 
 
 @pytest.mark.requirement("REC-1:mcap")
-def test_mcap_package_accepts_the_checksums(recorded: Path, tmp_path: Path) -> None:
-    copies = [recorded, tmp_path / "converted.mcap", tmp_path / "recovered.mcap", tmp_path / "cut.mcap"]
-    convert(recorded, tmp_path / "folder.db3")
+def test_mcap_package_accepts_the_checksums(recording: Path, tmp_path: Path) -> None:
+    copies = [recording, tmp_path / "converted.mcap", tmp_path / "recovered.mcap", tmp_path / "cut.mcap"]
+    convert(recording, tmp_path / "folder.db3")
     convert(tmp_path / "folder.db3", copies[1])
     recover_mcap(recording, copies[2])
     (tmp_path / "half.mcap").write_bytes(recording.read_bytes()[: recording.stat().st_size // 2])
