@@ -51,7 +51,7 @@ def test_gaussian_clock_noise_perturbs_imu_stamps_as_configured() -> None:
     clock = Clock("robot::base::clock", Noise(mean=2e-3, stddev=5e-4))
     reading = simulate(make_world(clock, imu=1000.0), 20.0, seed=1)["robot::arm::imu"]
     count = reading.time.size
-    assert np.array_equal(reading.time, np.arange(count) / 1000.0), "still triggered along global time"
+    assert np.array_equal(reading.time, np.arange(count) / 1000.0), "still triggered along true time"
     off = (reading.stamp - reading.true_stamp) / 1e9
     assert abs(off.mean() - 2e-3) < Z * 5e-4 / math.sqrt(count)
     assert abs(off.var() / 25e-8 - 1.0) < Z * math.sqrt(2.0 / count)

@@ -114,7 +114,7 @@ class MountedSensor:
     """A sensor on a link: specification, mounting, rate, names.
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
-    global time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
+    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
     `is_on` at the start publishes nothing until a live run switches it on.
     """
 

@@ -290,8 +290,8 @@ def test_truth_at_other_times_and_duplicate_topics(builders: ModuleType, tmp_pat
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"epoch": -1}, ("global time", "--epoch")),
-        ({"epoch": 2**31 - 2, "duration": 3.0}, ("global time", "--epoch")),
+        ({"epoch": -1}, ("true time", "--epoch")),
+        ({"epoch": 2**31 - 2, "duration": 3.0}, ("true time", "--epoch")),
         ({"runs": range(4)}, ("one run", ".npz")),
     ],
 )
@@ -325,7 +325,7 @@ def test_failed_chunk_is_removed(builders: ModuleType, tmp_path: Path, monkeypat
     writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
     writer.write(builders.make_time_slice(0))
     complete = path.read_bytes()
-    with pytest.raises(RecordingError, match=r"global time.*--epoch"):
+    with pytest.raises(RecordingError, match=r"true time.*--epoch"):
         writer.write(late)
     assert path.read_bytes() == complete
     writer.write(builders.make_time_slice(2))

@@ -336,10 +336,14 @@ def test_clock_with_a_known_negative_offset_fails_before_the_run(builders: Modul
 
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("names", [("run.bag", "run.mcap", "run.npz"), ("run.npz", "run.mcap", "run.bag")])
-def test_negative_stamp_in_a_bag_does_not_end_the_other_outputs(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_negative_stamp_in_a_bag_does_not_end_the_other_outputs(
+    tmp_path: Path, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     world = ns.load(str(Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"))
     with pytest.raises(RecordingError, match=r"run\.bag: stamp of clock .*autopilot.*must not be below 0"):
         ns.record(world, [tmp_path / name for name in names], 70.0)
+    (warning,) = (record.getMessage() for record in caplog.records if "continues" in record.getMessage())
+    assert warning.endswith("; the run continues with the other outputs")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.mcap", "run.npz"]
     for name in ("run.mcap", "run.npz"):
         assert ns.open(tmp_path / name)["imu"].time[-1] > 69.9

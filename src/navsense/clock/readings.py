@@ -45,7 +45,7 @@ class ClockReadings:
     """
 
     def __init__(self, clock: Clock | None, name: str, seed: int, run: int, rate: float) -> None:
-        """Store the arguments. `name` is the name of the reader, such as a sensor. `clock` None is global time."""
+        """Store the arguments. `name` is the name of the reader, such as a sensor. `clock` None is true time."""
         self._clock = clock or Clock(name)
         self._name, self._seed, self._run, self._rate = name, seed, run, rate
         self._key = make_initial_state(seed, (run, "reading", name))

@@ -87,7 +87,7 @@ class SensorClock:
         prefetch: int = 0,
         realisation: ClockRealisation | None = None,
     ) -> None:
-        """Open the stream of the jitter. A clock of None is global time, without an error.
+        """Open the stream of the jitter. A clock of None is true time, without an error.
 
         prefetch: number of draws to prefetch.
         realisation: shared realisation of the clock; None creates one.

@@ -22,7 +22,7 @@ AGE = "age"
 `recordings.message_builder` adds it.
 """
 
-GLOBAL_TIME = "global time"
+TRUE_TIME = "true time"
 """Name of the clock of a sensor without a clock."""
 
 
@@ -41,7 +41,7 @@ def require_spec(sensor: MountedSensor, spec_class: type[SpecT]) -> SpecT:
 
 def get_clock_name(sensor: MountedSensor) -> str:
     """Return the name of the clock that stamps a sensor's messages."""
-    return sensor.clock or GLOBAL_TIME
+    return sensor.clock or TRUE_TIME
 
 
 NANOSECONDS_PER_SECOND = 1_000_000_000

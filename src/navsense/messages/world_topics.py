@@ -22,7 +22,7 @@ from navsense.core.names import WORLD_FRAME
 from navsense.core.readings import FAULT_BITS
 from navsense.core.rotation import rotate_rows_inverse
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Quaternions, Vectors
-from navsense.messages.base import GLOBAL_TIME
+from navsense.messages.base import TRUE_TIME
 from navsense.messages.cdr import (
     MessageEncoder,
     MessageRows,
@@ -46,7 +46,7 @@ FAULT = "fault"
 
 
 def _fill_clock(rows: MessageRows, stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
-    write_stamps(rows, stamp, GLOBAL_TIME, "clock")
+    write_stamps(rows, stamp, TRUE_TIME, "clock")
 
 
 def make_clock_encoder() -> MessageEncoder:
@@ -67,7 +67,7 @@ def make_transforms_encoder(frames: Sequence[tuple[str, str]]) -> MessageEncoder
     def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
         for i in range(len(frames)):
             path = f"transforms.{i}"
-            write_stamps(rows, stamp, GLOBAL_TIME, path + ".header.stamp")
+            write_stamps(rows, stamp, TRUE_TIME, path + ".header.stamp")
             write_vectors(rows, path + ".transform.translation", arrays["position"][:, i])
             write_quaternions(rows, path + ".transform.rotation", arrays["orientation"][:, i])
 
@@ -88,7 +88,7 @@ def conjugate_quaternions(orientation: Quaternions) -> Quaternions:
 
 
 def _fill_odometry(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-    write_stamps(rows, stamp, GLOBAL_TIME)
+    write_stamps(rows, stamp, TRUE_TIME)
     write_vectors(rows, "pose.pose.position", arrays["position"])
     write_quaternions(rows, "pose.pose.orientation", arrays["orientation"])
     write_vectors(rows, "twist.twist.linear", rotate_inverse(arrays["orientation"], arrays["velocity"]))
@@ -116,7 +116,7 @@ def extract_truth(rows: MessageRows) -> dict[str, AnyArray]:
 
 
 def _fill_accel(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-    write_stamps(rows, stamp, GLOBAL_TIME)
+    write_stamps(rows, stamp, TRUE_TIME)
     write_vectors(rows, "accel.linear", rotate_inverse(arrays["orientation"], arrays["acceleration"]))
     write_vectors(rows, "accel.angular", arrays["angular_acceleration"])
 
@@ -127,7 +127,7 @@ def make_accel_encoder(link: str) -> MessageEncoder:
 
 
 def _fill_current(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-    write_stamps(rows, stamp, GLOBAL_TIME)
+    write_stamps(rows, stamp, TRUE_TIME)
     rows["twist.linear"] = arrays["velocity"]
 
 
@@ -147,7 +147,7 @@ def make_current_layers_encoder(depths: tuple[float, ...]) -> MessageEncoder:
     lengths = {"depths": len(depths), "velocities": len(depths)}
 
     def fill(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        write_stamps(rows, stamp, GLOBAL_TIME)
+        write_stamps(rows, stamp, TRUE_TIME)
         rows["depths"] = depths
         for layer in range(len(depths)):
             rows[f"velocities.{layer}"] = arrays["velocity"][:, layer]

@@ -17,7 +17,7 @@ from typing import BinaryIO, ParamSpec
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.core.readings import TimeSlice
-from navsense.messages.base import GLOBAL_TIME, MAX_STAMP_SECONDS
+from navsense.messages.base import MAX_STAMP_SECONDS, TRUE_TIME
 from navsense.recordings.format import (
     Capability,
     Format,
@@ -243,7 +243,7 @@ def check_info(path: Path | str, info: RecordingInfo, file: str = "an MCAP file"
     if info.epoch < 0 or last > MAX_STAMP_SECONDS:
         subject, seconds = ("start", info.epoch) if info.epoch < 0 else ("end", last)
         raise RecordingError(
-            f"{GLOBAL_TIME} at the {subject}, in seconds",
+            f"{TRUE_TIME} at the {subject}, in seconds",
             seconds,
             allowed=f"must be from 0 to {MAX_STAMP_SECONDS}",
             where=where,

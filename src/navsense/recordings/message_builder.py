@@ -13,7 +13,7 @@ from navsense.core.names import WORLD_FRAME
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, UInt64Array
 from navsense.messages import world_topics
-from navsense.messages.base import AGE, GLOBAL_TIME, SeriesKind, compute_stamps, get_clock_name
+from navsense.messages.base import AGE, TRUE_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageEncoder, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
@@ -31,7 +31,7 @@ class OutputChannel:
 
     topic: str
     encoder: MessageEncoder
-    clock: str = GLOBAL_TIME
+    clock: str = TRUE_TIME
     latched: bool = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
 from navsense.world import World
+
+LOG = logging.getLogger(__name__)
 
 MotionSource = Motion | str | os.PathLike[str]
 """A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
@@ -283,6 +286,8 @@ def record(
                     except RecordingError as error:
                         failed[writer] = error
                         writer.__exit__(RecordingError, error, None)
+                        if len(failed) < len(writers):
+                            LOG.warning("%s; the run continues with the other outputs", error)
                 if writers and len(failed) == len(writers):
                     break
                 for name, reading in time_slice.readings.items():

@@ -22,7 +22,7 @@ from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
 from navsense.core.typing import ByteArray
-from navsense.messages.base import GLOBAL_TIME, NANOSECONDS_PER_SECOND
+from navsense.messages.base import NANOSECONDS_PER_SECOND, TRUE_TIME
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
@@ -80,7 +80,7 @@ def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
         stamp / NANOSECONDS_PER_SECOND,
         allowed="must not be below 0 in a bag of ROS 1",
         where=Where(str(path)),
-        remedy=remedy if clock == GLOBAL_TIME else "choose a later --epoch, or a smaller clock error",
+        remedy=remedy if clock == TRUE_TIME else "choose a later --epoch, or a smaller clock error",
     )
 
 
@@ -469,7 +469,7 @@ class BagTarget:
         """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
         channel, log_time, _, data = message
         if log_time < 0:
-            raise negative_stamp_error(self._target, GLOBAL_TIME, log_time)
+            raise negative_stamp_error(self._target, TRUE_TIME, log_time)
         members = channel.parse_type().definitions[channel.type]
         if channel.encoding != ROS1 and members and members[0].type == HEADER_TYPE and data[7] & 0x80:
             raise negative_stamp_error(

@@ -52,8 +52,8 @@ from navsense.sdf.xml_reader import Element
 
 Spec = TypeVar("Spec")
 
-GLOBAL_TIME = "none"
-"""The name of perfect, global time."""
+TRUE_TIME = "none"
+"""The name of true time in a file."""
 
 CLOCK_TAGS = ("clock", "navsense:clock")
 
@@ -110,8 +110,8 @@ class ClockRegistry:
     def _parse_name(self, element: Element, link: FrameNode) -> str:
         """Return the full name of a clock. Raises `SdfError` if another clock has it."""
         name = parse_name(element)
-        if name == GLOBAL_TIME:
-            allowed, remedy = "is reserved for global time", "choose another name"
+        if name == TRUE_TIME:
+            allowed, remedy = "is reserved for true time", "choose another name"
             raise invalid_value(element, name, allowed, attribute="name", remedy=remedy)
         full = join_names(element, link.name, name)
         first = self.by_name.get(full)
@@ -131,7 +131,7 @@ class ClockRegistry:
         same.append(clock)
 
     def find_clock_name(self, context: Context, sensor: Element, full_name: str, scope: Scope) -> str | None:
-        """Return the full name of the clock of a sensor; None for global time."""
+        """Return the full name of the clock of a sensor; None for true time."""
         elements = list(sensor.find_all(*CLOCK_TAGS))
         if not elements:
             return None
@@ -139,7 +139,7 @@ class ClockRegistry:
             context.add_problem(invalid_value(elements[1], elements[1].text, "a sensor has one clock", parent="sensor"))
         element = elements[0]
         context.check(element, LEAF)
-        if element.text == GLOBAL_TIME:
+        if element.text == TRUE_TIME:
             return None
         with context.collect_errors():
             return self._resolve(element, full_name, scope).name
@@ -174,7 +174,7 @@ def _parse_clock(
     noise = parse_child_noise(context, element, classic=classic)
     oscillator = parse_oscillator(context, element, signals)
     if element.find("noise") is None and oscillator is None:
-        context.add_note("warning", f"<clock>: {full}", "has no <noise>: it equals global time", element.where)
+        context.add_note("warning", f"<clock>: {full}", "has no <noise>: it equals true time", element.where)
     monotonic = parse_child_flag(context, element, "navsense:monotonic", default=False)
     discipline, steps = _read_child(context, element, DISCIPLINE_TAG, DISCIPLINE), parse_clock_steps(context, element)
     try:
