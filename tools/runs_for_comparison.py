@@ -69,8 +69,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
-ARRAYS: dict[str, str] = {}
-"""Name of an array of a reading or of a truth in another commit -> its name here."""
+ARRAYS: dict[str, str] = {"z_score": "off"}
+"""Name of an array or of a field in another commit -> its name in the output."""
 
 SEED = 20260101
 DURATION = 2.0
