@@ -1,7 +1,7 @@
 """PD0 ensembles of a profiler from a run: content without a bottom, and percent good.
 
-Source of the meaning of the percentages: Teledyne RD Instruments, Workhorse Commands and Output Data Format, percent-good
-data. A real ensemble in earth coordinates has 0, 0, 0 and 100 % if all four beams see the bottom.
+Source of the meaning of the percentages: Teledyne RD Instruments, Workhorse Commands and Output Data Format,
+percent-good data. A real ensemble in earth coordinates has 0, 0, 0 and 100 % if all four beams see the bottom.
 """
 
 from __future__ import annotations
