@@ -3,9 +3,9 @@
     make bench            or            python benchmarks/bench_devices.py
 
 Times are processor times of one core, the best of several. The first table measures the complete path: readings of the
-DVL and the ADCP of examples/auv_survey.sdf are converted to instrument axes and encoded, in one large block, as for a
-converted recording, and in blocks of 30 s, as in a run. The second table measures encoders and decoders alone, on
-prepared arrays. The peer of PD0 packs each field of each ensemble with `struct` and sums its bytes.
+DVL and the ADCP of examples/auv_survey.sdf are converted to instrument axes and encoded. One large block is the case of
+a converted recording, blocks of 30 s that of a run. The second table measures encoders and decoders alone, on prepared
+arrays. The peer of PD0 packs each field of each ensemble with `struct` and sums its bytes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     make bench            or            python benchmarks/bench_dvl.py
 
-Four beams at 30 degrees are about 30 m above 2048 x 2048 heights, 200 m x 200 m with 10 m of relief, on a turning and
-tilting track; with nine rays per beam, or the seven of a pattern. The water has profiles of temperature and salinity
+Four beams at 30 degrees are about 30 m above 2048 x 2048 heights, 200 m x 200 m with 10 m of relief. The track turns
+and tilts. A beam has nine rays, or the seven of a pattern. The water has profiles of temperature and salinity
 and a current in twelve layers. The complete sensor with all effects is measured over these heights and over a plane,
 and compared to its ray tracing alone. Single pings are measured in a live run with a known motion, which is computed
 ahead, and with a motion of the caller. Each value is the processor time of the best of several runs. The goal is 50,000

@@ -2,11 +2,15 @@
 
     make bench            or            python benchmarks/bench_factors.py
 
-MagFactor3 with shared unknowns is solved in four ways: with a Python CustomFactor for each measurement, as users of
-GTSAM's wheel must do, because it lacks the factor; with one CustomFactor for all rows; with our reduced factor in the
-same optimiser; and with its optimum without an optimiser. All results agree within 1e-9 nT. Our times start from the
-arrays; the construction of the peers is listed separately. Compiled loops and GTSAM's wheel run on one core. NumPy may
-use more.
+MagFactor3 with shared unknowns is solved in four ways:
+
+- a Python CustomFactor for each measurement: GTSAM's wheel lacks the factor, so its users must do this;
+- one CustomFactor for all rows;
+- our reduced factor in the same optimiser;
+- the optimum of our reduced factor, without an optimiser.
+
+All results agree within 1e-9 nT. Our times start from the arrays; the construction of the peers is listed separately.
+Compiled loops and GTSAM's wheel run on one core. NumPy may use more.
 """
 
 from __future__ import annotations

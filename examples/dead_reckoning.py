@@ -1,14 +1,11 @@
 """Dead reckoning of the survey: GTSAM estimates the track of the vehicle of `auv_survey.sdf`.
 
 A node per second, at the time of a DVL ping, has pose, velocity and IMU bias. The preintegrated IMU connects nodes.
-Each
-node has factors for the velocity over ground, the depth and the magnetic field (`survey_factors.py`). Constant errors
-are
-unobservable without a fix: scale factors, mountings, offsets, hard iron and the clock offset are variables with priors
-from the datasheets. The accelerometer flicker, which acts like a tilt, is a variable too. Water, gravity and the
-earth's
-field are known at the estimated position. ISAM2 updates every ten seconds: each estimate uses past data only and has a
-covariance.
+Each node has factors for the velocity over ground, the depth and the magnetic field (`survey_factors.py`). Constant
+errors are unobservable without a fix: scale factors, mountings, offsets, hard iron and the clock offset are variables
+with priors from the datasheets. The accelerometer flicker, which acts like a tilt, is a variable too. Water, gravity
+and the earth's field are known at the estimated position. ISAM2 updates every ten seconds: each estimate uses past data
+only and has a covariance.
 
 Each run simulates another vehicle: hard iron and DVL mounting are drawn with the size of the values in the file. This
 shows whether errors match their covariance. A run of 300 s takes about five seconds on one core. Requires gtsam
@@ -157,8 +154,7 @@ def make_isam_parameters(sizes: dict[str, int]) -> Any:
     """Return the parameters of ISAM2: the thresholds of change at which factors are relinearised.
 
     Variables with unit deviation, `sizes` by letter, have a threshold of 2. A heading threshold of a degree would be
-    too
-    large: pitching would then appear to determine the heading.
+    too large: pitching would then appear to determine the heading.
     """
     thresholds = gtsam.ISAM2ThresholdMap()
     for letter, change in (("x", [0.002] * 3 + [1.0] * 3), ("v", [0.1] * 3), ("b", [0.1] * 6)):

@@ -77,10 +77,8 @@ def make_imu_factor(node: int, preintegrated: Any, measured: FloatArray, scale: 
     """Return the factor of the preintegrated IMU.
 
     `measured` (6,), m/s^2 and rad/s, is the mean reading between the nodes. A scale factor acts like a bias of s times
-    this
-    mean, and flicker like the mean of its two ends: GTSAM's factor is evaluated at biases that include both. The errors
-    of
-    the flicker processes follow below.
+    this mean, and flicker like the mean of its two ends: GTSAM's factor is evaluated at biases that include both. The
+    errors of the flicker processes follow below.
     """
     keys = X(node - 1), V(node - 1), X(node), V(node), B(node - 1), B(node)
     gtsam_factor, worth, share = (

@@ -103,8 +103,8 @@ def test_large_offset_is_stepped_and_small_offset_is_slewed() -> None:
 def test_clock_without_reference_keeps_the_last_frequency() -> None:
     """With an ageing D, a settled loop measures m = D T^2 / beta and corrects alpha m / T in addition to f.
 
-    It keeps the error constant from poll to poll, so y + f = alpha m / T - D T / 2 at the last poll, and D T more when
-    its slew ends: the error grows by (alpha / beta + 1/2) D T and by the ageing.
+    It keeps the error constant from poll to poll, so y + f = alpha m / T - D T / 2 at the last poll. When its slew
+    ends, y + f is D T larger. Then the error grows by (alpha / beta + 1/2) D T and by the ageing.
     Each poll leaves sqrt(1 - alpha) of a transient.
     """
     discipline, ageing = Discipline(interval=1.0, until=100.0), 1e-9

@@ -103,8 +103,8 @@ def test_table_counts_the_slower_workloads(compare: Any) -> None:
 def test_share_is_the_ratio_of_two_workloads_of_the_same_pair(compare: Any, workloads: Any) -> None:
     ((name, (numerator, denominator)),) = workloads.SHARES.items()
     times = {numerator: [(3.0, 4.0), (5.0, 6.0)], denominator: [(2.0, 2.0), (4.0, 3.0)]}
-    assert compare.shares_of(times) == {name: [(1.5, 2.0), (1.25, 2.0)]}
-    assert compare.shares_of({numerator: times[numerator]}) == {}
+    assert compare.select_shares(times) == {name: [(1.5, 2.0), (1.25, 2.0)]}
+    assert compare.select_shares({numerator: times[numerator]}) == {}
 
 
 def test_object_is_found_by_its_old_and_its_new_name(workloads: Any, monkeypatch: pytest.MonkeyPatch) -> None:

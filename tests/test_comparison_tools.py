@@ -34,7 +34,7 @@ def make_double(*words: int) -> AnyArray:
 
 
 def compute_digests(**arrays: object) -> dict[str, str]:
-    return {name: load_tool("runs_for_comparison").digest(array) for name, array in arrays.items()}
+    return {name: load_tool("runs_for_comparison").compute_digest(array) for name, array in arrays.items()}
 
 
 NAN = 0x7FF8000000000000
@@ -142,7 +142,7 @@ def test_every_part_of_a_run_is_compared(tmp_path: Path) -> None:
     """A short run: readings with true values, errors and times, links and the current."""
     runs = load_tool("runs_for_comparison")
     text = load_tool("comparison_worlds").list_worlds()["current/gauss_markov"]
-    found = runs.written(text, "physical", 0.5, None, tmp_path)
+    found = runs.simulate_text(text, "physical", 0.5, None, tmp_path)
     reading = {name.partition("/")[2] for name in found if name.startswith("robot::base::dvl/")}
     assert {"time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"} <= reading
     assert {"values.velocity", "truth.velocity", "errors.beam_velocity"} <= reading

@@ -87,7 +87,7 @@ ALTIMETER = "altimeter_model::link::altimeter_sensor"
 
 
 @dataclass(frozen=True)
-class Falling:
+class FallingMotion:
     """A link that falls from `height` (m) to rest at `ground`, as in the physics of those worlds."""
 
     pose: Pose
@@ -105,10 +105,10 @@ class Falling:
         return replace(block, position_w=position, velocity_w=velocity)
 
 
-def make_fall(world: World, name: str, ground: float) -> dict[str, Falling]:
+def make_fall(world: World, name: str, ground: float) -> dict[str, FallingMotion]:
     """Return the fall of a model from its pose in the file."""
     model = world.model(name)
-    return {name: Falling(model.pose @ model.link(model.canonical_link).pose, ground)}
+    return {name: FallingMotion(model.pose @ model.link(model.canonical_link).pose, ground)}
 
 
 @pytest.mark.requirement("ALT-1", "ALT-2", "ALT-6")
@@ -145,7 +145,7 @@ def test_altimeter_world_with_pose_has_gazebo_values(example_data: Path) -> None
 @pytest.mark.requirement("ALT-1", "ALT-2")
 def test_altimeter_matches_gazebo_classic() -> None:
     """At z = 10: reference 10, height 0, velocity 0. After ten steps of 1 ms its velocity is exactly g dt 10."""
-    motion = Falling(Pose((0.0, 0.0, 10.0)), 0.0)
+    motion = FallingMotion(Pose((0.0, 0.0, 10.0)), 0.0)
     ticks = Ticks(np.arange(11, dtype=np.int64), 1000.0)
     found = Altimeter(classic=True).ideal(motion, Environment(), ticks)
     assert [found[name][0] for name in ("vertical_reference", "vertical_position", "vertical_velocity")] == [10, 0, 0]

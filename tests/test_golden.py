@@ -46,7 +46,7 @@ SILENT = {
 @pytest.mark.parametrize("kind", SENSORS, ids=lambda kind: kind.type)
 def test_readings_of_the_seed_equal_the_golden_readings(kind: type[Sensor], fidelity: str) -> None:
     """Every array of a run of the example spec is compared. After an intended change, run the tool again."""
-    golden, found = load_tool().read_golden(kind)[fidelity], load_tool().simulate_witness(kind, fidelity)
+    golden, found = load_tool().read_golden(kind)[fidelity], load_tool().simulate_example(kind, fidelity)
     assert golden.keys() == found.keys()
     for name, expected in golden.items():
         for part in ("finite", "rows", "columns"):

@@ -85,7 +85,7 @@ def read_world(path: Path) -> RecordedWorld:
 @pytest.mark.requirement("FIL-1")
 @pytest.mark.parametrize(("folder", "name"), CASES, ids=IDS)
 def test_every_array_is_read_with_the_same_bits(folder: Path, name: str) -> None:
-    assert load_tool().digests_of(folder / name) == read_json(folder, "digests.json")[name]
+    assert load_tool().compute_digests(folder / name) == read_json(folder, "digests.json")[name]
 
 
 @pytest.mark.requirement("FIL-1")

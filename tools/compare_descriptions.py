@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from comparison import ROOT, results_of
+from comparison import ROOT, read_results
 
 SCRIPT = "descriptions_for_comparison.py"
 FOLDERS = ("examples", "tests")
@@ -65,8 +65,8 @@ def main() -> None:
     parser.add_argument("--no-compare", action="store_true", help="save the output of OLD and stop")
     given = parser.parse_args()
     folders = [*(str(ROOT / folder) for folder in FOLDERS), *(str(Path(folder).resolve()) for folder in given.below)]
-    old = results_of(SCRIPT, given.old, folders)
-    new = old if given.no_compare else results_of(SCRIPT, given.new, folders)
+    old = read_results(SCRIPT, given.old, folders)
+    new = old if given.no_compare else read_results(SCRIPT, given.new, folders)
     if given.save:
         given.save.write_text(json.dumps(new), encoding="utf-8")
     sys.exit(0 if given.no_compare else not report(old, new))

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from comparison import results_of
+from comparison import read_results
 
 SCRIPT = "runs_for_comparison.py"
 SHOWN = 4
@@ -103,8 +103,8 @@ def main() -> None:
     parser.add_argument("--no-compare", action="store_true", help="save the digests of OLD and stop")
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="runs to compare, such as 'fault/*'")
     given = parser.parse_args()
-    old = results_of(SCRIPT, given.old, given.only)
-    new = old if given.no_compare else results_of(SCRIPT, given.new, given.only)
+    old = read_results(SCRIPT, given.old, given.only)
+    new = old if given.no_compare else read_results(SCRIPT, given.new, given.only)
     if given.save:
         given.save.write_text(json.dumps(new), encoding="utf-8")
     sys.exit(0 if given.no_compare else not report(old, new))

@@ -182,7 +182,7 @@ def measure_two_pairs(folders: Sequence[Path], names: Sequence[str], repeats: di
     return times
 
 
-def shares_of(times: Times) -> Times:
+def select_shares(times: Times) -> Times:
     """Return the pairs of each share whose two workloads were timed."""
     found: Times = {}
     for name, (numerator, denominator) in SHARES.items():
@@ -243,7 +243,7 @@ def main() -> int:
     print(f"{'workload':28s} {'old (ms)':>10s} {'new (ms)':>10s} {'new/old':>8s}   interval")
     rows, slower = table(times, 1e3)
     print("\n".join(rows))
-    shares, _ = table(shares_of(times), 1.0)
+    shares, _ = table(select_shares(times), 1.0)
     if shares:
         print(f"\n{'share':28s} {'old':>10s} {'new':>10s} {'new/old':>8s}   interval")
         print("\n".join(shares))

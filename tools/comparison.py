@@ -91,7 +91,7 @@ def is_saved(given: str | None) -> bool:
     return given is not None and Path(given).suffix == ".json"
 
 
-def results_of(script: str, given: str | None, arguments: list[str]) -> dict[str, Any]:
+def read_results(script: str, given: str | None, arguments: list[str]) -> dict[str, Any]:
     """Return the results of a commit, of the working tree (None) or of a file that --save wrote."""
     if given is not None and is_saved(given):
         saved: dict[str, Any] = json.loads(Path(given).read_text(encoding="utf-8"))

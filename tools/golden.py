@@ -4,8 +4,8 @@
     python tools/golden.py dvl adcp   writes those of these types
 
 Run it after an intended change of readings, and name the change in the changelog. Each file holds samples of a run of
-the sensor's `witness()`, for both fidelities: readings, truths, errors and the clock's error. In the witness all fields
-act. Numbers are in the hexadecimal form of `float.hex`, exact to the last bit.
+the sensor's `example_spec()`, for both fidelities: readings, truths, errors and the clock's error. In the example spec
+all fields act. Numbers are in the hexadecimal form of `float.hex`, exact to the last bit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def select_samples(array: AnyArray) -> Rows:
 
 
 def golden_spec(kind: type[Sensor], fidelity: str) -> Sensor:
-    """Return the witness. A classic ADCP has no velocity in earth axes, so it uses instrument axes."""
+    """Return the example spec. A classic ADCP has no velocity in earth axes, so it uses instrument axes."""
     spec = kind.example_spec()
     return (
         replace(spec, coordinates=CoordinateSystem.INSTRUMENT)
@@ -71,8 +71,8 @@ def golden_spec(kind: type[Sensor], fidelity: str) -> Sensor:
     )
 
 
-def simulate_witness(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
-    """Return the samples of every array in a run of the sensor's witness, by group and name."""
+def simulate_example(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
+    """Return the samples of every array in a run of the example spec, by group and name."""
     world = example_world(("sensor", golden_spec(kind, fidelity)))
     run = ns.simulate(world, COUNT / RATE, seed=SEED, runs=[RUN], fidelity=fidelity)
     reading = run["robot::arm::sensor"]
@@ -107,7 +107,7 @@ def write_golden(kind: type[Sensor]) -> Path:
     lines = []
     for fidelity in FIDELITIES:
         arrays = []
-        for name, rows in simulate_witness(kind, fidelity).items():
+        for name, rows in simulate_example(kind, fidelity).items():
             plain: dict[str, Any] = {
                 part: rows[part].astype(np.int64).tolist() for part in ("finite", "rows", "columns")
             }

@@ -34,7 +34,7 @@ UNREAD = ("run.gz.mcap",)
 """Recordings whose readings navsense does not read back: messages of Gazebo."""
 
 
-def arrays_of(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
+def list_arrays(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
     """Yield every array of a recording with its name."""
     for name, reading in found.items():
         yield f"{name}/time", reading.time
@@ -53,10 +53,10 @@ def arrays_of(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
         yield "current/velocity", found.current.velocity
 
 
-def digests_of(path: Path) -> dict[str, str]:
+def compute_digests(path: Path) -> dict[str, str]:
     """Return a digest (BLAKE2b, 8 bytes) of the element type, the shape and the bytes of every array of a recording."""
     out = {}
-    for name, array in arrays_of(ns.open(path)):
+    for name, array in list_arrays(ns.open(path)):
         contiguous = np.ascontiguousarray(array)
         contiguous = contiguous + 0.0 if contiguous.dtype.kind == "f" else contiguous  # one zero, and one NaN below
         if contiguous.dtype.kind == "f":
@@ -74,7 +74,7 @@ def main(folder: Path) -> None:
     ns.record(world, paths, DURATION, seed=SEED, epoch=EPOCH, truth_rate=TRUTH_RATE)
     declared = world_to_json(world)
     (folder / "declared.json").write_text(json.dumps(declared, indent=1) + "\n")
-    found = {path.name: digests_of(path) for path in paths if path.name not in UNREAD}
+    found = {path.name: compute_digests(path) for path in paths if path.name not in UNREAD}
     (folder / "digests.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -69,8 +69,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
-ARRAYS: dict[str, str] = {}
-"""Name of an array of a reading or of a truth in another commit -> its name here."""
+ARRAYS: dict[str, str] = {"z_score": "off"}
+"""Name of an array or of a field in another commit -> its name in the output."""
 
 SEED = 20260101
 DURATION = 2.0
@@ -100,7 +100,7 @@ def get(owner: Any, name: str) -> Any:
     raise AttributeError(f"{owner!r} has no attribute with a name of {name}: add it to ATTRIBUTES")
 
 
-def digest(value: Any) -> str:
+def compute_digest(value: Any) -> str:
     """Return a digest of dtype, shape and bytes of an array: NaNs with different bits differ, as do 0.0 and -0.0."""
     if isinstance(value, str | bytes):
         kind, content = "text", value.encode() if isinstance(value, str) else value
@@ -115,7 +115,7 @@ def digest(value: Any) -> str:
     return found.hexdigest()
 
 
-def named(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def list_named_arrays(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the arrays with the names of this script."""
     for name, array in arrays.items():
         yield ARRAYS.get(name, name), array
@@ -123,11 +123,13 @@ def named(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def reading_arrays(reading: Any) -> Arrays:
     """Return all arrays of a reading."""
-    found: Arrays = {f"values.{name}": array for name, array in named(reading)}
+    found: Arrays = {f"values.{name}": array for name, array in list_named_arrays(reading)}
     for group in ("truth", "errors"):
-        found |= {f"{group}.{name}": array for name, array in named(get(reading, group))}
+        found |= {f"{group}.{name}": array for name, array in list_named_arrays(get(reading, group))}
     # An earlier commit has the turn-on biases and the bits of the faults among the errors.
-    found |= {f"errors.{name}_turn_on": array for name, array in named(getattr(reading, "turn_on_bias", {}))}
+    found |= {
+        f"errors.{name}_turn_on": array for name, array in list_named_arrays(getattr(reading, "turn_on_bias", {}))
+    }
     fault = getattr(reading, "fault", {})
     if fault:
         found["errors.fault"] = get(module("navsense.messages.fault"), "pack_bits")(fault)
@@ -185,7 +187,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def example(one: Any, options: Mapping[str, Any], duration: float, _: Path) -> Arrays:
+def simulate_example(one: Any, options: Mapping[str, Any], duration: float, _: Path) -> Arrays:
     """Return the arrays of a run of an example spec."""
     return run_arrays(ns.simulate(one, duration, seed=SEED, **options))
 
@@ -196,17 +198,17 @@ def runs_of_examples() -> Iterator[tuple[str, Run]]:
     for kind in ns.sensors.SENSORS:
         spec: Any = get(kind, "witness")()
         one = get(testing, "witness_world")(("sensor", spec))
-        yield f"batch/{kind.type}", partial(example, one, {"runs": 3}, 1.5)
-        yield f"apply/{kind.type}", partial(applied, spec)
+        yield f"batch/{kind.type}", partial(simulate_example, one, {"runs": 3}, 1.5)
+        yield f"apply/{kind.type}", partial(apply_errors, spec)
         for fidelity in FIDELITIES:
             if kind.type == "adcp" and fidelity == "classic":
                 axes = type(spec.coordinates)("instrument")
                 one = get(testing, "witness_world")(("sensor", replace(spec, coordinates=axes)))
             options = {"runs": [3], "fidelity": fidelity, "epoch": 5}
-            yield f"example/{kind.type}/{fidelity}", partial(example, one, options, 3.0)
+            yield f"example/{kind.type}/{fidelity}", partial(simulate_example, one, options, 3.0)
 
 
-def applied(spec: Any, _: Path) -> Arrays:
+def apply_errors(spec: Any, _: Path) -> Arrays:
     """Return the readings of a spec over given arrays."""
     testing, ticks = module("navsense.testing"), module("navsense.ticks")
     rows = ticks.Ticks(np.arange(300, dtype=np.int64), 50.0)
@@ -218,12 +220,12 @@ def applied(spec: Any, _: Path) -> Arrays:
     return reading_arrays(apply(spec, rows.time, ideal, seed=SEED, run=1, **options))
 
 
-def written(text: str, fidelity: str, duration: float, runs: int | None, folder: Path) -> Arrays:
+def simulate_text(text: str, fidelity: str, duration: float, runs: int | None, folder: Path) -> Arrays:
     """Return the arrays of a run of a world that this script writes."""
     return simulate(write(folder, text), fidelity, duration, runs=runs)
 
 
-def from_file(path: Path, fidelity: str, _: Path) -> Arrays:
+def simulate_file(path: Path, fidelity: str, _: Path) -> Arrays:
     """Return the arrays of a run of a file of the repository."""
     return simulate(path, fidelity)
 
@@ -233,10 +235,10 @@ def runs_of_worlds() -> Iterator[tuple[str, Run]]:
     texts = list_worlds()
     for name, text in texts.items():
         for fidelity in FIDELITIES:
-            yield f"{name}/{fidelity}", partial(written, text, fidelity, DURATION, None)
-    yield "long/all", partial(written, texts["sensor/all"], "physical", 45.0, None)
+            yield f"{name}/{fidelity}", partial(simulate_text, text, fidelity, DURATION, None)
+    yield "long/all", partial(simulate_text, texts["sensor/all"], "physical", 45.0, None)
     for name in ("current/gauss_markov", "current/stratified", "sensor/all", "fault/both_by_chance", "clock/TCXO"):
-        yield f"batch/{name}", partial(written, texts[name], "physical", DURATION, 3)
+        yield f"batch/{name}", partial(simulate_text, texts[name], "physical", DURATION, 3)
 
 
 def runs_of_files() -> Iterator[tuple[str, Run]]:
@@ -246,7 +248,7 @@ def runs_of_files() -> Iterator[tuple[str, Run]]:
             if path.suffix in SUFFIXES:
                 name = path.relative_to(ROOT).as_posix()
                 for fidelity in FIDELITIES:
-                    yield f"file/{name}/{fidelity}", partial(from_file, path, fidelity)
+                    yield f"file/{name}/{fidelity}", partial(simulate_file, path, fidelity)
 
 
 def live_arrays(steps: Iterable[Any], sim: Any) -> Arrays:
@@ -268,13 +270,13 @@ def live_arrays(steps: Iterable[Any], sim: Any) -> Arrays:
     return found
 
 
-def stepped(text: str, folder: Path) -> Arrays:
+def simulate_live(text: str, folder: Path) -> Arrays:
     """Return the readings of a live run whose motion the file gives."""
     with ns.live(ns.load(write(folder, text)), seed=SEED, run=1) as sim:
         return live_arrays((sim.step() for _ in range(200)), sim)
 
 
-def driven(text: str, rates: bool, folder: Path) -> Arrays:
+def simulate_driven(text: str, rates: bool, folder: Path) -> Arrays:
     """Return the readings of a live run whose motion the caller gives."""
     from_rpy = module("navsense.pose").from_rpy
     loaded = ns.load(write(folder, text))
@@ -296,14 +298,14 @@ def runs_live() -> Iterator[tuple[str, Run]]:
     texts = list_worlds()
     names = ("sensor/all", "latency/random", "fault/both_by_chance", "fault/spike", "clock/disciplined")
     for name in (*names, "clock/monotonic", "clock/step", "current/gauss_markov"):
-        yield f"live/{name}", partial(stepped, texts[name])
+        yield f"live/{name}", partial(simulate_live, texts[name])
     still = {name: world(sensor(name, clock="c"), clocks=clock("c", ""), motion="") for name in ("imu", "dvl", "adcp")}
     for name, text in still.items():
         for rates in (False, True):
-            yield f"driven/{name}/{'rates' if rates else 'poses'}", partial(driven, text, rates)
+            yield f"driven/{name}/{'rates' if rates else 'poses'}", partial(simulate_driven, text, rates)
 
 
-def planned_faults(folder: Path) -> Arrays:
+def simulate_fault_file(folder: Path) -> Arrays:
     """Return a run with faults from a file."""
     path = folder / "faults.toml"
     path.write_text(
@@ -341,7 +343,7 @@ TABLE_CURRENT = """
     </navsense:current>"""
 
 
-def tables(folder: Path) -> Arrays:
+def simulate_tables(folder: Path) -> Arrays:
     """Return a run of a world that reads its motion, current, water and signals from tables."""
     for name, text in TABLES.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -359,7 +361,7 @@ def tables(folder: Path) -> Arrays:
     }
 
 
-def samples(folder: Path) -> Arrays:
+def read_calibration_samples(folder: Path) -> Arrays:
     """Return what calibration reads from a recording."""
     loaded, path = ns.load(write(folder, list_worlds()["sensor/magnetometer"])), folder / "run.npz"
     ns.record(loaded, path, 3.0, seed=SEED)
@@ -367,14 +369,14 @@ def samples(folder: Path) -> Arrays:
     return {"field": found.field, "rotation": found.rotation_ws}
 
 
-def recorded(name: str, suffix: str, folder: Path) -> Arrays:
+def read_recording(name: str, suffix: str, folder: Path) -> Arrays:
     """Return the arrays of a recording that was read back."""
     loaded, path = ns.load(write(folder, list_worlds()[name])), folder / f"run{suffix}"
     ns.record(loaded, path, DURATION, seed=SEED, epoch=1_800_000_000)
     return run_arrays(get(module("navsense.sinks.load"), "load")(path))
 
 
-def messages(suffix: str, ros: str, folder: Path) -> Arrays:
+def read_messages(suffix: str, ros: str, folder: Path) -> Arrays:
     """Return the bytes and times of all messages of an MCAP file per topic."""
     from mcap.reader import make_reader
 
@@ -388,7 +390,7 @@ def messages(suffix: str, ros: str, folder: Path) -> Arrays:
     return {topic: b"\n".join(rows) for topic, rows in found.items()}
 
 
-def device_log(name: str, suffix: str, folder: Path) -> Arrays:
+def read_device_log(name: str, suffix: str, folder: Path) -> Arrays:
     """Return the bytes of the log of an instrument."""
     path = folder / f"run{suffix}"
     loaded = ns.load(write(folder, list_worlds()[f"sensor/{name}"]))
@@ -396,7 +398,7 @@ def device_log(name: str, suffix: str, folder: Path) -> Arrays:
     return {"log": path.read_bytes()}
 
 
-def command_line(folder: Path) -> Arrays:
+def run_command_line(folder: Path) -> Arrays:
     """Return the arrays of a recording that the command line wrote and converted."""
     path = write(folder, list_worlds()["sensor/all"])
     command = [sys.executable, "-m", "navsense"]
@@ -413,21 +415,21 @@ def command_line(folder: Path) -> Arrays:
 def runs_of_recordings() -> Iterator[tuple[str, Run]]:
     """Yield recordings, messages and logs of instruments."""
     for suffix in (".npz", ".mcap", ".bag", ".db3", ".parquet", ".csv", ".euroc"):
-        yield f"recording/all{suffix}", partial(recorded, "sensor/all", suffix)
+        yield f"recording/all{suffix}", partial(read_recording, "sensor/all", suffix)
     for name in ("fault/both_by_chance", "latency/random", "current/gauss_markov", "clock/drift"):
         for suffix in (".npz", ".mcap"):
-            yield f"recording/{name}{suffix}", partial(recorded, name, suffix)
+            yield f"recording/{name}{suffix}", partial(read_recording, name, suffix)
     for suffix, ros in ((".mcap", "humble"), (".mcap", "jazzy"), (".gz.mcap", "jazzy")):
-        yield f"messages/{ros}{suffix}", partial(messages, suffix, ros)
+        yield f"messages/{ros}{suffix}", partial(read_messages, suffix, ros)
     for suffix, name in ((".pd0", "dvl"), (".pd6", "dvl"), (".wl.json", "dvl"), (".nmea", "dvl"), (".pd0", "adcp")):
-        yield f"device/{name}{suffix}", partial(device_log, name, suffix)
-    yield "fault/file", planned_faults
-    yield "tables", tables
-    yield "calibration/samples of a recording", samples
-    yield "command line", command_line
+        yield f"device/{name}{suffix}", partial(read_device_log, name, suffix)
+    yield "fault/file", simulate_fault_file
+    yield "tables", simulate_tables
+    yield "calibration/samples of a recording", read_calibration_samples
+    yield "command line", run_command_line
 
 
-def tumbled(count: int = 400) -> tuple[Any, Any]:
+def make_tumbling_readings(count: int = 400) -> tuple[Any, Any]:
     """Return made-up readings (n, 3) T of a magnetometer and its attitudes (n, 4), in integer steps of angles."""
     k = np.arange(count)
     turn = module("navsense.pose").from_rpy
@@ -447,9 +449,9 @@ def tumbled(count: int = 400) -> tuple[Any, Any]:
     return (iron[None] * field[:, None, :]).sum(axis=2) + np.array([14e-6, -9e-6, 22e-6]) + 1e-7 * stream, attitude
 
 
-def calibrated(name: str, options: Mapping[str, Any], _: Path) -> Arrays:
+def calibrate(name: str, options: Mapping[str, Any], _: Path) -> Arrays:
     """Return the numbers of a calibration, and readings that it corrected."""
-    field, attitude = tumbled()
+    field, attitude = make_tumbling_readings()
     given = (field, attitude) if name == "known_attitude" else (field,)
     result = getattr(ns.calibration, name)(*given, **options)
     found = {
@@ -461,9 +463,9 @@ def calibrated(name: str, options: Mapping[str, Any], _: Path) -> Arrays:
     return {**found, "calibrated": result.apply(field)}
 
 
-def blocks(_: Path) -> Arrays:
+def evaluate_blocks(_: Path) -> Arrays:
     """Return residuals and Jacobians of all factors, many measurements at once."""
-    field, attitude = tumbled()
+    field, attitude = make_tumbling_readings()
     n, made = len(field), ns.factors.blocks
     direction, bias = ns.factors.direction(0.05, 1.1, frame="NED"), np.array([1e-6, -2e-6, 3e-6])
     theta, scale = np.linspace(-3.0, 3.0, n), np.linspace(4e-5, 5e-5, n)
@@ -486,9 +488,9 @@ def blocks(_: Path) -> Arrays:
     return found
 
 
-def factors(_: Path) -> Arrays:
+def evaluate_factors(_: Path) -> Arrays:
     """Return errors and Jacobians of each factor at one point."""
-    field, attitude = tumbled(40)
+    field, attitude = make_tumbling_readings(40)
     f, measured, turn = ns.factors, field[5], attitude[5]
     direction, bias = f.direction(0.05, 1.1, frame="NED"), np.array([1e-6, -2e-6, 3e-6])
     pose = np.eye(4)
@@ -525,7 +527,7 @@ def factors(_: Path) -> Arrays:
     return {**found, "local field": np.array([local.strength, *local.direction])}
 
 
-def declared(kind: Any, _: Path) -> Arrays:
+def estimate_parameters(kind: Any, _: Path) -> Arrays:
     """Return the figures that the readings of a sensor's example spec show."""
     rows = module("navsense.analysis.declared").table(get(kind, "witness")(), (20.0,), SEED, effort=0.01)
     found: Arrays = {}
@@ -537,14 +539,14 @@ def declared(kind: Any, _: Path) -> Arrays:
 
 def runs_of_analysis() -> Iterator[tuple[str, Run]]:
     """Yield calibrations, factors and measured figures."""
-    yield "calibration/ellipsoid", partial(calibrated, "ellipsoid", {})
-    yield "calibration/ellipsoid of known strength", partial(calibrated, "ellipsoid", {"strength": 4.65e-5})
-    yield "calibration/without soft iron", partial(calibrated, "known_attitude", {"soft_iron": False})
-    yield "calibration/known attitude", partial(calibrated, "known_attitude", {"strength": 4.65e-5})
-    yield "factors/blocks", blocks
-    yield "factors/single", factors
+    yield "calibration/ellipsoid", partial(calibrate, "ellipsoid", {})
+    yield "calibration/ellipsoid of known strength", partial(calibrate, "ellipsoid", {"strength": 4.65e-5})
+    yield "calibration/without soft iron", partial(calibrate, "known_attitude", {"soft_iron": False})
+    yield "calibration/known attitude", partial(calibrate, "known_attitude", {"strength": 4.65e-5})
+    yield "factors/blocks", evaluate_blocks
+    yield "factors/single", evaluate_factors
     for kind in ns.sensors.SENSORS:
-        yield f"declared/{kind.type}", partial(declared, kind)
+        yield f"declared/{kind.type}", partial(estimate_parameters, kind)
 
 
 GROUPS = (runs_of_examples, runs_of_worlds, runs_of_files, runs_live, runs_of_recordings, runs_of_analysis)
@@ -555,12 +557,12 @@ def list_runs() -> dict[str, Run]:
     return {name: run for group in GROUPS for name, run in group()}
 
 
-def digests_of(run: Run) -> dict[str, str]:
+def compute_digests(run: Run) -> dict[str, str]:
     """Return the digests of a run's arrays, or the text of its error under the name `error`."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return {name: digest(array) for name, array in run(Path(folder)).items()}
+            return {name: compute_digest(array) for name, array in run(Path(folder)).items()}
         except Exception as error:  # noqa: BLE001 - a run that fails is a result, too
             if not isinstance(error, ns.NavsenseError):
                 traceback.print_exc()
@@ -575,7 +577,7 @@ def main() -> None:
     found = {}
     for name, run in list_runs().items():
         if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
-            found[name] = digests_of(run)
+            found[name] = compute_digests(run)
     Path(output).write_text(json.dumps(found), encoding="utf-8")
 
 

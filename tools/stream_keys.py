@@ -72,14 +72,14 @@ def group_keys(keys: set[random_streams.StreamKey]) -> Keys:
     return found
 
 
-def keys_of(world: World, fidelity: str) -> Keys:
+def record_run_keys(world: World, fidelity: str) -> Keys:
     """Return the keys of a short run."""
     with record_keys() as found:
         ns.simulate(world, DURATION, seed=SEED, runs=[RUN], fidelity=fidelity)
     return group_keys(found)
 
 
-def live_keys(world: World) -> Keys:
+def record_live_keys(world: World) -> Keys:
     """Return the keys of a short live run in which every clock is read."""
     with record_keys() as found, ns.live(world, seed=SEED, run=RUN) as run:
         run.step()
@@ -90,7 +90,7 @@ def live_keys(world: World) -> Keys:
     return group_keys(found)
 
 
-def applied_keys(kind: type[Sensor]) -> Keys:
+def record_apply_keys(kind: type[Sensor]) -> Keys:
     """Return the keys of the example spec that acts on given arrays."""
     spec, ticks = kind.example_spec(), Ticks(np.arange(3, dtype=np.int64), RATE)
     ideal = spec.ideal(example_motion(), EXAMPLE_ENVIRONMENT, ticks)
@@ -106,15 +106,15 @@ def list_keys() -> dict[str, Keys]:
     for kind in SENSORS:
         for fidelity in FIDELITIES:
             world = example_world(("sensor", golden_spec(kind, fidelity)))
-            cases[f"example/{kind.type}/{fidelity}"] = keys_of(world, fidelity)
-        cases[f"apply/{kind.type}"] = applied_keys(kind)
+            cases[f"example/{kind.type}/{fidelity}"] = record_run_keys(world, fidelity)
+        cases[f"apply/{kind.type}"] = record_apply_keys(kind)
     with tempfile.TemporaryDirectory() as folder:
         written = write_worlds(Path(folder))
         paths = {name: path for name, path in written.items() if not name.startswith(("version/", "part/"))}
         for name, path in (paths | {name: ROOT / name for name in DIALECTS}).items():
             for fidelity in FIDELITIES:
-                cases[f"{name}/{fidelity}"] = keys_of(ns.load(path, fidelity=fidelity), fidelity)
-        cases["live"] = live_keys(ns.load(written["sensor/all"]))
+                cases[f"{name}/{fidelity}"] = record_run_keys(ns.load(path, fidelity=fidelity), fidelity)
+        cases["live"] = record_live_keys(ns.load(written["sensor/all"]))
     return cases
 
 

@@ -139,12 +139,12 @@ def test_real_values_of_any_type_are_accepted_and_unchanged() -> None:
     expected = allan.oadev(values.astype(np.float64), 1.0).deviation
     assert np.array_equal(allan.oadev(values, 1.0).deviation, expected)
     assert np.array_equal(allan.oadev(values.tolist(), 1.0).deviation, expected)
-    given = values.astype(np.float64)
-    given.setflags(write=False)
+    arguments = values.astype(np.float64)
+    arguments.setflags(write=False)
     for kind, _ in KINDS.values():
-        kind(given, 1.0)
-        kind(given, 1.0, phase=True)
-    assert np.array_equal(given, values)
+        kind(arguments, 1.0)
+        kind(arguments, 1.0, phase=True)
+    assert np.array_equal(arguments, values)
 
 
 def test_factors_are_spread_evenly_over_decades() -> None:

@@ -241,8 +241,8 @@ def test_inferred_mounting_is_reported(bags: ModuleType, change: dict[str, Any],
     notes = [note for note in read(path, attitude="/attitude").notes if note != FUSED_NOTE]
     assert notes == [f"mounting assumed: {silent} do not name their frame; {_attitude.ASSUMED_ALIGNED}"]
     assert "aligned" in _attitude.ASSUMED_ALIGNED
-    given = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
-    assert [note for note in given.notes if note != FUSED_NOTE] == []
+    arguments = read(path, attitude="/attitude", mounting=(0.0, 0.0, 0.0))
+    assert [note for note in arguments.notes if note != FUSED_NOTE] == []
 
 
 @pytest.mark.parametrize("name", ["none.mcap", "none.bag", "none.db3", "folder", "none.csv", "none.npz", "none.xyz"])

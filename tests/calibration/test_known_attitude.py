@@ -337,8 +337,8 @@ def test_sufficient_motion_is_always_accepted(tilt: float, soft: bool, stddev: f
         turns = make_level_drive(tilt=tilt, mounting=mounting)
         device = Magnetometer(iron=IRON if soft else NO_IRON, stddev=(stddev,) * 3)
         for error in (0.0, 0.5):
-            given = to_quaternions(add_attitude_errors(turns, error, seed))
-            found = ns.calibration.known_attitude(device.read(turns, seed), given, soft_iron=soft)
+            arguments = to_quaternions(add_attitude_errors(turns, error, seed))
+            found = ns.calibration.known_attitude(device.read(turns, seed), arguments, soft_iron=soft)
             assert found.verdict.max_relative_stddev < 0.02
             assert found.verdict.ok, found.verdict
 
@@ -484,12 +484,12 @@ def test_readings_whose_squares_overflow_are_an_error() -> None:
 def test_attitude_in_another_convention_is_detected() -> None:
     turns = make_level_drive(tilt=60.0)
     field = Magnetometer().read(turns)
-    for given, meaning in [
+    for arguments, meaning in [
         (turns.as_quat(), "x y z w, from sensor to world"),
         (to_quaternions(turns.inv()), "w x y z, but from world to sensor"),
     ]:
         with pytest.raises(CalibrationError, match="rotation_ws: fits the readings as") as raised:
-            ns.calibration.known_attitude(field, given)
+            ns.calibration.known_attitude(field, arguments)
         assert meaning in str(raised.value)
     both = ns.calibration.known_attitude(field, turns.inv().as_quat())
     assert "turns the field by" in both.verdict.reasons[0]
@@ -763,7 +763,7 @@ def make_degenerate_input(rng: np.random.Generator) -> tuple[Vectors, Quaternion
 @pytest.mark.parametrize("soft", [True, False])
 @pytest.mark.parametrize("known", [True, False])
 def test_degenerate_input_gives_an_error_or_finite_numbers(soft: bool, known: bool) -> None:
-    rng, given = np.random.default_rng(9), 0
+    rng, arguments = np.random.default_rng(9), 0
     for _ in range(30):
         field, turns = make_degenerate_input(rng)
         try:
@@ -773,10 +773,10 @@ def test_degenerate_input_gives_an_error_or_finite_numbers(soft: bool, known: bo
         except CalibrationError as error:
             assert error.remedy  # noqa: PT017
             continue
-        given += 1
+        arguments += 1
         assert np.isfinite(found.covariance).all()
         assert not found.verdict.ok
-    assert given < 4
+    assert arguments < 4
 
 
 def test_tangent_plane_is_orthonormal() -> None:

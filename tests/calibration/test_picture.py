@@ -24,8 +24,10 @@ pytestmark = pytest.mark.requirement("FAC-7")
 @pytest.fixture(scope="module")
 def readings_and_attitudes(bags: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[FloatArray, FloatArray]:
     """Return readings (n, 3) T and attitudes (n, 4)."""
-    given = bags.BagContent(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
-    return bags.make_readings(given), bags.to_wxyz(bags.compute_attitudes(bags.make_times(given)) * bags.MOUNTING)
+    arguments = bags.BagContent(tmp_path_factory.mktemp("none"), count=4000, rate=50.0)
+    return bags.make_readings(arguments), bags.to_wxyz(
+        bags.compute_attitudes(bags.make_times(arguments)) * bags.MOUNTING
+    )
 
 
 def make_calibration(soft_iron: FloatArray, direction: FloatArray | None) -> Calibration:

@@ -1,8 +1,7 @@
-"""Ensembles of a profiler in PD0, from a run: what is kept without a bottom, and how pings are counted as good.
+"""PD0 ensembles of a profiler from a run: content without a bottom, and percent good.
 
-Which percentage is which, in beam and in other coordinates: Teledyne RD Instruments, Workhorse Commands and Output Data
-Format, percent-good data; an ensemble of a real one in earth coordinates has 0, 0, 0 and 100 % over a bottom that all
-four beams met.
+Source of the meaning of the percentages: Teledyne RD Instruments, Workhorse Commands and Output Data Format,
+percent-good data. A real ensemble in earth coordinates has 0, 0, 0 and 100 % if all four beams see the bottom.
 """
 
 from __future__ import annotations

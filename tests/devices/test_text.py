@@ -84,10 +84,10 @@ def test_water_linked_covariance_has_no_rounding_residue() -> None:
     """The rounding residue of a rotated zero is written as 0. Small values are kept."""
     square = np.diag((4e-5, 4e-5, 7e-6)) + 1.5e-36
     square[0, 1] = square[1, 0] = 3e-12
-    given = waterlinked.decode((ORACLES / "waterlinked" / "velocity.json").read_bytes())[0] | {
+    arguments = waterlinked.decode((ORACLES / "waterlinked" / "velocity.json").read_bytes())[0] | {
         "covariance": square[None]
     }
-    encoded = json.loads(waterlinked.encode(given))["covariance"]
+    encoded = json.loads(waterlinked.encode(arguments))["covariance"]
     assert encoded == [[4e-5, 3e-12, 0.0], [3e-12, 4e-5, 0.0], [0.0, 0.0, 7e-6]]
 
 

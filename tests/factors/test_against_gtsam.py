@@ -87,8 +87,8 @@ def test_pose_factors_equal_gtsam(mounted: bool) -> None:
     for i, attitude in enumerate(make_attitudes()):
         measured, towards, bias = make_numbers(i)
         mounting = [gtsam.Pose3(make_attitudes()[-1 - i], np.array([1.0, 2.0, -3.0]))] if mounted else []
-        given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(3, 0.25), *mounting)
-        ours, reference = MagPoseFactorPose3(*given), gtsam.MagPoseFactorPose3(*given)
+        arguments = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(3, 0.25), *mounting)
+        ours, reference = MagPoseFactorPose3(*arguments), gtsam.MagPoseFactorPose3(*arguments)
         assert_agree(ours, reference, gtsam.Pose3(attitude, 10.0 * np.array(bias)), (3, 6))
         assert repr(ours) == repr(reference)
 
@@ -100,8 +100,8 @@ def test_plane_pose_factors_equal_gtsam(mounted: bool) -> None:
     for i in range(COUNT):
         measured, towards, bias = make_numbers(i, 2)
         mounting = [gtsam.Pose2(1.0, -2.0, random.uniform(-7.0, 7.0))] if mounted else []
-        given = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(2, 0.25), *mounting)
-        ours, reference = MagPoseFactorPose2(*given), gtsam.MagPoseFactorPose2(*given)
+        arguments = (1, measured, STRENGTH, towards, bias, gtsam.noiseModel.Isotropic.Sigma(2, 0.25), *mounting)
+        ours, reference = MagPoseFactorPose2(*arguments), gtsam.MagPoseFactorPose2(*arguments)
         assert_agree(ours, reference, gtsam.Pose2(3.0, 4.0, random.uniform(-7.0, 7.0)), (2, 3))
         assert repr(ours) == repr(reference)
 

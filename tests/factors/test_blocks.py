@@ -212,10 +212,10 @@ CALLS: dict[str, Callable[[dict[str, AnyArray], slice, blocks.Block | None], blo
 
 @pytest.mark.parametrize("name", CALLS)
 def test_results_do_not_depend_on_block_size(name: str) -> None:
-    given = make_inputs(17)
-    complete = CALLS[name](given, slice(None), None)
+    arguments = make_inputs(17)
+    complete = CALLS[name](arguments, slice(None), None)
     for cut in (0, 1, 23, N):
-        parts = [CALLS[name](given, part, None) for part in (slice(0, cut), slice(cut, None))]
+        parts = [CALLS[name](arguments, part, None) for part in (slice(0, cut), slice(cut, None))]
         assert np.array_equal(complete.residual, np.concatenate([part.residual for part in parts]))
         for k, jacobian in enumerate(complete.jacobians):
             assert np.array_equal(jacobian, np.concatenate([part.jacobians[k] for part in parts]))

@@ -97,12 +97,12 @@ def test_methods_and_arguments_have_gtsam_names(name: str) -> None:
 
 @pytest.mark.requirement("FAC-1")
 @each
-def test_errors_are_evaluated_at_gtsam_values(factor: Any, given: list[Any]) -> None:
-    mapping, values = make_values(factor, given)
+def test_errors_are_evaluated_at_gtsam_values(factor: Any, inputs: list[Any]) -> None:
+    mapping, values = make_values(factor, inputs)
     sizes = [variable.dim for variable in factor.variables]
     blocks = [np.full((factor.dim(), size), np.nan) for size in sizes]
-    residual = factor.evaluateError(*given, *blocks)
-    assert (residual == factor.evaluateError(*given)).all()
+    residual = factor.evaluateError(*inputs, *blocks)
+    assert (residual == factor.evaluateError(*inputs)).all()
     for at in (mapping, values):
         filled: Any = [None] * factor.size()
         assert factor.unwhitenedError(at, filled) == pytest.approx(residual, abs=1e-13)
@@ -116,7 +116,7 @@ def test_errors_are_evaluated_at_gtsam_values(factor: Any, given: list[Any]) -> 
     for i, size in enumerate(sizes):  # one block alone
         only: list[Any] = [None] * len(sizes)
         only[i] = np.zeros((factor.dim(), size))
-        factor.evaluateError(*given, *only)
+        factor.evaluateError(*inputs, *only)
         assert (only[i] == blocks[i]).all()
     assert factor.active(values)
     assert not factor.empty()
@@ -127,7 +127,7 @@ def test_errors_are_evaluated_at_gtsam_values(factor: Any, given: list[Any]) -> 
 
 @pytest.mark.requirement("FAC-1")
 @each
-def test_factors_print_as_in_gtsam(factor: Factor, given: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_factors_print_as_in_gtsam(factor: Factor, inputs: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     keys = " ".join(gtsam.DefaultKeyFormatter(key) for key in list(factor.keys()))
     factor.print()
     text = capsys.readouterr().out
@@ -201,8 +201,8 @@ def test_equality_compares_data_where_gtsam_compares_keys() -> None:
 
 @pytest.mark.requirement("FAC-1")
 @each
-def test_factors_can_be_copied(factor: Factor, given: list[Any]) -> None:
-    _, values = make_values(factor, given)
+def test_factors_can_be_copied(factor: Factor, inputs: list[Any]) -> None:
+    _, values = make_values(factor, inputs)
     for other in (factor.clone(), copy.copy(factor), copy.deepcopy(factor), pickle_and_unpickle(factor)):
         assert other is not factor
         assert other.equals(factor, 0.0)

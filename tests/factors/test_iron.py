@@ -41,9 +41,9 @@ def make_graph(*factors: Any) -> Any:
     return full
 
 
-def make_values(*given: Any) -> Any:
+def make_values(*values_: Any) -> Any:
     found = gtsam.Values()
-    for key, value in enumerate(given, 1):
+    for key, value in enumerate(values_, 1):
         found.insert(key, value)
     return found
 

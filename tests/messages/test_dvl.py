@@ -639,13 +639,13 @@ def test_only_the_off_state_of_a_disabled_dvl_is_recorded(tmp_path: Path, suffix
     ns.record(off, path, 1.0, seed=5, epoch=EPOCH)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
         states = [connection for connection in reader.connections if connection.topic == "/dvl/dvl/state"]
-        heard: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
+        topic_messages: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
         topics = {
             connection.topic: connection.msgcount
             for connection in reader.connections
             if connection.topic.startswith("/dvl")
         }
-    assert [one.data for one in heard] == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
+    assert [one.data for one in topic_messages] == [False] * len(ns.simulate(off, 1.0)["robot::arm::dvl"].time)
     assert {topic for topic, count in topics.items() if count} == {"/dvl/dvl/state"}
 
 

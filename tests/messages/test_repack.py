@@ -71,8 +71,8 @@ def make_message(store: Any, values: dict[str, Any], *, old: bool) -> bytes:
     types = store.types
     stamp = types["builtin_interfaces/msg/Time"](*values["when"])
 
-    def part(given: tuple[int, float, str, list[float]]) -> Any:
-        small, large, note, few = given
+    def part(arguments: tuple[int, float, str, list[float]]) -> Any:
+        small, large, note, few = arguments
         return types["other_msgs/msg/Part"](small, large, note, np.array(few, dtype=np.float32))
 
     header = types["std_msgs/msg/Header"](*((0,) if old else ()), stamp, values["frame"])

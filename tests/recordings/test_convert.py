@@ -481,14 +481,14 @@ def test_every_recording_can_be_used_as_a_motion(recording: Path) -> None:
     truth = ns.open(recording / "a.npz").truth["robot::base"]
     until = float(truth.time[-1])
     folder = recording / "t"
-    given = [recording / name for name in NAMES[:-1]]
-    given += [
+    arguments = [recording / name for name in NAMES[:-1]]
+    arguments += [
         folder,
         folder / "truth.robot.base.csv",
         Path(f"{recording}/a.mcap:/truth/robot"),
         Path(f"{recording}/a.npz:robot"),
     ]
-    for path in given:
+    for path in arguments:
         found = ns.simulate(still, until, motion=path).truth["robot::base"]
         assert np.allclose(found.position, truth.position[:-1], rtol=0, atol=1e-12), path
         assert np.allclose(np.abs((found.orientation * truth.orientation[:-1]).sum(axis=1)), 1.0, atol=1e-12, rtol=0.0)
@@ -510,8 +510,8 @@ def test_every_recording_can_be_used_as_a_current(recording: Path) -> None:
         assert np.array_equal(found.velocity, known.velocity)
         assert np.allclose(found.times, known.time, rtol=0, atol=1e-9)
     world = recording / "flow.sdf"
-    for given in ('"t"', '"t.csv"', f'"a.db3" topic="{FLOW}"', f'"a" topic="{FLOW}"'):
-        flow = f"<navsense:current><replay file={given}/></navsense:current>"
+    for arguments in ('"t"', '"t.csv"', f'"a.db3" topic="{FLOW}"', f'"a" topic="{FLOW}"'):
+        flow = f"<navsense:current><replay file={arguments}/></navsense:current>"
         world.write_text(
             f'<sdf version="1.10" xmlns:navsense="https://navsense.org/sdf"><world name="w">{flow}</world></sdf>',
             encoding="utf-8",
@@ -657,18 +657,18 @@ def test_gazebo_messages_cannot_be_written_to_a_ros_bag(recording: Path, tmp_pat
 def test_command_lists_losses(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def navsense(*given: object) -> tuple[str, str]:
-        monkeypatch.setattr(sys, "argv", ["navsense", "convert", *map(str, given)])
+    def run_command(*arguments: object) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["navsense", "convert", *map(str, arguments)])
         cli.main()
         output = capsys.readouterr()
         return output.out, output.err
 
-    out, err = navsense(recording / "a.npz", tmp_path / "b.euroc")
+    out, err = run_command(recording / "a.npz", tmp_path / "b.euroc")
     assert out.startswith(f"wrote {tmp_path / 'b'}: ")
     assert f"not converted: {IMU}: orientation, ideal values" in out.splitlines()
     assert err == ""
     with pytest.raises(SystemExit, match="2"):
-        navsense(tmp_path / "nix.mcap", tmp_path / "c.npz")
+        run_command(tmp_path / "nix.mcap", tmp_path / "c.npz")
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err == f"error: {tmp_path / 'nix.mcap'}: cannot be read: no such file or directory; check the name\n"

@@ -247,7 +247,7 @@ def test_device_log_is_not_a_recording(folder: Path, tmp_path: Path, name: str) 
 
 @pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("output", "why"),
     [
         (".npz", r"name of a recording: \.npz; must have something before its suffix; write run\.npz"),
         (".wl.json", "must have something before its suffix"),
@@ -263,15 +263,15 @@ def test_device_log_is_not_a_recording(folder: Path, tmp_path: Path, name: str) 
     ],
 )
 def test_suffixes_without_a_writer_are_an_error(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, why: str
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, why: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for source in ("a.npz", "a.mcap"):
         with pytest.raises(RecordingError, match=why):
-            convert(folder / source, given)
-    if given.startswith("."):
+            convert(folder / source, output)
+    if output.startswith("."):
         with pytest.raises(RecordingError, match=why):
-            ns.record(World("empty"), given, 0.1)
+            ns.record(World("empty"), output, 0.1)
     assert not list(tmp_path.iterdir())
 
 

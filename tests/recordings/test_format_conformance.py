@@ -254,9 +254,7 @@ def test_capabilities_have_their_functions(form: Format) -> None:
     assert (form.open_target is not None) == (Capability.MESSAGES in form.capabilities)
 
 
-def test_a_crashed_recording_of_a_registered_format_is_recovered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crashed_recording_of_a_registered_format_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The declaration of the format is enough: no other module knows its suffix."""
 
     def save(file: Path, out: Path) -> RecoveryResult:

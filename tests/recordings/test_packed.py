@@ -42,8 +42,8 @@ def make_frame(width: int, places: Mapping[str, FieldOffset], counts: list[int])
 
         def fill(rows: Any, values: Mapping[str, Any] = values) -> None:
             for name, place in places.items():
-                given = values[name].view(place.dtype)
-                rows[name] = given if place.count else given[:, 0]
+                arguments = values[name].view(place.dtype)
+                rows[name] = arguments if place.count else arguments[:, 0]
 
         at = compressor.compress_into(out, at, count, fill)
         rows = np.tile(np.frombuffer(template, dtype=np.uint8), (count, 1))

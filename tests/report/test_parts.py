@@ -47,7 +47,7 @@ SHEET = MountedSensor(NAME, Magnetometer(NOISE, NOISE, NOISE), "boat", "boat::hu
 LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
-def make_reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0, **given: AnyArray) -> Reading:
+def make_reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float = 0.0, **arguments: AnyArray) -> Reading:
     """Return magnetometer readings: a rotating field, a bias, a gain, and white noise of `scale` times SIZE."""
     time = np.arange(count) / RATE
     angle = 0.05 * time
@@ -55,7 +55,7 @@ def make_reading(scale: float = 1.0, *, count: int = COUNT, clock_error: float =
     noise = scale * SIZE * np.random.default_rng(8).standard_normal((count, 3))
     field = 1.01 * truth + 3e-6 + noise
     everything = np.ones(count, dtype=np.bool_)
-    flags: dict[str, AnyArray] = {"valid": everything, "emitted": everything, **given}
+    flags: dict[str, AnyArray] = {"valid": everything, "emitted": everything, **arguments}
     error = np.full(count, clock_error)
     arrays, unit = {"field": np.where(flags["valid"][:, None], field, math.nan)}, {"field": "T"}
     errors: Mapping[str, AnyArray] = {"field": np.full((count, 3), 1e-6)}
@@ -499,7 +499,7 @@ def test_declared_terms_have_the_variance_of_one_sample() -> None:
     assert float(term.allan(1, 100.0)) == pytest.approx(white, rel=1e-12, abs=0.0)
 
 
-def test_a_waterfall_has_the_means_of_its_columns() -> None:
+def test_waterfall_has_the_means_of_its_columns() -> None:
     time, where = np.arange(1000.0), np.array([3.0, 1.0, 2.0])
     velocity = np.zeros((1000, 3, 3))
     velocity[:, :, 0] = where
@@ -547,7 +547,7 @@ def test_readings_without_ideal_or_finite_values_are_shown() -> None:
 
 
 @pytest.mark.compiled
-def test_an_hour_of_a_fast_sensor_is_a_small_page() -> None:
+def test_page_of_an_hour_of_a_fast_sensor_is_small() -> None:
     """At any number of rows, a line has at most twice as many points as columns."""
     short, long = (len(make_page(make_recording(make_reading(count=count)))) for count in (COUNT, 10 * COUNT))
     assert long < 1.2 * short
@@ -646,10 +646,10 @@ ODD: Mapping[str, tuple[float, ...]] = {
 @pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("unit", ["m", "rad", "T", "1"])
 def test_axes_accept_extreme_values(values: tuple[float, ...], unit: str) -> None:
-    given = np.array(values, dtype=np.float64)
-    known = given[np.isfinite(given)]
-    axes_ = [axes.make_linear_axis("", unit, [given]), axes.make_linear_axis("", unit, [given], zero=True)]
-    axes_ += [axes.make_log_axis("", unit, [np.abs(given)]), axes.make_log_axis("", unit, [])]
+    arguments = np.array(values, dtype=np.float64)
+    known = arguments[np.isfinite(arguments)]
+    axes_ = [axes.make_linear_axis("", unit, [arguments]), axes.make_linear_axis("", unit, [arguments], zero=True)]
+    axes_ += [axes.make_log_axis("", unit, [np.abs(arguments)]), axes.make_log_axis("", unit, [])]
     if known.size:
         axes_.append(axes.make_time_axis(float(known.min()), float(known.max())))
     for axis in axes_:

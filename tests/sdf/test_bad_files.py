@@ -53,9 +53,9 @@ def test_reading_stops_after_many_problems(tmp_path: Path, monkeypatch: pytest.M
     calls = []
     declare = frame_graph._declare
 
-    def count_calls(*given: Any) -> Any:
-        calls.append(given)
-        return declare(*given)
+    def count_calls(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return declare(*arguments)
 
     monkeypatch.setattr(frame_graph, "_declare", count_calls)
     for extra in (0, 1, 5000):

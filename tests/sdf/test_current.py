@@ -175,9 +175,11 @@ FILES = {
 
 
 @pytest.mark.requirement("CUR-2")
-@pytest.mark.parametrize("beside", [True, False])
-def test_current_files_are_resolved(load: Load, wrap_in_world: Text, tmp_path: Path, beside: bool) -> None:
-    folder = tmp_path if beside else tmp_path / "data"
+@pytest.mark.parametrize("is_next_to_the_world", [True, False])
+def test_current_files_are_resolved(
+    load: Load, wrap_in_world: Text, tmp_path: Path, is_next_to_the_world: bool
+) -> None:
+    folder = tmp_path if is_next_to_the_world else tmp_path / "data"
     folder.mkdir(exist_ok=True)
     for name, text in FILES.items():
         (folder / name).write_text(text)
@@ -212,8 +214,8 @@ def test_current_files_are_resolved(load: Load, wrap_in_world: Text, tmp_path: P
 def test_current_topic_is_read(load: Load, wrap_in_world: Text) -> None:
     still = "<uniform>0 0 0</uniform>"
     assert load(wrap_in_world(make_current(still))).current_topic == CurrentTopic()
-    given = 'topic="sea/flow" rate="5" position="1 2 -30"'
-    assert load(wrap_in_world(make_current(still, given))).current_topic == CurrentTopic(
+    arguments = 'topic="sea/flow" rate="5" position="1 2 -30"'
+    assert load(wrap_in_world(make_current(still, arguments))).current_topic == CurrentTopic(
         "/sea/flow", 5.0, (1.0, 2.0, -30.0)
     )
     assert load(wrap_in_world(make_current(still, 'rate="0"'))).current_topic.rate == 0.0

@@ -94,7 +94,7 @@ def test_invalid_water(list_problems: ListProblems, wrap_in_world: Text, element
     assert line.startswith(f"dive.sdf:3: {problem}")
 
 
-def test_an_invalid_density_is_one_problem(list_problems: ListProblems, wrap_in_world: Text) -> None:
+def test_invalid_density_is_one_problem(list_problems: ListProblems, wrap_in_world: Text) -> None:
     water = "<navsense:water><density>x</density><sound_speed>fast</sound_speed></navsense:water>"
     depth = make_sensor("<formula>known</formula>")
     lines = list_problems(wrap_in_world(f'{water}<model name="m"><link name="l">{depth}</link></model>'))

@@ -44,9 +44,9 @@ NAME = "auv::base::d"
 
 
 def make_block(
-    tracking: str = BOTTOM, more: str = "", beams: str = BEAMS, about: str = "<update_rate>5</update_rate>"
+    tracking: str = BOTTOM, more: str = "", beams: str = BEAMS, elements: str = "<update_rate>5</update_rate>"
 ) -> str:
-    return f"""<sensor name="d" type="custom" gz:type="dvl">{about}<gz:dvl>
+    return f"""<sensor name="d" type="custom" gz:type="dvl">{elements}<gz:dvl>
 <arrangement degrees="true">{beams}</arrangement>
 <tracking>{tracking}</tracking>{more}</gz:dvl></sensor>"""
 
@@ -142,7 +142,7 @@ def check_velocity(found: list[Any], expected: Vector) -> None:
 @pytest.mark.requirement("GAP-1", "GAP-5")
 def test_gazebo_test_at_rest(load: Load, wrap_in_world: Text) -> None:
     """Test D1: at rest, 80 m above the seabed, with beams of 2 degrees at 30 degrees."""
-    sensor = make_block(about="<update_rate>5</update_rate><frame_id>dvl_frame</frame_id>")
+    sensor = make_block(elements="<update_rate>5</update_rate><frame_id>dvl_frame</frame_id>")
     found = simulate_messages(load(wrap_in_world(make_robot(sensor) + make_bed(80.0))), 10.0)
     assert len(found) == 49
     check_velocity(found, (0.0, 0.0, 0.0))

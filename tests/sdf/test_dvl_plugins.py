@@ -585,8 +585,8 @@ def test_water_mass_layers_are_read(load: Load, wrap_in_link: Text) -> None:
     assert layer is not None
     assert (layer.near, layer.far) == pytest.approx((0.7 * math.sqrt(0.75), 90.0 * math.sqrt(0.75)), rel=1e-12, abs=0.0)
     assert layer.share == WaterMassLayer(0.0, 1.0).share
-    given = '<navsense:layer near="8" far="24" minimum_size="4" samples="7" share="0.75"/></plugin>'
-    (found,) = load(wrap_in_link(make_woods_hole_sensor(WATER).replace("</plugin>", given))).sensors
+    arguments = '<navsense:layer near="8" far="24" minimum_size="4" samples="7" share="0.75"/></plugin>'
+    (found,) = load(wrap_in_link(make_woods_hole_sensor(WATER).replace("</plugin>", arguments))).sensors
     assert get_spec(found).layer == WaterMassLayer(8.0, 24.0, 4.0, 7, 0.75)
 
 

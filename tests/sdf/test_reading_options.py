@@ -92,8 +92,8 @@ def test_xacro_arguments_of_an_included_robot(run_with_text: Ask, tmp_path: Path
 def test_invalid_xacro_arguments_are_an_error(
     run_with_text: Ask, command: str, options: tuple[str, ...], problem: str
 ) -> None:
-    given = [part for option in options for part in ("--xacro", option)]
-    assert problem in find_error(run_with_text(command, "auv.urdf.xacro", ROBOT, *given))
+    arguments = [part for option in options for part in ("--xacro", option)]
+    assert problem in find_error(run_with_text(command, "auv.urdf.xacro", ROBOT, *arguments))
 
 
 @pytest.mark.requirement("SDF-2")

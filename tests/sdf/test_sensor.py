@@ -95,7 +95,7 @@ def test_step_size_without_a_rate_is_an_error(list_problems: ListProblems, wrap_
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("topic", "expected"),
     [
         ("/topic with spaces/@~characters//", "/topic_with_spaces/characters"),
         ("a//b", "/ab"),
@@ -112,9 +112,9 @@ def test_step_size_without_a_rate_is_an_error(list_problems: ListProblems, wrap_
         ("a\tb", None),
     ],
 )
-def test_valid_topics_equal_gazebo_transport(given: str, expected: str | None) -> None:
+def test_valid_topics_equal_gazebo_transport(topic: str, expected: str | None) -> None:
     """Expected values are from gz-transport's `AsValidTopic`, except for the leading slash."""
-    assert normalize_topic(given) == expected
+    assert normalize_topic(topic) == expected
 
 
 def test_topics_are_normalised(load: Load, list_problems: ListProblems, wrap_in_link: Text) -> None:

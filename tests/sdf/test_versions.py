@@ -182,7 +182,7 @@ def test_old_imu_noise_in_a_newer_file(list_problems: ListProblems, wrap_in_link
 
 
 @pytest.mark.parametrize(
-    ("version", "content", "beside", "topic", "notes"),
+    ("version", "content", "noise", "topic", "notes"),
     [
         ("1.4", "<topic>a</topic>", "", "/a", 0),
         ("1.6", "<topic>a</topic>", "", "/a", 0),
@@ -193,9 +193,9 @@ def test_old_imu_noise_in_a_newer_file(list_problems: ListProblems, wrap_in_link
     ],
 )
 def test_old_imu_topic_is_read(
-    load: Load, wrap_in_link: Text, version: str, content: str, beside: str, topic: str | None, notes: int
+    load: Load, wrap_in_link: Text, version: str, content: str, noise: str, topic: str | None, notes: int
 ) -> None:
-    world = load(wrap_in_link(f'<sensor name="s" type="imu">{beside}<imu>{content}</imu></sensor>', version))
+    world = load(wrap_in_link(f'<sensor name="s" type="imu">{noise}<imu>{content}</imu></sensor>', version))
     assert world.sensors[0].topic == (topic or "/world/ocean/model/auv/link/base/sensor/s/imu")
     assert [note.what for note in world.notes] == ["<imu><topic>"] * notes
 

@@ -28,8 +28,8 @@ def test_empty_world_has_defaults(load: Load, wrap_in_world: Text) -> None:
 def test_magnetic_field_is_read(load: Load, list_problems: ListProblems, wrap_in_world: Text) -> None:
     assert load(wrap_in_world("")).environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
     assert DEFAULT_MAGNETIC_FIELD == (5.5645e-6, 22.8758e-6, -42.3884e-6)
-    given = load(wrap_in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
-    assert given.environment.magnetic_field == UniformField((1e-6, 2e-6, -3e-6))
+    arguments = load(wrap_in_world("<magnetic_field>1e-6\n2e-6 -3e-6</magnetic_field>"))
+    assert arguments.environment.magnetic_field == UniformField((1e-6, 2e-6, -3e-6))
     for text in ("1 2", "1 2 3 4", "a b c", "nan 0 0", "1e400 0 0", ""):
         (line,) = list_problems(wrap_in_world(f"<magnetic_field>{text}</magnetic_field>"))
         assert line.startswith("dive.sdf:3: <world><magnetic_field>: ")

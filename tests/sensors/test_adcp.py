@@ -181,8 +181,8 @@ def test_surface_side_lobes_contaminate_cells() -> None:
 def test_cell_weights_are_the_pulse_convolved_with_the_cell(pulse: float | None, variance: float, side: float) -> None:
     """A curved profile has an error of its curvature times the variance of the weights: triangle, box, or both.
 
-    With samples d apart and the corners of the weights between them, the sum adds d^2 / 24 times the jumps of the slope
-    of w x^2 at the corners: +d^2 / 12 in the variance of a triangle, -d^2 / 12 of a box.
+    Samples are d apart, and the corners of the weights are between them. The sum adds d^2 / 24 times the jumps of the
+    slope of w x^2 at the corners. This is +d^2 / 12 in the variance of a triangle and -d^2 / 12 in that of a box.
     """
     square, cells = 1e-3, DepthCells(1, 2.0, 5.0, pulse, 0.0, 402)
     variance += side * (2.0 * cells.half_extent / 402) ** 2 / 12.0

@@ -38,8 +38,8 @@ HARMLESS = {("range", "distance")}
 
 
 def apply_example(kind: str, time: AnyArray = TIME, **changed: AnyArray) -> ns.Reading:
-    spec, given = GIVEN[kind]
-    reading: ns.Reading = spec.apply(time, **{**given, **changed}, seed=7)
+    spec, arguments = GIVEN[kind]
+    reading: ns.Reading = spec.apply(time, **{**arguments, **changed}, seed=7)
     return reading
 
 
@@ -49,7 +49,9 @@ def test_plausible_arrays_pass_without_a_warning(kind: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, given) in GIVEN.items() for name in given])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, (_, arguments) in GIVEN.items() for name in arguments]
+)
 def test_number_that_is_not_finite_is_an_error_with_its_row(kind: str, name: str, wrong: float) -> None:
     array = GIVEN[kind][1][name].copy()
     array[3] = wrong
@@ -153,7 +155,7 @@ OPTIONAL = [
     *((kind, "temperature", 290.0 * ONES) for kind in GIVEN),
 ]
 """Arrays that `apply` does not require. The data sheets here use neither motor current nor water velocity."""
-ARRAYS = [(kind, name, array) for kind, (_, given) in GIVEN.items() for name, array in given.items()] + OPTIONAL
+ARRAYS = [(kind, name, array) for kind, (_, arguments) in GIVEN.items() for name, array in arguments.items()] + OPTIONAL
 
 
 @pytest.mark.requirement("DOO-1")
@@ -236,6 +238,6 @@ def test_gauge_pressure_below_vacuum_is_an_error() -> None:
     ],
 )
 def test_other_arguments_are_checked(kind: str, changed: dict[str, Any], message: str) -> None:
-    spec, given = GIVEN[kind]
+    spec, arguments = GIVEN[kind]
     with pytest.raises(NavsenseError, match=message):
-        spec.apply(**{"time": TIME, "seed": 7, **given, **changed})
+        spec.apply(**{"time": TIME, "seed": 7, **arguments, **changed})

@@ -94,8 +94,8 @@ def test_track_without_covariance_warns_in_every_construction(tmp_path: Path) ->
     path.write_text(FILE.format(kind="dvl", inside=OFFSET))
     (read,) = ns.load(path).notes
     assert (read.what, read.reason) == (note.what, note.reason)
-    given = replace(spec, bottom=replace(spec.bottom, noise=Noise(stddev=0.005)))
-    assert not make_world(given).notes
+    arguments = replace(spec, bottom=replace(spec.bottom, noise=Noise(stddev=0.005)))
+    assert not make_world(arguments).notes
     assert not make_world(replace(spec, bottom=replace(spec.bottom, per_speed=0.001))).notes
     assert not make_world(Dvl()).notes
     (stated,) = make_world(replace(spec, bottom=replace(spec.bottom, reported_stddev=0.004))).notes

@@ -515,7 +515,7 @@ def test_layer_just_within_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("arguments", "problem"),
     [
         ({"bottom": 0.005}, "bottom: 0.005; must be of DopplerTrack; give an ns.sensors.DopplerTrack"),
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
@@ -524,9 +524,9 @@ def test_layer_just_within_range() -> None:
         ({"beams": None}, "must be of Beams"),
     ],
 )
-def test_fields_of_another_class_are_an_error(given: dict[str, Any], problem: str) -> None:
+def test_fields_of_another_class_are_an_error(arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError) as caught:
-        Dvl(**given)
+        Dvl(**arguments)
     assert problem in str(caught.value)
     with pytest.raises(SensorError, match="noise of a track"):
         DopplerTrack(0.005)  # type: ignore[arg-type]

@@ -57,9 +57,9 @@ def make_track(stddev: float, **track: float) -> DopplerTrack:
 @pytest.mark.requirement("DOO-1", "GAP-9")
 def test_apply_adds_errors_to_a_given_velocity() -> None:
     """Four beams at 30 degrees have sqrt(2), sqrt(2) and sqrt(1/3) of a beam's deviation, as reported."""
-    given = OWN.copy()
-    reading = Dvl(bottom=make_track(0.01)).apply(TIME, given, seed=7)
-    assert np.array_equal(given, OWN)
+    arguments = OWN.copy()
+    reading = Dvl(bottom=make_track(0.01)).apply(TIME, arguments, seed=7)
+    assert np.array_equal(arguments, OWN)
     assert reading.ideal["velocity"] == pytest.approx(OWN, abs=1e-14)
     off = reading["velocity"] - OWN
     expected = 0.01 * np.sqrt([2.0, 2.0, 1.0 / 3.0])
@@ -190,7 +190,7 @@ def test_apply_accepts_clock_and_temperature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"velocity": OWN[:2]}, r"velocity: shape \(2, 3\); must be \(3, 3\)"),
         (
@@ -202,9 +202,9 @@ def test_apply_accepts_clock_and_temperature() -> None:
         ({"water_velocity": np.full((3, 3), math.inf)}, r"water_velocity of row 0: .*; must be finite"),
     ],
 )
-def test_invalid_arrays_are_an_error(given: dict[str, Any], message: str) -> None:
+def test_invalid_arrays_are_an_error(arguments: dict[str, Any], message: str) -> None:
     sheet = Dvl(layer=WaterMassLayer(2.0, 5.0), water_mode=TrackMode.ALWAYS)
-    own: dict[str, Any] = {"velocity": OWN[:3], **given}
+    own: dict[str, Any] = {"velocity": OWN[:3], **arguments}
     with pytest.raises(SensorError, match=message):
         sheet.apply(TIME[:3], seed=1, **own)
 

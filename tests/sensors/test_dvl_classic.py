@@ -87,13 +87,13 @@ def check_spread(errors: AnyArray, deviations: AnyArray) -> None:
 
 
 def make_uuv_spec(**more: Any) -> Dvl:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "beams": make_janus_beams(0.52, PLUS),
         "minimum_range": 2.0,
         "maximum_range": 30.0,
         "bottom": DopplerTrack(Noise(stddev=0.02), reported_stddev=0.05),
     }
-    return Dvl(**{**given, **more}, dialect=MessageDialect.UUV, classic=True)
+    return Dvl(**{**arguments, **more}, dialect=MessageDialect.UUV, classic=True)
 
 
 @pytest.mark.requirement("DVU-3")
@@ -192,7 +192,7 @@ def test_physical_fidelity_solves_the_same_beams() -> None:
 
 def make_whoi_spec(angle: float = 25.0, **more: Any) -> Dvl:
     """Return a spec like `dsros_dvl`: z down, output in the sensor frame."""
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True),
         "minimum_range": 0.7,
         "maximum_range": 90.0,
@@ -202,7 +202,7 @@ def make_whoi_spec(angle: float = 25.0, **more: Any) -> Dvl:
         "water_mode": TrackMode.FALLBACK,
         "layer": WaterMassLayer(1.0, 20.0),
     }
-    return Dvl(**{**given, **more}, dialect=MessageDialect.DSROS, classic=True)
+    return Dvl(**{**arguments, **more}, dialect=MessageDialect.DSROS, classic=True)
 
 
 def compute_slant_ranges(slope: float, height: float, angle: float) -> AnyArray:

@@ -38,7 +38,7 @@ def make_world(spec: Any, *planned: ScheduledFault) -> World:
 def measure_both(spec: Any, kind: str, array: str, value: float) -> tuple[Any, Any, Any]:
     """Return readings without and with a fault from 1 s to 2 s, and the faulty rows."""
     fault = ScheduledFault(kind, 1.0, 2.0, array, (value,), period=0.3 if kind == "spike" else 0.0)
-    sound, faulty = (ns.simulate(make_world(spec, *given), 3.0, seed=4)[NAME] for given in ((), (fault,)))
+    sound, faulty = (ns.simulate(make_world(spec, *arguments), 3.0, seed=4)[NAME] for arguments in ((), (fault,)))
     rows = pack_fault_bits(faulty.fault) > 0.0
     assert rows.sum() == (4 if kind == "spike" else 10)
     for name in sound.arrays:

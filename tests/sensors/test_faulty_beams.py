@@ -53,7 +53,7 @@ def make_world(spec: Any, *planned: ScheduledFault) -> World:
 
 def measure_both(spec: Any, *planned: ScheduledFault) -> tuple[Any, Any, Any]:
     """Return readings with and without faults, and the published rows during the faults."""
-    sound, faulty = (ns.simulate(make_world(spec, *given), 3.0, seed=4)[NAME] for given in ((), planned))
+    sound, faulty = (ns.simulate(make_world(spec, *arguments), 3.0, seed=4)[NAME] for arguments in ((), planned))
     assert np.array_equal(sound.emitted, faulty.emitted)
     inside = (sound.time >= START) & (sound.time < END)
     for name in sound.arrays:

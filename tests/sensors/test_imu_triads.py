@@ -81,12 +81,12 @@ def test_nan_in_one_triad_does_not_affect_the_other() -> None:
     force = FORCE.copy()
     force[7] = math.nan
     sheet = Imu(linear_acceleration_misalignment=ANGLES, angular_velocity_misalignment=ANGLES)
-    sheet, given = replace(sheet, orientation=False), {"angular_velocity": OMEGA, "linear_acceleration": force}
-    reading = simulate_readings(sheet, TIME, given, seed=1, require_finite=False)
+    sheet, arguments = replace(sheet, orientation=False), {"angular_velocity": OMEGA, "linear_acceleration": force}
+    reading = simulate_readings(sheet, TIME, arguments, seed=1, require_finite=False)
     assert np.isfinite(reading["angular_velocity"]).all()
     assert np.isnan(reading["linear_acceleration"]).sum() == 3
     leaky = replace(sheet, g_sensitivity=(0.0, 1e-3, *(0.0,) * 7))
-    seen = simulate_readings(leaky, TIME, given, seed=1, require_finite=False)
+    seen = simulate_readings(leaky, TIME, arguments, seed=1, require_finite=False)
     assert np.isnan(seen["angular_velocity"]).sum() == 1
 
 

@@ -136,8 +136,8 @@ def test_missing_motor_current_signal_is_an_error() -> None:
         sheet.apply(TIME, FIELD, seed=1)
     with pytest.raises(SensorError, match=r"motor_current: shape \(3,\); must be \(400,\)"):
         sheet.apply(TIME, FIELD, seed=1, motor_current=np.zeros(3))
-    given = sheet.apply(TIME, FIELD, seed=1, motor_current=np.full(400, 2.0))["field"]
-    assert np.allclose(given, FIELD + 2.0 * np.array(MOTOR), rtol=0.0, atol=1e-20)
+    arguments = sheet.apply(TIME, FIELD, seed=1, motor_current=np.full(400, 2.0))["field"]
+    assert np.allclose(arguments, FIELD + 2.0 * np.array(MOTOR), rtol=0.0, atol=1e-20)
     assert np.array_equal(Magnetometer().apply(TIME, FIELD, seed=1)["field"], FIELD)
 
 

@@ -57,8 +57,8 @@ def world(tmp_path: Path) -> Path:
 
 def run_command(monkeypatch: pytest.MonkeyPatch, world: Path, *outputs: str) -> int:
     """Run the command line with these outputs; return its exit code."""
-    given = [part for output in outputs for part in ("-o", output)]
-    monkeypatch.setattr(sys, "argv", ["navsense", "run", str(world), "--duration", "2", *given])
+    output = [part for output in outputs for part in ("-o", output)]
+    monkeypatch.setattr(sys, "argv", ["navsense", "run", str(world), "--duration", "2", *output])
     try:
         cli.main()
     except SystemExit as end:
@@ -167,7 +167,7 @@ def test_log_counts_clients_and_a_second_close_does_nothing(caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("output", "why"),
     [
         ("nmea+tcp://127.0.0.1:99999", r"nmea\+tcp://127\.0\.0\.1:99999: port: 99999; must be a number from 0 to"),
         (
@@ -183,11 +183,11 @@ def test_log_counts_clients_and_a_second_close_does_nothing(caplog: pytest.LogCa
     ],
 )
 def test_error_shows_an_invalid_url_unchanged(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, why: str
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str, why: str
 ) -> None:
     with pytest.raises(RecordingError, match=why):
-        check_output(given)
-    assert run_command(monkeypatch, world, given) == 2
+        check_output(output)
+    assert run_command(monkeypatch, world, output) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(f"error: {why}.*\n", err)
@@ -197,10 +197,10 @@ def test_port_in_use_is_a_one_line_error(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        given = f"nmea+tcp://127.0.0.1:{taken.getsockname()[1]}"
-        assert run_command(monkeypatch, world, given) == 2
+        output = f"nmea+tcp://127.0.0.1:{taken.getsockname()[1]}"
+        assert run_command(monkeypatch, world, output) == 2
     err = capsys.readouterr().err
-    assert err.startswith(f"error: {given}: port is in use: ")
+    assert err.startswith(f"error: {output}: port is in use: ")
     assert err.count("\n") == 1
 
 
@@ -216,9 +216,9 @@ def test_invalid_hosts_and_ports_are_rejected(
     world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host: str, why: str
 ) -> None:
     """A label of a host name has at most 63 characters, and an integer that Python reads 4300 digits."""
-    given = f"pd0+tcp://{host}" + ":5000" * (":" not in host)
-    assert run_command(monkeypatch, world, given) == 2
-    assert re.search(f"^error: {re.escape(given)}: {why}", capsys.readouterr().err)
+    output = f"pd0+tcp://{host}" + ":5000" * (":" not in host)
+    assert run_command(monkeypatch, world, output) == 2
+    assert re.search(f"^error: {re.escape(output)}: {why}", capsys.readouterr().err)
 
 
 def test_folder_name_with_a_colon_is_a_folder(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """Estimates of the parameters of a discipline from the stamp errors x (s) of a disciplined clock.
 
 Without noise, an offset x0 is constant until the first poll, after one interval T. Then, from the values x_n at the
-polls
-(x_1 = x0), it changes at the rates::
+polls (x_1 = x0), it changes at the rates::
 
     T u_1 = -(alpha + beta) x0         T u_2 = -beta x0 - (alpha + beta) x_2
 

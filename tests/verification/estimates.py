@@ -1,8 +1,8 @@
 """Estimates of the noise parameters of a channel, each from readings in which it is (nearly) the only error.
 
-Each entry of `TERMS` lists the fields of `Noise` that it estimates, the fields that must be active with them, the
-number of samples and runs, the stimulus (if the channel does not read the ideal values of a stationary sensor), and the
-function that turns a `Trial` into estimates. `declared` isolates the fields, runs the simulation and collects the rows.
+Each entry of `TERMS` lists the fields of `Noise` that it estimates, the fields that must be active with them, and the
+number of samples and runs. Its function turns a `Trial` into estimates. A stimulus replaces the ideal values of a
+stationary sensor. `declared` isolates the fields, runs the simulation and collects the rows.
 
 The standard error of an estimate follows from the declared values and the number n of samples or runs:
 

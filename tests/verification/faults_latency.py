@@ -4,12 +4,10 @@
     rows = table(EXAMPLE, rates=(5.0, 100.0), seed=1)
 
 The sensor measures the time without errors: a stuck value tells how old it is. A fault is a telegraph process that
-begins
-r times a second while off and lasts d on average. At the sample rate f it is a Markov chain that switches on with the
-probability a = p (1 - e) and off with b = (1 - p) (1 - e), where p = r d / (1 + r d) and e = exp(-(r + 1/d) / f). Of n
-steps, n (1 - p) start while it is off and n p while it is on. The two switching shares are independent and have the
-errors
-sqrt(a (1 - a) / (n (1 - p))) and sqrt(b (1 - b) / (n p)). They give the parameters::
+begins r times a second while off and lasts d on average. At the sample rate f it is a Markov chain with p = r d / (1 +
+r d) and e = exp(-(r + 1/d) / f). It switches on with the probability a = p (1 - e) and off with b = (1 - p) (1 - e). Of
+n steps, n (1 - p) start while it is off and n p while it is on. The two switching shares are independent and have the
+errors sqrt(a (1 - a) / (n (1 - p))) and sqrt(b (1 - b) / (n p)). They give the parameters::
 
     r = a s,  1/d = b s,     s = -f ln(1 - a - b) / (a + b)
 

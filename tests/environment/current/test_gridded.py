@@ -232,8 +232,8 @@ ROWS = "".join(f"{t},{x},{y},{z},0.1,0.2\n" for t in (0, 5) for x in (0, 1) for 
 
 
 def read(path: Path, **rest: Any) -> GriddedCurrent:
-    given = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
-    return GriddedCurrent.from_file(path, **given)
+    arguments = {"space": "world", "position": ("x", "y", "z"), "velocity": ("u", "v", None), "time": "t", **rest}
+    return GriddedCurrent.from_file(path, **arguments)
 
 
 def test_rows_can_be_in_any_order(tmp_path: Path) -> None:

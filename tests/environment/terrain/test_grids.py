@@ -21,7 +21,7 @@ def save(folder: Path, text: str, name: str = "bed.asc") -> Path:
     return path
 
 
-def test_an_esri_grid(tmp_path: Path) -> None:
+def test_esri_grid_is_read(tmp_path: Path) -> None:
     heights, spacing = read_grid(save(tmp_path, HEADER + "-1 -2 -3.5\n-4e0 -5 -6\n"))
     assert heights.tolist() == [[-4.0, -5.0, -6.0], [-1.0, -2.0, -3.5]]
     assert spacing == 10.0

@@ -268,7 +268,7 @@ def test_blocks_hold_all_of_their_heights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heights", "given", "what"),
+    ("heights", "arguments", "what"),
     [
         (np.zeros((1, 5)), {}, "shape"),
         (np.zeros(5), {}, "shape"),
@@ -284,9 +284,9 @@ def test_blocks_hold_all_of_their_heights() -> None:
         ),
     ],
 )
-def test_invalid_map_is_an_error(heights: AnyArray, given: dict[str, Any], what: str) -> None:
+def test_invalid_map_is_an_error(heights: AnyArray, arguments: dict[str, Any], what: str) -> None:
     with pytest.raises(FieldError, match=what):
-        Heightmap(heights, **given)
+        Heightmap(heights, **arguments)
 
 
 def test_too_many_heights_are_an_error_before_allocation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

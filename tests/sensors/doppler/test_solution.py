@@ -373,5 +373,5 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any
             (compute_altitude, (axes, places, ranges, good, *turn)),
         ]
         pairs += [(compute_course_and_speed, (*beam_velocity[:3], *turn))]
-        for kernel, given in pairs:
-            assert np.array_equal(kernel(*given), interpret(kernel)(*given), equal_nan=True)
+        for kernel, arguments in pairs:
+            assert np.array_equal(kernel(*arguments), interpret(kernel)(*arguments), equal_nan=True)

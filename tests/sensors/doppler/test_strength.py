@@ -102,7 +102,7 @@ def test_lock_probability_is_logistic(slope: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("arguments", "problem"),
     [
         ({"level": math.nan}, "level of the echo's strength"),
         ({"level": math.inf}, "level of the echo's strength"),
@@ -113,9 +113,9 @@ def test_lock_probability_is_logistic(slope: float) -> None:
         ({"threshold": math.nan}, "threshold of the echo's strength"),
     ],
 )
-def test_invalid_signal_is_an_error(given: dict[str, Any], problem: str) -> None:
+def test_invalid_signal_is_an_error(arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises(SensorError, match=problem):
-        EchoStrength(**{"level": 40.0, **given})
+        EchoStrength(**{"level": 40.0, **arguments})
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compares compiled with interpreted code")
@@ -127,4 +127,6 @@ def test_compiled_and_interpreted_agree_to_the_last_bit(interpret: Callable[[Any
         cases.append((compute_noise_factor, (float(rng.uniform(-120.0, 60.0)), float(rng.uniform(0.1, 0.99)))))
         cases.append((compute_lock_probability, (float(rng.uniform(-60.0, 60.0)), 6.0, float(rng.uniform(0.1, 5.0)))))
     plain = {kernel: interpret(kernel) for kernel in (compute_strength, compute_noise_factor, compute_lock_probability)}
-    assert [kernel(*given) for kernel, given in cases] == [plain[kernel](*given) for kernel, given in cases]
+    assert [kernel(*arguments) for kernel, arguments in cases] == [
+        plain[kernel](*arguments) for kernel, arguments in cases
+    ]

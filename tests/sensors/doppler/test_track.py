@@ -47,7 +47,7 @@ def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
 
 @pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize(
-    ("given", "errs", "is_white"),
+    ("arguments", "errs", "is_white"),
     [
         ({}, False, False),
         ({"reference_rate": 4.0}, False, False),
@@ -63,9 +63,9 @@ def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
         ({"long_term_offset": 1e-3}, True, False),
     ],
 )
-def test_other_track_fields_are_not_errors(given: dict[str, Any], errs: bool, is_white: bool) -> None:
+def test_other_track_fields_are_not_errors(arguments: dict[str, Any], errs: bool, is_white: bool) -> None:
     """A reference rate, a reported deviation and options of a zero noise are not errors."""
-    track = DopplerTrack(**given)
+    track = DopplerTrack(**arguments)
     assert (track.has_errors, track.has_white_noise) == (errs, is_white)
 
 
