@@ -347,7 +347,7 @@ def test_interrupted_run_leaves_complete_recordings(
         running.send_signal(number)
         _, stderr = running.communicate(timeout=60)
     assert running.returncode == 130, stderr
-    assert "the data recorded so far are kept" in stderr
+    assert "data that `run` has recorded are kept" in stderr
     for output in outputs:
         assert run_in_process("info", output).returncode == 0
 

@@ -21,7 +21,7 @@ from navsense.recordings import channels, reading_assembler
 from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
-from navsense.recordings.info import WORLD_KEY
+from navsense.recordings.info import WORLD_JSON_KEY
 from navsense.recordings.mcap.reader import McapReader
 from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.reading_assembler import ReadingAssembler
@@ -191,9 +191,9 @@ def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> No
     ns.record(make_world(("dvl", Dvl.example_spec()), latency=latency), tmp_path / "a.mcap", 1.0, seed=5, epoch=EPOCH)
     with open_messages(tmp_path / "a.mcap") as source:
         if not latency.stddev:
-            layout = json.loads(source.metadata[WORLD_KEY])
+            layout = json.loads(source.metadata[WORLD_JSON_KEY])
             layout["sensors"][0]["latency"] = "unspecified"
-            source.metadata[WORLD_KEY] = json.dumps(layout)
+            source.metadata[WORLD_JSON_KEY] = json.dumps(layout)
         reader = ReadingAssembler(source)
         (found,) = collect(reader.iter_slices())[0].values()
     assert not found.fault

@@ -26,7 +26,7 @@ from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import make_array_figures, make_array_sections
 from navsense.report.svg_figure import PLOT_WIDTH
-from navsense.report.warnings import find_warnings
+from navsense.report.warnings import find_entries
 from navsense.sensors.doppler.beam_errors import DopplerTrack
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor
@@ -62,7 +62,7 @@ def record(folder: Path, coordinates: str, seconds: float, *, reach: float = 60.
 
 def list_warnings(found: ReportData) -> list[str]:
     sections = {name: make_array_sections(r, found.sensors.get(name)) for name, r in found.readings.items()}
-    return [one.text for one in find_warnings(found, sections, None) if one.kind == "warning"]
+    return [one.text for one in find_entries(found, sections, None) if one.kind == "warning"]
 
 
 def replace_reading(found: ReportData, **arrays: AnyArray) -> ReportData:

@@ -272,7 +272,7 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
     ns.record(ns.load(world), tmp_path / "a.npz", 0.2)
     found = read_report_data(str(tmp_path / "a.npz"))
     assert found.sdf_world is not None
-    assert "terrain: from quadrotor.sdf" in found.notes
+    assert "world file: quadrotor.sdf" in found.notes
     assert not any(str(tmp_path) in note for note in found.notes), "a page shows no folder of this machine"
     (tmp_path / "again.sdf").write_bytes(world.read_bytes())
     assert read_report_data(str(tmp_path / "a.npz")).sdf_world is None

@@ -102,8 +102,8 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
 @click.option(
     "--world",
     metavar="WORLD",
-    help="World file of FILE, for the terrain and the clocks. Default: the only .sdf or .world file in the folder of "
-    "FILE whose <world name> is that of the recording.",
+    help="World file of FILE: its ground, and the sensors, clocks and faults that FILE does not contain. Default: the "
+    "only .sdf or .world file in the folder of FILE whose <world name> is that of the recording.",
 )
 @expand_xacro_option
 def report(file: str, output: str, world: str | None, expand_xacro: bool) -> None:

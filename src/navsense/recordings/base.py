@@ -200,7 +200,7 @@ def check_target(path: Path) -> None:
             raise RecordingError("is a directory", where=Where(str(path)), remedy="name a file in it")
         if path.is_fifo() or path.is_socket():
             raise RecordingError(
-                "is a pipe; a recording is written to a file", where=Where(str(path)), remedy="choose another name"
+                "is a pipe; must be a file", where=Where(str(path)), remedy="choose the name of a file"
             )
         if not path.parent.is_dir():
             raise RecordingError(

@@ -30,7 +30,7 @@ from navsense.recordings.format import (
     get_storage_path,
     list_suffixes,
 )
-from navsense.recordings.info import WORLD_KEY, RecordingInfo
+from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
@@ -111,7 +111,7 @@ def _find_target_format(target: Path) -> Format:
 
 def _copy_messages(source: Path, target: Path, target_format: Format) -> ConversionResult:
     with message_recordings.open_messages(source) as reader, open_hidden_folder(target) as work:
-        notes, part = list_notes(reader.metadata.get(WORLD_KEY)), work.folder / target.name
+        notes, part = list_notes(reader.metadata.get(WORLD_JSON_KEY)), work.folder / target.name
         count, lost = target_format.copy_file(reader, part), list[str]()
         if count is None:
             count, lost = copy_to_folder(reader, target, work)
@@ -187,7 +187,7 @@ def _convert_readings(
         info = recording.make_info()
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    result = write(info, recording.iter_slices(), recording.metadata.get(WORLD_KEY, {}))
+    result = write(info, recording.iter_slices(), recording.metadata.get(WORLD_JSON_KEY, {}))
     result.notes = recording.recorded_world.notes
     return result
 

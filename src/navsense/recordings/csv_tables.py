@@ -61,7 +61,7 @@ from navsense.recordings.format import (
     get_storage_path,
     resolve_folder,
 )
-from navsense.recordings.info import WORLD_KEY, RecordingInfo
+from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo
 from navsense.recordings.world_json import list_notes
 
 METADATA_FILE = "navsense.json"
@@ -372,7 +372,7 @@ def recover(file: Path, out: Path) -> RecoveryResult:
         work.commit(folder)
     finally:
         work.release()
-    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_JSON_KEY)))
 
 
 def _truncate_tables(folder: Path) -> int:

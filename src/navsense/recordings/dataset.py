@@ -17,7 +17,7 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
-from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo
+from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordingInfo
 from navsense.recordings.world_json import RecordedWorld, format_note, make_opaque_sensor, world_from_json
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
@@ -94,7 +94,7 @@ class Dataset(Mapping[str, Reading]):
     @cached_property
     def recorded_world(self) -> RecordedWorld:
         """The world of the recording with its topics and notes. Raises `DamagedError`."""
-        data = self.metadata.get(WORLD_KEY)
+        data = self.metadata.get(WORLD_JSON_KEY)
         stored = None if data is None else world_from_json(data)
         notes = () if data is None else (format_note(data),)
         return stored or RecordedWorld(infer_world_from_metadata(self), is_stored=False, notes=notes)

@@ -44,7 +44,7 @@ from navsense.recordings.csv_tables import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, list_missing_groups
-from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, get_version
+from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo, RecordingSummary, get_version
 from navsense.recordings.static_transforms import transform_truth
 from navsense.recordings.summary import summarize_dataset
 from navsense.recordings.world_json import world_to_json
@@ -242,7 +242,7 @@ class PendingEuroc(PendingRecording):
                 "epoch": info.epoch,
                 "runs": [int(run) for run in info.runs],
                 "imus": [sensor.name for sensor in self._imus],
-                WORLD_KEY: world_to_json(info.world, info.topics),
+                WORLD_JSON_KEY: world_to_json(info.world, info.topics),
             }
         )
 
@@ -277,7 +277,7 @@ def read(path: Path) -> Dataset:
     readings = {name: _make_reading(name, *table, epoch) for name, table in zip(names, tables.values(), strict=True)}
     truth = {BODY_LINK: _make_truth(states[0], states[1], epoch)} if states else {}
     metadata = {"world": world.name, "seed": int(stored.get("seed", 0)), "epoch": epoch, "runs": [0], "sensors": {}}
-    return Dataset(readings, truth, {**metadata, "links": list(truth), WORLD_KEY: world_to_json(world)})
+    return Dataset(readings, truth, {**metadata, "links": list(truth), WORLD_JSON_KEY: world_to_json(world)})
 
 
 BODY_LINK = "mav0::body"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROS_KEY = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
 
-WORLD_KEY = "layout"
+WORLD_JSON_KEY = "layout"
 """Metadata key of the world as JSON (`world_json`)."""
 
 DURATION_KEY = "duration_asked"

@@ -13,7 +13,7 @@ from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Wh
 from navsense.recordings.base import find_recovery_remedy, os_error, require_format
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
-from navsense.recordings.info import WORLD_KEY
+from navsense.recordings.info import WORLD_JSON_KEY
 
 
 def is_message_recording(path: Path) -> bool:
@@ -49,7 +49,7 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
 
 def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
     """Return the JSON of the world in a recording of navsense, None without one."""
-    text = reader.metadata.get(WORLD_KEY)
+    text = reader.metadata.get(WORLD_JSON_KEY)
     if not text:
         return None
     try:

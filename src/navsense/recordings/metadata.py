@@ -1,10 +1,11 @@
 """Metadata of recordings of arrays: one JSON text, the same in npz, Parquet and CSV.
 
-    {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links"}
+    {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links",
+     "layout", "faults"}
 
-`sensors` has for each sensor: link, mounting, white noise, type, frame, units of arrays and biases, the shape of the
-run axes, and the shape of one row of each array. `current` exists if the world has a current: topic, position,
-epoch and the shape of the run axes.
+`world` is the name of the world, `layout` the world (`world_json`). `sensors` has for each sensor: link, mounting,
+white noise, type, frame, units of arrays and biases, the shape of the run axes, and the shape of one row of each array.
+`current` exists if the world has a current: topic, position, epoch and the shape of the run axes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
-from navsense.recordings.info import DURATION_KEY, WORLD_KEY, RecordingInfo, get_version
+from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordingInfo, get_version
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor
@@ -95,7 +96,7 @@ def make_metadata(
         "runs": [int(run) for run in info.runs],
         "sensors": sensors,
         "links": list(links),
-        WORLD_KEY: world_to_json(info.world, info.topics),
+        WORLD_JSON_KEY: world_to_json(info.world, info.topics),
         **({"faults": faults} if faults else {}),
     }
 

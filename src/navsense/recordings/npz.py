@@ -32,7 +32,7 @@ from navsense.recordings.array_columns import SeriesMetadata, list_series, make_
 from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
-from navsense.recordings.info import WORLD_KEY, RecordingInfo, RecordingSummary, SummaryEntry
+from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
 
@@ -395,7 +395,7 @@ def recover(file: Path, out: Path) -> RecoveryResult:
         write_archive(archive, columns, text)
     meta = inputs.parse_json(text)
     count = sum(columns[f"{name}/time"].count for name in meta["sensors"])
-    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_KEY)))
+    return RecoveryResult(str(out), count, unit="row", notes=list_notes(meta.get(WORLD_JSON_KEY)))
 
 
 FORMAT = Format(

@@ -17,7 +17,7 @@ from navsense.recordings.base import os_error, require_format, to_path
 from navsense.recordings.channels import ROS1
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import get_storage_path
-from navsense.recordings.info import DURATION_KEY, ROS_KEY, WORLD_KEY, RecordingSummary, SummaryEntry
+from navsense.recordings.info import DURATION_KEY, ROS_KEY, WORLD_JSON_KEY, RecordingSummary, SummaryEntry
 from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import list_notes
@@ -68,7 +68,7 @@ def summarize_messages(path: Path) -> RecordingSummary:
         size = sum(part.stat().st_size for part in (path.iterdir() if path.is_dir() else (path,)))
         entries = tuple(SummaryEntry(*key, count) for key, count in sorted(counts.by_topic.items()))
         metadata = dict(reader.metadata)
-        world = metadata.pop(WORLD_KEY, None)
+        world = metadata.pop(WORLD_JSON_KEY, None)
         if ROS_KEY in metadata and all(channel.encoding == ROS1 for channel in reader.channels):
             metadata[ROS_KEY] = NOETIC
         metadata = {key: metadata[key] for key in (*METADATA_KEYS, *metadata) if key in metadata}
@@ -89,7 +89,7 @@ def make_summary(
     texts = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
     return RecordingSummary(
-        str(path), format_name, path.stat().st_size, first, last, entries, texts, list_notes(meta.get(WORLD_KEY))
+        str(path), format_name, path.stat().st_size, first, last, entries, texts, list_notes(meta.get(WORLD_JSON_KEY))
     )
 
 

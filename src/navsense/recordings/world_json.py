@@ -55,7 +55,8 @@ class RecordedWorld:
     """The world of a recording, as stored or inferred.
 
     world: the world.
-    is_stored: false if the world is inferred from the readings, without specifications.
+    is_stored: false if the world is inferred from the readings, without specifications. True for a `Dataset` from
+        messages or from EuRoC, whose world may be inferred.
     topics: None if the recording does not contain them.
     clocks: clocks with a specification.
     notes: for the user.

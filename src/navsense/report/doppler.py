@@ -243,7 +243,7 @@ def make_quality_figures(
         if not finite_values.size or (name != "percent_good" and not np.ptp(finite_values)):
             continue
         values = array[rows].reshape(int(np.count_nonzero(rows)), array.shape[1], -1)
-        labels = list_axis_labels(reading.type, f"beam_{name}", values.shape[2], sensor)
+        labels = list_axis_labels(reading.type, name, values.shape[2], sensor, per_beam=True)
         distance, y_title = get_cell_positions(reading, sensor, array.shape[1])
         yield make_waterfall(title, reading.time[rows], values, distance, y_title, span, labels, colours)
 

@@ -25,13 +25,15 @@ BOTTOM_OUTCOMES = ("some beams", "rejected", "too few beams", "all beams")
 """Outcomes of the bottom pings of an ADCP, in order."""
 
 
-def list_axis_labels(sensor_type: str, array: str, count: int, sensor: MountedSensor | None) -> list[str]:
-    """Return the names of the `count` values in a row of an array."""
+def list_axis_labels(
+    sensor_type: str, array: str, count: int, sensor: MountedSensor | None, *, per_beam: bool = False
+) -> list[str]:
+    """Return the names of the `count` values in a row of an array; `per_beam` is true for one value per beam."""
     if count == 1:
         return [""]
     if array == "bottom_solutions" and count == len(BOTTOM_OUTCOMES):
         return list(BOTTOM_OUTCOMES)
-    if "beam" in array or array in PER_BEAM:
+    if per_beam or "beam" in array or array in PER_BEAM:
         return [f"beam {beam + 1}" for beam in range(count)]
     if count != len(INSTRUMENT):
         return [str(number + 1) for number in range(count)]

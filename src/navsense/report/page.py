@@ -24,7 +24,7 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.svg_figure import SvgFigure
-from navsense.report.warnings import ReportEntry, find_warnings
+from navsense.report.warnings import ReportEntry, find_entries
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
@@ -60,8 +60,8 @@ def write(
 
     path: the recording.
     output: the page, ending in `.html` or `.htm`.
-    world: the world file that was simulated, with terrain and clocks. None: the only `.sdf` or `.world` file in the
-        folder of the recording whose `<world name>` is that of the recording.
+    world: the world file that was simulated: its ground, and what the recording does not contain. None: the only
+        `.sdf` or `.world` file in the folder of the recording whose `<world name>` is that of the recording.
     expand_xacro: True lets `world` run xacro, as in `load`.
 
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
@@ -95,9 +95,9 @@ def make_page(data: ReportData) -> str:
     array_sections = {
         name: make_array_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()
     }
-    warnings = find_warnings(data, array_sections, track_map)
+    warnings = find_entries(data, array_sections, track_map)
     sections = [
-        ("warnings", "Warnings", _format_warnings(warnings, array_sections)),
+        ("warnings", "Warnings", _format_entries(warnings, array_sections)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
         ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
@@ -144,7 +144,7 @@ def _format_grid(figures: Iterable[SvgFigure]) -> str:
 
 
 def _format_css() -> str:
-    """Return the style sheet, with the rules for the width of figures in windows of each width."""
+    """Return the style sheet without its first comment, with rules for the width of figures by the window."""
     _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("*/")
     rules = [css]
     for letter, figures_per_row in GRID_FIGURES.items():
@@ -170,13 +170,10 @@ def make_grid_classes(count: int) -> list[str]:
     return [" ".join(classes) for classes in zip(*spans, strict=True)]
 
 
-def _format_warnings(warnings: Sequence[ReportEntry], sections: Mapping[str, Sequence[ArraySection]]) -> str:
+def _format_entries(entries: Sequence[ReportEntry], sections: Mapping[str, Sequence[ArraySection]]) -> str:
     """Return the list of warnings and notes; without warnings, the number of passed tests before them."""
-    lines = [
-        f'<li class="{warning.kind}"><b>{escape(warning.subject)}</b>{escape(warning.text)}</li>'
-        for warning in warnings
-    ]
-    if not any(warning.kind == "warning" for warning in warnings):
+    lines = [f'<li class="{entry.kind}"><b>{escape(entry.subject)}</b>{escape(entry.text)}</li>' for entry in entries]
+    if not any(entry.kind == "warning" for entry in entries):
         counts = [
             sum(isinstance(test, NoiseTest) for section in sensor_sections for test in section.tests)
             for sensor_sections in sections.values()

@@ -91,7 +91,7 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
     Raises `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
-    # `recordings.open` reads messages as well, but returns neither their losses nor whether their specs are stored.
+    # `recordings.open` reads messages as well, but returns neither their losses nor whether their world is stored.
     data = _read_messages(file) if message_recordings.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
         raise RecordingError(
@@ -102,35 +102,37 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
 
 def _read_arrays(file: Path) -> ReportData:
     recording = recordings.open(file)
-    recorded_world: World | None = None
+    world: World | None = None
     clocks: Mapping[str, Clock] = {}
     notes: tuple[str, ...] = ()
     try:
         clocks, notes = recording.recorded_world.clocks, recording.recorded_world.notes
         if recording.recorded_world.is_stored:
-            recorded_world = recording.world
+            world = recording.world
     except DamagedError as error:
         notes = (str(error),)
     current = recording.current
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
     metadata = {key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)}
+    # A EuRoC folder has no true time and no specs, also if navsense wrote it. Its reader supplies seed 0 for a folder
+    # of another program.
     is_navsense = recording.metadata.get("program") == "navsense"
-    if not is_navsense:  # the reader of EuRoC supplies seed 0 for a folder of another program
+    if not is_navsense:
         metadata["seed"] = read_summary(file).metadata.get("seed")
     return _build_report_data(
         file,
         {name: select_run_by_index(reading, 0) for name, reading in recording.readings.items()},
         recording.truth,
-        recorded_world,
+        world,
         name=str(recording.metadata["world"]),
         current=current,
         metadata=metadata,
         notes=notes,
         scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
         clocks=clocks,
-        has_recorded_specs=recorded_world is not None,
-        is_navsense=is_navsense,
+        has_recorded_specs=world is not None and is_navsense,
+        has_true_time=is_navsense,
     )
 
 
@@ -152,7 +154,7 @@ def _read_messages(file: Path) -> ReportData:
         scheduled_faults=_parse_faults(metadata.get("faults", "[]")),
         clocks=assembler.recorded_world.clocks,
         has_recorded_specs=assembler.recorded_world.is_stored,
-        is_navsense=reader.is_navsense,
+        has_true_time=reader.is_navsense,
     )
 
 
@@ -160,26 +162,26 @@ def _build_report_data(
     file: Path,
     readings: Mapping[str, Reading],
     truth: Mapping[str, Truth],
-    recorded_world: World | None,
+    world: World | None,
     *,
     has_recorded_specs: bool,
-    is_navsense: bool,
+    has_true_time: bool,
     **fields: Any,
 ) -> ReportData:
     """Return a recording with the sensors and tracks of its recorded or inferred world, without `sdf_world`.
 
-    The times of a recording of another program are true times only if its stamps have errors.
+    The times of a recording of another program are stamps, unless its format (of another package) gives clock errors.
     """
     return ReportData(
         path=str(file),
         has_recorded_specs=has_recorded_specs,
-        heading=recorded_world.environment.heading if recorded_world and has_recorded_specs else None,
+        heading=world.environment.heading if world and has_recorded_specs else None,
         readings=readings,
         truth=truth,
-        sensors={sensor.name: sensor for sensor in recorded_world.sensors} if recorded_world else {},
-        tracks=select_tracks(recorded_world, truth),
-        has_true_time=is_navsense or any(reading.clock_error.any() for reading in readings.values()),
-        stationary_warnings=tuple(note for note in recorded_world.notes if note.model) if recorded_world else (),
+        sensors={sensor.name: sensor for sensor in world.sensors} if world else {},
+        tracks=select_tracks(world, truth),
+        has_true_time=has_true_time or any(reading.clock_error.any() for reading in readings.values()),
+        stationary_warnings=tuple(note for note in world.notes if note.model) if world else (),
         **fields,
     )
 
@@ -216,7 +218,9 @@ def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xa
         missing = sorted(set(data.readings) - {sensor.name for sensor in world.sensors})
         if missing:
             allowed = f"has no sensor {missing[0]}, which the recording has"
-            raise RecordingError("the world", path, allowed=allowed, remedy="name the file that it was recorded from")
+            raise RecordingError(
+                "the world", path, allowed=allowed, remedy="omit --world, or name the file that it was recorded from"
+            )
         return _merge_world(data, world)
     world_path = _find_world_file(file, data.name)
     if world_path is None:
@@ -227,7 +231,7 @@ def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xa
         return replace(data, notes=(*data.notes, f"the world {world_path.name} cannot be read: {error}"))
     if not set(data.readings) <= {sensor.name for sensor in world.sensors}:
         return data
-    return replace(_merge_world(data, world), notes=(*data.notes, f"terrain: from {world_path.name}"))
+    return replace(_merge_world(data, world), notes=(*data.notes, f"world file: {world_path.name}"))
 
 
 def _merge_world(data: ReportData, world: World) -> ReportData:

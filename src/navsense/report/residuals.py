@@ -42,7 +42,7 @@ NORMAL_BOUND = 4.891638475
 """Standard deviations of a normal variate outside which both tails together have the probability `FALSE_ALARMS`."""
 
 MIN_ROWS = 100
-"""Rows that the test needs."""
+"""Samples that the fit of the white residual needs. The noise test needs half as many pairs."""
 
 MAX_ROUNDING = 2.0
 """Largest rounding step, in standard deviations, of a rounded signal that is still white."""
@@ -196,7 +196,8 @@ def _list_declared_noises(sensor: MountedSensor | None, array: str, unit: str) -
     spec, noises = sensor.spec, sensor.spec.noise().get(array, ())
     if isinstance(spec, HasIndirectNoise) and array in spec.noise_quantities:
         has_limits = any(math.isfinite(noise.minimum) or math.isfinite(noise.maximum) for noise in noises)
-        # Limits act on the distance from the world's origin, which is not known here.
+        # NavSat: its noise is in metres, its reading in rad, so the two compare only if metres are shown. Limits act on
+        # the distance from the world's origin, which is not known here.
         return () if has_limits or spec.noise_quantities[array].unit != unit else noises
     if isinstance(spec, Dvl) and array == "beam_velocity":
         track = spec.bottom
@@ -302,7 +303,7 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
         return "samples are at a limit of the range"
     variance, count = compute_pair_variance(channel.white_residual)
     if count < MIN_ROWS // 2:
-        return f"there are fewer than {MIN_ROWS} samples"
+        return f"there are fewer than {MIN_ROWS // 2} pairs of consecutive valid samples"
     return NoiseTest(
         math.sqrt(variance), declared, *compute_ratio_bounds(count, compute_excess_kurtosis(noise, channel.rate))
     )
@@ -325,7 +326,7 @@ def compute_ratio_bounds(count: int, excess: float) -> tuple[float, float]:
     if excess > 0.0:
         half_width = NORMAL_BOUND * math.sqrt((2.0 + 0.5 * excess) / count)
         return max(0.0, 1.0 - half_width), 1.0 + half_width
-    tail = 0.5 * FALSE_ALARMS
+    tail = 0.5 * FALSE_ALARMS  # chdtri(n, p) is exceeded with the probability p
     return float(chdtri(count, 1.0 - tail)) / count, float(chdtri(count, tail)) / count
 
 

@@ -183,7 +183,7 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     if has_bias:
         caption += " The dark line is the bias: turn-on bias and drift."
     if section.has_declared_noise:
-        middle = "the bias and the median" if has_bias else "the median"
+        middle = "the bias plus the median of the rest" if has_bias else "the median"
         caption += f" Dashed: three declared standard deviations about {middle}."
     figure = _stack_channel_plots("Residual", section, x_axis, y_axes, caption)
     for number, (plot, channel, bound) in enumerate(zip(figure.plots, channels, bounds, strict=True)):
@@ -230,7 +230,7 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
         half_width = max(half_width, MIN_HALF_WIDTH * channel.declared_stddev, MIN_HALF_WIDTH * stddev)
     half_width = min(half_width, MAX_AXIS_VALUE) if half_width > 1.0 / MAX_AXIS_VALUE else 1.0
     edges = np.linspace(-half_width, half_width, BINS + 1)
-    x_axis = make_linear_axis("residual without bias", channels[0].unit, (edges,))
+    x_axis = make_linear_axis("white residual", channels[0].unit, (edges,))
     bars = [compute_histogram_density(channel.white_residual, edges) for channel in channels]
     densities = [_compute_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
     y_axis = _make_density_axis(bars + densities, x_axis.scale)
@@ -317,7 +317,12 @@ def format_array_table(sections: Sequence[ArraySection]) -> str:
         for section in sections
         for channel, test in zip(section.channels, section.tests, strict=True)
     )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    note = (
+        "Deviation from differences: from pairs of consecutive samples of the white residual, in which biases cancel. The "
+        "noise test compares its square with the declared variance."
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="scroll">{table}</div><p>{note}</p>'
 
 
 def _format_table_row(title: str, channel: ResidualChannel, test: NoiseTest | str) -> str:

@@ -63,7 +63,7 @@ class ReportEntry:
     kind: Literal["warning", "note"] = "warning"
 
 
-def find_warnings(
+def find_entries(
     data: ReportData, sections: Mapping[str, Sequence[ArraySection]], track_map: TrackMap | None
 ) -> list[ReportEntry]:
     """Return all warnings, then all notes."""
@@ -220,11 +220,11 @@ def _check_stamps(reading: Reading) -> Iterator[str]:
     interval = float(np.median(np.diff(reading.time)))
     row = int(np.argmax(np.abs(error)))
     size = abs(float(error[row]))
-    if size > min(MAX_STAMP_ERROR, 0.5 * interval):
-        period = format_quantity(interval, "s")
+    limit = min(MAX_STAMP_ERROR, 0.5 * interval)
+    if size > limit:
         yield (
             f"stamps are up to {format_quantity(size, 's')} off true time, at {reading.time[row]:.6g} s; "
-            f"samples are {period} apart"
+            f"the limit is {format_quantity(limit, 's')}, at most half the interval between samples"
         )
     count = int(np.count_nonzero(np.diff(reading.time + error) <= 0.0))
     if count:

@@ -1,9 +1,9 @@
 """Reader of MCAP files: the messages of a file in order of log time, by columns.
 
 A segment of a file is a chunk, or consecutive messages outside chunks. Segments that do not overlap in time are read
-one by one. Of overlapping segments, the messages before the start of the next segment are yielded, and the others are
-held back. The messages that are yielded together are a window. A batch has messages of one channel, from some windows.
-The definitions are the records of schemas and channels, and the metadata of navsense.
+one by one. Of overlapping segments, the messages before the first log time of the next segment are yielded, and the
+others are held back. The messages that are yielded together are a window. A batch has messages of one channel, from
+some windows. The definitions are the records of schemas and channels, and the metadata of navsense.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from navsense.recordings.channels import (
     join_small_batches,
     sort_batches,
 )
-from navsense.recordings.info import WORLD_KEY
+from navsense.recordings.info import WORLD_JSON_KEY
 from navsense.recordings.mcap import records
 
 HEADER_FIELDS = ("channel_id", "log_time", "publish_time")
@@ -228,7 +228,7 @@ class SegmentMessages(NamedTuple):
     selection: IntArray | slice = slice(None)
 
     def split(self, time: int | None) -> tuple[SegmentMessages | None, SegmentMessages | None]:
-        """Return the messages before `time`, the start (ns) of the next segment, and the others; None without any.
+        """Return the messages before `time`, the first log time (ns) of the next segment, and the others. None: none.
 
         `time` is None after the last segment: all messages are before it.
         """
@@ -492,7 +492,7 @@ class McapReader:
             if name == records.RUN_METADATA:
                 self.metadata |= records.parse_metadata(body)[1]
             elif name == records.WORLD_METADATA:
-                self.metadata[WORLD_KEY] = records.parse_metadata(body)[1].get(WORLD_KEY, "")
+                self.metadata[WORLD_JSON_KEY] = records.parse_metadata(body)[1].get(WORLD_JSON_KEY, "")
 
     def read_messages(self) -> Iterator[RawMessage]:
         """Yield the messages in order of arrival."""
@@ -512,7 +512,7 @@ class McapReader:
                 yield RawMessage(channels[channel_index], log_time, publish_time, data[number][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
-        """Yield the messages of some topics in order of arrival, in batches of bounded size."""
+        """Yield the messages of some topics in batches of bounded size; those of one topic are in order of arrival."""
         waiting: dict[ChannelKey, list[MessageBatch]] = {}
         size = 0
         for parts in self._read_windows():

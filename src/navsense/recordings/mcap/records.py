@@ -247,10 +247,10 @@ def check_data_section(file: BinaryIO, data_end: RawRecord) -> None:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk of a file: log times in ns, uncompressed size in bytes, `data` compressed."""
+    """One chunk of a file: first and last log time in ns, uncompressed size in bytes, `data` compressed."""
 
-    start: int
-    end: int
+    first: int
+    last: int
     size: int
     crc: int
     compression: str
@@ -260,9 +260,9 @@ class Chunk:
 def parse_chunk(body: bytes) -> Chunk:
     """Return the chunk of a Chunk record's body."""
     reader = FieldReader(body)
-    start, end, size, crc = CHUNK_HEADER.unpack(reader.read(CHUNK_HEADER.size))
+    first, last, size, crc = CHUNK_HEADER.unpack(reader.read(CHUNK_HEADER.size))
     compression = reader.read_string()
-    return Chunk(start, end, size, crc, compression, reader.read(reader.read_int(8)))
+    return Chunk(first, last, size, crc, compression, reader.read(reader.read_int(8)))
 
 
 def decompress(chunk: Chunk) -> bytes:

@@ -14,7 +14,7 @@ from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import DamagedError, RecordingError
 from navsense.recordings.base import open_for_reading, os_error, to_path
 from navsense.recordings.format import RecoveryResult
-from navsense.recordings.info import WORLD_KEY
+from navsense.recordings.info import WORLD_JSON_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import McapReader, read_profile, scan_records
 from navsense.recordings.mcap.writer import McapFileWriter, MessageIndex, build_message_index
@@ -99,7 +99,7 @@ class _McapRecovery:
         elif raw.opcode == records.METADATA:
             name, values = records.parse_metadata(raw.body)
             if name == records.WORLD_METADATA:
-                self.world = values.get(WORLD_KEY, "")
+                self.world = values.get(WORLD_JSON_KEY, "")
             self._flush()
             self.out.add_metadata(name, values)
             self.metadata_count += 1

@@ -50,7 +50,7 @@ from navsense.recordings.channels import (
 from navsense.recordings.info import (
     DURATION_KEY,
     ROS_KEY,
-    WORLD_KEY,
+    WORLD_JSON_KEY,
     RecordingInfo,
     RecordingWriter,
     get_version,
@@ -249,8 +249,8 @@ class McapFileWriter:
 
     def add_run_metadata(self, values: Mapping[str, str]) -> None:
         """Write the metadata of a run and of its world as two Metadata records; one without values is omitted."""
-        run = {key: value for key, value in values.items() if key != WORLD_KEY}
-        world = {key: value for key, value in values.items() if key == WORLD_KEY}
+        run = {key: value for key, value in values.items() if key != WORLD_JSON_KEY}
+        world = {key: value for key, value in values.items() if key == WORLD_JSON_KEY}
         for name, group in ((records.RUN_METADATA, run), (records.WORLD_METADATA, world)):
             if group:
                 self.add_metadata(name, group)
@@ -522,7 +522,7 @@ def make_mcap_metadata(info: RecordingInfo) -> dict[str, str]:
     faults = list_faults(info.world)
     if faults:
         values["faults"] = json.dumps(faults)
-    return {**values, WORLD_KEY: json.dumps(world_to_json(info.world, info.topics))}
+    return {**values, WORLD_JSON_KEY: json.dumps(world_to_json(info.world, info.topics))}
 
 
 class McapWriter(McapWriterBase):

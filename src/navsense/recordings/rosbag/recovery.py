@@ -26,7 +26,7 @@ from navsense.recordings.channels import (
     batch_messages,
 )
 from navsense.recordings.format import RecoveryResult
-from navsense.recordings.info import WORLD_KEY
+from navsense.recordings.info import WORLD_JSON_KEY
 from navsense.recordings.mcap import records
 from navsense.recordings.message_copy import copy_messages
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC, parse_ros1_metadata
@@ -302,4 +302,4 @@ def recover_database(path: Path, out: Path) -> RecoveryResult:
 
 def _list_notes(source: MessageReader, lost: Sequence[str]) -> tuple[str, ...]:
     """Return the notes about lost topics, and about the world."""
-    return (*(f"not recovered: {line}" for line in lost), *list_notes(source.metadata.get(WORLD_KEY)))
+    return (*(f"not recovered: {line}" for line in lost), *list_notes(source.metadata.get(WORLD_JSON_KEY)))
