@@ -318,7 +318,7 @@ def format_array_table(sections: Sequence[ArraySection]) -> str:
         for channel, test in zip(section.channels, section.tests, strict=True)
     )
     note = (
-        "Deviation from differences: from pairs of consecutive samples of the white residual, in which biases cancel. The "
+        "Deviation from differences: from pairs of consecutive samples of the white residual. Biases cancel in it. The "
         "noise test compares its square with the declared variance."
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
