@@ -49,7 +49,7 @@ FAMILY: dict[str, tuple[Any, list[Any]]] = {
         [gtsam.Pose3(ROT, np.array([5.0, 6.0, 7.0]))],
     ),
 }
-each = pytest.mark.parametrize(("factor", "given"), FAMILY.values(), ids=FAMILY.keys())
+each = pytest.mark.parametrize(("factor", "inputs"), FAMILY.values(), ids=FAMILY.keys())
 
 
 def pickle_and_unpickle(factor: Factor) -> Factor:
