@@ -393,14 +393,14 @@ def width() -> Part:
         beam = f'<beams angle_deg="30" {given}><azimuths_deg>-135 135 45 -45</azimuths_deg></beams>'
         reading = simulate_pings(WIDE.format(beams=beam))
         slant = float(reading["beam_range"][1, 0])
-        told_of = (float(reading["altitude"][1]), float(reading["velocity"][1, 0]))
+        reported = (float(reading["altitude"][1]), float(reading["velocity"][1, 0]))
         rows.append(
             [
                 words,
                 format_number(slant),
-                format_number(told_of[0]),
-                format_percent(told_of[0] / HEIGHT),
-                format_percent(told_of[1]),
+                format_number(reported[0]),
+                format_percent(reported[0] / HEIGHT),
+                format_percent(reported[1]),
             ]
         )
     return Part(
@@ -438,8 +438,8 @@ def course() -> Part:
     for i, words in enumerate(FRAMES):
         first, second = (get_reading(run, f"dvl{i}") for run in runs)
         velocity = ", ".join(format_number(float(one), 2) for one in second["velocity"][3])
-        angles_told = [f"{math.degrees(float(one['course'][3])):03.0f}°" for one in (first, second)]
-        rows.append([words, velocity, *angles_told])
+        course_texts = [f"{math.degrees(float(one['course'][3])):03.0f}°" for one in (first, second)]
+        rows.append([words, velocity, *course_texts])
     return Part(format_table(["axes of `frameName`", "velocity, m/s", "course, classic", "course, physical"], rows))
 
 

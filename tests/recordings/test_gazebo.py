@@ -125,15 +125,15 @@ def test_companion_topics_are_unique(builders: ModuleType) -> None:
     assert allocate_topics(world).get_sensor_topic(builders.MAG, "bias") == "/mag/bias"
 
 
-def test_gazebo_recording_is_not_read_back(recorded: Path, tmp_path: Path) -> None:
-    remedy = f"navsense info {recorded}"
+def test_gazebo_recording_is_not_read_back(recording: Path, tmp_path: Path) -> None:
+    remedy = f"navsense info {recording}"
     with pytest.raises(RecordingError, match=r"messages of Gazebo, which navsense writes but does not read") as error:
-        ns.open(recorded)
+        ns.open(recording)
     assert str(error.value).endswith(remedy)
-    for action in (lambda: convert(recorded, tmp_path / "run.npz"), lambda: read_report_data(str(recorded))):
+    for action in (lambda: convert(recording, tmp_path / "run.npz"), lambda: read_report_data(str(recording))):
         with pytest.raises(RecordingError) as error:
             action()
-        assert str(error.value).startswith(f"{recorded}: holds no ")
+        assert str(error.value).startswith(f"{recording}: holds no ")
         assert str(error.value).endswith(remedy)
     with pytest.raises(RecordingError, match="check the name"):
         ns.open(tmp_path / "none.gz.mcap")

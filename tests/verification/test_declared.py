@@ -411,7 +411,7 @@ def test_page_shows_the_result(tool: ModuleType) -> None:
     text = tool.page([*make_rows(0.5, -1.0), *make_rows(0.1)])
     assert "| level x y | random_walk | V / sqrt(s) | 2 | 2.005, 1.99, 2.001 ± 0.01 (+0.5, -1.0, +0.1) | — |" in text
     assert "**" not in text
-    assert "Of the 3 figures here the largest deviation is 1.0." in text
+    assert "Of the 3\nestimates here the largest deviation is 1.0." in text
 
 
 def test_wrong_row_is_marked_and_fails(
