@@ -426,7 +426,7 @@ def test_metres_of_a_position_are_tested_against_its_noise() -> None:
         assert verdict.passes
         (section,) = (one for one in make_array_sections(found, gps) if one.name == array)
         shown = {figure.title: figure for figure in make_array_figures(section, found, (0.0, 800.0))}
-        middle = "about the bias and the median." if found.bias[array].any() else "about the median."
+        middle = "about the bias plus the median of the rest." if found.bias[array].any() else "about the median."
         assert shown["Residual"].caption.endswith(middle)
         assert [plot.y_axis.title for plot in shown["Reading and ideal"].plots if plot.y_axis] == [
             f"{side} of the mean (m)"
