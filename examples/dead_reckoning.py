@@ -396,7 +396,7 @@ def draw(tracks: list[Track], path: str) -> None:
     nees.plot(time, np.mean([track.position_nees[:length] for track in tracks], axis=0), color="tab:blue", label="mean")
     for edge in bounds(2 * len(tracks)):
         nees.axhline(edge / len(tracks), color="black", linestyle="--", linewidth=0.8)
-    nees.axhline(2.0, color="black", linewidth=0.8, label="honest: 2, the mean within the dashes")
+    nees.axhline(2.0, color="black", linewidth=0.8, label="expected: 2")
     nees.set(title="horizontal error squared by its covariance", xlabel="time (s)", yscale="log")
     nees.legend(loc="lower right")
     figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
@@ -405,7 +405,7 @@ def draw(tracks: list[Track], path: str) -> None:
 def main() -> None:
     """Estimate, print the errors, and draw."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--duration", type=float, default=60.0, help="s; the whole survey is 1562")
+    parser.add_argument("--duration", type=float, default=60.0, help="s; the complete survey is 1560")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", metavar="FILE", help="needs matplotlib (.png, .svg, .pdf)")

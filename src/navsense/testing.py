@@ -42,7 +42,7 @@ from navsense.noise.terms import make_flicker_components
 from navsense.recordings.dataset import select_run_by_index
 from navsense.runner.live import live
 from navsense.runner.run import simulate
-from navsense.sensors.base import Sensor, check_shapes, get_flags
+from navsense.sensors.base import Sensor, check_members, check_shapes, get_flags
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -479,8 +479,9 @@ def check_sensor(kind: type[Sensor]) -> None:
     """Check the outputs and the seven laws of a sensor class with its example specification.
 
     The sensor moves through 3 m in `example_motion` and has the world `EXAMPLE_ENVIRONMENT`. Set the limits of the
-    example specification so that they act there. Raises `LawBrokenError`.
+    example specification so that they act there. Raises `LawBrokenError`, and `SensorError` for a missing member.
     """
+    check_members(kind)
     spec = kind.example_spec()
     _, measured = measure_case(make_case(spec))
     try:

@@ -460,7 +460,7 @@ def test_residual_of_an_orientation_is_a_rotation_vector() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "errors"), [(residuals.MIN_ROWS - 1, "bias"), (residuals.MIN_ROWS, "bias, constant")]
+    ("count", "errors"), [(residuals.MIN_ROWS - 1, "bias"), (residuals.MIN_ROWS, "bias, constant, scale")]
 )
 def test_histogram_names_the_errors_that_were_removed(count: int, errors: str) -> None:
     found = make_reading(count=count)

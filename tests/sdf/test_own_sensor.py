@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, make_dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Output
+from navsense.testing import check_sensor
 
 NAME = "balloon::basket::thermometer"
 
@@ -132,8 +134,39 @@ def test_field_whose_type_has_no_parser_is_an_error(hill_world: Path, example: A
         ns.load(hill_world, sensors=[other])
 
 
-def test_class_that_is_no_dataclass_is_an_error(hill_world: Path) -> None:
-    kind: Any = type("Plain", (), {"type": "plain"})
+def test_class_without_a_required_member_is_an_error(hill_world: Path, example: Any) -> None:
+    members = {name: value for name, value in vars(example.Thermometer).items() if name not in ("noise", "init")}
+    kind: Any = type("Partial", (), members)
+    with pytest.raises(SensorError, match="class of a sensor: Partial; lacks noise, init; see docs"):
+        ns.load(hill_world, sensors=[kind])
+    with pytest.raises(SensorError, match="lacks noise, init"):
+        check_sensor(kind)
+
+
+def test_unknown_custom_type_is_named(hill_world: Path) -> None:
+    (note,) = ns.load(hill_world).notes
+    assert note.reason == "no sensor has the type thermometer; for a sensor of your own see docs/adding-a-sensor.md"
+
+
+class Mode(StrEnum):
+    """An enumeration without a type tag."""
+
+    FAST = "fast"
+
+
+def test_specification_without_a_type_tag_is_a_warning(
+    hill_world: Path, example: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    mode = ("mode", Mode, Mode.FAST)
+    with_mode = make_dataclass("WithMode", [mode], bases=(example.Thermometer,), frozen=True)
+    ns.record(ns.load(hill_world, sensors=[with_mode]), hill_world.with_suffix(".mcap"), 1.0, seed=1)
+    warnings = [record.getMessage() for record in caplog.records]
+    assert [text for text in warnings if text.startswith(f"sensor {NAME}: its specification is not stored: ")]
+
+
+def test_class_that_is_no_dataclass_is_an_error(hill_world: Path, example: Any) -> None:
+    members = {name: value for name, value in vars(example.Thermometer).items() if not name.startswith("__")}
+    kind: Any = type("Plain", (), members)
     with pytest.raises(SensorError, match="class of a sensor: Plain; must be a dataclass"):
         ns.load(hill_world, sensors=[kind])
 

@@ -140,7 +140,7 @@ class RecordingError(NavsenseError):
 
 
 class DamagedError(Exception):
-    """Invalid content of a recording."""
+    """Invalid content of a recording. Not a `NavsenseError`: `open_messages` adds the path and the remedy."""
 
 
 class AnalysisError(NavsenseError):

@@ -108,8 +108,8 @@ def _sample_outside_rectangle(
 def _fill_normal(state: UInt64Array, out: FloatArray, parameters: tuple[float, float, float] | None) -> None:
     """Fill out (n,) with standard normals w and advance the state (4,).
 
-    With `parameters` out is constant + (mean + stddev w), where `parameters` has these three numbers. Both cases are
-    compiled separately.
+    With `parameters` (constant, mean, stddev) out is constant + (mean + stddev w): the jitter of a clock, see
+    `take_scaled`. Both cases are compiled separately.
     """
     a, b, c, w = state[0], state[1], state[2], state[3]
     i = 0
@@ -320,7 +320,10 @@ class Draws:
         return draws if not prefetched.size else np.concatenate((prefetched.T, draws), axis=1)
 
     def take_scaled(self, count: int, constant: float, mean: float, stddev: float) -> FloatArray:
-        """Return constant + (mean + stddev w) (count,) for the normals w of a process's next ticks, as a new array."""
+        """Return constant + (mean + stddev w) (count,) for the normals w of the next ticks, as a new array.
+
+        Only for one process with one draw per tick: the jitter of a clock.
+        """
         if count == 1:
             return np.array([constant + (mean + stddev * float(self.take(1)[0, 0]))])
         if INTERPRETED or self._buffer.shape[0]:

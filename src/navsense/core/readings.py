@@ -195,7 +195,8 @@ class Reading(Mapping[str, AnyArray]):
     valid: false where the values are invalid, (*runs, time).
     emitted: false where the sensor published no sample, (*runs, time).
     arrival: true time at which the receiver gets the sample, (*runs, time) s.
-    delayed_arrival: the same for a sensor with latency; None without latency.
+    delayed_arrival: the stored arrival of a sensor with latency; None: the arrival is `time`.
+    unit[name]: unit of each array.
     """
 
     name: str

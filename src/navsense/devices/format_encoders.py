@@ -190,19 +190,19 @@ class Pd0Encoder:
             "rest_0600": np.zeros(4, dtype=np.uint8),  # spare bytes up to the 85 bytes of a Workhorse
         }
 
-    def _make_track(self, data: InstrumentData, vehicle_velocity: FloatArray, beam_velocity: FloatArray) -> FloatArray:
-        """Return velocities (n, 4) in PD0 from those of the vehicle (n, 3), in its axes, and along beams 1 to 4.
+    def _make_track(self, data: InstrumentData, velocity: FloatArray, beam_velocity: FloatArray) -> FloatArray:
+        """Return velocities (n, 4) in PD0 from those of the sensor (n, 3), in vehicle axes, and along beams 1 to 4.
 
-        PD0 has the velocity of the bottom relative to the instrument, the opposite of the vehicle's. A beam velocity
+        PD0 has the velocity of the bottom relative to the instrument, the opposite of the sensor's. A beam velocity
         has the sign of PD0 already: positive if sensor and bottom approach. So has the error velocity that is computed
         from beam velocities. A velocity that is not known has no error velocity.
         """
         if self._coordinates is CoordinateSystem.BEAM:
             return beam_velocity
-        velocity = -to_coordinates(self._instrument, data, self._coordinates, vehicle_velocity)
+        bottom_velocity = -to_coordinates(self._instrument, data, self._coordinates, velocity)
         error_velocity = rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3]
-        error_velocity[np.isnan(vehicle_velocity[:, 0])] = math.nan
-        return np.concatenate((velocity, error_velocity[:, None]), axis=1)
+        error_velocity[np.isnan(velocity[:, 0])] = math.nan
+        return np.concatenate((bottom_velocity, error_velocity[:, None]), axis=1)
 
     def _compute_percent_good(self, beam_velocity: FloatArray, vehicle_velocity: FloatArray) -> FloatArray:
         """Return the shares (n, 4) of one ping of a track.

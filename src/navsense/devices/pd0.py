@@ -270,7 +270,10 @@ def _compute_checksums(rows: ByteArray) -> AnyArray:
 
 
 def _to_counts(field: Pd0Field, values: AnyArray) -> AnyArray:
-    """Return SI values as counts of a field. A value that does not fit is unknown, or clipped in fields without it."""
+    """Return SI values as counts of a field.
+
+    A value that does not fit becomes the count of an unknown value. In a field without such a count it is clipped.
+    """
     limits = np.iinfo(field.dtype)
     if values.dtype.kind in "iub" and field.scale == 1.0 and not field.zero:
         return np.clip(values, limits.min, limits.max)

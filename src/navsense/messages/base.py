@@ -50,7 +50,10 @@ MIN_STAMP_SECONDS, MAX_STAMP_SECONDS = -(2**31), 2**31 - 1
 """Limits of the seconds of a ROS stamp."""
 
 MAX_CLOCK_TIME = 2.0 * MAX_STAMP_SECONDS
-"""Largest reading (s since the start of the run) of a clock whose stamps fit into a message with some epoch."""
+"""Largest absolute time (s since the start of the run) of a clock whose stamp can be within the limits.
+
+An epoch from 0 to 2^31 - 1 must put it there.
+"""
 
 
 def make_stamp_error(clock: str, seconds: float) -> RecordingError:

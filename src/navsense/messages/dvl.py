@@ -687,7 +687,7 @@ def _list_tracks(info: DvlMessageInfo, series: DvlRows, rows: Sequence[int]) -> 
 
 
 def _encode_kinematic(velocity: Sequence[float], covariance: Sequence[float]) -> bytes:
-    """Return `DVLKinematicEstimate` of a velocity (3,) m/s in sensor axes and its covariance (9,)."""
+    """Return `DVLKinematicEstimate` of a velocity (3,) m/s in the output frame and its covariance (9,)."""
     # 1 reference, 2 mean, 3 covariance
     return encode_int(1, REFERENCE_SHIP) + encode_nested(2, encode_doubles(2, velocity)) + encode_packed(3, covariance)
 

@@ -33,4 +33,8 @@ def format_noise(name: str, noises: Sequence[Noise], rate: float) -> list[str]:
     walks = (math.hypot(noise.dynamic_bias_stddev, noise.random_walk) for noise in noises)
     lines = [f"{name}_noise_density: {density:.9g}", f"{name}_random_walk: {max(walks, default=0.0):.9g}"]
     flicker = max((noise.bias_instability for noise in noises), default=0.0)
-    return [*lines, f"# {name}: bias instability B {flicker:.9g} is not part of Kalibr's model"] if flicker else lines
+    if flicker:
+        lines.append(f"# {name}: bias instability B {flicker:.9g} is not part of Kalibr's model")
+    if any(line.endswith(": 0") for line in lines):
+        lines.append(f"# {name}: Kalibr requires values above 0; the world declares none, so set them here")
+    return lines

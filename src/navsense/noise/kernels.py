@@ -201,10 +201,10 @@ def _write_measured(
         for i in range(count):
             out[i] = (values[i] + bias[i]) + mean
     if draw_rows["outlier"] >= 0:
-        u, size = draws[draw_rows["outlier"]], draws[draw_rows["outlier_size"]]
+        u, w = draws[draw_rows["outlier"]], draws[draw_rows["outlier_size"]]
         probability, stddev = noise["outlier_probability"], noise["outlier_stddev"]
         for i in range(count):
-            out[i] = out[i] + outlier(probability, stddev, u[i], size[i])
+            out[i] = out[i] + outlier(probability, stddev, u[i], w[i])
     if minimum > -math.inf or maximum < math.inf:
         for i in range(count):
             out[i] = saturate(out[i], minimum, maximum)
@@ -249,7 +249,7 @@ def apply_noise(
 ) -> None:
     """Write the measured values (channels, n) to `out` and the biases (channels, n) to `bias`.
 
-    inputs: rows (axes, n) of the values without these terms, one entry per array of the sensor; unused ones are empty.
+    inputs: the inputs x of `Noise`, as axes (axes, n), one entry per array of the sensor; unused ones are empty.
     index: (n,) tick numbers.
     rate: Hz, of the ticks.
     spacing: the step (ticks) of the white noise of sample 0, which has no sample before it.
@@ -280,10 +280,10 @@ def apply_noise(
         )
         c = 0
         for array in range(len(inputs)):
-            rows = inputs[array]
-            for axis in range(rows.shape[0]):
+            axes = inputs[array]
+            for axis in range(axes.shape[0]):
                 noise, measured = parameters[c], out[c, first:stop]
-                source = rows[axis, first:stop]
+                source = axes[axis, first:stop]
                 coefficient, reference = noise["scale_temperature_coefficient"], noise["reference_temperature"]
                 if scale_error[c] != 0.0 or coefficient != 0.0:
                     _apply_scale(scale_error[c], coefficient, reference, section_temperature, source, measured)

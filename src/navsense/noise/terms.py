@@ -6,7 +6,7 @@
                                                     q = d sqrt(tau / 2) sqrt(1 - exp(-2 dt / tau))
     random walk     b_k = b_(k-1) + K sqrt(dt) v_k  b_0 = 0, variance K^2 t
     flicker         b(t) = sum_j g_j(t)             Gauss-Markov processes g_j, see below
-    outlier         size w where u < probability, else 0                             u uniform on [0, 1)
+    outlier         stddev w where u < probability, else 0                             u uniform on [0, 1)
     saturation      min(max(x, minimum), maximum)
     quantisation    precision sign(x) floor(|x / precision| + 1/2)
 
@@ -167,12 +167,12 @@ def add_flicker(phi: FloatArray, q: FloatArray, draws: FloatArray, state: FloatA
 
 
 @kernel
-def outlier(probability: float, size: float, u: float, w: float) -> float:
+def outlier(probability: float, stddev: float, u: float, w: float) -> float:
     """Return the outlier that is added to one sample: 0 for most samples.
 
-    u and w are drawn for every sample, so the number of draws per tick is constant. `size` is a standard deviation.
+    u and w are drawn for every sample, so the number of draws per tick is constant.
     """
-    return size * w if u < probability else 0.0
+    return stddev * w if u < probability else 0.0
 
 
 @kernel

@@ -96,8 +96,10 @@ class Dataset(Mapping[str, Reading]):
         """The world of the recording with its topics and notes. Raises `DamagedError`."""
         data = self.metadata.get(WORLD_JSON_KEY)
         stored = None if data is None else world_from_json(data)
+        if stored is not None:
+            return stored
         notes = () if data is None else (format_note(data),)
-        return stored or RecordedWorld(infer_world_from_metadata(self), is_stored=False, notes=notes)
+        return RecordedWorld(infer_world_from_metadata(self), is_stored=False, notes=notes)
 
     def select_run(self, number: int) -> Dataset:
         """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""

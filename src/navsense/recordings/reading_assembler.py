@@ -1,11 +1,12 @@
 """Readings, truth and currents from a recording of messages, slice by slice: the inverse of `message_builder`.
 
     time = publish_time - epoch,   clock_error = header.stamp - publish_time        in a recording of navsense
+    time = log_time - latency - epoch                  of a Doppler sensor of navsense with a constant latency
     time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
-A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal`
-message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message. Samples
-that were not published are not in the recording.
+A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal` or
+`bias` message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message.
+Samples that were not published are not in the recording.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ SLICE_BYTES = 12_000_000
 """Bytes of the messages of one time slice."""
 
 MAX_HELD_ROWS = 20_000
-"""Largest number of rows of a sensor that are held back until its first fault message."""
+"""Largest number of rows of a sensor that wait for its first or its next fault message."""
 
 SeriesKey = tuple[SeriesKind, str]
 """Series of a sensor and name of the companion message, "" for the main message."""
@@ -78,9 +79,9 @@ class TimeBase:
     is_navsense: bool
     has_stored_world: bool
 
-    def to_seconds(self, stamp: IntArray, rate: float) -> Times:
-        """Return stamps (n,) ns as s after the epoch, exactly at the instants of a known rate (Hz)."""
-        since = stamp - self.epoch * NANOSECONDS_PER_SECOND
+    def to_seconds(self, time_ns: IntArray, rate: float) -> Times:
+        """Return times (n,) ns as s after the epoch, exactly at the instants of a known rate (Hz)."""
+        since = time_ns - self.epoch * NANOSECONDS_PER_SECOND
         seconds: Times = since / NANOSECONDS
         if self.has_stored_world and rate:
             tick_time = np.rint(seconds * rate) / rate
@@ -189,7 +190,7 @@ class SensorAssembler:
         | time | recording of navsense | recording of another program |
         |---|---|---|
         | arrival | log time | log time |
-        | time of validity | publish time; in a bag, log time of the ideal message | stamp, else log time |
+        | time of validity | publish time; in a bag, log time of the ideal or bias message | stamp, else log time |
         | stamp | stamp | time of validity |
         | sample time | time of validity; of a Doppler sensor, arrival minus a constant latency | time of validity |
         """
@@ -265,7 +266,7 @@ class SensorAssembler:
 
 
 def _merge_arrays(
-    part: SeriesKind, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks, initial: Arrays | None = None
+    series_kind: SeriesKind, parts: Mapping[SeriesKey, ColumnBatch], gaps: GapMasks, initial: Arrays | None = None
 ) -> Arrays:
     """Merge the arrays of one series.
 
@@ -273,7 +274,7 @@ def _merge_arrays(
     """
     merged = dict(initial or {})
     for key, batch in parts.items():
-        if key[0] == part:
+        if key[0] == series_kind:
             merged |= {name: _fill_gaps(array, merged.get(name), gaps.get(key)) for name, array in batch.arrays.items()}
     return merged
 
@@ -365,15 +366,17 @@ class ReadingAssembler:
         world_data, metadata = parse_stored_world(reader), reader.metadata
         try:
             stored_world = world_from_json(world_data) if world_data else None
-            notes = (format_note(world_data),) if world_data else ()
-            self.recorded_world = stored_world or RecordedWorld(infer_world(reader), is_stored=False, notes=notes)
+            if stored_world is None:
+                notes = (format_note(world_data),) if world_data else ()
+                stored_world = RecordedWorld(infer_world(reader), is_stored=False, notes=notes)
+            self.recorded_world = stored_world
             self.world: World = self.recorded_world.world
             runs = [int(run) for run in inputs.parse_json(metadata.get("runs", "[0]"))] or [0]
             if "epoch" in metadata:
                 epoch = int(metadata["epoch"])
             else:
-                first_arrival = next((message.log_time for message in reader.read_messages()), 0)
-                epoch = first_arrival // NANOSECONDS_PER_SECOND
+                first_log_time = next((message.log_time for message in reader.read_messages()), 0)
+                epoch = first_log_time // NANOSECONDS_PER_SECOND
             seed, duration = int(metadata.get("seed", 0)), float(metadata.get(DURATION_KEY, math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error

@@ -10,6 +10,7 @@ keeps its arrays, units and topics, and everything else in the world stays typed
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
@@ -30,6 +31,8 @@ from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_
 from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, World
+
+LOG = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
 """Version of a world's JSON, and of the metadata of recordings of arrays; 1 was in use before the first release."""
@@ -55,8 +58,8 @@ class RecordedWorld:
     """The world of a recording, as stored or inferred.
 
     world: the world.
-    is_stored: false if the world is inferred from the readings, without specifications. True for a `Dataset` from
-        messages or from EuRoC, whose world may be inferred.
+    is_stored: false if the world is inferred: from messages with the specifications of their first message, from arrays
+        with their white noise only. A `Dataset` from messages or EuRoC stores the inferred world, so there it is true.
     topics: None if the recording does not contain them.
     clocks: clocks with a specification.
     notes: for the user.
@@ -116,7 +119,15 @@ def _model_to_json(model: Model) -> dict[str, Any]:
 def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]:
     """Return a sensor as JSON."""
     spec, latency = sensor.spec, sensor.latency
-    stored = inputs.parse_json(spec.stored or "null") if isinstance(spec, OpaqueSensor) else _to_json_or_none(spec)
+    stored = None
+    if isinstance(spec, OpaqueSensor):
+        stored = inputs.parse_json(spec.stored or "null")
+    else:
+        try:
+            stored = to_json(spec)
+        except TypeError as error:
+            remedy = "see register_type in docs/adding-a-sensor.md"
+            LOG.warning("sensor %s: its specification is not stored: %s; %s", sensor.name, error, remedy)
     return {
         "name": sensor.name,
         "model": sensor.model,

@@ -66,7 +66,7 @@ def list_clock_terms(clock: Clock) -> tuple[theory.NoiseTerm, ...]:
     terms: list[theory.NoiseTerm] = [theory.Quantisation(jitter)] if jitter > 0.0 else []
     if noise.has_dynamic_bias:
         tau = noise.dynamic_bias_correlation_time
-        # PhaseGaussMarkov has the stationary deviation, GaussMarkov the driving density.
+        # `dynamic_bias_stddev` is a driving density. `PhaseGaussMarkov` takes the stationary deviation.
         terms.append(theory.PhaseGaussMarkov(noise.dynamic_bias_stddev * math.sqrt(0.5 * tau), tau))
     if oscillator is not None:
         power_law = (oscillator.white_frequency, oscillator.flicker_frequency, oscillator.random_walk_frequency)

@@ -115,10 +115,10 @@ def _read_arrays(file: Path) -> ReportData:
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
     metadata = {key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)}
-    # A EuRoC folder has no true time and no specs, also if navsense wrote it. Its reader supplies seed 0 for a folder
-    # of another program.
-    is_navsense = recording.metadata.get("program") == "navsense"
-    if not is_navsense:
+    # The reader of EuRoC returns no "program", also for a folder of navsense: it has no true time and no specs. It
+    # returns seed 0 for a folder of another program.
+    has_navsense_metadata = recording.metadata.get("program") == "navsense"
+    if not has_navsense_metadata:
         metadata["seed"] = read_summary(file).metadata.get("seed")
     return _build_report_data(
         file,
@@ -131,8 +131,8 @@ def _read_arrays(file: Path) -> ReportData:
         notes=notes,
         scheduled_faults=_parse_faults(recording.metadata.get("faults", [])),
         clocks=clocks,
-        has_recorded_specs=world is not None and is_navsense,
-        has_true_time=is_navsense,
+        has_recorded_specs=world is not None and has_navsense_metadata,
+        has_true_time=has_navsense_metadata,
     )
 
 
@@ -170,7 +170,8 @@ def _build_report_data(
 ) -> ReportData:
     """Return a recording with the sensors and tracks of its recorded or inferred world, without `sdf_world`.
 
-    The times of a recording of another program are stamps, unless its format (of another package) gives clock errors.
+    The times of a recording of another program are stamps, unless a format of another package returns clock
+    errors (`navsense.formats`).
     """
     return ReportData(
         path=str(file),

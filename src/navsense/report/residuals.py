@@ -3,7 +3,7 @@
 The white residual e is the residual r without the errors that vary slowly or with the ideal reading::
 
     r_k = y_k - x_k                                     residual: reading minus ideal reading
-    e_k = r_k - bias_k - a - G x_k                      bias_k: recorded; a, G: constant and scale by least squares
+    e_k = r_k - bias_k - a - G x_k                      bias_k: recorded; a, G: by least squares, G a row per axis
     s^2 = 1/N sum_j (e_(2j+1) - e_2j)^2 / 2             variance of the white residual, from N pairs of rows
     sigma^2 = stddev^2 + noise_density^2 rate + precision^2 / 12 + outlier_probability outlier_stddev^2
 
@@ -12,9 +12,9 @@ differences of the pairs. N s^2 / sigma^2 is chi-squared with N degrees of freed
 s^2 / sigma^2 is taken as normal with variance (2 + excess / 2) / N. `excess` is the excess kurtosis of the mixture. A
 recording without defects fails the test once in a million channels.
 
-The test skips channels with fewer than 100 samples, with a clipped sample, and with a rounding step of more than twice
-the standard deviation. It skips noise without a constant standard deviation: that of DVLs, of ADCPs, and of filtered,
-averaged or vibrating IMUs. Rows with faults are left out. Orientations are w x y z.
+The test skips channels with fewer than 50 pairs of consecutive valid samples, with a clipped sample, and with a
+rounding step of more than twice the standard deviation. It skips noise without a constant standard deviation: that of
+DVLs, of ADCPs, and of filtered, averaged or vibrating IMUs. Rows with faults are left out. Orientations are w x y z.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class ResidualChannel:
     time: (n,) s.
     reading, ideal, residual: (n,) in `unit`; NaN without a value.
     bias: (n,), the recorded bias; 0 if it is not recorded.
-    white_residual: (n,), the residual without bias, and without constant and scale errors if `is_fitted`; NaN where a
-        fault acts.
+    white_residual: (n,), the residual without bias; without constant, scale and cross-axis errors if `is_fitted`. NaN
+        where a fault acts.
     noise: the declared noise; NO_NOISE without one.
     rate: Hz.
     """
@@ -96,7 +96,7 @@ class ResidualChannel:
 
     @property
     def is_fitted(self) -> bool:
-        """True if the white residual is without constant and scale errors: from `MIN_ROWS` rows on."""
+        """True if the white residual is without constant, scale and cross-axis errors: from `MIN_ROWS` rows on."""
         return int(np.count_nonzero(np.isfinite(self.white_residual))) >= MIN_ROWS
 
 
@@ -190,7 +190,10 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
 
 
 def _list_declared_noises(sensor: MountedSensor | None, array: str, unit: str) -> Sequence[Noise]:
-    """Return the declared noise of each channel of an array in a unit; empty if its deviation is not a constant."""
+    """Return the declared noise of each channel of an array in a unit.
+
+    Empty if its deviation is not constant, has limits that cannot be tested, or has another unit than the array.
+    """
     if sensor is None:
         return ()
     spec, noises = sensor.spec, sensor.spec.noise().get(array, ())
@@ -292,7 +295,7 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
         return "the recording has no specification of the sensor; name the world with --world"
     spec = sensor.spec
     if spec.type not in TESTED_TYPES:
-        return f"the standard deviation of a sensor of type {spec.type} is not constant"
+        return f"noise of the type {spec.type} is not tested: its standard deviation is not constant"
     if declared == 0.0 or not noise.has_white_noise:
         return "no white noise is declared"
     if isinstance(spec, Imu) and (spec.bandwidth or spec.vibration or spec.averaged):

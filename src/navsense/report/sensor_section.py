@@ -147,8 +147,8 @@ def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     figure = _stack_channel_plots("Reading and ideal", section, x_axis, y_axes, caption)
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
         plot.draw_band(channel.time, channel.reading, _get_line_class(number))
-        plot.draw_series(channel.time, channel.ideal, "ideal")
-    figure.legend = [("c0", "reading"), ("ideal", "ideal"), *figure.legend]
+        plot.draw_series(channel.time, channel.ideal, "dark")
+    figure.legend = [("c0", "reading"), ("dark", "ideal"), *figure.legend]
     return figure
 
 
@@ -190,11 +190,11 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
         plot.draw_band(channel.time, channel.residual, _get_line_class(number))
         plot.draw_horizontal_line(0.0, "zero")
         if has_bias:
-            plot.draw_series(channel.time, channel.bias, "ideal")
+            plot.draw_series(channel.time, channel.bias, "dark")
         if channel.declared_stddev:
             for curve in bound:
                 plot.draw_series(channel.time, curve, "declared")
-    legend = [("c0", "residual"), *([("ideal", "bias")] if has_bias else [])]
+    legend = [("c0", "residual"), *([("dark", "bias")] if has_bias else [])]
     legend += [("declared", "declared ±3 σ")] if section.has_declared_noise else []
     figure.legend = legend + figure.legend
     return figure
@@ -234,7 +234,7 @@ def _make_histogram_figure(section: ArraySection) -> SvgFigure:
     bars = [compute_histogram_density(channel.white_residual, edges) for channel in channels]
     densities = [_compute_normal_density(edges, c.declared_stddev) for c in channels if c.declared_stddev]
     y_axis = _make_density_axis(bars + densities, x_axis.scale)
-    errors = "bias, constant and scale errors" if all(channel.is_fitted for channel in channels) else "bias"
+    errors = "bias, constant, scale and cross-axis errors" if all(channel.is_fitted for channel in channels) else "bias"
     caption = f"Distribution of the residuals of {section.title} without {errors}."
     caption += " Dashed: the declared noise." if densities else " No declared standard deviation is known."
     figure = stack_plots("Histogram", x_axis, [y_axis], caption)

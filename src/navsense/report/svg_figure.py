@@ -79,7 +79,7 @@ class Plot:
         return values if self.y_axis is None else self.y_axis.compute_positions(values)
 
     def draw_line(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
-        """Draw a series y (n,) over increasing x (n,), downsampled; NaN breaks the line."""
+        """Draw a line y (n,) over increasing x (n,), downsampled; NaN breaks it, gaps in x do not."""
         self.draw_path(*downsample(x, y), css_class)
 
     def draw_path(self, x: FloatArray, y: FloatArray, css_class: str, colour: str = "") -> None:
@@ -98,7 +98,7 @@ class Plot:
         )
 
     def draw_series(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
-        """Draw a series over time as a line that gaps break."""
+        """Draw a line over time as `draw_line`; gaps in time break it too."""
         self.draw_line(*insert_gaps(x, y), css_class)
 
     def draw_band(self, x: FloatArray, y: FloatArray, css_class: str) -> None:

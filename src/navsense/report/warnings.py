@@ -150,7 +150,7 @@ def _check_values(reading: Reading, sensor: MountedSensor | None) -> Iterator[st
 
 
 def _list_required_arrays(reading: Reading, sensor: MountedSensor | None) -> list[str]:
-    """Return the arrays that must have values: those with ideal values, or all if there are none."""
+    """Return the arrays that must have values: velocities of Doppler sensors, else those with ideal values, or all."""
     names = REQUIRED_ARRAYS.get(reading.type, ())
     if sensor is not None and isinstance(sensor.spec, Adcp) and sensor.spec.coordinates.value == "beam":
         names = ("beam_velocity",)

@@ -30,7 +30,7 @@ from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_pat
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
-from navsense.sensors.base import Sensor
+from navsense.sensors.base import Sensor, check_members
 from navsense.simulation.fidelity import FIDELITIES
 from navsense.world import CurrentTopic, MountedSensor, Solid, World
 
@@ -103,6 +103,8 @@ def _load_world(
         context.raise_problems()
         raise
     user_types = [kind for kind in (*_load_installed_sensors(), *sensor_types) if kind not in SENSORS]
+    for kind in user_types:
+        check_members(kind)
     type_element_parsers = {
         **TYPE_ELEMENT_PARSERS,
         **{kind.type: make_type_element_parser(kind) for kind in user_types},

@@ -20,7 +20,7 @@ NAMESPACE_URI = "https://navsense.org/sdf"
 """The namespace of navsense's elements."""
 
 PREFIX = "navsense:"
-"""Their prefix, which `read_xml` writes for any prefix that a file binds to the namespace."""
+"""Their prefix, which `parse_xml` writes for any prefix that a file binds to the namespace."""
 
 MAX_DEPTH = 200
 """Largest nesting depth of elements."""
@@ -38,7 +38,9 @@ _SDF_FILE = inputs.FileKind("file", SdfError, "must be a readable file of SDF")
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element: tag and attributes as written, its own text, children in order, and its line in the file `path`.
+    """An element: tag and attributes, its own text, children in order, and its line in the file `path`.
+
+    Names of navsense's namespace have the prefix `PREFIX`, other names are as written.
 
     `include` is the include of an element in another file.
     """

@@ -17,16 +17,16 @@ IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 @kernel
-def mix_axes(matrix: FloatArray, rows: FloatArray, out: FloatArray) -> None:
-    """Write A x (m, n) of the matrix (m, c) and rows (c, n). Entries of A that are 0 are skipped, also if x is NaN."""
+def mix_axes(matrix: FloatArray, axes: FloatArray, out: FloatArray) -> None:
+    """Write A x (m, n) of the matrix A (m, c) and axes x (c, n). Entries of A that are 0 are skipped, also for NaN."""
     for i in range(matrix.shape[0]):
         sums = out[i]
         sums[:] = 0.0
         for j in range(matrix.shape[1]):
-            entry, row = matrix[i, j], rows[j]
+            entry, values = matrix[i, j], axes[j]
             if entry != 0.0:
                 for k in range(sums.shape[0]):
-                    sums[k] = sums[k] + entry * row[k]
+                    sums[k] = sums[k] + entry * values[k]
 
 
 def make_matrix(numbers: Iterable[float]) -> FloatArray:

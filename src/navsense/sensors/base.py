@@ -256,6 +256,15 @@ class Sensor(Protocol):
         ...
 
 
+def check_members(kind: type[Sensor]) -> None:
+    """Raise `SensorError` if a sensor class lacks a member of `Sensor`."""
+    members = [name for name in (*Sensor.__annotations__, *vars(Sensor)) if not name.startswith("_")]
+    missing = [name for name in members if not hasattr(kind, name)]
+    if missing:
+        remedy = "see docs/adding-a-sensor.md"
+        raise SensorError("class of a sensor", kind.__name__, allowed=f"lacks {', '.join(missing)}", remedy=remedy)
+
+
 @runtime_checkable
 class SupportsAdjustment(Protocol):
     """A sensor with a parameter that can change during a run."""
@@ -284,7 +293,7 @@ class HasIndirectNoise(Protocol):
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:
-        """Return the ideal values that the noise acts on, by the name of the output."""
+        """Return name and unit of the quantities that the noise acts on, by the name of the output."""
         ...
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:

@@ -130,7 +130,7 @@ class DvlState(NamedTuple):
     channels: state of the noise channels.
     long_term_errors: (2, 4) long-term scale errors and offsets (m/s) over the bottom and through the water.
     misalignment: (4,) rotation from true to measured velocities.
-    last_output_time: s, output time of the last ping.
+    last_output_time: s, output time of the last ping; 0 before the first, so no ping is transmitted before t = 0.
     unlocked_until: (k,) s, end of the re-acquisition of each beam.
     filter_state: state of the long-term filter.
     """
@@ -349,7 +349,7 @@ class Dvl:
 
     @cached_property
     def _ideal_solution_parameters(self) -> PlainTuple:
-        """The same for an instrument without errors and without loss of beams."""
+        """The same without errors, dropout and re-acquisition. The limits of range and incidence stay."""
         parameters = ping.SolutionParameters(*self._solution_parameters)._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,
@@ -595,6 +595,7 @@ class Dvl:
         The steps are those of `doppler.ping`: errors of the beams, noise, faults, solution. The columns of the biases
         are bottom-track velocities, water-track velocities and ranges.
         """
+        # `spacing` is above 1 only for your own times (`apply`).
         (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
         # Arrays of noise channels are contiguous along the ticks of one channel.
         measurement_arrays, channel_inputs = np.empty((len(ping.BeamMeasurements._fields), n, k)), np.empty((3 * k, n))
@@ -726,7 +727,10 @@ class Dvl:
         return {**ideal, **{name: np.where(rows[:, None], math.nan, ideal[name]) for name in names}}
 
     def without_errors(self) -> Dvl:
-        """Return the same spec without errors: no travel time, no assumed speed of sound, no loss of beams."""
+        """Return the same spec without errors. The limits of range and incidence stay.
+
+        There is no travel time, assumed speed of sound, dropout, lock loss or maximum velocity.
+        """
         return replace(
             self,
             bottom=DopplerTrack(),

@@ -52,16 +52,16 @@ _NO_CURRENT: FloatArray = make_read_only(np.empty(0))
 
 
 @kernel
-def _add_fixed_field(hard: FloatArray, motor: FloatArray, current: FloatArray, rows: FloatArray) -> None:
-    """Add the field (T) of hard iron and motor current to rows (3, n); current (n,) A, (0,) without one."""
-    for axis in range(rows.shape[0]):
-        row, iron, per_ampere = rows[axis], hard[axis], motor[axis]
+def _add_fixed_field(hard: FloatArray, motor: FloatArray, current: FloatArray, axes: FloatArray) -> None:
+    """Add the field (T) of hard iron and motor current to the axes (3, n); current (n,) A, (0,) without one."""
+    for axis in range(axes.shape[0]):
+        values, iron, per_ampere = axes[axis], hard[axis], motor[axis]
         if current.shape[0] == 0:
-            for k in range(row.shape[0]):
-                row[k] = row[k] + iron
+            for k in range(values.shape[0]):
+                values[k] = values[k] + iron
         else:
-            for k in range(row.shape[0]):
-                row[k] = row[k] + (iron + per_ampere * current[k])
+            for k in range(values.shape[0]):
+                values[k] = values[k] + (iron + per_ampere * current[k])
 
 
 @dataclass(frozen=True)
@@ -162,13 +162,13 @@ class Magnetometer:
     ) -> Vectors:
         """Return the field (n, 3) T with soft iron, hard iron and motor current."""
         soft, hard, motor = distortion
-        ideal_rows: FloatArray = np.ascontiguousarray(ideal["field"].T)
-        rows = np.empty(ideal_rows.shape)
+        ideal_axes: FloatArray = np.ascontiguousarray(ideal["field"].T)
+        axes = np.empty(ideal_axes.shape)
         # Read-only inputs, so that each kernel is compiled for one type of array.
-        mix_axes(soft, make_read_only(ideal_rows), rows)
+        mix_axes(soft, make_read_only(ideal_axes), axes)
         current = make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT
-        _add_fixed_field(hard, motor, current, rows)
-        return rows.T
+        _add_fixed_field(hard, motor, current, axes)
+        return axes.T
 
     def apply(
         self,

@@ -4,6 +4,8 @@
     for step in sim:                      # step.time (s), step.readings: the readings since the last step
         ...
 
+A live run makes no messages or device bytes. `recordings` and `streams` encode the time slices of a batch run.
+
 Step n ends at t = n * max_step_size. It returns all readings that arrive in (t_(n-1), t_n]. Without latency a reading
 arrives at its sample instant, so the first step, n = 0, returns the samples at t = 0. Samples that have not arrived by
 the last step are not returned: continue the run for the latency after the last sample that you want.

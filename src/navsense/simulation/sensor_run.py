@@ -66,7 +66,7 @@ class SensorRun:
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=prefetch)
         self.state = sensor.spec.init(self._draws.initial)
         self._clock = SensorClock(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
-        self._arrival_queue = (
+        self._arrival_times = (
             ArrivalTimes(sensor.latency, sensor.name, seed, run, prefetch=prefetch) if sensor.latency else None
         )
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
@@ -89,9 +89,9 @@ class SensorRun:
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
         delayed_arrival = None
-        if self._arrival_queue:
+        if self._arrival_times:
             emitted = get_flags(measured, len(ticks))["emitted"]
-            delayed_arrival = self._arrival_queue.compute_arrivals(ticks.time, emitted)
+            delayed_arrival = self._arrival_times.compute_arrivals(ticks.time, emitted)
         return SensorBlock(measured, self._clock.compute_errors(ticks.time), delayed_arrival)
 
     def _measure_with_faults(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
@@ -184,7 +184,7 @@ def make_reading(
         time=make_read_only(ticks.time),
         clock_error=block.clock_error,
         arrays=measured.arrays,
-        ideal={name: ideal[name] for name in unit if name in ideal},  # of the outputs; without signals
+        ideal={name: ideal[name] for name in unit if name in ideal},  # `unit` has the outputs; no signals
         bias=dict(measured.bias),
         turn_on_bias=repeat_rows(measured.turn_on_bias, len(ticks)),
         fault=dict(measured.fault),

@@ -69,7 +69,7 @@ class Publisher(RecordingWriter):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A live system that a run can publish to.
+    """Another program that a batch run can publish to.
 
     scheme: of its URLs, in lower case.
     name: the name in messages.

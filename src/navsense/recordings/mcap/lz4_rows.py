@@ -4,7 +4,7 @@ All messages of a channel have one size and differ only in the numbers that thei
 become one LZ4 block. Its literals are the first row, the last row and the numbers of the others. The bytes between the
 numbers are matches at the distance w:
 
-    first sequence    token | row 0 | row 1 before its first numbers
+    sequence 1        token | row 0 | row 1 before its first numbers
     row 1                     numbers | match | token | numbers | match | ...
     rows 2 to n - 2   token | numbers | match | token | numbers | match | ...
     last literals     token | row n - 1 from its first numbers on
@@ -94,10 +94,11 @@ class RowCompressor:
 
     template, dtype: the bytes (w,) and the type of a row.
     lz4_row, lz4_dtype: the bytes (l,) and the type of a compressed row.
-    first_sequence: its token, the first row, and the second row before its first numbers.
+    sequence_start_bytes: start of the first sequence: its token, the first row, and the second row before its first
+        numbers, with which its literals go on.
     last_literals: their token, and the last row from its first numbers on.
     number_offsets: offsets (b,) of the b bytes of numbers in a compressed row.
-    first_row_offsets: their offsets (b,) in `first_sequence`.
+    first_row_offsets: their offsets (b,) in `sequence_start_bytes`.
     last_row_offsets: their offsets (b,) in `last_literals`.
     """
 
@@ -105,7 +106,7 @@ class RowCompressor:
     dtype: np.dtype[np.void]
     lz4_row: ByteArray
     lz4_dtype: np.dtype[np.void]
-    first_sequence: ByteArray
+    sequence_start_bytes: ByteArray
     last_literals: ByteArray
     number_offsets: IntArray
     first_row_offsets: IntArray
@@ -129,14 +130,15 @@ class RowCompressor:
         """Write one compressed block. Rows are encoded in place; the first and the last row are written in full."""
         size, sequence_start = self.lz4_row.size, offset + 4
         # The literals of the first sequence end with the first numbers of row 1, so row 1 needs no token.
-        rows_start = sequence_start + self.first_sequence.size - int(self.number_offsets[0]) - size
+        rows_start = sequence_start + self.sequence_start_bytes.size - int(self.number_offsets[0]) - size
         rows = out[rows_start : rows_start + count * size].reshape(count, size)
-        # Rows 0 and n - 1 are filled like the others. Their numbers are copied into `first_sequence` and
-        # `last_literals`, which overwrite them. Row 0 begins inside the sequence: a compressed row is not longer.
+        # Rows 0 and n - 1 are filled like the others. Their numbers are copied into `sequence_start_bytes` and
+        # `last_literals`, which overwrite them. The compressed row 0
+        # begins after `sequence_start`, because it is not longer than the template (`can_compress`).
         repeat_row(rows, self.lz4_row)
         fill_numbers(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)
-        out[sequence_start : sequence_start + self.first_sequence.size] = self.first_sequence
+        out[sequence_start : sequence_start + self.sequence_start_bytes.size] = self.sequence_start_bytes
         out[sequence_start + self.first_row_offsets] = numbers[0]
         literals_start = rows_start + (count - 1) * size
         end = literals_start + self.last_literals.size
@@ -184,7 +186,7 @@ def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: 
         make_row_dtype(fields, len(template)),
         np.frombuffer(row, dtype=np.uint8),
         make_row_dtype(shifted, len(row)),
-        first_sequence=np.frombuffer(first_token + template + template[:first], dtype=np.uint8),
+        sequence_start_bytes=np.frombuffer(first_token + template + template[:first], dtype=np.uint8),
         last_literals=np.frombuffer(last_token + template[first:], dtype=np.uint8),
         number_offsets=np.concatenate(number_offsets),
         first_row_offsets=numbers + len(first_token),

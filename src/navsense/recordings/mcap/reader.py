@@ -495,7 +495,7 @@ class McapReader:
                 self.metadata[WORLD_JSON_KEY] = records.parse_metadata(body)[1].get(WORLD_JSON_KEY, "")
 
     def read_messages(self) -> Iterator[RawMessage]:
-        """Yield the messages in order of arrival."""
+        """Yield the messages in order of log time."""
         channels = self._defined_channels
         for parts in self._read_windows():
             data = [part.messages.data.tobytes() for part in parts]
@@ -512,7 +512,10 @@ class McapReader:
                 yield RawMessage(channels[channel_index], log_time, publish_time, data[number][start:stop])
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
-        """Yield the messages of some topics in batches of bounded size; those of one topic are in order of arrival."""
+        """Yield the messages of some topics in batches; those of one topic are in order of log time.
+
+        A batch has whole windows and at least `MIN_BATCH_BYTES`, except the last one.
+        """
         waiting: dict[ChannelKey, list[MessageBatch]] = {}
         size = 0
         for parts in self._read_windows():

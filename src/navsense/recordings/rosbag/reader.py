@@ -146,7 +146,7 @@ class RosbagsReader:
         return self._read(self._connections)
 
     def read_batches(self, topics: Collection[str]) -> Iterator[list[MessageBatch]]:
-        """Yield the messages of some topics in batches of bounded size; those of one topic are in order of arrival."""
+        """Yield the messages of some topics in batches of bounded size; those of one topic are in order of log time."""
         return batch_messages(
             self._read([connection for connection in self._connections if connection.topic in topics]), topics
         )

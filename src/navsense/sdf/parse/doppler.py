@@ -6,8 +6,8 @@
       <beams angle_deg="30" width_deg="4" rings="1"                             Janus angle; full width of a beam
              weighting="plane"                                                  or nearest, or pattern
              absorption="0">                                                    dB/m one way, weights rays of a pattern
-        <azimuths_deg>-135 135 45 -45</azimuths_deg>                            counter-clockwise from x, seen along
-        <down>0 0 -1</down>                                                     `down`: +45 is to port
+        <azimuths_deg>-135 135 45 -45</azimuths_deg>    counter-clockwise from x, seen along `down`; here +45 is to port
+        <down>0 0 -1</down>                                                     from which the Janus angle counts
       </beams>
       <beams> <beam width_deg="4" rings="1" id="1"> <pose>...</pose> </beam>    or each beam: along x of its pose,
               <beam rotation_deg="45" tilt_deg="30"/> ... </beams>              or with Gazebo's angles
@@ -28,13 +28,13 @@
       </water_track>
       <range> <noise .../> </range>                                             m, of each beam
       <strength level="90" absorption="0.04"                  echo above the noise from 1 m, dB; dB/m one way
-                correlation="0.9" threshold="6" slope="1"/>   of a strong echo; lock probability 1/2, width (dB)
+                correlation="0.9" threshold="6" slope="1"/>   rho_0; dB at lock probability 1/2; width, dB
       <sound speed="1500"/> <transducer>piston</transducer>                     or phased_array
       <misalignment_deg>0 0 0.5</misalignment_deg> <misalignment_stddev_deg>0.2</misalignment_stddev_deg>
       <min_incidence_cosine>0.2</min_incidence_cosine> <error_velocity_limit>0.3</error_velocity_limit>
       <dropout_probability>0.01</dropout_probability> <reacquisition_time>2</reacquisition_time>
       <propagation>true</propagation> <processing_time>0.01</processing_time>
-      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>     filter, with the errors it assumes
+      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>     filter; stddev, scale: assumed errors
       <reference link="base_link" degrees="true">180 0 0</reference>            roll pitch yaw of the output frame
       <own_hull>false</own_hull>
     </dvl>

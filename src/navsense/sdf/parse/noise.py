@@ -35,7 +35,7 @@ object (`is`), although the two are equal.
 
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
-    """Return the noise of a parent of `<noise>` that the caller checks; without `<noise>` no noise."""
+    """Return the noise of the `<noise>` in `parent`, `NO_NOISE` without one. The caller checks `parent`."""
     element = parent.find("noise")
     return NO_NOISE if element is None else parse_noise(context, element, classic=classic)
 
@@ -49,7 +49,7 @@ def parse_channel_noise(context: Context, channel_element: Element, *, classic: 
 def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     """Return the noise of a `<noise>`. An invalid element gives no noise and a problem in `context`.
 
-    An element without errors gives an object of `EXPLICIT_NO_NOISE`.
+    An element without errors, or of type "none", gives `EXPLICIT_NO_NOISE` itself.
     """
     context.check(element, NOISE.schema)
     problems_before, noise_type = context.problem_count, ""  # an invalid type stays ""

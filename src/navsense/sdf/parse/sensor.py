@@ -152,7 +152,11 @@ class SensorParser:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:
             return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
-        self._note_not_simulated(element, sensor_type, name, schema.NOT_SIMULATED)
+        gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
+        reason = schema.NOT_SIMULATED
+        if sensor_type == "custom" and gazebo_type:
+            reason = f"no sensor has the type {gazebo_type}; for a sensor of your own see docs/adding-a-sensor.md"
+        self._note_not_simulated(element, sensor_type, name, reason)
         return []
 
     def _note_not_simulated(self, element: Element, sensor_type: str, name: str, reason: str) -> None:

@@ -28,9 +28,8 @@ All modules of this package, `sensors.dvl` and `sensors.adcp` use these symbols:
 Arrays have n pings (q if the pings of several ensembles are in one array) of k beams, m rays or cells, and s samples.
 In kernels, `x == x` means "x is not NaN".
 
-`IDEAL_OUTPUTS` lists the outputs of a DVL that have an ideal value, without `time_of_validity` and `sound_speed`, which
-also have one. `make_janus_beams`, `make_gazebo_beams` and
-`make_dsros_beams` place beams as datasheets and other programs define them.
+`time_of_validity` and `sound_speed` have ideal values in addition to `IDEAL_OUTPUTS`. `make_janus_beams`,
+`make_gazebo_beams` and `make_dsros_beams` place beams as datasheets and other programs define them.
 """
 
 from __future__ import annotations

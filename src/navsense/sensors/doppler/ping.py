@@ -157,7 +157,7 @@ IDEAL_OUTPUTS = (
     *("velocity", "altitude", "course", "speed", "beam_range", "beam_velocity"),
     *("error_velocity", "water_velocity", "water_beam_velocity"),
 )
-"""Outputs with an ideal value, without `time_of_validity` and `sound_speed`, which also have one."""
+"""Outputs with an ideal value. `IDEAL_OUTPUT_ROWS` adds `time_of_validity`; `sound_speed` is that of `SensorInputs`."""
 
 IDEAL_OUTPUT_ROWS = tuple(entry for entry in OUTPUT_ROWS if entry[0] in (*IDEAL_OUTPUTS, "time_of_validity"))
 
@@ -217,7 +217,10 @@ select_tracks = itemgetter(*TrackInputs._fields)
 
 
 class TrackParameters(NamedTuple):
-    """Errors of one track, see `DopplerTrack`; `stddev` (m/s) at rest and at the rate of the ticks."""
+    """Errors of one track, see `DopplerTrack`.
+
+    `stddev` (m/s) is that at rest at the rate of the ticks, before `reference_rate` is applied.
+    """
 
     stddev: float
     per_speed: float
@@ -955,7 +958,7 @@ def solve_ideal_pings(
         measurement_arrays,
         sensor_inputs,
         track_inputs,
-        tracks.bottom_time_of_validity,
+        tracks.bottom_time_of_validity,  # any times: they matter only for the re-acquisition, which is 0 here
         np.ones(ticks, np.bool_),
         np.full(beams, -math.inf),
         no_noise,
