@@ -97,7 +97,7 @@ def format_section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
         "",
         f"## {kind}",
         "",
-        f"| channel | figure | unit | declared | {rates} |",
+        f"| channel | parameter | unit | declared | {rates} |",
         "|---" * (4 + len(RATES)) + "|",
     )
     for (_, parameter, unit, declared), found in group_rows(rows).items():

@@ -64,7 +64,7 @@ def format_section(part: Part) -> Iterator[str]:
 def page() -> str:
     """Return the page."""
     parts = [catalogue.load_part(name) for name in catalogue.list_parts()]
-    lines = [HEAD, "| name | part | sensor | grade | figures |", "|---|---|---|---|---|"]
+    lines = [HEAD, "| name | part | sensor | grade | values |", "|---|---|---|---|---|"]
     for part in parts:
         count = sum(len(figures) for figures in part.entries.values())
         lines.append(f"| {part.name} | {part.part} | {part.sensor} | {part.grade} | {count} |")
