@@ -332,7 +332,7 @@ def test_unwritable_standard_error_changes_nothing(closed: bool, tmp_path: Path)
     assert read_summary(output).entries
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_run_leaves_complete_recordings(
     run_in_process: RunCommand, number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -352,7 +352,7 @@ def test_interrupted_run_leaves_complete_recordings(
         assert run_in_process("info", output).returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
 def test_signal_during_compilation_stops_before_the_next_kernel(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -397,7 +397,7 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signals, tmp_path: Path) -> None:
     """The signal arrives after the command: exit handlers run from the last one registered to the first."""
     script = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import navsense as ns
@@ -190,6 +191,44 @@ def test_array_with_another_shape_than_its_output_is_an_error(hill_world: Path, 
     (sensor,) = world.sensors
     world = replace(world, sensors=(replace(sensor, spec=ColumnMeasurement(sensor.spec)),))
     with pytest.raises(SensorError, match=rf"array temperature of `measure` of sensor {NAME}: shape \(\d+, 1\); must"):
+        ns.simulate(world, 1.0, seed=1)
+
+
+def replace_method(world: ns.World, name: str, method: Callable[..., Any]) -> ns.World:
+    """Return the world of one sensor with another method of its class."""
+    (sensor,) = world.sensors
+    kind = type("Changed", (type(sensor.spec),), {name: method, "__module__": "my_package"})
+    return replace(world, sensors=(replace(sensor, spec=kind()),))
+
+
+@pytest.mark.parametrize(
+    ("ideal", "found"),
+    [
+        (lambda *_: {"temperature": np.zeros((10, 2))}, r"float64 \(10, 2\)"),
+        (lambda *_: {"temperature": np.zeros(7)}, r"float64 \(7,\)"),
+        (lambda *_: {"temperature": np.zeros(10, dtype=np.int64)}, r"int64 \(10,\)"),
+        (lambda *_: {"temperature": [0.0] * 10}, r"list \(10,\)"),
+    ],
+)
+def test_ideal_values_of_another_shape_or_type_are_an_error(
+    hill_world: Path, example: Any, ideal: Callable[..., Any], found: str
+) -> None:
+    world = replace_method(ns.load(hill_world, sensors=[example.Thermometer]), "ideal", ideal)
+    message = rf"ideal value temperature of `ideal` of sensor {NAME}: {found}; must be an array of float64"
+    with pytest.raises(SensorError, match=message):
+        ns.simulate(world, 1.0, seed=1)
+
+
+@pytest.mark.parametrize("method", ["ideal", "measure"])
+def test_exception_of_a_user_sensor_names_the_sensor_and_the_method(
+    hill_world: Path, example: Any, method: str
+) -> None:
+    def fail(*_arguments: Any) -> None:
+        raise ValueError("no such table")
+
+    world = replace_method(ns.load(hill_world, sensors=[example.Thermometer]), method, fail)
+    message = rf"hill.sdf:4: sensor {NAME}: method `{method}`: ValueError: no such table; must not raise"
+    with pytest.raises(SensorError, match=message):
         ns.simulate(world, 1.0, seed=1)
 
 

@@ -24,6 +24,7 @@ from navsense.cli.bench import bench
 from navsense.cli.calibrate import calibrate
 from navsense.cli.recordings import convert, info, recover, report
 from navsense.cli.run import run
+from navsense.cli.stop_signals import STOP_SIGNALS, list_active_signals
 from navsense.cli.worlds import check, describe
 from navsense.core.errors import NavsenseError
 
@@ -104,17 +105,19 @@ def print_library_messages() -> Iterator[None]:
 
 
 @contextmanager
-def interrupt_on_sigterm() -> Iterator[None]:
-    """Handle SIGTERM as an interrupt: the command closes its files."""
+def interrupt_on_signals() -> Iterator[None]:
+    """Handle the stop signals as an interrupt: the command closes its files."""
 
     def stop(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGTERM, stop)
+    numbers = [number for number in list_active_signals() if number != signal.SIGINT]
+    previous = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def discard_output() -> None:
@@ -144,7 +147,7 @@ def tolerate_failing_stderr() -> None:
 
 def ignore_signals() -> None:
     """Ignore interrupts while the interpreter exits: the command is complete, and so is its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
@@ -156,7 +159,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     tolerate_failing_stderr()
     try:
-        with print_library_messages(), interrupt_on_sigterm():
+        with print_library_messages(), interrupt_on_signals():
             cli(standalone_mode=False)
         atexit.register(ignore_signals)
     except NavsenseError as error:

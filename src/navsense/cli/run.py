@@ -25,6 +25,7 @@ from navsense.cli.options import (
     print_warnings,
     ros_option,
 )
+from navsense.cli.stop_signals import list_active_signals
 
 Progress = Callable[[float, float], None]
 """A function of the simulated and the total duration (s)."""
@@ -63,7 +64,7 @@ def make_progress_bar(stack: ExitStack) -> Progress:
 
 @contextmanager
 def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
-    """Yield a progress function that ends the run between two time slices after SIGINT or SIGTERM.
+    """Yield a progress function that ends the run between two time slices after a stop signal.
 
     During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
     would be lost, so the handler only sets a flag. A second signal ends the run at once.
@@ -86,7 +87,7 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
         check()
 
     COMPILATION_CHECKS.append(check)
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, handle) for number in list_active_signals()}
     try:
         yield advance_and_check
     finally:

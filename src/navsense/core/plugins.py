@@ -25,7 +25,7 @@ def load_plugin(
         plugin = entry.load()
         if not isinstance(plugin, kind):
             raise TypeError(f"is {plugin!r}")  # noqa: TRY301
-    except Exception as error:  # the import of a package can raise anything
+    except (Exception, SystemExit) as error:  # the import of a package can raise anything
         package = entry.dist.name if entry.dist else entry.value
         what, remedy = f"{what} {entry.name!r} of package {package}", f"repair or remove {package}"
         raise error_class(what, str(error), allowed=allowed, remedy=remedy) from error

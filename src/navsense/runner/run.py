@@ -300,7 +300,7 @@ def record(
     if interrupted:
         raise KeyboardInterrupt
     if failed:
-        raise next(iter(failed.values()))
+        raise list(failed.values())[-1]  # the others were logged
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
     return RecordResult(paths, session.duration, samples, valid_samples, max_delay)

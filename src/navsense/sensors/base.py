@@ -42,7 +42,7 @@ class Output:
     equivariance: how the array changes if the world is rotated: "invariant" (sensor coordinates), "orientation" (a
         quaternion sensor to reference) or "vertical" (a scalar along the vertical, unchanged by rotations about it).
 
-    Raises `SensorError` for another equivariance.
+    Raises `SensorError` for axes below 0 and another equivariance.
     """
 
     name: str
@@ -51,7 +51,9 @@ class Output:
     equivariance: Equivariance = "invariant"
 
     def __post_init__(self) -> None:
-        """Check the equivariance."""
+        """Check the axes and the equivariance."""
+        if min(self.axes if isinstance(self.axes, tuple) else (self.axes,), default=0) < 0:
+            raise SensorError(f"axes of the array {self.name}", self.axes, allowed="must be >= 0")
         if self.equivariance not in EQUIVARIANCES:
             what, allowed = f"equivariance of the array {self.name}", f"must be one of {', '.join(EQUIVARIANCES)}"
             raise SensorError(what, self.equivariance, allowed=allowed)
@@ -105,6 +107,20 @@ def check_shapes(outputs: Sequence[Output], measurement: Measurement, count: int
                 allowed = f"must have the shape {shapes[name]}, as `outputs` declares"
                 remedy = "return [:, 0] of it, or declare one axis" if shape == (*shapes[name], 1) else ""
                 raise SensorError(what, f"shape {shape}", allowed=allowed, remedy=remedy)
+
+
+def check_ideal(outputs: Sequence[Output], ideal: Mapping[str, AnyArray], count: int, owner: str = "") -> None:
+    """Check that the ideal values of the outputs at `count` ticks are arrays of float64 with the shapes of the outputs.
+
+    Raises `SensorError` with the array and its owner.
+    """
+    for output in outputs:
+        if output.name in ideal:
+            array, shape = ideal[output.name], (count, *output.shape)
+            if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
+                what = f"ideal value {output.name} of `ideal`{owner}"
+                value = f"{getattr(array, 'dtype', type(array).__name__)} {np.shape(array)}"
+                raise SensorError(what, value, allowed=f"must be an array of float64 with the shape {shape}")
 
 
 def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArray]:

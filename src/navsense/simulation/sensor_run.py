@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from navsense.clock import ArrivalTimes, Clock, ClockRealisation, SensorClock
-from navsense.core.errors import FieldError, SensorError
+from navsense.core.errors import FieldError, NavsenseError, SensorError
 from navsense.core.random_streams import Draws
 from navsense.core.readings import Reading, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
@@ -22,7 +22,7 @@ from navsense.faults.schedule import (
     list_source_arrays,
 )
 from navsense.motion.base import Motion
-from navsense.sensors.base import Measurement, check_shapes, get_flags, repeat_rows
+from navsense.sensors.base import Measurement, check_ideal, check_shapes, get_flags, repeat_rows
 from navsense.world import MountedSensor, World
 
 UNDEFINED_FIELD_REMEDY = "check the position of the model at this time: its motion, and <spherical_coordinates>"
@@ -76,15 +76,24 @@ class SensorRun:
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
         """Measure the next block. `ticks` must follow those of the last call.
 
-        Raises `SensorError` if the arrays of the first block do not have the names and shapes of the outputs.
+        Raises `SensorError` if the arrays of the first block do not have the names and shapes of the outputs, and for
+        another exception of a user's sensor.
         """
-        draws = self._draws.take(len(ticks))
-        if self.sensor.faults.has_faults:
-            measured = self._measure_with_faults(ticks, ideal, draws)
-        else:
-            self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
+        draws, owner = self._draws.take(len(ticks)), ""
         if not self._has_measured:
-            check_shapes(self.sensor.spec.outputs, measured, len(ticks), f" of sensor {self.sensor.name}")
+            owner = f" of sensor {self.sensor.name}"
+            check_ideal(self.sensor.spec.outputs, ideal, len(ticks), owner)
+        try:
+            if self.sensor.faults.has_faults:
+                measured = self._measure_with_faults(ticks, ideal, draws)
+            else:
+                self.state, measured = self.sensor.spec.measure(self.state, ticks, ideal, draws)
+        except NavsenseError:
+            raise
+        except Exception as error:
+            raise _map_user_error(self.sensor, "measure", error) from error
+        if not self._has_measured:
+            check_shapes(self.sensor.spec.outputs, measured, len(ticks), owner)
             self._has_measured = True
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
@@ -139,10 +148,24 @@ def compute_ideal(
     """
     try:
         ideal = sensor.spec.ideal(motion, environment, ticks)
+        make_all_read_only(ideal.values())
     except (FieldError, SensorError) as error:
         raise _locate_error(sensor, motion, environment, ticks, error) from error
-    make_all_read_only(ideal.values())
+    except NavsenseError:
+        raise
+    except Exception as error:
+        raise _map_user_error(sensor, "ideal", error) from error
     return ideal
+
+
+def _map_user_error(sensor: MountedSensor, method: str, error: Exception) -> Exception:
+    """Return an exception of a user's sensor as a `SensorError`; one of navsense, which is a defect, unchanged."""
+    if type(sensor.spec).__module__.startswith("navsense."):
+        return error
+    what, value = f"sensor {sensor.name}: method `{method}`", f"{type(error).__name__}: {error}"
+    return SensorError(
+        what, value, allowed="must not raise", where=sensor.where, remedy="correct the class of the sensor"
+    )
 
 
 def _locate_error(

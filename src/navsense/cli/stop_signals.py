@@ -1,0 +1,13 @@
+"""Signals that stop a command so that it closes its files."""
+
+from __future__ import annotations
+
+import signal
+
+STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""SIGHUP is that of a closed terminal."""
+
+
+def list_active_signals() -> tuple[int, ...]:
+    """Return the signals of `STOP_SIGNALS` that the parent process does not ignore, as `nohup` ignores SIGHUP."""
+    return tuple(number for number in STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN)
