@@ -212,7 +212,8 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     reading, sensor = data.readings[name], data.sensors.get(name)
     parts = [reading.type.replace("_", " ")]
     if sensor is not None:
-        parts += [f"{sensor.rate:g} Hz", f"clock: {sensor.clock or TRUE_TIME}", f"topic {sensor.topic}"]
+        clock = (sensor.clock or TRUE_TIME) if data.has_true_time else "not recorded"
+        parts += [f"{sensor.rate:g} Hz", f"clock: {clock}", f"topic {sensor.topic}"]
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
         profiles = doppler.make_profile_figures(reading, sensor, data.span)
