@@ -153,7 +153,7 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     metadata["layout"]["origin"] = 3
     metadata["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
-    with pytest.raises(RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: origin has a wrong"):
+    with pytest.raises(RecordingError, match=r"bad\.npz: is not a recording of navsense: damaged: origin has a wrong"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
 

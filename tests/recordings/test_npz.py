@@ -310,7 +310,7 @@ def test_damaged_arrays_are_an_error(builders: ModuleType, tmp_path: Path, key: 
             found.append(str(error))
     # `load` accepts any numbers as times.
     assert len(found) == 2 or (isinstance(value, np.ndarray) and np.isnan(value).all())
-    assert all("changed.npz: is no recording of navsense" in text and "pickle" not in text for text in found)
+    assert all("changed.npz: is not a recording of navsense" in text and "pickle" not in text for text in found)
 
 
 @pytest.mark.parametrize(

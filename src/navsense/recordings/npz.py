@@ -283,8 +283,12 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
         except RecordingError:
             raise
         except zipfile.BadZipFile as error:
-            why = "it is no NumPy archive, or was cut off or damaged"
-            raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path)) from error
+            raise RecordingError(
+                "is not a NumPy archive, or is damaged",
+                allowed="must be an .npz recording",
+                where=Where(str(path)),
+                remedy=find_unrecoverable_remedy(path),
+            ) from error
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
 
