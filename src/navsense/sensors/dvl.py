@@ -131,7 +131,7 @@ class DvlState(NamedTuple):
     long_term_errors: (2, 4) long-term scale errors and offsets (m/s) over the bottom and through the water.
     misalignment: (4,) rotation from true to measured velocities.
     last_output_time: s, output time of the last ping.
-    unlocked_until: (k,) s, end of the re-acquisition of each beam.
+    unlocked_until: (k,) s, end of the reacquisition of each beam.
     filter_state: state of the long-term filter.
     """
 
