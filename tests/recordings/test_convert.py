@@ -569,7 +569,7 @@ def test_unreadable_source_is_an_error_and_changes_no_file(recording: Path, tmp_
     cases = [
         (
             copy_first_half(recording / "a.mcap", tmp_path / "cut.mcap"),
-            r"cut\.mcap: the recording was cut off; recover it with: navsense recover",
+            r"cut\.mcap: is a truncated recording; recover it with: navsense recover",
         ),
         (
             copy_first_half(recording / "a.bag", tmp_path / "cut.bag"),

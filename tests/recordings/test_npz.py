@@ -414,7 +414,7 @@ def test_info_of_an_archive(builders: ModuleType, tmp_path: Path) -> None:
     assert found.metadata["world"] == "sea"
     assert "from 100 s to 102.99 s" in found.headline
     assert "run 10, " in found.headline
-    assert found.headline.endswith("asked for 3 s")
+    assert found.headline.endswith("requested 3 s")
 
 
 @pytest.mark.requirement("REC-1:npz", "REC-1:mcap")

@@ -93,9 +93,9 @@ RECOVERABLE_SUFFIX = ".mcap"
 
 
 def find_recovery_command(path: Path) -> str:
-    """Return the remedy that recovers a crashed recording; "" if there is none."""
+    """Return the remedy that recovers a truncated recording; "" if there is none."""
     part = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
-    return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
+    return f"recover the truncated recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
 def find_recovery_remedy(path: Path) -> str:
