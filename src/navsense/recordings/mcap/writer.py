@@ -168,7 +168,7 @@ class McapFileWriter:
 
     @property
     def size(self) -> int:
-        """Return the bytes written."""
+        """The bytes written."""
         return self._size
 
     def _append(self, *parts: Buffer) -> None:
