@@ -37,9 +37,9 @@ GOAL = 0.060
 """Limit (s) for a million residuals and Jacobians of MagFactor1 on one core."""
 
 
-def format_row(what: str, ours: str, beside: str, ratio: str) -> str:
+def format_row(work: str, navsense: str, reference: str, ratio: str) -> str:
     """Return one row of the table."""
-    return f"{what:50s} {ours:>12s}   {beside:72s} {ratio:>8s}"
+    return f"{work:50s} {navsense:>12s}   {reference:72s} {ratio:>8s}"
 
 
 def make_measurements(count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -96,13 +96,13 @@ def measure_million_rows() -> Iterator[str]:
             expected = evaluate_with_numpy(matrices, measured, FIELD)
             assert np.abs(out.residual - expected[0]).max() < 1e-9
             assert np.abs(out.jacobians[0] - expected[1]).max() < 1e-9
-            beside = f"NumPy {theirs * 1e3:.0f} ms; goal {GOAL * 1e3:.0f} ms"
+            reference = f"NumPy {theirs * 1e3:.0f} ms; goal {GOAL * 1e3:.0f} ms"
             yield format_row(
-                f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", beside, f"{theirs / ours:.1f}x"
+                f"{name}, 1e6 residuals and Jacobians", f"{ours * 1e3:.1f} ms", reference, f"{theirs / ours:.1f}x"
             )
-            beside = f"GTSAM's C++ linearize, one core, {each * 1e9:.0f} ns each"
+            reference = f"GTSAM's C++ linearize, one core, {each * 1e9:.0f} ns each"
             yield format_row(
-                "  the same, each", f"{ours / MILLION * 1e9:.0f} ns", beside, f"{each / ours * MILLION:.0f}x"
+                "  the same, each", f"{ours / MILLION * 1e9:.0f} ns", reference, f"{each / ours * MILLION:.0f}x"
             )
             fresh = measure_call(lambda call=call: call(None), rounds=5)  # type: ignore[misc]
             yield format_row("  the same into new arrays", f"{fresh * 1e3:.1f} ms", "", "")
@@ -211,9 +211,9 @@ def measure_shared_unknowns() -> Iterator[str]:
         solving = min(times)
         apart = np.abs(refine(theirs, values) - expected).max()
         assert apart < 1e-9, apart
-        beside = f"{what}: {solving:.2f} s, and {building:.2f} s to build; {apart:.0e} nT apart"
+        reference = f"{what}: {solving:.2f} s, and {building:.2f} s to build; {apart:.0e} nT apart"
         yield format_row(
-            "MagFactor3, 1e5 on shared unknowns, in GTSAM", f"{ours * 1e3:.1f} ms", beside, f"{solving / ours:.0f}x"
+            "MagFactor3, 1e5 on shared unknowns, in GTSAM", f"{ours * 1e3:.1f} ms", reference, f"{solving / ours:.0f}x"
         )
         yield format_row("  the same without GTSAM", f"{alone * 1e3:.1f} ms", "", f"{solving / alone:.0f}x")
     factor = ReducedMagFactor3(0, 1, 2, measured, quaternion, SIGMA)
@@ -223,7 +223,7 @@ def measure_shared_unknowns() -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    print(format_row("what", "ours", "beside", "ratio"))
+    print(format_row("work", "navsense", "reference", "ratio"))
     for rows in (measure_million_rows(), measure_shared_unknowns()):
         for row in rows:
             print(row, flush=True)

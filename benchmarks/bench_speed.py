@@ -44,9 +44,9 @@ def make_stationary_world(*specs: Sensor, rate: float = 1000.0) -> World:
     return World("bench", (Model("robot", (Link("robot::base"),), "robot::base"),), sensors, (clock,))
 
 
-def print_row(what: str, ours: str, beside: str, ratio: str) -> str:
+def print_row(work: str, navsense: str, reference: str, ratio: str) -> str:
     """Return one row of the table."""
-    return f"{what:58s} {ours:>16s}   {beside:46s} {ratio:>8s}"
+    return f"{work:58s} {navsense:>16s}   {reference:46s} {ratio:>8s}"
 
 
 def compare_blocks() -> Iterator[str]:
@@ -83,8 +83,8 @@ def compare_loading(folder: Path) -> Iterator[str]:
     path.write_text(f"<sdf version='1.9'><model name='m'><link name='l'>{sensors}</link></model></sdf>")
     ours = measure_call(lambda: ns.load(path), rounds=3)
     theirs = measure_call(lambda: expat.ParserCreate().Parse(path.read_bytes(), True), rounds=3)
-    beside = f"expat alone {theirs:.3f} s; goal 0.5 s"
-    yield print_row("load a world of 500 imus", f"{ours:.2f} s", beside, f"{ours / theirs:.0f}x")
+    reference = f"expat alone {theirs:.3f} s; goal 0.5 s"
+    yield print_row("load a world of 500 imus", f"{ours:.2f} s", reference, f"{ours / theirs:.0f}x")
 
 
 def compare_run_in_memory() -> Iterator[str]:
@@ -225,7 +225,7 @@ def measure_memory(folder: Path) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    print(print_row("what", "ours", "beside", "ratio"))
+    print(print_row("work", "navsense", "reference", "ratio"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for rows in (

@@ -75,7 +75,7 @@ def test_speed_does_not_change_the_recording(tmp_path: Path, monkeypatch: pytest
 
 
 def test_command_warns_that_the_run_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("navsense.cli.run.MAX_LAG", 0.0)
+    monkeypatch.setattr("navsense.cli.run.MAX_DELAY", 0.0)
     world = tmp_path / "a.sdf"
     world.write_text(
         '<sdf version="1.9"><model name="m"><link name="l"><sensor name="i" type="imu"><update_rate>100</update_rate>'

@@ -159,7 +159,9 @@ def test_rotating_model_is_stationary(load_world: LoadWorld) -> None:
 def test_endless_motion_needs_a_duration(load_world: LoadWorld) -> None:
     world = load_world(make_robot())
     endless = DrivenMotion(State())
-    with pytest.raises(SimulationError, match=r"duration; must be given: the motion of auv never ends; --duration"):
+    with pytest.raises(
+        SimulationError, match=r"duration: missing; required because the motion of auv never ends; give --duration"
+    ):
         chart(world, None, {"auv": endless})
     with pytest.raises(SimulationError, match=r"duration: -1; must be a finite number of seconds > 0"):
         chart(world, -1)

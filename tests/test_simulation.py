@@ -207,7 +207,7 @@ def test_motion_log_moves_the_model(tmp_path: Path) -> None:
         ({"duration": float("nan")}, "duration: nan"),
         ({"duration": float("inf")}, "duration: inf"),
         ({"duration": 1e300}, r"duration: 1e\+300; must be below 6e\+09 s, as stamps are"),
-        ({"duration": None}, "no motion of this world ends"),
+        ({"duration": None}, "^duration: missing; required because no motion of this world ends; give --duration S "),
         ({"runs": 0}, "runs: 0; must be a number >= 1"),
         ({"runs": [1, 1]}, r"runs: \[1, 1\]"),
         ({"runs": 10**30}, "runs: 10+; must be at most 1000000 at once; run parts of them"),

@@ -270,7 +270,7 @@ def test_truncated_bag_is_an_error(bags: ModuleType, kind: str, tmp_path: Path) 
         with pytest.raises(NavsenseError, match=rf"cut\.{kind}") as caught:
             read(cut)
         if kind != "db3":
-            assert str(caught.value).endswith(f"save what it holds with: navsense recover {cut}")
+            assert str(caught.value).endswith(f"recover it with: navsense recover {cut}")
 
 
 @pytest.fixture(scope="module")

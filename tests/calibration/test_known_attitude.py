@@ -317,7 +317,7 @@ def test_planar_motion_is_never_accepted(error: float, mounting: Rotation, soft:
     )
     axis = mounting.inv().apply([0.0, 0.0, 1.0])
     axis = axis if axis[np.argmax(np.abs(axis))] > 0.0 else -axis
-    assert text.startswith("motion: turned about (")
+    assert text.startswith("motion: rotates about (")
     stated = [float(value) for value in text.partition("(")[2].partition(")")[0].split(",")]
     assert np.allclose(stated, axis, atol=0.02, rtol=0.0)
     assert "30 deg or more" in text
@@ -359,22 +359,22 @@ def test_poor_motion_is_reported_with_its_reason(tilt: float) -> None:
 def test_insufficient_motion_error_names_the_missing_rotation() -> None:
     still = Rotation.from_rotvec(1e-3 * np.random.default_rng(1).normal(size=(2000, 3)))
     error = read_error(Magnetometer(), still)
-    assert "turned by 0.08" in error.what
-    assert "deg (rms) only" in error.what
+    assert error.what.startswith("motion: rotates by only 0.08")
+    assert error.what.endswith(" deg (rms)")
     assert "two axes" in error.remedy
     pitching = Rotation.from_euler("y", np.linspace(0.0, 60.0, 3000)[:, None])
     error = read_error(Magnetometer(), pitching)
-    assert "turned about (0.00, 1.00, 0.00) in the sensor, and 0 deg (rms) about other axes" in error.what
+    assert "rotates about (0.00, 1.00, 0.00) in the sensor, and by only 0 deg (rms) about other axes" in error.what
     assert "about x and z too" in error.remedy
     error = read_error(Magnetometer(iron=NO_IRON), make_level_drive(), soft_iron=False)
-    assert error.allowed == "must separate direction.z, bias.z"
+    assert error.allowed == "cannot determine direction.z, bias.z"
 
 
 def test_rounding_is_not_counted_as_rotation() -> None:
     """A norm one ulp below 1, as in another version of NumPy, is an angle of 8.5e-7 deg."""
     mean = np.diag((0.5, 1.0 - 2.0**-53, 0.5))
     assert str(MotionExcitation(0.0, np.zeros((3, 1)), mean)).endswith(
-        " in the sensor, and 0 deg (rms) about other axes"
+        " in the sensor, and by only 0 deg (rms) about other axes"
     )
 
 
@@ -652,7 +652,7 @@ def test_undeclared_attitude_errors_are_a_reason() -> None:
         device = Magnetometer(iron=NO_IRON, stddev=stddev)
         assert calibrate(device, turns, soft_iron=False, attitude_stddev=0.0).verdict.ok
         wrong = calibrate(device, turns, add_attitude_errors(turns, 0.5), soft_iron=False, attitude_stddev=0.0)
-        assert "residuals which attitude errors of 0." in wrong.verdict.reasons[-1]
+        assert "attitude errors of 0." in wrong.verdict.reasons[-1]
 
 
 @pytest.mark.compiled
@@ -660,7 +660,7 @@ def test_undeclared_attitude_errors_are_a_reason() -> None:
 @pytest.mark.parametrize("stddev", [0.0, math.radians(0.5)])
 def test_planar_motion_without_noise_is_not_reported_as_wrong_attitude(stddev: float) -> None:
     error = read_error(Magnetometer(stddev=(0.0,) * 3), make_level_drive(), attitude_stddev=stddev)
-    assert error.what.startswith("motion: turned about (0.00, 0.00, 1.00)")
+    assert error.what.startswith("motion: rotates about (0.00, 0.00, 1.00)")
 
 
 @pytest.mark.compiled

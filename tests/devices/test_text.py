@@ -99,7 +99,7 @@ def test_water_linked_example_is_reproduced() -> None:
     assert skipped == 0
     covariance, velocity = found["covariance"][0], found["velocity"][0]
     assert waterlinked.compute_fom(found["covariance"])[0] == pytest.approx(example["fom"], rel=SINGLE, abs=0.0)
-    tilt, azimuth = math.radians(22.5), np.array(waterlinked.AZIMUTHS)
+    tilt, azimuth = math.radians(22.5), np.radians([135.0, -135.0, -45.0, 45.0])  # transducers 0 to 3 of an A50
     axes = np.stack(
         (math.sin(tilt) * np.cos(azimuth), math.sin(tilt) * np.sin(azimuth), np.full(4, math.cos(tilt))), axis=1
     )

@@ -152,7 +152,7 @@ def test_bag_without_metadata_message(folder: Path, tmp_path: Path, builders: Mo
 def test_bag_with_invalid_metadata_message(folder: Path, tmp_path: Path, builders: ModuleType, text: bytes) -> None:
     bag = builders.copy_without_metadata(folder / "a.bag", tmp_path / "bad.bag", text)
     for read in (ns.open, read_summary):
-        with pytest.raises(RecordingError, match=r"bad\.bag: is no bag that can be read: its metadata"):
+        with pytest.raises(RecordingError, match=r"bad\.bag: cannot be read: its metadata"):
             read(bag)
 
 

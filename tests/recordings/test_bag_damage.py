@@ -114,7 +114,7 @@ def test_damaged_metadata_file_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "metadata.yaml").write_text(text)
     with pytest.raises(RecordingError) as error:
         read_summary(tmp_path)
-    problem = str(error.value).removeprefix(f"{tmp_path}: is no bag that can be read: ")
+    problem = str(error.value).removeprefix(f"{tmp_path}: cannot be read: ")
     assert 0 < len(problem) <= 80
     assert "\n" not in problem
 

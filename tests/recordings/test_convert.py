@@ -569,19 +569,22 @@ def test_unreadable_source_is_an_error_and_changes_no_file(recording: Path, tmp_
     cases = [
         (
             copy_first_half(recording / "a.mcap", tmp_path / "cut.mcap"),
-            r"cut\.mcap: the recording was cut off; save .*navsense recover",
+            r"cut\.mcap: is a truncated recording; recover it with: navsense recover",
         ),
         (
             copy_first_half(recording / "a.bag", tmp_path / "cut.bag"),
-            r"cut\.bag: is no bag that can be read.*navsense recover .*cut\.bag",
+            r"cut\.bag: cannot be read.*navsense recover .*cut\.bag",
         ),
-        (copy_first_half(recording / "a.npz", tmp_path / "cut.npz"), r"cut\.npz: is no recording of navsense"),
+        (
+            copy_first_half(recording / "a.npz", tmp_path / "cut.npz"),
+            r"cut\.npz: is not a NumPy archive, or is damaged; must be an \.npz recording; copy it again: ",
+        ),
         (
             copy_first_half(recording / "a.parquet", tmp_path / "cut.parquet"),
-            r"cut\.parquet: is no recording of navsense",
+            r"cut\.parquet: is not a Parquet file, or is damaged; must be a \.parquet recording; copy it again: ",
         ),
         (tmp_path / "other.mcap", r"other\.mcap: is not an MCAP file"),
-        (tmp_path / "other.bag", r"other\.bag: is no bag that can be read"),
+        (tmp_path / "other.bag", r"other\.bag: cannot be read"),
         (tmp_path / "empty", r"empty: is a directory, and no recording; name a file in it"),
         (tmp_path / "missing.mcap", r"missing\.mcap: cannot be read: no such file"),
         (tmp_path / "missing.csv", r"missing\.csv: is not a recording"),
@@ -646,7 +649,7 @@ def test_gazebo_messages_cannot_be_written_to_a_ros_bag(recording: Path, tmp_pat
     convert(recording / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
         ("b.bag", "nothing in it can be converted: no bag of ROS holds messages in protobuf"),
-        ("b.npz", "holds no message that is read"),
+        ("b.npz", "contains no readings and no truth; list its contents with: navsense info "),
     ):
         with pytest.raises(RecordingError, match=why):
             convert(tmp_path / "a.gz.mcap", tmp_path / name)
@@ -702,7 +705,7 @@ def test_damaged_specification_is_reported(recording: Path, tmp_path: Path) -> N
     metadata["layout"] = {"format": FORMAT_VERSION, "models": 3}
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
     with pytest.raises(
-        RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: its world cannot be read"
+        RecordingError, match=r"bad\.npz: is not a recording of navsense: damaged: its world cannot be read"
     ):
         convert(tmp_path / "bad.npz", tmp_path / "out.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.npz"]

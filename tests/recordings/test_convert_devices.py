@@ -120,14 +120,14 @@ def test_one_instrument_is_written_and_the_rest_listed(folder: Path, tmp_path: P
     assert len(nmea.decode(result.path.read_bytes())[0]["altitude"]) == result.count
     assert result.losses == [
         f"{DVL}: all that NMEA 0183 has no field for, ideal values, biases",
-        f"{ADCP}: all of it",
-        f"{IMU}: all of it",
+        f"{ADCP}: all arrays",
+        f"{IMU}: all arrays",
         f"{DVL}: 1 row that had no output" if gone == 1 else f"{DVL}: {gone} rows that had no output",
         "truth of links",
         "the water's velocity",
     ]
     lost = convert(folder / "a.npz", tmp_path / "a.euroc").losses
-    assert {f"{DVL}: all of it", f"{ADCP}: all of it", "the water's velocity"} < set(lost)
+    assert {f"{DVL}: all arrays", f"{ADCP}: all arrays", "the water's velocity"} < set(lost)
     assert not any("heading" in line for line in convert(folder / "a.npz", tmp_path / "a.gz.mcap").losses)
 
 
@@ -153,7 +153,7 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     metadata["layout"]["origin"] = 3
     metadata["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
-    with pytest.raises(RecordingError, match=r"bad\.npz: is no recording of navsense: damaged: origin has a wrong"):
+    with pytest.raises(RecordingError, match=r"bad\.npz: is not a recording of navsense: damaged: origin has a wrong"):
         convert(tmp_path / "bad.npz", tmp_path / "bad.adcp.pd0")
 
 
@@ -209,8 +209,7 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
     assert complete.path.read_bytes() == (tmp_path / "a.dvl.v2.pd0").read_bytes()
     bare = builders.copy_without_messages(tmp_path / "u.mcap", tmp_path / "v.mcap", lambda topic, _: "_ping" in topic)
     assert (
-        f"{DVL}: sound_speed, water_velocity: not in the recording, and so not known"
-        in convert(bare, tmp_path / "c.dvl.v2.pd0").losses
+        f"{DVL}: sound_speed, water_velocity: missing in the source" in convert(bare, tmp_path / "c.dvl.v2.pd0").losses
     )
     found, known = (pd0.decode((tmp_path / name).read_bytes()).blocks[0] for name in ("c.dvl.v2.pd0", "a.dvl.v2.pd0"))
     layer = ("layer_velocity", "layer_correlation", "layer_percent_good")
@@ -240,7 +239,7 @@ def test_readings_may_arrive_long_after_the_truth(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["a.adcp.pd0", JSON])
 def test_device_log_is_not_a_recording(folder: Path, tmp_path: Path, name: str) -> None:
     for read in (ns.open, lambda path: convert(path, tmp_path / "b.npz")):
-        with pytest.raises(RecordingError, match=r"is the output of an instrument, not a recording; read it with"):
+        with pytest.raises(RecordingError, match=r"not a recording; list its contents with: navsense info "):
             read(folder / name)
     assert not list(tmp_path.iterdir())
 

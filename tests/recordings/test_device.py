@@ -348,7 +348,7 @@ def test_water_linked_axes_are_forward_right_down(tmp_path: Path) -> None:
         == (np.rint((EPOCH + dive.time + 0.125) * 1e6).astype(np.int64) * 1000).tolist()
     )
     assert arrays["elapsed"].tolist() == pytest.approx([0.0, *[0.25] * (COUNT - 1)], rel=1e-12, abs=0.0)
-    azimuth, tilt = np.array(waterlinked.AZIMUTHS), math.radians(22.5)
+    azimuth, tilt = np.radians([135.0, -135.0, -45.0, 45.0]), math.radians(22.5)  # transducers 0 to 3 of an A50
     axes = np.stack(
         (math.sin(tilt) * np.cos(azimuth), math.sin(tilt) * np.sin(azimuth), np.full(4, math.cos(tilt))), axis=1
     )

@@ -103,7 +103,7 @@ def test_damaged_summary_is_an_error_of_every_command(recording: Path, tmp_path:
     with pytest.raises(RecordingError) as error:
         CliRunner().invoke(cli, [command, str(bad), *arguments.get(command, [])], catch_exceptions=False)
     damage = "the recording is damaged: its summary has a wrong CRC"
-    assert str(error.value) == f"{bad}: {damage}; save what it holds with: navsense recover {bad}"
+    assert str(error.value) == f"{bad}: {damage}; recover it with: navsense recover {bad}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.mcap"]
 
 

@@ -1,4 +1,4 @@
-"""One writer per file, no output over an input, and recovery of crashed recordings."""
+"""One writer per file, no output over an input, and recovery of truncated recordings."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_recover_lists_restores_and_removes(
     builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run_command(monkeypatch, capsys, "recover", ".") == (0, ".: no crashed recording\n")
+    assert run_command(monkeypatch, capsys, "recover", ".") == (0, ".: no truncated recording\n")
     kill(start_recording(tmp_path / "a.npz"))
     kill(start_recording(tmp_path / "b.parquet"))
     (tmp_path / "c.mcap").write_bytes(b"\x89MCAP0\r\n" + bytes(50))
@@ -303,7 +303,7 @@ def test_recover_lists_restores_and_removes(
     assert (code, output.startswith("wrote a-recovered.npz: ")) == (0, True)
     assert run_command(monkeypatch, capsys, "recover", "a.npz")[0] == 2
     code, output = run_command(monkeypatch, capsys, "recover", "--remove", ".")
-    assert (code, output.splitlines()[0]) == (0, "b.parquet: removed the crashed recording")
+    assert (code, output.splitlines()[0]) == (0, "b.parquet: removed the truncated recording")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-recovered.npz", "c.mcap"]
 
 
@@ -336,7 +336,7 @@ def test_hidden_folders_of_other_programs_are_not_changed(
         assert run_command(monkeypatch, capsys, "recover", *arguments)[0] == 0
     with pytest.raises(RecordingError, match=r"created by another program.*; rename that folder"):
         recordings.open_writer(tmp_path / "run.csv", make_header(builders))
-    with pytest.raises(RecordingError, match="has no unfinished recording"), atomic.lock_leftover(tmp_path / "run"):
+    with pytest.raises(RecordingError, match="has no truncated recording"), atomic.lock_leftover(tmp_path / "run"):
         pass
     assert thesis.read_text() == "text"
     thesis.unlink()
@@ -523,7 +523,7 @@ def test_second_run_keeps_the_truncated_mcap(
     assert recover(kept, tmp_path / "saved.mcap").messages > 0
     kept.write_bytes((tmp_path / "saved.mcap").read_bytes())
     before = path.read_bytes()
-    with pytest.raises(RecordingError, match="contains an unfinished recording; recover it with: navsense recover"):
+    with pytest.raises(RecordingError, match="contains a truncated recording; recover it with: navsense recover"):
         record(1)
     assert (path.read_bytes(), kept.stat().st_size) == (before, (tmp_path / "saved.mcap").stat().st_size)
     kept.unlink()

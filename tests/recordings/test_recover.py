@@ -114,6 +114,8 @@ def test_truncated_recording_keeps_all_complete_chunks(small: Path, tmp_path: Pa
             continue
         got = read_contents(out)
         assert summary.chunks == count
+        if summary.is_truncated:
+            assert summary.loss_text == f"lost: the incomplete {'last chunk' if count else 'end'}"
         assert got == complete[: len(got)]
         assert sum(1 for m in got if m[0] == "/imu") == by_chunk[count]
         assert summary.messages == len(got)
@@ -291,7 +293,7 @@ def test_recovery_of_an_archive_is_an_error(builders: ModuleType, tmp_path: Path
     with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
         writer.write(builders.make_time_slice(0))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(RecordingError, match=r"cannot be recovered; an \.mcap can"):
+    with pytest.raises(RecordingError, match=r"; copy it again: .* file cannot be recovered"):
         recover(path, make_recovered_path(path))
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
@@ -322,8 +324,8 @@ def test_times_are_printed_exactly(stamp: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        ("duration_asked", "3000.0", "asked for 3000 s"),
-        ("duration_asked", "0.25", "asked for 0.25 s"),
+        ("duration_asked", "3000.0", "requested 3000 s"),
+        ("duration_asked", "0.25", "requested 0.25 s"),
         ("runs", "[7]", "run 7"),
         ("runs", "[3, 4, 5]", "runs 3 to 5"),
         ("runs", "[3, 5]", "2 runs"),
@@ -347,7 +349,7 @@ def test_info_of_a_recording(builders: ModuleType, small: Path) -> None:
     assert (found.metadata["runs"], found.metadata["duration_asked"]) == ("[0]", "3.0")
     assert "from 0 s to 2.99 s" in found.headline
     assert "run 0, " in found.headline
-    assert "asked for 3 s" in found.headline
+    assert "requested 3 s" in found.headline
     assert found.size == small.stat().st_size
     assert "mcap" in found.headline
     assert str(len(read_contents(small))) in found.headline

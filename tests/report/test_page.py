@@ -251,6 +251,8 @@ def test_page_of_a_euroc_folder_has_the_seed_only_if_it_is_known(tmp_path: Path)
     text = write(tmp_path / "flight", tmp_path / "flight.html").read_text(encoding="utf-8")
     assert "<title>flight: navsense report</title>" in text
     assert "Not checked: the recording has no true time." in text
+    assert "clock: not recorded" in text
+    assert "clock: true time" not in text
     assert "<h2>Track</h2>" in text
 
 
@@ -282,7 +284,7 @@ def test_world_file_in_the_folder_of_a_recording_is_found(tmp_path: Path) -> Non
     ("arguments", "message"),
     [
         (("missing.npz",), "missing.npz: cannot be read: no such file or directory; check the name"),
-        (("text.npz",), "is no recording of navsense"),
+        (("text.npz",), "is not a NumPy archive, or is damaged; must be an .npz recording"),
         (("text.mcap",), "text.mcap"),
         (("text.npz", "-o", "page.pdf"), "report: page.pdf; must end in .html or .htm"),
         (("text.npz", "-o", "nowhere/page.html"), "the directory does not exist"),

@@ -56,3 +56,9 @@ def test_invalid_navsense_elements_are_reported(list_problems: ListProblems, wra
     ):
         (line,) = list_problems(wrap_in_link(make_magnetometer(body)))
         assert line.startswith(f"dive.sdf:6: <magnetometer>{problem}"), line
+
+
+def test_element_outside_its_type_element_is_reported(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    body = '<sensor name="mag" type="magnetometer"><navsense:soft_iron>1 0 0 0 1 0 0 0 1</navsense:soft_iron></sensor>'
+    (line,) = list_problems(wrap_in_link(body))
+    assert line.endswith("<navsense:soft_iron> in <sensor>; belongs in <magnetometer>")

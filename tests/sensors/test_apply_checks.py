@@ -154,7 +154,7 @@ OPTIONAL = [
     ("magnetometer", "motor_current", ONES),
     *((kind, "temperature", 290.0 * ONES) for kind in GIVEN),
 ]
-"""Arrays that `apply` does not require. The data sheets here use neither motor current nor water velocity."""
+"""Arrays that `apply` does not require. The datasheets here use neither motor current nor water velocity."""
 ARRAYS = [(kind, name, array) for kind, (_, arguments) in GIVEN.items() for name, array in arguments.items()] + OPTIONAL
 
 

@@ -34,11 +34,6 @@ class Spectrum:
     density: FloatArray
     dof: float
 
-    @property
-    def two_sided_root(self) -> FloatArray:
-        """sqrt(density / 2): N of white noise, unit per root hertz."""
-        return np.asarray(np.sqrt(0.5 * self.density))
-
 
 def welch(
     values: ArrayLike, rate: float, length: int | None = None, *, window: str = "hann", overlap: float = 0.5

@@ -161,9 +161,10 @@ class MotionExcitation:
         sine, axes = self.rotations
         degrees = np.round(np.degrees(np.arcsin(np.minimum(sine, 1.0))), 3)
         if sine[2] < MIN_ROTATION_SINE:
-            return f"turned by {degrees[2]:.2g} deg (rms) only"
+            return f"rotates by only {degrees[2]:.2g} deg (rms)"
         main = axes[0] * np.sign(axes[0][np.argmax(np.abs(axes[0]))])
-        return f"turned about {format_vector(main)} in the sensor, and {degrees[0]:.2g} deg (rms) about other axes"
+        others = f"by only {degrees[0]:.2g} deg (rms) about other axes"
+        return f"rotates about {format_vector(main)} in the sensor, and {others}"
 
     @property
     def remedy(self) -> str:
@@ -613,12 +614,12 @@ def _check_stddev(
     """Raise `CalibrationError` if a relative standard deviation is too large, with its cause."""
     if stddev <= verdict.REFUSE_ABOVE:
         return
-    known = f"known to {100.0 * stddev:.2g} % of the field only"
+    known = f"known to only {100.0 * stddev:.2g} % of the field"
     if stddev <= verdict.REFUSE_ABOVE * math.sqrt(whiteness.inflation):
         remedy = verdict.list_correlation_reasons(whiteness)[0]
         raise CalibrationError(f"residuals: {known}", allowed="must be white", remedy=remedy)
     if not sufficient:
-        raise _make_motion_error(f"{known}, {motion}", motion, fit)
+        raise _make_motion_error(f"{motion}, so the calibration is {known}", motion, fit)
     allowed = f"must be known to {100.0 * verdict.REFUSE_ABOVE:g} %"
     raise CalibrationError("field", known, allowed=allowed, remedy=f"record for longer, or {MISFIT_REMEDY}")
 
@@ -626,11 +627,11 @@ def _check_stddev(
 def _describe_residual_errors(motion: MotionExcitation, stddev: float, *, sufficient: bool) -> str:
     """Return the reason for residuals that attitude errors with this standard deviation (rad) can explain."""
     share = f"{100.0 * min(1.0, motion.attitude_error_gain * stddev**2):.2g} %"
-    errors = f"which attitude errors of {math.degrees(stddev):.2g} deg explain and which change the result by {share}"
+    errors = f"attitude errors of {math.degrees(stddev):.2g} deg explain the residuals and change the result by {share}"
     if sufficient:
         size = 100.0 * math.sqrt(2.0 / 3.0) * stddev
-        return f"residuals of {size:.2g} % of the field per axis, {errors}; {MISFIT_REMEDY}"
-    return f"{motion}, residuals {errors}; {motion.remedy}"
+        return f"residuals of {size:.2g} % of the field per axis: {errors}; {MISFIT_REMEDY}"
+    return f"the motion {motion}; {errors}; {motion.remedy}"
 
 
 def _make_motion_error(what: str, motion: MotionExcitation, fit: AttitudeFit) -> CalibrationError:
@@ -638,7 +639,7 @@ def _make_motion_error(what: str, motion: MotionExcitation, fit: AttitudeFit) ->
     names, jacobian = _compute_calibration_jacobian(fit.without_soft_iron())
     parts = np.linalg.norm(jacobian @ motion.weakest_combinations, axis=1)
     largest = sorted(int(i) for i in np.argsort(-parts)[:4] if parts[i] > 0.3 * parts.max())
-    allowed = f"must separate {', '.join(names[i] for i in largest)}"
+    allowed = f"cannot determine {', '.join(names[i] for i in largest)}"
     return CalibrationError(f"motion: {what}", allowed=allowed, remedy=motion.remedy)
 
 

@@ -43,11 +43,11 @@ def info(file: str) -> None:
 @click.option(
     "-o", "--output", metavar="OUT", help="Recovered recording. Default: NAME-recovered for a FILE with the name NAME."
 )
-@click.option("--remove", is_flag=True, help="Delete the incomplete recording; do not recover it.")
+@click.option("--remove", is_flag=True, help="Delete the truncated recording; do not recover it.")
 def recover(file: str, output: str | None, remove: bool) -> None:
-    """Recover FILE, a recording that is incomplete after a crash.
+    """Recover FILE, a truncated recording.
 
-    If FILE is a folder, the command lists the incomplete recordings in it.
+    If FILE is a folder, the command lists the truncated recordings in it.
     """
     from navsense.recordings import leftovers
     from navsense.recordings.base import to_path
@@ -61,15 +61,15 @@ def recover(file: str, output: str | None, remove: bool) -> None:
         click.echo(recovered.headline if recovered.path else f"{file}: {recovered.loss_text}")
         print_notes(recovered.notes)
         return
-    crashed = leftovers.list_leftovers(path) if is_folder else [leftover] if leftover else []
-    for leftover in crashed:
+    truncated = leftovers.list_leftovers(path) if is_folder else [leftover] if leftover else []
+    for leftover in truncated:
         if remove and not leftover.is_being_written and leftovers.remove_leftover(leftover):
-            click.echo(f"{leftover.path}: removed the crashed recording")
+            click.echo(f"{leftover.path}: removed the truncated recording")
         else:
             click.echo(str(leftover))
-    if not crashed:
+    if not truncated:
         is_intact = is_folder and leftovers.is_intact(path)
-        click.echo(f"{file}: {INTACT if is_intact else 'no crashed recording'}")
+        click.echo(f"{file}: {INTACT if is_intact else 'no truncated recording'}")
 
 
 @click.command(cls=OutputCommand)

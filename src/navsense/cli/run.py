@@ -30,7 +30,7 @@ from navsense.cli.stop_signals import list_active_signals
 Progress = Callable[[float, float], None]
 """A function of the simulated and the total duration (s)."""
 
-MAX_LAG = 0.1
+MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
 
 REDRAW_PERIOD = 0.1
@@ -193,7 +193,7 @@ def run(
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
     for line in describe_inactive_faults(world, summary.duration):
         click.echo(f"warning: {line}", err=True)
-    if speed is not None and summary.max_delay > MAX_LAG:
+    if speed is not None and summary.max_delay > MAX_DELAY:
         click.echo(f"warning: the run fell up to {summary.max_delay:.2g} s behind --speed", err=True)
     for path in summary.paths:
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]

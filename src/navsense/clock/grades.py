@@ -1,6 +1,6 @@
 """Grades of oscillators: typical specifications by name, with a source for each value.
 
-A tolerance of +- a in a data sheet is three standard deviations here, a typical value is one. A value without a source
+A tolerance of +- a in a datasheet is three standard deviations here, a typical value is one. A value without a source
 is zero, and `missing` names it.
 """
 

@@ -41,7 +41,7 @@ MARKER = ".navsense-output"
 """File in every hidden folder of navsense. Other programs also use hidden folders that end in .part."""
 
 _RECORDING = "recording\n"
-"""Content of the marker if `navsense recover` can read the unfinished recording; otherwise the marker is empty."""
+"""Content of the marker if `navsense recover` can read the truncated recording; otherwise the marker is empty."""
 
 _LOCK_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 """Error numbers of a lock that another open file holds. Other errors mean that the file system has no locks."""
@@ -167,10 +167,10 @@ def make_reader_error(target: Path) -> RecordingError:
     return RecordingError(what, where=Where(str(target)), remedy="wait until it ends")
 
 
-def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None = None) -> FileIO:
+def open_in_place(path: Path, is_truncated: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    A file that `is_unfinished` is kept at `make_crashed_path`. Raises `RecordingError` if the file is an input or has
+    A file that `is_truncated` is kept at `make_crashed_path`. Raises `RecordingError` if the file is an input or has
     another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
@@ -186,9 +186,7 @@ def open_in_place(path: Path, is_unfinished: Callable[[BinaryIO], bool] | None =
             file.close()
             raise make_writer_error(path)
         try:
-            is_kept = (
-                is_unfinished is not None and _is_open_file(file.fileno(), path) and _keep_file(path, is_unfinished)
-            )
+            is_kept = is_truncated is not None and _is_open_file(file.fileno(), path) and _keep_file(path, is_truncated)
         except BaseException:
             file.close()
             raise
@@ -240,13 +238,13 @@ def lock_leftover(target: Path) -> Iterator[Path]:
     try:
         descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise RecordingError("has no unfinished recording", error.strerror, where=Where(str(target))) from error
+        raise RecordingError("has no truncated recording", error.strerror, where=Where(str(target))) from error
     lock = Lock(descriptor)
     try:
         if not _wait_for_lock(descriptor):
             raise make_reader_error(target)
         if not is_hidden_folder(part) or not _is_open_file(descriptor, part):
-            raise RecordingError("has no unfinished recording", where=Where(str(target)))
+            raise RecordingError("has no truncated recording", where=Where(str(target)))
         _restore_backup(part, resolve_link(target))
         yield part
     finally:
@@ -254,7 +252,7 @@ def lock_leftover(target: Path) -> Iterator[Path]:
 
 
 def make_crashed_path(target: Path) -> Path:
-    """Return the name under which the unfinished recording of `target` is kept when `target` is recorded again."""
+    """Return the name under which the truncated recording of `target` is kept when `target` is recorded again."""
     return target.with_name(f"{target.stem}-crashed{target.suffix}")
 
 
@@ -264,7 +262,7 @@ def _compute_folder_size(folder: Path) -> int:
 
 
 def _keep_recording(folder: Path, target: Path) -> None:
-    """Rename the hidden folder of an unfinished recording, so that `target` can be recorded again.
+    """Rename the hidden folder of a truncated recording, so that `target` can be recorded again.
 
     One is kept for each name, the largest.
     """
@@ -277,34 +275,34 @@ def _keep_recording(folder: Path, target: Path) -> None:
             LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", target, kept)
             return
     folder.rename(make_hidden_path(kept))
-    LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", target, kept)
+    LOG.warning("%s: a truncated recording is kept; recover it with: navsense recover %s", target, kept)
 
 
-def _is_unfinished_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
-    """Return True if a file is unfinished."""
+def _is_truncated_file(path: Path, is_truncated: Callable[[BinaryIO], bool]) -> bool:
+    """Return True if a file is truncated."""
     with FileIO(path) as file:
-        return is_unfinished(file)
+        return is_truncated(file)
 
 
-def _keep_file(path: Path, is_unfinished: Callable[[BinaryIO], bool]) -> bool:
-    """Rename an unfinished file and return True. Return False for another file, or if a larger one is kept.
+def _keep_file(path: Path, is_truncated: Callable[[BinaryIO], bool]) -> bool:
+    """Rename a truncated file and return True. Return False for another file, or if a larger one is kept.
 
     One is kept for each name, the largest. Raises `RecordingError` if another file is at `make_crashed_path`.
     """
-    if not _is_unfinished_file(path, is_unfinished):
+    if not _is_truncated_file(path, is_truncated):
         return False
     target = resolve_link(path)
     kept = make_crashed_path(target)
     if inputs.path_exists(kept) and (
-        not kept.is_file() or is_being_written(kept) or not _is_unfinished_file(kept, is_unfinished)
+        not kept.is_file() or is_being_written(kept) or not _is_truncated_file(kept, is_truncated)
     ):
         remedy = f"recover it with: navsense recover {path}, then delete it"
-        raise RecordingError("contains an unfinished recording", where=Where(str(path)), remedy=remedy)
+        raise RecordingError("contains a truncated recording", where=Where(str(path)), remedy=remedy)
     if kept.exists() and kept.stat().st_size > target.stat().st_size:
         LOG.warning("%s: a larger one is kept; recover it with: navsense recover %s", path, kept)
         return False
     target.replace(kept)
-    LOG.warning("%s: an unfinished recording is kept; recover it with: navsense recover %s", path, kept)
+    LOG.warning("%s: a truncated recording is kept; recover it with: navsense recover %s", path, kept)
     return True
 
 
@@ -314,7 +312,7 @@ class HiddenFolder:
     def __init__(self, target: Path, *, is_recording: bool = False) -> None:
         """Create the folder, lock it and remove the files that a crash left in it.
 
-        `is_recording` is True if `navsense recover` can read the unfinished content. Such content is kept at
+        `is_recording` is True if `navsense recover` can read the truncated content. Such content is kept at
         `make_crashed_path`. A symbolic link is followed. Raises `RecordingError` if `target` is an input or has another
         writer, or if another program created the folder, and `OSError` if the folder cannot be created.
         """
@@ -347,7 +345,7 @@ class HiddenFolder:
             lock.release()
 
     def _is_disposable(self) -> bool:
-        """Return True if the content of the locked folder can be removed; keep an unfinished recording elsewhere."""
+        """Return True if the content of the locked folder can be removed; keep a truncated recording elsewhere."""
         if not any(self.folder.iterdir()):
             return True
         if not is_hidden_folder(self.folder):

@@ -86,7 +86,7 @@ class Truth:
 
     @property
     def stamp(self) -> IntArray:
-        """Return the true time of each row in integer nanoseconds."""
+        """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
     def between(self, first: int, stop: int) -> Truth:
@@ -136,7 +136,7 @@ class Current:
 
     @property
     def stamp(self) -> IntArray:
-        """Return the true time of each row in integer nanoseconds."""
+        """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
     def between(self, first: int, stop: int) -> Current:
@@ -254,7 +254,7 @@ class Reading(Mapping[str, AnyArray]):
 
     @property
     def true_stamp(self) -> IntArray:
-        """Return the true time of each row in integer nanoseconds."""
+        """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
     def between(self, first: int, stop: int) -> Reading:

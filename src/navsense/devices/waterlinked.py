@@ -36,9 +36,6 @@ FORMAT = "json_v3.2"
 UNKNOWN_FOM = 1e3
 """m/s: figure of merit of an unknown velocity or covariance."""
 
-AZIMUTHS = (0.75 * math.pi, -0.75 * math.pi, -0.25 * math.pi, 0.25 * math.pi)
-"""rad, from forward to the right, of transducers 0 to 3."""
-
 NANOSECONDS_PER_MICROSECOND = 1000
 
 ROUNDING_SHARE = 1e-12

@@ -62,12 +62,6 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     return {get_frame_id(sensor): Pose(rotation=conjugate(ensure_unit(require_spec(sensor, Adcp).reference)))}
 
 
-def _cell_geometry(spec: Adcp) -> tuple[float, float]:
-    """Return the cell size and the distance of the first cell's centre (m) in the dialect."""
-    slant = spec.beams.janus_cosines[0] if spec.dialect is MessageDialect.DSROS else 1.0
-    return spec.cells.size / slant, spec.cells.first_distance / slant
-
-
 def _compute_vectors(spec: Adcp, arrays: Mapping[str, AnyArray], count: int) -> FloatArray:
     """Return the velocities (n, cell, 1, 3) m/s of the water, or (n, cell, 4, 3) along each of four beams."""
     cells, beams = int(spec.cells.count), len(spec.beams.beams)
@@ -93,7 +87,8 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
     cells, vectors_per_cell = int(spec.cells.count), MESSAGE_BEAMS if spec.coordinates is CoordinateSystem.BEAM else 1
     lengths = {f"vel_bin_beams.{m}.velocity_bin_beam": vectors_per_cell for m in range(cells)}
     lengths["vel_bin_beams"] = cells
-    size, first = _cell_geometry(spec)
+    slant = spec.beams.janus_cosines[0] if spec.dialect is MessageDialect.DSROS else 1.0
+    size, first = spec.cells.size / slant, spec.cells.first_distance / slant
     constants = {
         **make_source_uuid(sensor),
         "coordinate_mode": list(CoordinateSystem).index(spec.coordinates),

@@ -91,8 +91,9 @@ def _find_end_time(name: str, motion: Motion, duration: float | None) -> float:
     if duration is not None:
         return duration
     if math.isinf(motion.end):
-        allowed = f"must be given: the motion of {name} never ends"
-        raise SimulationError("duration", None, allowed=allowed, remedy="--duration S, or duration=S")
+        allowed = f"required because the motion of {name} never ends"
+        remedy = "give --duration S (duration=S in Python)"
+        raise SimulationError("duration", "missing", allowed=allowed, remedy=remedy)
     return motion.end
 
 

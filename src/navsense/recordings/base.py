@@ -93,9 +93,9 @@ RECOVERABLE_SUFFIX = ".mcap"
 
 
 def find_recovery_command(path: Path) -> str:
-    """Return the remedy that recovers a crashed recording; "" if there is none."""
+    """Return the remedy that recovers a truncated recording; "" if there is none."""
     part = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
-    return f"recover the crashed recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
+    return f"recover the truncated recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
 
 
 def find_recovery_remedy(path: Path) -> str:
@@ -106,7 +106,7 @@ def find_recovery_remedy(path: Path) -> str:
         return f"list its truncated recordings with: navsense recover {path}"
     recording_format = find_format_by_suffix(path)
     is_recoverable = recording_format is not None and recording_format.recovery.recovers_files
-    return f"save what it holds with: navsense recover {path}" if is_recoverable else ""
+    return f"recover it with: navsense recover {path}" if is_recoverable else ""
 
 
 def find_unrecoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
@@ -119,10 +119,7 @@ def find_unrecoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
     if find_format_by_suffix(path) not in formats and not first_bytes.startswith(magics):
         return ""
     suffixes = " or ".join(list_suffixes(formats))
-    return (
-        f"a truncated {suffixes} file cannot be recovered; an {RECOVERABLE_SUFFIX} can: record long runs to "
-        f"{RECOVERABLE_SUFFIX}"
-    )
+    return f"copy it again: a damaged or truncated {suffixes} file cannot be recovered"
 
 
 URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)

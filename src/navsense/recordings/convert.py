@@ -193,5 +193,5 @@ def _convert_readings(
 
 
 def _no_readings_error(source: Path) -> RecordingError:
-    what = "holds no message that is read as a reading or as truth"
-    return RecordingError(what, where=Where(str(source)), remedy=f"see what it holds with: navsense info {source}")
+    remedy = f"list its contents with: navsense info {source}"
+    return RecordingError("contains no readings and no truth", where=Where(str(source)), remedy=remedy)

@@ -362,7 +362,7 @@ def _read_current(folder: Path, current_metadata: Mapping[str, Any]) -> Current:
 
 
 def recover(file: Path, out: Path) -> RecoveryResult:
-    """Write the tables of an unfinished recording without their incomplete last lines; `file` is its metadata."""
+    """Write the tables of a truncated recording without their incomplete last lines; `file` is its metadata."""
     meta = inputs.parse_json(inputs.read_bytes(str(file), _METADATA_KIND))
     work = HiddenFolder(get_storage_path(out))
     try:

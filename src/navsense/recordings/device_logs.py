@@ -126,7 +126,7 @@ DVL_ARRAYS = (
 
 
 def _raise_not_readable(path: Path) -> Dataset:
-    remedy = f"read it with navsense.devices, or see what it holds with: navsense info {path}"
+    remedy = f"list its contents with: navsense info {path}"
     raise RecordingError("is the output of an instrument, not a recording", where=Where(str(path)), remedy=remedy)
 
 

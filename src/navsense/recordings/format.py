@@ -94,14 +94,15 @@ class RecoveryResult:
         if self.complete:
             return "nothing was missing"
         damaged = [format_count(self.damaged_chunks, "damaged record")] if self.damaged_chunks else []
-        return "lost: " + " and ".join([*damaged, *(["what was not yet written"] if self.is_truncated else [])])
+        end = "the incomplete last chunk" if self.chunks else "the incomplete end"
+        return "lost: " + " and ".join([*damaged, *([end] if self.is_truncated else [])])
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """How the unfinished recordings of a format are found and recovered.
+    """How the truncated recordings of a format are found and recovered.
 
-    files: patterns of files in a hidden folder. If all of them match, it contains an unfinished recording.
+    files: patterns of files in a hidden folder. If all of them match, it contains a truncated recording.
     recover: writes the complete part of a recording; gets the first match of the first pattern, and the output path.
     obstacle: reason why a recording cannot be recovered without `recover`.
     magic: first bytes of a file of the format; b"" if they are not known.
@@ -137,7 +138,7 @@ class Format:
     copied_from: suffix of the format that `convert` writes first and then copies, for a format without `open_writer`.
     copy_file: copies the file of messages that are already in this format to a path, and returns their number; None
         for other messages.
-    recovery: how unfinished recordings are found and recovered.
+    recovery: how truncated recordings are found and recovered.
     list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
     list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
     list_needed: returns the arrays of a sensor that the format has fields for; missing ones are reported.

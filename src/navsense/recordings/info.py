@@ -178,7 +178,7 @@ def format_seconds(stamp: int) -> str:
 def format_metadata_item(key: str, value: str) -> str:
     """Return an item of the metadata for `headline`; a value of an unknown form is not changed."""
     if key == DURATION_KEY:
-        return f"asked for {value.removesuffix('.0')} s"
+        return f"requested {value.removesuffix('.0')} s"
     try:
         if key == "runs":
             runs = [int(run) for run in inputs.parse_json(value)]

@@ -47,7 +47,7 @@ MAGIC_SIZE = 16
 
 @dataclass(frozen=True)
 class Leftover:
-    """A crashed recording: its name, output path, format (None if unknown), size in bytes and writer state."""
+    """A truncated recording: its name, output path, format (None if unknown), size in bytes and writer state."""
 
     path: Path
     target: Path
@@ -74,7 +74,7 @@ class Leftover:
 
 
 def find_leftover(path: Path) -> Leftover | None:
-    """Return the crashed recording in a hidden folder of navsense, or None. `path` is its name or the hidden folder."""
+    """Return the truncated recording in a hidden folder, or None. `path` is its name or the folder."""
     if path.name.startswith(".") and path.suffix == atomic.HIDDEN_SUFFIX:
         place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
@@ -99,7 +99,7 @@ def _find_format(folder: Path) -> Format | None:
 
 
 def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
-    """Return the crashed recordings in a folder: hidden folders, and truncated MCAP files."""
+    """Return the truncated recordings in a folder: hidden folders, and truncated MCAP files."""
     suffixes = tuple(list_suffixes(entry for entry in list_formats() if entry.recovery.is_truncated))
     leftovers = []
     try:
@@ -148,7 +148,7 @@ def remove_leftover(leftover: Leftover) -> bool:
 
 
 def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> RecoveryResult:
-    """Recover the crashed recording `path` to `out`, by default `path` with -recovered in its name.
+    """Recover the truncated recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
     removed. Without a hidden folder, nothing is written for a recording that is intact.

@@ -64,7 +64,7 @@ class ConversionLosses:
 
     def _add_reading(self, name: str, reading: Reading) -> None:
         if name not in self._sensor_names:
-            self._lost_arrays[name] = ["all of it"]
+            self._lost_arrays[name] = ["all arrays"]
             return
         sensor = self._sensors[name]
         if name not in self._lost_arrays and reading.time.size:
@@ -93,7 +93,7 @@ class ConversionLosses:
                     lines.append(f"{name}: {format_count(count, 'row')} that {text}")
         for name, arrays in self._missing_arrays.items():
             if arrays:
-                lines.append(f"{name}: {', '.join(arrays)}: not in the recording, and so not known")
+                lines.append(f"{name}: {', '.join(arrays)}: missing in the source")
         for series, has_rows in self._lost_series.items():
             if has_rows and series not in self._format.capabilities:
                 lines.append(" ".join(filter(None, (series, self._format.remarks.get(series)))))

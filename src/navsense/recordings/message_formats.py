@@ -57,7 +57,7 @@ def read(path: Path) -> Dataset:
 def _raise_not_readable(path: Path) -> Dataset:
     with open_messages(path) as source:
         what = "holds messages of Gazebo, which navsense writes but does not read"
-        remedy = f"record to .mcap too, or see what it holds with: navsense info {path}"
+        remedy = f"record to .mcap too, or list its contents with: navsense info {path}"
         raise RecordingError(what, where=source.where, remedy=remedy)
 
 

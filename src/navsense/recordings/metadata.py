@@ -156,6 +156,6 @@ def check_expansion(path: Path, problem: str) -> None:
         raise not_recording_error(path, f"it {problem}")
 
 
-def not_recording_error(path: Path, why: str, remedy: str = "") -> RecordingError:
+def not_recording_error(path: Path, why: str) -> RecordingError:
     """Return the error of a file that is not a recording of navsense."""
-    return RecordingError(f"is no recording of navsense: {why}", where=Where(str(path)), remedy=remedy)
+    return RecordingError(f"is not a recording of navsense: {why}", where=Where(str(path)))

@@ -36,7 +36,7 @@ from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo, RecordingSum
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
 
-_STATE_KIND = inputs.FileKind("unfinished recording", RecordingError, "must hold a file state.json")
+_STATE_KIND = inputs.FileKind("truncated recording", RecordingError, "must hold a file state.json")
 
 BLOCK_BYTES = 1 << 22
 """Bytes moved at a time when the archive is put together."""
@@ -195,8 +195,8 @@ def write_archive(path: Path, columns: Mapping[str, DiskArray], text: str) -> No
             np.lib.format.write_array(target, np.array(text), allow_pickle=False)
 
 
-def read_unfinished_columns(folder: Path) -> tuple[dict[str, DiskArray], str]:
-    """Return the arrays in the hidden folder of a crashed recording, and its metadata.
+def read_truncated_columns(folder: Path) -> tuple[dict[str, DiskArray], str]:
+    """Return the arrays in the hidden folder of a truncated recording, and its metadata.
 
     The arrays of a sensor, a link or the current are truncated to one length: the last time slice may be incomplete.
     """
@@ -283,8 +283,12 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
         except RecordingError:
             raise
         except zipfile.BadZipFile as error:
-            why = "it is no NumPy archive, or was cut off or damaged"
-            raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path)) from error
+            raise RecordingError(
+                "is not a NumPy archive, or is damaged",
+                allowed="must be an .npz recording",
+                where=Where(str(path)),
+                remedy=find_unrecoverable_remedy(path),
+            ) from error
         except Exception as error:
             raise metadata.damaged_error(path, error) from error
 
@@ -389,8 +393,8 @@ def summarize(path: Path) -> RecordingSummary:
 
 
 def recover(file: Path, out: Path) -> RecoveryResult:
-    """Write the complete rows of an unfinished recording; `file` lists its arrays."""
-    columns, text = read_unfinished_columns(file.parent)
+    """Write the complete rows of a truncated recording; `file` lists its arrays."""
+    columns, text = read_truncated_columns(file.parent)
     with replace_file(out) as archive:
         write_archive(archive, columns, text)
     meta = inputs.parse_json(text)

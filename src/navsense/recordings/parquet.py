@@ -423,8 +423,12 @@ def _check_complete(file: BinaryIO, path: Path) -> None:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(MAGIC)))
     if not begins or file.read() != MAGIC or size < 3 * len(MAGIC):
-        why = "it is no Parquet file, or was cut off or damaged"
-        raise metadata.not_recording_error(path, why, find_unrecoverable_remedy(path))
+        raise RecordingError(
+            "is not a Parquet file, or is damaged",
+            allowed="must be a .parquet recording",
+            where=Where(str(path)),
+            remedy=find_unrecoverable_remedy(path),
+        )
     file.seek(0)
 
 

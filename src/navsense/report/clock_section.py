@@ -9,6 +9,7 @@ import numpy as np
 
 from navsense.clock import Clock
 from navsense.core.readings import Reading
+from navsense.messages.base import get_clock_name
 from navsense.report.allan_figure import (
     MIN_ALLAN_ROWS,
     find_even_rows,
@@ -21,9 +22,6 @@ from navsense.report.axes import format_quantity, make_linear_axis, make_time_ax
 from navsense.report.faults import list_faults_without_flags
 from navsense.report.report_data import ReportData
 from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
-
-TRUE_TIME = "true time"
-"""Name of the clock of sensors without a clock."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +44,7 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
     groups: dict[str, list[Reading]] = {}
     for name, reading in data.readings.items():
         sensor = data.sensors.get(name)
-        groups.setdefault(name if sensor is None else sensor.clock or TRUE_TIME, []).append(reading)
+        groups.setdefault(name if sensor is None else get_clock_name(sensor), []).append(reading)
     sections = []
     faults = list_faults_without_flags(data)
     for clock, readings in groups.items():

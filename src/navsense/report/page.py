@@ -16,10 +16,11 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading
 from navsense.core.text import format_count
+from navsense.messages.base import get_clock_name
 from navsense.recordings.base import check_target, os_error
 from navsense.recordings.info import get_version
 from navsense.report import doppler, faults, track
-from navsense.report.clock_section import TRUE_TIME, make_clock_figures, make_clock_sections
+from navsense.report.clock_section import make_clock_figures, make_clock_sections
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
@@ -212,7 +213,8 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     reading, sensor = data.readings[name], data.sensors.get(name)
     parts = [reading.type.replace("_", " ")]
     if sensor is not None:
-        parts += [f"{sensor.rate:g} Hz", f"clock: {sensor.clock or TRUE_TIME}", f"topic {sensor.topic}"]
+        clock = get_clock_name(sensor) if data.has_true_time else "not recorded"
+        parts += [f"{sensor.rate:g} Hz", f"clock: {clock}", f"topic {sensor.topic}"]
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
         profiles = doppler.make_profile_figures(reading, sensor, data.span)

@@ -74,7 +74,7 @@ class Scope:
 
     @property
     def title(self) -> str:
-        """Return the name of the scope in errors."""
+        """The name of the scope in errors."""
         name = self.element.attributes.get("name", "") if self.host else self.frame.name
         return "the world" if self.is_world else f"model {name!r}"
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from navsense.core.field_metadata import get_file_fields
 from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema, make_schema, split_tags
+from navsense.sdf.xml_reader import PREFIX
 from navsense.sensors import SENSORS
 
 _VISUAL_ONLY = "has only a visual effect"
@@ -334,6 +336,8 @@ FRAME_ID_TAGS = ("frame_id", "gz_frame_id", "ignition_frame_id")
 def make_sensor_schema(sensor_type: str) -> ElementSchema:
     """Return the schema of a sensor of a type."""
     aliases = list_aliases(sensor_type)
+    file_fields = [entry for kind in SENSORS if kind.type == sensor_type for entry in get_file_fields(kind).values()]
+    own_tags = [field.name for field in file_fields if field.name.startswith(PREFIX)]
     return ElementSchema(
         children=split_tags("pose update_rate topic navsense:fidelity navsense:latency navsense:faults navsense:part")
         | _CLOCK_TAGS.union((sensor_type, *aliases, *FRAME_ID_TAGS)),
@@ -345,6 +349,7 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
             "frame": _OLD_FRAMES,
             **dict.fromkeys(TYPE_ELEMENTS - {sensor_type, *aliases}, _OTHER_TYPE),
         },
+        forbidden=dict.fromkeys(own_tags, f"belongs in <{sensor_type}>"),
         attributes=split_tags("name type gz:type ignition:type"),
     )
 

@@ -55,7 +55,7 @@ class Element:
 
     @property
     def where(self) -> Where:
-        """Return the file and line."""
+        """The file and line."""
         return Where(self.path, self.line)
 
     def find_all(self, *tags: str) -> Iterator[Element]:

@@ -51,7 +51,7 @@ class AirPressure:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the one array of a reading: pressure (n,) Pa."""
+        """The one array of a reading: pressure (n,) Pa."""
         return (Output("pressure", 0, "Pa", "vertical"),)
 
     @cached_property
@@ -60,7 +60,7 @@ class AirPressure:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:

@@ -168,7 +168,7 @@ class Altimeter:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading, (n,) each: height above the reference m, velocity m/s, reference m."""
+        """The arrays of a reading, (n,) each: height above the reference m, velocity m/s, reference m."""
         units = {"vertical_position": "m", "vertical_velocity": "m/s", REFERENCE: "m"}
         return tuple(Output(name, 0, unit, "vertical") for name, unit in units.items())
 
@@ -183,7 +183,7 @@ class Altimeter:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:

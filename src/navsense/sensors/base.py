@@ -60,7 +60,7 @@ class Output:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of one row: () for a scalar."""
+        """The shape of one row: () for a scalar."""
         if isinstance(self.axes, tuple):
             return self.axes
         return (self.axes,) if self.axes else ()
@@ -309,7 +309,7 @@ class HasIndirectNoise(Protocol):
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:
-        """Return name and unit of the quantities that the noise acts on, by the name of the output."""
+        """Name and unit of the quantities that the noise acts on, by the name of the output."""
         ...
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:

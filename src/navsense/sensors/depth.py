@@ -92,7 +92,7 @@ class Depth:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading: pressure (n,) Pa and depth (n,) m."""
+        """The arrays of a reading: pressure (n,) Pa and depth (n,) m."""
         return (Output("pressure", 0, "Pa", "vertical"), Output("depth", 0, "m", "vertical"))
 
     @cached_property
@@ -106,7 +106,7 @@ class Depth:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def describe(self, rate: float) -> tuple[str, ...]:

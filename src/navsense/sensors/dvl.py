@@ -131,7 +131,7 @@ class DvlState(NamedTuple):
     long_term_errors: (2, 4) long-term scale errors and offsets (m/s) over the bottom and through the water.
     misalignment: (4,) rotation from true to measured velocities.
     last_output_time: s, output time of the last ping; 0 before the first, so no ping is transmitted before t = 0.
-    unlocked_until: (k,) s, end of the re-acquisition of each beam.
+    unlocked_until: (k,) s, end of the reacquisition of each beam.
     filter_state: state of the long-term filter.
     """
 
@@ -349,7 +349,7 @@ class Dvl:
 
     @cached_property
     def _ideal_solution_parameters(self) -> PlainTuple:
-        """The same without errors, dropout and re-acquisition. The limits of range and incidence stay."""
+        """The same without errors, dropout and reacquisition. The limits of range and incidence stay."""
         parameters = ping.SolutionParameters(*self._solution_parameters)._replace(
             error_velocity_limit=math.inf,
             reacquisition_time=0.0,

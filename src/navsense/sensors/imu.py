@@ -231,7 +231,7 @@ class Imu:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading: orientation (n, 4), angular_velocity (n, 3), linear_acceleration (n, 3)."""
+        """The arrays of a reading: orientation (n, 4), angular_velocity (n, 3), linear_acceleration (n, 3)."""
         triads = (Output("angular_velocity", 3, "rad/s"), Output("linear_acceleration", 3, "m/s^2"))
         return (Output("orientation", 4, "1", "orientation"), *triads) if self.orientation else triads
 
@@ -244,7 +244,7 @@ class Imu:
 
     @cached_property
     def _mixing_matrix(self) -> FloatArray | None:
-        """Return ((I + M_g, G), (0, I + M_a)) (6, 6); None for the identity."""
+        """((I + M_g, G), (0, I + M_a)) (6, 6); None for the identity."""
         matrix = np.eye(6)
         for first, angles in ((0, self.angular_velocity_misalignment), (3, self.linear_acceleration_misalignment)):
             xy, xz, yx, yz, zx, zy = angles
@@ -275,7 +275,7 @@ class Imu:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:

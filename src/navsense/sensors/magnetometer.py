@@ -100,7 +100,7 @@ class Magnetometer:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the one array of a reading: field (n, 3) T in the sensor's frame."""
+        """The one array of a reading: field (n, 3) T in the sensor's frame."""
         return (Output("field", 3, "T"),)
 
     @cached_property
@@ -121,7 +121,7 @@ class Magnetometer:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         needed = {TEMPERATURE: self._channels.needs_temperature, MOTOR_CURRENT: self._uses_motor_current}
         return tuple(name for name, is_needed in needed.items() if is_needed)
 

@@ -119,7 +119,7 @@ class NavSat:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading: latitude, longitude rad, altitude m, (n,), and velocity (n, 3) m/s."""
+        """The arrays of a reading: latitude, longitude rad, altitude m, (n,), and velocity (n, 3) m/s."""
         units = zip(POSITION_ARRAYS, ("rad", "rad", "m"), strict=True)
         scalars = tuple(Output(name, 0, unit, "vertical") for name, unit in units)
         return (*scalars, Output("velocity", 3, "m/s", "vertical"))
@@ -133,7 +133,7 @@ class NavSat:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
@@ -218,7 +218,7 @@ class NavSat:
 
     @property
     def noise_quantities(self) -> Mapping[str, Output]:
-        """Return the metres that the noise of latitude and longitude acts on."""
+        """The metres that the noise of latitude and longitude acts on."""
         return {"latitude": Output("north", 0, "m", "vertical"), "longitude": Output("east", 0, "m", "vertical")}
 
     def compute_errors(self, arrays: Mapping[str, AnyArray], ideal: Mapping[str, AnyArray]) -> Mapping[str, AnyArray]:

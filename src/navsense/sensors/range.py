@@ -267,7 +267,7 @@ class Range:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """Return the arrays of a reading: range (n,) m, and the side on which it is out of limits."""
+        """The arrays of a reading: range (n,) m, and the side on which it is out of limits."""
         return (Output("range", 0, "m"), Output(OUT_OF_RANGE, 0, "1"))
 
     @cached_property
@@ -290,7 +290,7 @@ class Range:
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Return the signals that the spec requires."""
+        """The signals that the spec requires."""
         return (TEMPERATURE,) if self._channels.needs_temperature else ()
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:

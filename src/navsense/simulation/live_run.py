@@ -148,7 +148,7 @@ class LiveSensor:
 
     @property
     def clock_time(self) -> float:
-        """Return the reading (s) of the sensor's clock at its latest sample; `clock` has readings at any instant.
+        """The reading (s) of the sensor's clock at its latest sample; `clock` has readings at any instant.
 
         Raises `SimulationError` before the first reading.
         """

@@ -218,8 +218,9 @@ def find_common_end(motions: Motions) -> float:
     """Return the time (s) at which the first motion ends. Raises `SimulationError` if no motion ends."""
     end = min((motion.end for motion in motions.values()), default=math.inf)
     if math.isinf(end):
-        allowed = "must be given: no motion of this world ends"
-        raise SimulationError("duration", None, allowed=allowed, remedy="--duration S, or duration=S")
+        allowed = "required because no motion of this world ends"
+        remedy = "give --duration S (duration=S in Python)"
+        raise SimulationError("duration", "missing", allowed=allowed, remedy=remedy)
     return end
 
 

@@ -337,7 +337,7 @@ class DepthScaledCurrent:
 
     @cached_property  # isinstance() reads it: without a cache, exponential in nested fields
     def random_names(self) -> tuple[str, ...]:
-        """Return the names of the random currents in the field."""
+        """The names of the random currents in the field."""
         return list_random_names(self.field)
 
     def realise(self, seed: int, run: int) -> DepthScaledCurrent:

@@ -341,7 +341,7 @@ def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
         return atomic.make_reader_error(path)
-    return RecordingError("the recording was cut off", where=Where(str(path)), remedy=find_recovery_remedy(path))
+    return RecordingError("is a truncated recording", where=Where(str(path)), remedy=find_recovery_remedy(path))
 
 
 @dataclass(eq=False)

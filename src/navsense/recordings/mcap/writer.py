@@ -147,11 +147,11 @@ class McapFileWriter:
         self._size = 0
         self._failed = False
         # A truncated recording with this name is kept, unless it has been recovered.
-        is_unfinished = None if is_recovered(path) else records.is_truncated
+        is_truncated = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: written bytes survive a crash of this process.
             self._file = (
-                atomic.open_in_place(path, is_unfinished) if final_path is None else path.open("xb", buffering=0)
+                atomic.open_in_place(path, is_truncated) if final_path is None else path.open("xb", buffering=0)
             )
         except OSError as error:
             raise os_error(final_path or path, error) from error
@@ -168,7 +168,7 @@ class McapFileWriter:
 
     @property
     def size(self) -> int:
-        """Return the bytes written."""
+        """The bytes written."""
         return self._size
 
     def _append(self, *parts: Buffer) -> None:

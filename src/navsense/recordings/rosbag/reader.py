@@ -205,8 +205,8 @@ def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.strerror:
             raise
-        reason = describe_error(error).replace(f"{path}/", "")
-        raise RecordingError(f"is no bag that can be read: {reason}", where=Where(str(path)), remedy=remedy) from error
+        reason = describe_error(error).replace(f"{path}/", "").rstrip(".")
+        raise RecordingError(f"cannot be read: {reason}", where=Where(str(path)), remedy=remedy) from error
 
 
 def _list_mcap_files(reader: Any) -> list[Path]:

@@ -87,7 +87,7 @@ class ClockRegistry:
 
     @property
     def all(self) -> tuple[Clock, ...]:
-        """Return the clocks in the order of the file."""
+        """The clocks in the order of the file."""
         return tuple(self.by_name.values())
 
     def parse_clocks(

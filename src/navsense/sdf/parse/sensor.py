@@ -296,7 +296,7 @@ class SensorParser:
         if sensor_type in (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
             return sensor_type
         allowed = f"must be one of {', '.join(self.type_element_parsers)}, which are simulated, or another type of SDF"
-        remedy = "for a sensor of your own: navsense.load(..., sensors=[CLASS]), see docs/adding-a-sensor.md"
+        remedy = "for a sensor of your own: see docs/adding-a-sensor.md"
         raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
     def _parse_rate(self, element: Element, default: float = 0.0, tag: str = "update_rate") -> float:

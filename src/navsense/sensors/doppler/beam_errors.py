@@ -10,7 +10,7 @@ The measured velocity of one ping of a track:
 w_0 and w (3,) are drawn once per instrument. |v| is the speed relative to the bottom or water. `rate` is the rate of
 the ticks; without a reference rate it has no effect. `factor` is that of the echo strength.
 
-Data sheets specify the standard deviation of a single ping as a constant plus a fraction of the speed. They specify the
+Datasheets specify the standard deviation of a single ping as a constant plus a fraction of the speed. They specify the
 long-term accuracy as a fraction of the velocity plus a constant. Some instruments average several pings into one
 output, so the standard deviation scales with the square root of the rate. The longer interval between pings in deep
 water is not taken into account.

@@ -19,7 +19,7 @@ takes it to s. The beam is along x of this frame, or along the `axis` of its `Co
 (`BeamWeighting`). The shapes `Cone` and `Fan` are in `sensors.range`.
 
 The pattern of a beam is Gaussian about its axis, in transmission and in reception. delta is the angle from the axis.
-The `width` W of a data sheet is the full width at half power, one way. The two-way pattern is
+The `width` W of a datasheet is the full width at half power, one way. The two-way pattern is
 
     exp(-delta^2 / (2 sigma_W^2)),   sigma_W = W / (4 sqrt(ln 2))
 

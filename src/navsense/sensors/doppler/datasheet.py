@@ -1,4 +1,4 @@
-"""The fields of a `Dvl` from the data sheet values of a catalogue part.
+"""The fields of a `Dvl` from the datasheet values of a catalogue part.
 
 | value | field |
 |---|---|

@@ -4,7 +4,7 @@
     z = v + epsilon + n          the velocity of a ping: n has the reported covariance N
     epsilon = L v + o            L constant of `scale`, o constant of `stddev` on each axis
 
-epsilon is the error of the mean of many pings, the long-term accuracy of a data sheet: a fraction of the velocity plus
+epsilon is the error of the mean of many pings, the long-term accuracy of a datasheet: a fraction of the velocity plus
 a constant. The filter assumes it. `DopplerTrack.long_term_scale` and `long_term_offset` are the errors that the
 simulator adds. epsilon cannot be separated from v, so it is considered, not estimated (Schmidt's filter). With an
 unknown initial velocity, this filter equals a plain filter for y = v + epsilon, which is the same random walk. The

@@ -23,7 +23,7 @@ A beam of the bottom track is good if all of these hold:
 - The cosine of the angle of incidence is at least the minimum.
 - The echo is strong enough, and the beam does not drop out.
 - The speed is at most the maximum velocity of the bottom track. Above it, all beams lose lock.
-- The re-acquisition time since the beam last failed one of these conditions has passed.
+- The reacquisition time since the beam last failed one of these conditions has passed.
 
 A beam of the water track is good if it does not drop out, the layer exists and is below the surface, and the speed
 is at most the maximum velocity of the water track.
@@ -618,7 +618,7 @@ def _classify_range(parameters: SolutionParameters, measurements: BeamMeasuremen
         return NO_ECHO
     if measured < parameters.minimum_range or measured > parameters.maximum_range:
         return TOO_LOW if measured < parameters.minimum_range else TOO_HIGH
-    return NO_ECHO  # in range, but in the re-acquisition time
+    return NO_ECHO  # in range, but in the reacquisition time
 
 
 @inlined_kernel
@@ -633,7 +633,7 @@ def _select_good_beams(
 ) -> int:
     """Write which beams (2, k) at tick n are good for bottom and water track; return the number of good bottom beams.
 
-    `unlocked_until` (k,) s is the end of the re-acquisition of each beam.
+    `unlocked_until` (k,) s is the end of the reacquisition of each beam.
     """
     count, is_uuv = 0, parameters.solution_rule == UUV_RULE
     minimum, maximum = parameters.minimum_range, parameters.maximum_range
@@ -958,7 +958,7 @@ def solve_ideal_pings(
         measurement_arrays,
         sensor_inputs,
         track_inputs,
-        tracks.bottom_time_of_validity,  # any times: they matter only for the re-acquisition, which is 0 here
+        tracks.bottom_time_of_validity,  # any times: they matter only for the reacquisition, which is 0 here
         np.ones(ticks, np.bool_),
         np.full(beams, -math.inf),
         no_noise,
