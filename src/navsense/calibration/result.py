@@ -160,7 +160,7 @@ class Calibration:
             lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)} in the world")
         for axis, row in zip("xyz", self.soft_iron, strict=True):
             values = ", ".join(
-                _format_value(value, stddev.get(f"soft_iron.{axis}{column}"))
+                _format_estimate(value, stddev.get(f"soft_iron.{axis}{column}"))
                 for value, column in zip(row, "xyz", strict=True)
             )
             lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
@@ -193,13 +193,13 @@ class Calibration:
             ) from error
 
 
-def _format_value(value: float, stddev: float | None) -> str:
+def _format_estimate(value: float, stddev: float | None) -> str:
     return f"{value:.6g}" if stddev is None else f"{value:.6g} +- {stddev:.2g}"
 
 
 def _format_vector(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:
     axes = zip(values, "xyz", strict=True)
-    return "(" + ", ".join(_format_value(value, stddev.get(f"{name}.{axis}")) for value, axis in axes) + ")"
+    return "(" + ", ".join(_format_estimate(value, stddev.get(f"{name}.{axis}")) for value, axis in axes) + ")"
 
 
 def _to_json(calibration: Calibration) -> dict[str, Any]:

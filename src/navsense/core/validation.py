@@ -81,7 +81,7 @@ def _format_class(kind: type) -> str:
     return f"ns.{kind.__name__}" if kind.__name__ in _TOP_LEVEL_CLASSES else f"{kind.__module__}.{kind.__name__}"
 
 
-def _format_value(value: object) -> str:
+def _format_invalid_value(value: object) -> str:
     """Return a value as text for an error. Python does not print whole numbers with thousands of digits."""
     try:
         return repr(value)
@@ -138,11 +138,11 @@ def validate_types(
             continue
         if _exceeds_double(value) and {float, int} & set(_split_union(hint)):
             allowed = f"must be of absolute value below {MAX_MAGNITUDE:g}"
-            raise error(what, _format_value(value), allowed=allowed, field=name)
+            raise error(what, _format_invalid_value(value), allowed=allowed, field=name)
         if isinstance(hint, type) and issubclass(hint, StrEnum):
             raise _make_enum_error(what, value, hint, name)
         allowed, remedy = f"must be {_format_allowed(hint)}", _suggest_remedy(value, hint)
-        raise error(what, _format_value(value), allowed=allowed, remedy=remedy, field=name)
+        raise error(what, _format_invalid_value(value), allowed=allowed, remedy=remedy, field=name)
 
 
 def check_number(

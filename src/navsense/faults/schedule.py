@@ -81,7 +81,7 @@ class ScheduledFault:
             raise self._error(f"period of a {self.kind} (s)", self.period, allowed)
         if self.kind not in ADDITIVE_KINDS:
             allowed = f"must be absent; only {' and '.join(ADDITIVE_KINDS)} have an array and a value"
-            for name, value in (("array", self.array), ("value", _format_value(self.value))):
+            for name, value in (("array", self.array), ("value", _format_numbers(self.value))):
                 if value:
                     raise self._error(f"{name} of a {self.kind}", value, allowed)
         elif not self.array:
@@ -89,7 +89,7 @@ class ScheduledFault:
         elif not self.value:
             raise self._error(f"value of a {self.kind}", "missing", "must be one number, or one per axis")
         if not all(math.isfinite(part) for part in self.value):
-            raise self._error(f"value of a {self.kind}", _format_value(self.value), "must be finite")
+            raise self._error(f"value of a {self.kind}", _format_numbers(self.value), "must be finite")
 
     def _error(self, what: str, value: object, allowed: str) -> SensorError:
         return SensorError(what, value, allowed=allowed, where=self.where)
@@ -114,7 +114,7 @@ class ScheduledFault:
         return np.where(started, np.floor((time - self.start + slack) / self.period) + 1.0, 0.0)
 
 
-def _format_value(value: Sequence[float]) -> str:
+def _format_numbers(value: Sequence[float]) -> str:
     """Return the value of a fault as it is written in a file."""
     return " ".join(f"{number:g}" for number in value)
 
@@ -179,7 +179,7 @@ def check_fault(spec: object, outputs: Mapping[str, tuple[int, ...]], fault: Sch
         one, *more = counts
         allowed = f"must be one number{''.join(f', or {count}' for count in more if count > one)}"
         what = f"value of a {fault.kind}"
-        raise SensorError(what, _format_value(fault.value), allowed=allowed, where=fault.where)
+        raise SensorError(what, _format_numbers(fault.value), allowed=allowed, where=fault.where)
 
 
 ActiveFaults = Sequence[tuple[ScheduledFault, BoolArray]]

@@ -86,13 +86,13 @@ def make_summary(
     path: Path, format_name: str, times: IntArray, entries: tuple[SummaryEntry, ...], meta: Mapping[str, Any]
 ) -> RecordingSummary:
     """Return the summary of an archive or a table."""
-    texts = {key: _format_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
+    texts = {key: _format_metadata_value(meta[key]) for key in METADATA_KEYS if meta.get(key) is not None}
     first, last = (int(times.min()), int(times.max())) if times.size else (None, None)
     return RecordingSummary(
         str(path), format_name, path.stat().st_size, first, last, entries, texts, list_notes(meta.get(WORLD_JSON_KEY))
     )
 
 
-def _format_value(value: object) -> str:
+def _format_metadata_value(value: object) -> str:
     """Return a value of the metadata as text, lists as JSON."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -165,17 +165,17 @@ def describe_fields(spec: Any) -> tuple[str, ...]:
     """Return the fields of a specification other than noise that differ from their defaults."""
     values = ((field, getattr(spec, field.name)) for field in fields(spec)) if is_dataclass(spec) else ()
     return tuple(
-        f"{field.name}: {_format_value(value)}"
+        f"{field.name}: {_format_field_value(value)}"
         for field, value in values
         if not isinstance(value, Noise) and field.name != "classic" and value != field.default
     )
 
 
-def _format_value(value: object) -> str:
+def _format_field_value(value: object) -> str:
     if is_dataclass(value):
-        return ", ".join(f"{field.name} {_format_value(getattr(value, field.name))}" for field in fields(value))
+        return ", ".join(f"{field.name} {_format_field_value(getattr(value, field.name))}" for field in fields(value))
     if isinstance(value, tuple) and any(map(is_dataclass, value)):
-        return "; ".join(map(_format_value, value))
+        return "; ".join(map(_format_field_value, value))
     return str(value.value if isinstance(value, Enum) else value)
 
 
