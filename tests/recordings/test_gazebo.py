@@ -133,7 +133,7 @@ def test_gazebo_recording_is_not_read_back(recording: Path, tmp_path: Path) -> N
     for action in (lambda: convert(recording, tmp_path / "run.npz"), lambda: read_report_data(str(recording))):
         with pytest.raises(RecordingError) as error:
             action()
-        assert str(error.value).startswith(f"{recording}: holds no ")
+        assert str(error.value).startswith(f"{recording}: contains no ")
         assert str(error.value).endswith(remedy)
     with pytest.raises(RecordingError, match="check the name"):
         ns.open(tmp_path / "none.gz.mcap")

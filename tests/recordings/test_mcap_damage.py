@@ -120,7 +120,7 @@ def test_recovery_of_a_damaged_summary_is_complete(recording: Path, tmp_path: Pa
 def test_recovery_drops_damaged_metadata_and_keeps_the_messages(recording: Path, tmp_path: Path) -> None:
     run = next(record for record in list_records(recording) if record.opcode == records.METADATA)
     bad = flip_bit(recording, tmp_path / "bad.mcap", find_offset(recording, run, b"sea"), 0)
-    with pytest.raises(RecordingError, match=r"a metadata record has a wrong CRC; save .* navsense recover"):
+    with pytest.raises(RecordingError, match=r"a metadata record has a wrong CRC; recover it with: navsense recover"):
         read_summary(bad)
     result = recover_mcap(bad, tmp_path / "out.mcap")
     assert result.headline.endswith("; lost: 1 damaged record")
