@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+STOP_SIGNALS = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
 """SIGHUP is that of a closed terminal."""
 
 

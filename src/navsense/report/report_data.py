@@ -95,7 +95,9 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
     data = _read_messages(file) if message_recordings.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
         raise RecordingError(
-            "holds no readings and no truth", where=Where(path), remedy=f"look at it with: navsense info {path}"
+            "contains no readings and no truth",
+            where=Where(path),
+            remedy=f"list its contents with: navsense info {path}",
         )
     return _add_world_file(data, file, world, expand_xacro=expand_xacro)
 

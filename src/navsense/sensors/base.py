@@ -119,7 +119,7 @@ def check_ideal(outputs: Sequence[Output], ideal: Mapping[str, AnyArray], count:
             array, shape = ideal[output.name], (count, *output.shape)
             if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
                 what = f"ideal value {output.name} of `ideal`{owner}"
-                value = f"{getattr(array, 'dtype', type(array).__name__)} {np.shape(array)}"
+                value = f"{array.dtype if isinstance(array, np.ndarray) else type(array).__name__} {np.shape(array)}"
                 raise SensorError(what, value, allowed=f"must be an array of float64 with the shape {shape}")
 
 
@@ -275,7 +275,7 @@ class Sensor(Protocol):
 def check_members(kind: type[Sensor]) -> None:
     """Raise `SensorError` if a sensor class lacks a member of `Sensor`."""
     members = [name for name in (*Sensor.__annotations__, *vars(Sensor)) if not name.startswith("_")]
-    missing = [name for name in members if not hasattr(kind, name)]
+    missing = [name for name in members if name not in dir(kind)]
     if missing:
         remedy = "see docs/adding-a-sensor.md"
         raise SensorError("class of a sensor", kind.__name__, allowed=f"lacks {', '.join(missing)}", remedy=remedy)
