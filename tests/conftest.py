@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -57,6 +58,18 @@ def example_data(request: pytest.FixtureRequest) -> Path:
     if request.param == "own":
         return ROOT / "tests" / "worlds"
     return Path(request.getfixturevalue("shared_data"))
+
+
+@pytest.fixture(autouse=True)
+def use_default_signals() -> Iterator[None]:
+    """Do not ignore stop signals, also if the parent process does: `nohup`, or a job in the background of a script."""
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    ignored = [number for number in defaults if signal.getsignal(number) == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, defaults[number])
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

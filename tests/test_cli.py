@@ -345,7 +345,10 @@ def test_interrupted_run_leaves_complete_recordings(
             if outputs[0].exists() and outputs[0].stat().st_size > 1_000_000:
                 break
         running.send_signal(number)
-        _, stderr = running.communicate(timeout=60)
+        try:
+            _, stderr = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert running.returncode == 130, stderr
     assert "data that `run` has recorded are kept" in stderr
     for output in outputs:
