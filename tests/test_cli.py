@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import os
 import re
 import signal
@@ -17,7 +18,6 @@ import numpy as np
 import pytest
 
 from navsense import cli
-from navsense.cli import options as cli_options
 from navsense.cli.run import interrupt_between_steps
 from navsense.core.kernels import INTERPRETED
 from navsense.recordings.mcap.writer import McapFileWriter
@@ -122,7 +122,9 @@ def test_help_lists_the_formats_of_all_packages(
     """Formats of other packages are listed by their entry points, without importing the packages."""
     installed = {"navsense.formats": "jl", "navsense.streams": "udp"}
     monkeypatch.setattr(
-        cli_options, "entry_points", lambda group: [EntryPoint(installed[group], "no_such_package:FORMAT", group)]
+        importlib.metadata,
+        "entry_points",
+        lambda group: [EntryPoint(installed[group], "no_such_package:FORMAT", group)],
     )
     text = " ".join(run_in_process(command, "--help").stdout.split())
     assert all(line in text for line in [*lines, ".mcap mcap: messages"])
@@ -350,7 +352,7 @@ def test_interrupted_run_leaves_complete_recordings(
         finally:
             running.kill()
     assert running.returncode == 130, stderr
-    assert "data that `run` has recorded are kept" in stderr
+    assert "stopped; the data recorded so far are kept\n" in stderr
     for output in outputs:
         assert run_in_process("info", output).returncode == 0
 

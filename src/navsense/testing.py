@@ -42,7 +42,7 @@ from navsense.noise.terms import make_flicker_components
 from navsense.recordings.dataset import select_run_by_index
 from navsense.runner.live import live
 from navsense.runner.run import simulate
-from navsense.sensors.base import Sensor, check_members, check_shapes, get_flags
+from navsense.sensors.base import Sensor, check_ideal_values, check_measurement, check_members, get_flags
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -483,9 +483,10 @@ def check_sensor(kind: type[Sensor]) -> None:
     """
     check_members(kind)
     spec = kind.example_spec()
-    _, measured = measure_case(make_case(spec))
+    case = make_case(spec)
     try:
-        check_shapes(spec.outputs, measured, COUNT)
+        check_ideal_values(spec.outputs, case.ideal, COUNT)
+        check_measurement(spec.outputs, measure_case(case)[1], COUNT)
     except SensorError as error:
         raise LawBrokenError(f"outputs: {error}") from error
     for law in SENSOR_LAWS:

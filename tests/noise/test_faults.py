@@ -43,12 +43,12 @@ def apply_to_ramp(
         state, shown, fault = apply_faults(
             faults, state, ticks, draws.take(stop - first), arrays, published[first:stop]
         )
-        parts.append({**shown, "says": ~fault["dropout"], "fault": pack_fault_bits(fault)})
+        parts.append({**shown, "published": ~fault["dropout"], "fault": pack_fault_bits(fault)})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def find_dropped(rate: float, count: int, run: int) -> BoolArray:
-    return ~apply_to_ramp(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, run=run)["says"]
+    return ~apply_to_ramp(Faults(dropout_rate=0.5, dropout_duration=0.4), count, rate, run=run)["published"]
 
 
 @pytest.mark.compiled
@@ -76,11 +76,11 @@ def test_faults_have_declared_rate_and_duration_at_any_sample_rate(rate: float) 
 @pytest.mark.requirement("NOI-6")
 def test_dropout_is_nan_and_stuck_repeats_the_last_sample() -> None:
     faulty = apply_to_ramp(BOTH, 4000, 50.0)
-    quiet = ~faulty["says"]
+    quiet = ~faulty["published"]
     assert quiet.any()
     assert (np.isnan(faulty["x"]) == quiet).all()
     assert (np.isnan(faulty["v"]) == quiet[:, None]).all()
-    speaking = np.flatnonzero(faulty["says"])
+    speaking = np.flatnonzero(faulty["published"])
     published = faulty["x"][speaking]
     assert (np.diff(published) >= 0.0).all()
     assert (published < speaking).any(), "now and then it is stuck"
@@ -112,7 +112,7 @@ def test_stuck_sensor_repeats_the_last_emitted_value(cuts: tuple[int, ...]) -> N
     for run in range(10):
         faulty = apply_to_ramp(often, 400, 20.0, cuts, run, emitted)
         stuck, silent = (simulate_telegraph(often, kind, 400, 20.0, run) for kind in ("stuck", "dropout"))
-        assert np.array_equal(faulty["says"], ~silent)
+        assert np.array_equal(faulty["published"], ~silent)
         last = None
         for i in range(400):
             shows = last if stuck[i] and last is not None else i

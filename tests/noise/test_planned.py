@@ -35,7 +35,7 @@ def apply_in_blocks(
     for first, stop in zip((0, *cuts), (*cuts, published.size), strict=True):
         ticks, arrays = Ticks(np.arange(first, stop), rate), {"x": ramp[first:stop]}
         state, shown, fault = apply_faults(faults, state, ticks, EMPTY, arrays, published[first:stop])
-        parts.append({**shown, "says": ~fault["dropout"], "fault": pack_fault_bits(fault)})
+        parts.append({**shown, "published": ~fault["dropout"], "fault": pack_fault_bits(fault)})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, state
 
 
@@ -137,7 +137,7 @@ def test_faults_of_one_kind_may_overlap() -> None:
     silent = (ScheduledFault("dropout", 0.7, 0.9), ScheduledFault("dropout", 0.8, 1.0), ScheduledFault("dropout", 99.0))
     faulty, _ = apply_in_blocks((*biases, *silent), 10.0, np.ones(12, dtype=np.bool_))
     assert faulty["x"][:7].tolist() == [0.0, 101.0, 102.0, 1103.0, 1004.0, 1005.0, 6.0]
-    assert np.flatnonzero(~faulty["says"]).tolist() == [7, 8, 9]
+    assert np.flatnonzero(~faulty["published"]).tolist() == [7, 8, 9]
     assert faulty["fault"].tolist() == [0, 4, 4, 4, 4, 4, 0, 1, 1, 1, 0, 0]
 
 

@@ -14,6 +14,7 @@ from mcap.writer import Writer as McapWriter
 from rosbags.rosbag1 import Reader as Reader1
 from rosbags.rosbag1 import Writer as Writer1
 
+from navsense import recordings
 from navsense.clock import Clock
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.readings import Reading, TimeSlice, Truth
@@ -126,6 +127,14 @@ def make_time_slice(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> 
         },
         {name: make_truth(name, 50 * second, 50, epoch) for name in LINKS},
     )
+
+
+def record_slices(path: Path, count: int) -> Path:
+    """Write a recording of `count` time slices of one second, with the seed 7."""
+    with recordings.open_writer(path, recordings.RecordingInfo(make_world(), seed=7, duration=float(count))) as writer:
+        for second in range(count):
+            writer.write(make_time_slice(second))
+    return path
 
 
 def copy_without_metadata(bag: Path, target: Path, text: bytes | None = None) -> Path:

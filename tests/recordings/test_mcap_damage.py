@@ -34,11 +34,7 @@ MAGIC_SIZE = len(records.MAGIC)
 
 @pytest.fixture(scope="module")
 def recording(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("damage") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), seed=7, duration=2.0)) as writer:
-        for second in range(2):
-            writer.write(builders.make_time_slice(second))
-    return path
+    return Path(builders.record_slices(tmp_path_factory.mktemp("damage") / "run.mcap", 2))
 
 
 def list_records(path: Path) -> list[records.RawRecord]:
@@ -221,7 +217,7 @@ def test_channel_outside_chunks_is_compared_with_the_summary(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("has_summary", [True, False])
-def test_checksum_of_the_data_section_is_verified_where_it_is_read_whole(tmp_path: Path, has_summary: bool) -> None:
+def test_data_section_checksum_is_verified_by_recovery_and_without_a_summary(tmp_path: Path, has_summary: bool) -> None:
     options = dict.fromkeys(("repeat_channels", "repeat_schemas", "use_statistics"), has_summary)
     path = write_other(tmp_path / "other.mcap", enable_data_crcs=True, **options)
     assert read_topics(path) == {"/first": 3, "/second": 3}

@@ -376,7 +376,7 @@ def test_pipes_are_an_error_before_opening(builders: ModuleType, tmp_path: Path,
             ns.open(pipe)
 
 
-def test_duration_of_an_endless_run_is_none(builders: ModuleType, tmp_path: Path) -> None:
+def test_recording_without_a_duration_has_no_duration_metadata(builders: ModuleType, tmp_path: Path) -> None:
     for suffix in (".mcap", ".npz"):
         path = tmp_path / f"run{suffix}"
         recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=float("inf"))).close()

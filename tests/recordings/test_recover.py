@@ -43,11 +43,7 @@ def read_contents(path: Path) -> list[tuple[str, str, int, int, int, bytes]]:
 
 @pytest.fixture(scope="module")
 def small(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("small") / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), seed=7, duration=3.0)) as writer:
-        for second in range(3):
-            writer.write(builders.make_time_slice(second))
-    return path
+    return Path(builders.record_slices(tmp_path_factory.mktemp("small") / "run.mcap", 3))
 
 
 def list_chunk_ends(path: Path) -> list[int]:

@@ -227,7 +227,7 @@ def write_bag_of_another_program(path: Path) -> None:
                 bag.write(topics[topic], second * 10**9 + nanosecond, data)
 
 
-def test_page_of_another_program_says_what_was_not_checked(tmp_path: Path) -> None:
+def test_report_of_another_program_lists_unchecked_items(tmp_path: Path) -> None:
     """Without truth, declared noise and true time there is nothing to pass."""
     write_bag_of_another_program(tmp_path / "drive")
     text = write(tmp_path / "drive", tmp_path / "drive.html").read_text(encoding="utf-8")

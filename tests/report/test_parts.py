@@ -375,7 +375,7 @@ def test_silent_sensor_is_a_warning() -> None:
 @pytest.mark.requirement("CLK-5")
 def test_stamps_far_from_true_time_are_warned_of() -> None:
     assert (
-        "stamps are up to 15 ms off true time, at 0 s; the limit is 10 ms, at most half the interval between samples"
+        "stamps are up to 15 ms off true time, at 0 s; the limit is 10 ms, half the interval of the samples"
         in list_warnings(make_recording(make_reading(clock_error=0.015)))
     )
     assert list_warnings(make_recording(make_reading(clock_error=0.0099))) == []

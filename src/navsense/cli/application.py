@@ -169,7 +169,7 @@ def main() -> None:
         # Click also aborts on an EOFError, which it takes for the end of keyboard input. Here it means a damaged file.
         if isinstance(error.__context__, EOFError):
             raise error.__context__ from None
-        click.echo("stopped; data that `run` has recorded are kept", err=True)
+        click.echo("stopped", err=True)
         sys.exit(130)
     except KeyboardInterrupt:
         click.echo("stopped", err=True)

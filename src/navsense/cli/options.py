@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +74,8 @@ class OutputCommand(CheckedCommand):
 
 def list_plugins(group: str, pattern: str, noun: str, known: Sequence[str]) -> list[tuple[str, str]]:
     """Return names and descriptions of the entry points of a group, without `known` names."""
+    from importlib.metadata import entry_points
+
     names = {pattern.format(entry.name): entry.dist.name if entry.dist else "" for entry in entry_points(group=group)}
     return [
         (name, f"{noun} of the package {package}" if package else f"{noun} of another package")

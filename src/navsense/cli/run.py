@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -96,6 +97,16 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def report_interrupt(*, is_recording: bool) -> Iterator[None]:
+    """Exit with code 130 after an interrupt. If the run has outputs, print that their data are kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("stopped; the data recorded so far are kept" if is_recording else "stopped", err=True)
+        sys.exit(130)
+
+
 @click.command(cls=OutputCommand)
 @add_world_options
 @click.option("--duration", type=NUMBER, metavar="SECONDS", help="Simulated duration. Default: the end of the motion.")
@@ -167,6 +178,7 @@ def run(
     for model, model_motion in motions.items():
         click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
     with ExitStack() as stack:
+        stack.enter_context(report_interrupt(is_recording=bool(output)))
         advance = stack.enter_context(interrupt_between_steps(make_progress_bar(stack)))
         summary = record(
             world,

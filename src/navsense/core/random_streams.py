@@ -4,7 +4,7 @@ The seed of a stream is ``SeedSequence(seed, spawn_key = BLAKE2b-128 of the leng
 SFC64, whose state is four words. Normals come from the 256-level ziggurat. The numbers are, to the last bit, those of
 ``numpy.random.Generator(numpy.random.SFC64(...)).standard_normal()`` and ``.random()``.
 
-navsense has a kernel of its own, which keeps the state as a row of an array. So all processes of a sensor are drawn in
+navsense has its own kernel, which keeps the state as a row of an array. So all processes of a sensor are drawn in
 one compiled call, and a stream can be copied, saved and compared.
 """
 
@@ -67,8 +67,7 @@ _BYTE, _SIGNED_BYTE = np.uint64(0xFF), np.uint64(0x1FF)
 _MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 _UNIT_STEP = 1.0 / 9007199254740992.0
 
-# Nine bits of a word are the level and the sign. A table gives the sign:
-# a branch on a random sign cannot be predicted.
+# Nine bits of a word are the level and the sign. The sign comes from a table: a branch on it cannot be predicted.
 _SIGNED_WIDTH = np.concatenate((WIDTH, -WIDTH))
 _SIGNED_ACCEPT = np.concatenate((ACCEPT, ACCEPT))
 

@@ -474,7 +474,7 @@ def _write_beams(
 
 
 def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
-    """Return the encoder of `_water`: the water track beside the bottom track of the main message."""
+    """Return the encoder of `_water`: the water track, if the main message has the bottom track."""
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:

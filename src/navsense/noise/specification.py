@@ -58,7 +58,7 @@ class Noise:
         saturate(x) = min(max(x, minimum), maximum)
         quantise(x) = precision * round(x / precision), halves away from zero
 
-    u_1 and u_2 are drawn once per run, w_k and v_k at each sample. Each term has draws of its own.
+    u_1 and u_2 are drawn once per run, w_k and v_k at each sample. Each term has its own draws.
 
     Drift is the sum of the terms that change during a run: bias_k - turn_on.
 

@@ -1,4 +1,4 @@
-"""Paths of recordings, errors of files, and `AtomicWriter`: a writer in a thread of its own."""
+"""Paths of recordings, errors of files, and `AtomicWriter`: a writer in a separate thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import BinaryIO, ParamSpec
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.core.readings import TimeSlice
+from navsense.core.readings import Current, Reading, TimeSlice, Truth
 from navsense.messages.base import MAX_STAMP_SECONDS, TRUE_TIME
 from navsense.recordings.format import (
     Capability,
@@ -296,6 +296,39 @@ class PendingRecording(ABC):
         """Close the recording, and remove it if it is not complete. Never raises."""
         self.is_open = False
         self.release()
+
+
+class PendingArrays(PendingRecording):
+    """A recording of arrays. Each reading, truth and current of a time slice is appended by its own method."""
+
+    _info: RecordingInfo
+
+    def append(self, time_slice: TimeSlice) -> None:
+        """Append the readings of a time slice, and its truth and current if the recording has truth."""
+        for name, reading in time_slice.readings.items():
+            self.append_reading(name, reading)
+        if self._info.truth:
+            for name, truth in time_slice.truth.items():
+                self.append_truth(name, truth)
+            if time_slice.current is not None:
+                self.append_current(time_slice.current)
+        self.save_metadata()
+
+    @abstractmethod
+    def append_reading(self, name: str, reading: Reading) -> None:
+        """Append the rows of a reading."""
+
+    @abstractmethod
+    def append_truth(self, name: str, truth: Truth) -> None:
+        """Append the rows of the truth of a link."""
+
+    @abstractmethod
+    def append_current(self, current: Current) -> None:
+        """Append the rows of the current."""
+
+    @abstractmethod
+    def save_metadata(self) -> None:
+        """Save new metadata, so that the arrays can be read after a crash."""
 
 
 class AtomicWriter(RecordingWriter):

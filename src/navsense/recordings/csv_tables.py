@@ -28,7 +28,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, save_text
 from navsense.core.errors import DamagedError, FieldError, RecordingError, Where
-from navsense.core.readings import Current, Reading, TimeSlice, Truth
+from navsense.core.readings import Current, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.replay import LOG_COLUMNS as POSES
 from navsense.recordings import metadata
@@ -45,7 +45,7 @@ from navsense.recordings.array_columns import (
 )
 from navsense.recordings.base import (
     AtomicWriter,
-    PendingRecording,
+    PendingArrays,
     find_recovery_command,
     folder_error,
     open_for_reading,
@@ -191,7 +191,7 @@ class TableFolder:
         self._work.release()
 
 
-class PendingCsv(PendingRecording):
+class PendingCsv(PendingArrays):
     """A folder of tables that is written by one thread."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:
@@ -203,19 +203,8 @@ class PendingCsv(PendingRecording):
         self._files: dict[str, str] = {}
         self._stored_series_count = -1
 
-    def append(self, time_slice: TimeSlice) -> None:
-        """Append a time slice."""
-        for name, reading in time_slice.readings.items():
-            self._write_reading(name, reading)
-        if self._info.truth:
-            for name, truth in time_slice.truth.items():
-                self._write_truth(name, truth)
-            if time_slice.current is not None:
-                self._write_current(time_slice.current)
-        self._write_metadata()
-
-    def _write_metadata(self) -> None:
-        # The metadata is written early, so that the tables can be read after a crash.
+    def save_metadata(self) -> None:
+        """Write the metadata if there is a new series."""
         if self._metadata.count() != self._stored_series_count:
             self._stored_series_count = self._metadata.count()
             self._folder.write(METADATA_FILE, self._metadata.format())
@@ -226,7 +215,8 @@ class PendingCsv(PendingRecording):
             raise RecordingError(what, name, where=Where(str(self.path)), remedy="rename one of them")
         return name
 
-    def _write_reading(self, name: str, reading: Reading) -> None:
+    def append_reading(self, name: str, reading: Reading) -> None:
+        """Append the rows of a reading to its table."""
         sensor_metadata = self._metadata.add_reading(name, reading)
         if name not in self._components:
             self._components[name] = list_sensor_components(sensor_metadata)
@@ -237,7 +227,8 @@ class PendingCsv(PendingRecording):
         header = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in self._components[name])]
         self._folder.append(self._reserve_name(f"{format_file_name(name)}.csv", f"sensor {name!r}"), header, columns)
 
-    def _write_truth(self, name: str, truth: Truth) -> None:
+    def append_truth(self, name: str, truth: Truth) -> None:
+        """Append the truth of a link to its tables."""
         self._metadata.add_truth(name)
         file, owner = f"truth.{format_file_name(name)}", f"the truth of link {name!r}"
         columns = [select_component(getattr(truth, part.name), part.indices) for part in TRUTH_COMPONENTS]
@@ -245,7 +236,8 @@ class PendingCsv(PendingRecording):
         self._folder.append(self._reserve_name(f"{file}.csv", owner), POSES, [truth.time, *pose])
         self._folder.append(self._reserve_name(f"{file}.rates.csv", owner), RATE_COLUMNS, [truth.time, *rates])
 
-    def _write_current(self, current: Current) -> None:
+    def append_current(self, current: Current) -> None:
+        """Append the rows of the current to its tables."""
         self._metadata.add_current(current)
         owner = "the current of the water"
         self._folder.append(
@@ -259,7 +251,7 @@ class PendingCsv(PendingRecording):
 
     def complete(self) -> None:
         """Write the metadata, and give the folder its name."""
-        self._write_metadata()
+        self.save_metadata()
         self._folder.finish()
 
     def release(self) -> None:

@@ -128,7 +128,7 @@ class Dataset(Mapping[str, Reading]):
             yield cut_time_slice(self.readings, self.truth, self.current, start, end)
 
 
-SeriesT = TypeVar("SeriesT", Reading, Truth, Current)
+RowsT = TypeVar("RowsT", Reading, Truth, Current)
 
 
 def cut_time_slice(
@@ -136,9 +136,9 @@ def cut_time_slice(
 ) -> TimeSlice:
     """Return the rows with start <= t < end (s), as views."""
 
-    def select(series: SeriesT) -> SeriesT:
-        first, stop = np.searchsorted(series.time, (start, end))
-        return series.between(int(first), int(stop))
+    def select(rows: RowsT) -> RowsT:
+        first, stop = np.searchsorted(rows.time, (start, end))
+        return rows.between(int(first), int(stop))
 
     return TimeSlice(
         start,
@@ -234,7 +234,7 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
         for name, truth in time_slice.truth.items():
             truths.setdefault(name, []).append(truth)
         currents += [time_slice.current] if time_slice.current is not None else []
-    # Remove the parts of each series when they are joined, so that memory holds only one series twice.
+    # Remove the parts of each series when they are joined, so that memory holds only one of them twice.
     return (
         {name: join_readings(readings.pop(name)) for name in list(readings)},
         {name: _join_truths(truths.pop(name)) for name in list(truths)},

@@ -25,11 +25,11 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, replace_file, save_text
 from navsense.core.errors import DamagedError, RecordingError, Where
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
-from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
+from navsense.recordings.base import AtomicWriter, PendingArrays, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
 from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo, RecordingSummary, SummaryEntry
@@ -91,7 +91,7 @@ class DiskArray:
                 target.write(np.ascontiguousarray(rows[(slice(start, start + step), *run)]).tobytes())
 
 
-class PendingNpz(PendingRecording):
+class PendingNpz(PendingArrays):
     """A NumPy archive that is written by one thread."""
 
     def __init__(self, path: Path, info: RecordingInfo) -> None:
@@ -100,24 +100,14 @@ class PendingNpz(PendingRecording):
         self.path, self._info = path, info
         self._arrays: dict[str, DiskArray] = {}
         self._metadata = SeriesMetadata(path, info)
-        self._files = 0
+        self._files = self._saved_count = 0
         self._work = HiddenFolder(path, is_recording=True)
 
-    def append(self, time_slice: TimeSlice) -> None:
-        """Append a time slice to the arrays."""
-        count = len(self._arrays)
-        for name, reading in time_slice.readings.items():
-            self._write_reading(name, reading)
-        if self._info.truth:
-            for name, truth in time_slice.truth.items():
-                self._write_truth(name, truth)
-            if time_slice.current is not None:
-                self._write_current(time_slice.current)
-        if len(self._arrays) > count:
-            self._save_state()
-
-    def _save_state(self) -> None:
-        """Write the list of arrays, so that they can be read after a crash."""
+    def save_metadata(self) -> None:
+        """Write the list of arrays if it is new."""
+        if len(self._arrays) == self._saved_count:
+            return
+        self._saved_count = len(self._arrays)
         columns = [
             {
                 "key": key,
@@ -131,7 +121,8 @@ class PendingNpz(PendingRecording):
         ]
         save_text(self._work.folder / STATE_FILE, json.dumps({"meta": self._metadata.format(), "columns": columns}))
 
-    def _write_reading(self, name: str, reading: Reading) -> None:
+    def append_reading(self, name: str, reading: Reading) -> None:
+        """Append the arrays of a reading."""
         runs = reading.clock_error.ndim - 1
         owner = f"sensor {name!r}"
         self._append(f"{name}/time", owner, reading.time, 0)
@@ -150,12 +141,14 @@ class PendingNpz(PendingRecording):
                 self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
         self._metadata.add_reading(name, reading)
 
-    def _write_truth(self, name: str, truth: Truth) -> None:
+    def append_truth(self, name: str, truth: Truth) -> None:
+        """Append the arrays of the truth of a link."""
         for key in ("time", *TRUTH_ARRAYS):
             self._append(f"truth/{name}/{key}", f"the truth of link {name!r}", getattr(truth, key), 0)
         self._metadata.add_truth(name)
 
-    def _write_current(self, current: Current) -> None:
+    def append_current(self, current: Current) -> None:
+        """Append the arrays of the current."""
         self._append("current/time", CURRENT_OWNER, current.time, 0)
         runs = current.velocity.ndim - 2
         self._append("current/velocity", CURRENT_OWNER, current.velocity, runs)

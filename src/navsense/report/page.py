@@ -96,9 +96,9 @@ def make_page(data: ReportData) -> str:
     array_sections = {
         name: make_array_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()
     }
-    warnings = find_entries(data, array_sections, track_map)
+    entries = find_entries(data, array_sections, track_map)
     sections = [
-        ("warnings", "Warnings", _format_entries(warnings, array_sections)),
+        ("warnings", "Warnings", _format_entries(entries, array_sections)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
         ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),

@@ -221,10 +221,11 @@ def _check_stamps(reading: Reading) -> Iterator[str]:
     row = int(np.argmax(np.abs(error)))
     size = abs(float(error[row]))
     limit = min(MAX_STAMP_ERROR, 0.5 * interval)
+    reason = ", half the interval of the samples" if limit < MAX_STAMP_ERROR else ""
     if size > limit:
         yield (
             f"stamps are up to {format_quantity(size, 's')} off true time, at {reading.time[row]:.6g} s; "
-            f"the limit is {format_quantity(limit, 's')}, at most half the interval between samples"
+            f"the limit is {format_quantity(limit, 's')}{reason}"
         )
     count = int(np.count_nonzero(np.diff(reading.time + error) <= 0.0))
     if count:

@@ -90,7 +90,7 @@ class Measurement(NamedTuple):
     fault: Mapping[str, BoolArray] = MappingProxyType({})
 
 
-def check_shapes(outputs: Sequence[Output], measurement: Measurement, count: int, owner: str = "") -> None:
+def check_measurement(outputs: Sequence[Output], measurement: Measurement, count: int, owner: str = "") -> None:
     """Check that the arrays of `count` ticks and their biases have the names and shapes of the outputs.
 
     Raises `SensorError` with the array and its owner.
@@ -109,7 +109,7 @@ def check_shapes(outputs: Sequence[Output], measurement: Measurement, count: int
                 raise SensorError(what, f"shape {shape}", allowed=allowed, remedy=remedy)
 
 
-def check_ideal(outputs: Sequence[Output], ideal: Mapping[str, AnyArray], count: int, owner: str = "") -> None:
+def check_ideal_values(outputs: Sequence[Output], ideal: Mapping[str, AnyArray], count: int, owner: str = "") -> None:
     """Check that the ideal values of the outputs at `count` ticks are arrays of float64 with the shapes of the outputs.
 
     Raises `SensorError` with the array and its owner.

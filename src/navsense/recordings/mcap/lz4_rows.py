@@ -133,8 +133,8 @@ class RowCompressor:
         rows_start = sequence_start + self.sequence_start_bytes.size - int(self.number_offsets[0]) - size
         rows = out[rows_start : rows_start + count * size].reshape(count, size)
         # Rows 0 and n - 1 are filled like the others. Their numbers are copied into `sequence_start_bytes` and
-        # `last_literals`, which overwrite them. The compressed row 0
-        # begins after `sequence_start`, because it is not longer than the template (`can_compress`).
+        # `last_literals`, which overwrite them. The compressed row 0 begins after `sequence_start`, because it is not
+        # longer than the template (`can_compress`).
         repeat_row(rows, self.lz4_row)
         fill_numbers(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)

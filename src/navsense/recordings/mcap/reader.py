@@ -352,6 +352,8 @@ class McapReader:
     `_channel_index_of_id` the index (65536,) of the latest one of each id, -1 without one.
 
     summary_definitions: the schemas and channels in a summary with a CRC: opcode and first two bytes (the id) -> body.
+    `_indexed_chunks`: the chunks in the index of such a summary. Only a summary with a correct CRC proves that the data
+    section is wrong.
     """
 
     path: Path

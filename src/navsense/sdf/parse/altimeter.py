@@ -1,8 +1,10 @@
 """`<altimeter>`: the noise of height and vertical velocity, and navsense's own reference.
 
-<navsense:reference>12.5</navsense:reference>                       a height in the world, m
-<navsense:reference>initial</navsense:reference>                    the sensor's height at the start
-<navsense:reference period="60">initial</navsense:reference>        the same, updated every 60 s
+    <navsense:reference>12.5</navsense:reference>                       a height in the world, m
+    <navsense:reference>initial</navsense:reference>                    the sensor's height at the start
+    <navsense:reference period="60">initial</navsense:reference>        the same, updated every 60 s
+
+The noise of a channel is a field of the specification, as of any sensor (`type_element`).
 """
 
 from __future__ import annotations

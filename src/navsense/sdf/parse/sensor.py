@@ -152,8 +152,7 @@ class SensorParser:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:
             return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
-        gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
-        reason = schema.NOT_SIMULATED
+        gazebo_type, reason = _get_gazebo_type(element), schema.NOT_SIMULATED
         if sensor_type == "custom" and gazebo_type:
             reason = f"no sensor has the type {gazebo_type}; for a sensor of your own see docs/adding-a-sensor.md"
         self._note_not_simulated(element, sensor_type, name, reason)
@@ -287,7 +286,7 @@ class SensorParser:
         """Return the type of a sensor; for a custom sensor that of Gazebo's attribute, if it is known."""
         sensor_type = element.get_attribute("type") or ""
         if sensor_type == "custom":
-            gazebo_type = element.get_attribute("gz:type") or element.get_attribute("ignition:type")
+            gazebo_type = _get_gazebo_type(element)
             sensor_type = gazebo_type if gazebo_type and gazebo_type in self.type_element_parsers else sensor_type
         if sensor_type not in self.type_element_parsers:
             sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
@@ -349,6 +348,11 @@ class SensorParser:
                 if tag != "frame_id":
                     self.context.add_note("warning", f"<sensor><{tag}>", "is read as frame_id of SDF 1.12", child.where)
         return frame
+
+
+def _get_gazebo_type(element: Element) -> str | None:
+    """Return the type that Gazebo's attribute of a custom sensor gives."""
+    return element.get_attribute("gz:type") or element.get_attribute("ignition:type")
 
 
 def _find_link(parsed_model: ParsedModel, scope: Scope, name: str) -> FrameNode | None:
