@@ -28,13 +28,14 @@ def format_kalibr(imu: Imu, rate: float, topic: str) -> str:
 
 
 def format_noise(name: str, noises: Sequence[Noise], rate: float) -> list[str]:
-    """Return the lines of a triad at `rate` (Hz), with a comment about flicker, which the model does not have."""
+    """Return the lines of a triad at `rate` (Hz), with comments on flicker, which the model does not have, and on zeros."""
     density = max((noise.white_density(rate) for noise in noises), default=0.0)
     walks = (math.hypot(noise.dynamic_bias_stddev, noise.random_walk) for noise in noises)
-    lines = [f"{name}_noise_density: {density:.9g}", f"{name}_random_walk: {max(walks, default=0.0):.9g}"]
+    walk = max(walks, default=0.0)
+    lines = [f"{name}_noise_density: {density:.9g}", f"{name}_random_walk: {walk:.9g}"]
     flicker = max((noise.bias_instability for noise in noises), default=0.0)
     if flicker:
         lines.append(f"# {name}: bias instability B {flicker:.9g} is not part of Kalibr's model")
-    if any(line.endswith(": 0") for line in lines):
-        lines.append(f"# {name}: Kalibr requires values above 0; the world declares none, so set them here")
+    if density == 0.0 or walk == 0.0:
+        lines.append(f"# {name}: Kalibr requires values above 0; replace each 0, which the world does not declare")
     return lines
