@@ -28,7 +28,7 @@ def format_kalibr(imu: Imu, rate: float, topic: str) -> str:
 
 
 def format_noise(name: str, noises: Sequence[Noise], rate: float) -> list[str]:
-    """Return the lines of a triad at `rate` (Hz), with comments on flicker, which the model does not have, and on zeros."""
+    """Return the lines of a triad at `rate` (Hz), with comments on flicker, which the model lacks, and on zeros."""
     density = max((noise.white_density(rate) for noise in noises), default=0.0)
     walks = (math.hypot(noise.dynamic_bias_stddev, noise.random_walk) for noise in noises)
     walk = max(walks, default=0.0)
