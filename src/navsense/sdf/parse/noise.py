@@ -33,6 +33,9 @@ A part of the catalogue replaces the noise of a channel without `<noise>`, which
 object (`is`), although the two are equal.
 """
 
+_NO_ERRORS = {classic: Noise(classic=classic) for classic in (False, True)}
+"""A noise without errors, by fidelity."""
+
 
 def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
     """Return the noise of the `<noise>` in `parent`, `NO_NOISE` without one. The caller checks `parent`."""
@@ -78,7 +81,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
         return NO_NOISE
     with context.collect_errors():
         noise = NOISE.make_spec(context, element, **values, classic=classic)
-        return EXPLICIT_NO_NOISE if noise_type == "none" or noise == Noise(classic=classic) else noise
+        return EXPLICIT_NO_NOISE if noise_type == "none" or noise == _NO_ERRORS[classic] else noise
     return NO_NOISE
 
 
