@@ -80,11 +80,17 @@ class KernelCache(FunctionCache):
         """
         super().__init__(function)
         self._before_compile = before_compile
+        self.has_wrapper = True
+        """The next form to load or store has a Python wrapper."""
         self._cache_file = ChecksummedFiles(
             cache_path=self.cache_path,
             filename_base=f"checked-{self._impl.filename_base}",
             source_stamp=self._impl.locator.get_source_stamp(),
         )
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return the key of a form in the index."""
+        return super()._index_key(sig, codegen), self.has_wrapper
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel compiled for the argument types `sig`, or None if the cache does not hold it.

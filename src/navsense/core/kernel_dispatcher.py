@@ -1,0 +1,123 @@
+"""Numba dispatchers of kernels, which compile as few forms of a kernel as possible.
+
+A form is the machine code of a kernel for some types of its arguments. `KernelDispatcher` differs from Numba's
+dispatcher:
+
+- A Python wrapper only if Python calls the kernel. Most kernels are called by kernels only. Numba would compile
+  wrappers for calls from Python and from C, which take longer to compile than a small kernel.
+- One form for all constants. Numba would compile one for each integer in the source of a caller.
+- One form for all layouts of arrays, if the kernel declares the arrays that it writes (`strided_kernel`).
+"""
+
+# mypy: disable-error-code="misc,no-untyped-call"
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+
+from navsense.core.kernel_cache import KernelCache, enable_cache
+
+OPTIONS = {"nopython": True, "error_model": "numpy", "fastmath": False, "nogil": True, "no_cfunc_wrapper": True}
+"""Compiler options of all kernels."""
+
+
+class KernelDispatcher(CPUDispatcher):
+    """The forms of one kernel."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Make a dispatcher without a cache."""
+        super().__init__(*args, **kwargs)
+        self.written: frozenset[str] | None = None
+        """The arrays that a strided kernel writes; None for another kernel."""
+        self.is_inlined = False
+        """Numba inserts the code of the kernel into the kernels that call it."""
+        self._is_python_call = False
+        self._types_without_wrapper: set[tuple[Any, ...]] = set()
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """Compile a form for a call from Python, and return the result of the call."""
+        with global_compiler_lock:
+            self._is_python_call = True
+            try:
+                return super()._compile_for_args(*args, **kws)
+            finally:
+                self._is_python_call = False
+
+    def get_call_template(self, args: Sequence[Any], kws: dict[str, Any]) -> Any:
+        """Compile a form for a call from a kernel, and return its signature."""
+        return super().get_call_template(
+            tuple(types.unliteral(one) for one in args), {name: types.unliteral(one) for name, one in kws.items()}
+        )
+
+    def compile(self, sig: Any) -> Any:
+        """Compile the form for these argument types, or load it from the cache. Return its entry point."""
+        with global_compiler_lock:
+            has_wrapper = self._is_python_call
+            sig = self._generalise_layouts(sig)
+            if has_wrapper and sig in self._types_without_wrapper:
+                self._types_without_wrapper.remove(sig)
+                del self.overloads[sig]
+            self._compiler.targetoptions["no_cpython_wrapper"] = not has_wrapper
+            if isinstance(self._cache, KernelCache):
+                self._cache.has_wrapper = has_wrapper
+            return super().compile(sig)
+
+    def _generalise_layouts(self, argument_types: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the types that accept arrays with any strides, and read-only ones where the kernel does not write."""
+        if self.written is None:
+            return argument_types
+        return tuple(
+            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written)
+            if isinstance(one, types.Array)
+            else one
+            for name, one in zip(inspect.signature(self.py_func).parameters, argument_types, strict=True)
+        )
+
+    def add_overload(self, cres: Any) -> None:
+        """Store a form. Python cannot call a form without a wrapper, so the table of Python calls omits it."""
+        if self._compiler.targetoptions["no_cpython_wrapper"]:
+            argument_types = tuple(cres.signature.args)
+            self._types_without_wrapper.add(argument_types)
+            self.overloads[argument_types] = cres
+        else:
+            super().add_overload(cres)
+
+
+def make_dispatcher(
+    function: Callable[..., Any],
+    *,
+    is_inlined: bool,
+    makes_arrays: bool,
+    written: frozenset[str] | None,
+    is_cached: bool,
+    before_compile: Callable[[], None],
+) -> KernelDispatcher:
+    """Return the dispatcher of a kernel.
+
+    Args:
+        function: The Python function.
+        is_inlined: Numba inserts the code of the kernel into the kernels that call it.
+        makes_arrays: The kernel makes arrays with NumPy.
+        written: The arrays that a strided kernel writes; None for another kernel.
+        is_cached: The forms are stored on disk, if a folder is writable.
+        before_compile: Is called before each compilation, and may raise.
+    """
+    called = [function.__globals__.get(name) for name in function.__code__.co_names]
+    inserted = [one for one in called if isinstance(one, KernelDispatcher) and one.is_inlined]
+    options = {
+        **OPTIONS,
+        "inline": "always" if is_inlined else "never",
+        # Without Numba's runtime (NRT), no references to arrays are counted: less code, and faster calls.
+        "_nrt": makes_arrays or any(one.targetoptions["_nrt"] for one in inserted),
+    }
+    dispatcher = KernelDispatcher(function, targetoptions=options)
+    dispatcher.written, dispatcher.is_inlined = written, is_inlined
+    if is_cached:
+        enable_cache(dispatcher, function, before_compile)
+    return dispatcher
