@@ -165,7 +165,9 @@ class ElementBinding(Generic[Spec]):
         # The error shows the text of the file. Exceptions: a field in degrees (its value is converted), a default
         # value, and an error of several fields or of a computed value (its `what` is another name).
         if entry.degrees or error.what != error.field or (child is None and tag not in parent.attributes):
-            return error_at(child or parent, error)
+            # The error names the field. The attribute is shown if it has another name.
+            is_other_attribute = child is None and tag in parent.attributes and tag != error.field
+            return error_at(child or parent, error, attribute=tag if is_other_attribute else "")
         if child is None:
             value, attribute = parent.attributes[tag], tag
             return invalid_value(parent, value, error.allowed, attribute=attribute, remedy=error.remedy)
