@@ -540,9 +540,9 @@ class Dvl:
         ping.solve_ideal_pings(
             self._ideal_solution_parameters,
             self._geometry,
-            tuple(echoes),
+            echoes,
             tuple(sensor_inputs),
-            tuple(tracks),
+            tracks,
             tuple(memory),
         )
         ideal = memory.name_ideal_outputs()
@@ -641,6 +641,7 @@ class Dvl:
             emitted,
             unlocked_until,
             (component_stddev, component_rows, draws),
+            tuple(ping.allocate_solutions(k)),
             output_memory,
         )
         return channels, biases
