@@ -111,12 +111,12 @@ def _find_target_format(target: Path) -> Format:
 
 def _copy_messages(source: Path, target: Path, target_format: Format) -> ConversionResult:
     with message_recordings.open_messages(source) as reader, open_hidden_folder(target) as work:
-        notes, part = list_notes(reader.metadata.get(WORLD_JSON_KEY)), work.folder / target.name
-        count, lost = target_format.copy_file(reader, part), list[str]()
+        notes, new_file = list_notes(reader.metadata.get(WORLD_JSON_KEY)), work.folder / target.name
+        count, lost = target_format.copy_file(reader, new_file), list[str]()
         if count is None:
             count, lost = copy_to_folder(reader, target, work)
         else:
-            work.commit(part)
+            work.commit(new_file)
         return ConversionResult(get_storage_path(target), count, "message", lost, notes)
 
 
