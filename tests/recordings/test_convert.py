@@ -649,7 +649,7 @@ def test_gazebo_messages_cannot_be_written_to_a_ros_bag(recording: Path, tmp_pat
     convert(recording / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
         ("b.bag", "nothing in it can be converted: no bag of ROS holds messages in protobuf"),
-        ("b.npz", "contains no readings and no truth; list its contents with: navsense info "),
+        ("b.npz", "holds messages of Gazebo, which navsense writes but does not read; "),
     ):
         with pytest.raises(RecordingError, match=why):
             convert(tmp_path / "a.gz.mcap", tmp_path / name)
