@@ -142,7 +142,11 @@ ECHO_STRENGTH_BINDING = ElementBinding(EchoStrength, attributes=True)
 LONG_TERM_BINDING = ElementBinding(LongTermFilter, attributes=True)
 DVL_BINDING = ElementBinding(
     Dvl,
-    parsers={"strength": ECHO_STRENGTH_BINDING.read, "sound": SOUND_BINDING.read, "long_term": LONG_TERM_BINDING.read},
+    parsers={
+        "echo_strength": ECHO_STRENGTH_BINDING.read,
+        "sound": SOUND_BINDING.read,
+        "long_term": LONG_TERM_BINDING.read,
+    },
 )
 CELLS_BINDING = ElementBinding(DepthCells, attributes=True)
 BEAM_VELOCITY_ERRORS_BINDING = ElementBinding(BeamVelocityErrors, attributes=True)
