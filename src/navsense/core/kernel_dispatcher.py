@@ -7,14 +7,17 @@ dispatcher:
   wrappers for calls from Python and from C, which take longer to compile than a small kernel.
 - One form for all constants. Numba would compile one for each integer in the source of a caller.
 - One form for all layouts of arrays, if the kernel declares the arrays that it writes (`strided_kernel`).
+- References to arrays are counted only where arrays are made or returned. Without the counts there is less code, and
+  calls are faster.
 """
 
-# mypy: disable-error-code="misc,no-untyped-call"
+# mypy: disable-error-code="attr-defined,misc,no-untyped-call"
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from typing import Any
 
 from numba.core import types
@@ -25,6 +28,15 @@ from navsense.core.kernel_cache import KernelCache, enable_cache
 
 OPTIONS = {"nopython": True, "error_model": "numpy", "fastmath": False, "nogil": True, "no_cfunc_wrapper": True}
 """Compiler options of all kernels."""
+
+
+SCALAR_WORDS = frozenset(("None", "bool", "float", "int", "np", "tuple", "uint64"))
+"""Words in the annotation of a result without arrays."""
+
+
+def returns_arrays(function: Callable[..., Any]) -> bool:
+    """Return False if the annotation of a function says that its result has no arrays."""
+    return not set(re.findall(r"\w+", str(function.__annotations__.get("return", "?")))) <= SCALAR_WORDS
 
 
 class KernelDispatcher(CPUDispatcher):
@@ -49,7 +61,7 @@ class KernelDispatcher(CPUDispatcher):
             finally:
                 self._is_python_call = False
 
-    def get_call_template(self, args: Sequence[Any], kws: dict[str, Any]) -> Any:
+    def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile a form for a call from a kernel, and return its signature."""
         return super().get_call_template(
             tuple(types.unliteral(one) for one in args), {name: types.unliteral(one) for name, one in kws.items()}
@@ -69,11 +81,14 @@ class KernelDispatcher(CPUDispatcher):
             return super().compile(sig)
 
     def _generalise_layouts(self, argument_types: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the types that accept arrays with any strides, and read-only ones where the kernel does not write."""
+        """Return the types that accept arrays with any strides, and read-only ones where the kernel does not write.
+
+        A read-only array that the kernel writes stays read-only, so that Numba rejects it.
+        """
         if self.written is None:
             return argument_types
         return tuple(
-            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written)
+            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written or not one.mutable)
             if isinstance(one, types.Array)
             else one
             for name, one in zip(inspect.signature(self.py_func).parameters, argument_types, strict=True)
@@ -107,15 +122,16 @@ def make_dispatcher(
         written: The arrays that a strided kernel writes; None for another kernel.
         is_cached: The forms are stored on disk, if a folder is writable.
         before_compile: Is called before each compilation, and may raise.
+
     """
     called = [function.__globals__.get(name) for name in function.__code__.co_names]
-    inserted = [one for one in called if isinstance(one, KernelDispatcher) and one.is_inlined]
-    options = {
-        **OPTIONS,
-        "inline": "always" if is_inlined else "never",
-        # Without Numba's runtime (NRT), no references to arrays are counted: less code, and faster calls.
-        "_nrt": makes_arrays or any(one.targetoptions["_nrt"] for one in inserted),
-    }
+    has_array_result = any(
+        one.targetoptions["_nrt"] if one.is_inlined else returns_arrays(one.py_func)
+        for one in called
+        if isinstance(one, KernelDispatcher)
+    )
+    counts_references = makes_arrays or has_array_result or (returns_arrays(function) and not is_inlined)
+    options = {**OPTIONS, "inline": "always" if is_inlined else "never", "_nrt": counts_references}
     dispatcher = KernelDispatcher(function, targetoptions=options)
     dispatcher.written, dispatcher.is_inlined = written, is_inlined
     if is_cached:

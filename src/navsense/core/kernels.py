@@ -161,6 +161,7 @@ def strided_kernel(
 
     Args:
         written: Names of the arrays that the kernel writes. The others can be read-only.
+
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -61,14 +61,13 @@ processes of these channels. White noise depends on speed and echo strength, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from navsense.core.kernels import inlined_kernel, kernel
-from navsense.core.random_streams import RandomProcess, find_first_rows
 from navsense.core.rotation import rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
@@ -81,6 +80,8 @@ from navsense.sensors.doppler.beam_errors import (
 from navsense.sensors.doppler.beams import MIN_BEAMS
 from navsense.sensors.doppler.echoes import KernelTuple
 from navsense.sensors.doppler.solution import (
+    TrackSolutions,
+    allocate_solutions,
     compute_altitude,
     compute_course_and_speed,
     compute_error_velocity,
@@ -405,22 +406,6 @@ def allocate_outputs(ticks: int, beams: int) -> OutputMemory:
         np.empty((vectors, ticks, 3)),
         np.empty((covariances, ticks, 3, 3)),
     )
-
-
-class TrackSolutions(NamedTuple):
-    """Work arrays of a kernel: the solutions of one ping. The first axis is bottom track, water track.
-
-    good, velocity, covariance: (2, k), (2, 3) m/s, (2, 3, 3).
-    """
-
-    good: BoolArray
-    velocity: FloatArray
-    covariance: FloatArray
-
-
-def allocate_solutions(beams: int) -> TrackSolutions:
-    """Return work arrays for an instrument with this number of beams."""
-    return TrackSolutions(np.empty((2, beams), np.bool_), np.empty((2, 3)), np.empty((2, 3, 3)))
 
 
 @inlined_kernel
@@ -942,17 +927,9 @@ def solve_pings(
             if parameters.water_reported_stddev > 0.0:
                 quantities.water_beam_stddev[n, k] = parameters.water_reported_stddev
     _write_solutions(
-        parameters,
-        geometry,
-        quantities,
-        sensor.attitude,
-        time,
-        emitted,
-        unlocked_until,
-        TrackSolutions(*track_solutions),
-        beam_outputs,
-        outputs,
-    )
+        parameters, geometry, quantities, sensor.attitude, time, emitted, unlocked_until,
+        TrackSolutions(*track_solutions), beam_outputs, outputs,
+    )  # fmt: skip
     rotation = geometry.output_rotation
     if parameters.solution_rule == UUV_RULE:
         _write_uuv_velocity(rotation, sensor, emitted, parameters.bottom_reported_stddev, outputs)
@@ -1005,23 +982,6 @@ def solve_ideal_pings(
         tuple(allocate_solutions(beams)),
         output_memory,
     )
-
-
-def make_draw_rows(processes: Sequence[RandomProcess], beams: int) -> tuple[DrawRows, IntArray]:
-    """Return the rows in `draws` of each beam, and those (3,) of the noise of velocity components.
-
-    `processes` are all processes of the sensor.
-    """
-    rows = find_first_rows(processes)
-
-    def find_rows(channels: Sequence[str], name: str) -> IntArray:
-        return np.array([rows.get((channel, name), -1) for channel in channels], dtype=np.int64)
-
-    bottom, water, beam = ([f"{name}_{k}" for k in range(beams)] for name in ("bottom", "water", "beam"))
-    draw_rows = DrawRows(
-        find_rows(bottom, "white"), find_rows(water, "white"), find_rows(beam, "lock"), find_rows(beam, "dropout")
-    )
-    return draw_rows, find_rows([f"velocity_{axis}" for axis in "xyz"], "white")
 
 
 def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
