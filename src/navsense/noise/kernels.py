@@ -123,7 +123,7 @@ def _write_biases(
         if draw_rows[c]["dynamic_bias"] >= 0:
             tau = parameters[c]["dynamic_bias_correlation_time"]
             phi[c], q[c] = decay_factor(dt, tau), gauss_markov_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
-    channel = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
+    channel = 0
     while channel < channels:
         count = 0
         while count < 3 and channel + count < channels and draw_rows[channel + count]["dynamic_bias"] >= 0:
