@@ -24,7 +24,7 @@ from numba.core import types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
-from navsense.core.kernel_cache import KernelCache, enable_cache
+from navsense.core.kernel_cache import KernelCache
 
 OPTIONS = {"nopython": True, "error_model": "numpy", "fastmath": False, "nogil": True, "no_cfunc_wrapper": True}
 """Compiler options of all kernels."""
@@ -120,7 +120,7 @@ def make_dispatcher(
         is_inlined: Numba inserts the code of the kernel into the kernels that call it.
         makes_arrays: The kernel makes arrays with NumPy.
         written: The arrays that a strided kernel writes; None for another kernel.
-        is_cached: The forms are stored on disk, if a folder is writable.
+        is_cached: The forms are stored on disk.
         before_compile: Is called before each compilation, and may raise.
 
     """
@@ -135,5 +135,5 @@ def make_dispatcher(
     dispatcher = KernelDispatcher(function, targetoptions=options)
     dispatcher.written, dispatcher.is_inlined = written, is_inlined
     if is_cached:
-        enable_cache(dispatcher, function, before_compile)
+        dispatcher._cache = KernelCache(function, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
     return dispatcher
