@@ -88,7 +88,7 @@ def test_demo_without_matplotlib_draws_an_svg(
     assert titles == ["Track from above", "Height"]
     above, height = (path.attrib["d"] for path in drawing.findall(f".//{svg}path[@class='track']"))
     x, y = np.array([point.split(",") for point in above[1:].split("L")], dtype=np.float64).T
-    (truth,) = (one.position for one in ns.open(demo[0] / "navsense-demo" / "quadrotor.mcap").truth.values())
+    truth = ns.open(demo[0] / "navsense-demo" / "quadrotor.mcap").truth["base_link"].position
     assert (np.ptp(x) / np.ptp(y)) == pytest.approx(np.ptp(truth[:, 0]) / np.ptp(truth[:, 1]), rel=1e-3, abs=0.0)
     assert height.count("L") == above.count("L") > 1000
 
