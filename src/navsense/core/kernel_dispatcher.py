@@ -108,7 +108,7 @@ def make_dispatcher(
     function: Callable[..., Any],
     *,
     is_inlined: bool,
-    makes_arrays: bool,
+    allocates: bool,
     written: frozenset[str] | None,
     is_cached: bool,
     before_compile: Callable[[], None],
@@ -118,7 +118,7 @@ def make_dispatcher(
     Args:
         function: The Python function.
         is_inlined: Numba inserts the code of the kernel into the kernels that call it.
-        makes_arrays: The kernel makes arrays with NumPy.
+        allocates: The kernel makes arrays or lists.
         written: The arrays that a strided kernel writes; None for another kernel.
         is_cached: The forms are stored on disk.
         before_compile: Is called before each compilation, and may raise.
@@ -130,7 +130,7 @@ def make_dispatcher(
         for one in called
         if isinstance(one, KernelDispatcher)
     )
-    counts_references = makes_arrays or has_array_result or (returns_arrays(function) and not is_inlined)
+    counts_references = allocates or has_array_result or (returns_arrays(function) and not is_inlined)
     options = {**OPTIONS, "inline": "always" if is_inlined else "never", "_nrt": counts_references}
     dispatcher = KernelDispatcher(function, targetoptions=options)
     dispatcher.written, dispatcher.is_inlined = written, is_inlined

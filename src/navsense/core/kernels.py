@@ -9,6 +9,7 @@ Numba is imported at the first call of a kernel. Reading and checking a file doe
 
 from __future__ import annotations
 
+import dis
 import functools
 import os
 import re
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from navsense.core.errors import CompilerError
@@ -87,6 +89,12 @@ def _check_compilation() -> None:
         check()
 
 
+def allocates_memory(code: CodeType) -> bool:
+    """Return True if the code of a kernel uses NumPy, which makes arrays, or a list, a set or a dictionary."""
+    operations = {instruction.opname for instruction in dis.get_instructions(code)}
+    return "np" in code.co_names or bool(operations & {"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "MAKE_FUNCTION"})
+
+
 class Kernel(Generic[Parameters, Result]):
     """A kernel that Numba compiles at its first call; `py_func` is the Python function."""
 
@@ -120,7 +128,7 @@ class Kernel(Generic[Parameters, Result]):
             dispatcher = make_dispatcher(
                 self.py_func,
                 is_inlined=self.is_inlined,
-                makes_arrays="np" in called_names,
+                allocates=allocates_memory(self.py_func.__code__),
                 written=self.written,
                 is_cached=is_cached(self.py_func),
                 before_compile=_check_compilation,
