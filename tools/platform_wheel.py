@@ -23,7 +23,7 @@ FOLDER = ROOT / "build" / "compiled_kernels"
 LEVELS = {
     "x86_64": (
         "x86-64-v3",
-        "avx avx2 bmi bmi2 cmov cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3 xsave",
+        "avx avx2 bmi bmi2 cmov cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3",
     ),
 }
 """By architecture: LLVM's name of the processor level and its features. Processors since about 2015 have them."""
@@ -31,10 +31,11 @@ LEVELS = {
 
 def compile_kernels(folder: Path, features: list[str]) -> None:
     """Compile all kernels in this process and write them to a folder."""
-    from navsense import warm
     from navsense.core import kernel_cache, packaged_kernels
 
     kernel_cache.PACKAGED_OUTPUT.append(folder)
+    from navsense import warm  # compiles some kernels
+
     kernels = warm.compile_kernels()
     packaged_kernels.write_manifest(folder, features)
     print(f"compiled {kernels.compiled} kernels")

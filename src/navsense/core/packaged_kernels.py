@@ -59,13 +59,17 @@ def is_usable(folder: Path) -> bool:
     """Return True if this process can run the kernels in a folder."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        required, versions = (
+            set(manifest["features"]),
+            {name: manifest[name] for name in manifest if name != "features"},
+        )
+    except (OSError, ValueError, TypeError, KeyError):
         return False
-    required, process = manifest.pop("features"), describe_process()
-    if manifest != process:
-        LOG.debug("the packaged kernels are not used: they are for %s, this process is %s", manifest, process)
+    process = describe_process()
+    if versions != process:
+        LOG.debug("the packaged kernels are not used: they are for %s, this process is %s", versions, process)
         return False
-    missing = set(required) - list_processor_features()
+    missing = required - list_processor_features()
     if missing:
         LOG.debug("the packaged kernels are not used: the processor lacks %s", ", ".join(sorted(missing)))
     return not missing
