@@ -45,7 +45,7 @@ DYNAMIC_BIAS_STATE, RANDOM_WALK_STATE, FIRST_FLICKER_STATE = 0, 1, 2
 
 @kernel
 def _write_dynamic_bias(
-    c: np.int64,
+    c: int,
     phi: FloatArray,
     q: FloatArray,
     draw_rows: AnyArray,
@@ -65,7 +65,7 @@ def _write_dynamic_bias(
 
 @kernel
 def _write_three_dynamic_biases(
-    c: np.int64,
+    c: int,
     phi: FloatArray,
     q: FloatArray,
     draw_rows: AnyArray,
