@@ -533,7 +533,7 @@ def estimate_parameters(kind: Any, _: Path) -> Arrays:
     found: Arrays = {}
     for number, row in enumerate(rows):
         parts = dataclass_arrays(row.estimate)
-        found |= {f"row {number} {row.channel} {row.estimate.parameter}/{name}": part for name, part in parts.items()}
+        found |= {f"row {number} {row.channel}/{name}": part for name, part in parts.items()}
     return found
 
 
