@@ -25,6 +25,7 @@ from svg_charts import Line, Panel, draw_chart, make_steps
 import navsense as ns
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray
+from navsense.figures import LIGHT
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.specification import Noise
 from navsense.runner.run import Run
@@ -38,7 +39,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 SEED = 20250101
 
-UUV_COLOUR, DS_COLOUR, OWN_COLOUR, TRUE_COLOUR, SHADE = "#c98a1b", "#b5367a", "#1f6fb2", "#222222", "#eef2f5"
+UUV_COLOUR, DS_COLOUR, OWN_COLOUR, TRUE_COLOUR, SHADE = LIGHT.c1, LIGHT.c3, LIGHT.c0, LIGHT.ink, LIGHT.page
 
 
 class Part(NamedTuple):
@@ -475,7 +476,7 @@ def covariance() -> Part:
         reading = simulate_cloud(lost=lost)
         errors, stated = reading["velocity"], reading["velocity_covariance"][0]
         lines = [
-            Line("pings", 1e3 * errors[:1200, 0], 1e3 * errors[:1200, 2], "#9db7cc", dots=1.3),
+            Line("pings", 1e3 * errors[:1200, 0], 1e3 * errors[:1200, 2], LIGHT.frame, dots=1.3),
             Line("2 σ, reported", *compute_ellipse(1e6 * stated[PLANE], 2.0), OWN_COLOUR, 2.2),
             Line("2 σ, of σ² I", *compute_ellipse(1e6 * plain[PLANE], 2.0), DS_COLOUR, 1.8, "5 4"),
         ]

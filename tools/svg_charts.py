@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from navsense.core.typing import FloatArray
+from navsense.figures import FONTS, LIGHT
 
 Numbers = Sequence[float] | FloatArray
 
 MARGIN = (64.0, 58.0, 18.0, 46.0)
 """Margins (pixels) left, above, right and below the frame of a panel."""
 
-FRAME, GRID, TEXT = "#888888", "#e4e4e4", "#222222"
+FRAME, GRID, TEXT = LIGHT.frame, LIGHT.line, LIGHT.ink
 
-FONT = 'font-family="Helvetica, Arial, sans-serif"'
+FONT = f'font-family="{", ".join(FONTS)}"'
 
 ABOUT = 6
 """Approximate number of ticks of an axis."""
