@@ -166,6 +166,7 @@ def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
     """
     require_matplotlib(error_type)
     import matplotlib as mpl
+    from matplotlib.rcsetup import cycler
 
     with mpl.rc_context(
         {
@@ -190,7 +191,7 @@ def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
             "grid.linewidth": 0.7,
             "axes.grid": True,
             "axes.axisbelow": True,
-            "axes.prop_cycle": mpl.cycler(color=LIGHT.lines),
+            "axes.prop_cycle": cycler("color", LIGHT.lines),
             "lines.linewidth": 1.4,
             "legend.frameon": False,
             "svg.hashsalt": "navsense",
