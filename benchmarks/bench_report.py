@@ -23,7 +23,7 @@ import numpy as np
 
 import navsense as ns
 from navsense.core.readings import TRUTH_ARRAYS, Reading, TimeSlice, Truth
-from navsense.recordings import RecordingInfo, open_writer
+from navsense.recordings import RecordedRun, open_writer
 from navsense.report import write
 from navsense.report.report_data import read_report_data
 from navsense.world import World
@@ -40,8 +40,8 @@ GOAL = 2.0
 def shift_reading(reading: Reading, shift: float, last: float) -> Reading:
     """Return a reading moved by some seconds, up to the time `last`."""
     count = int(np.searchsorted(reading.time + shift, last))
-    late = None if reading.delayed_arrival is None else reading.delayed_arrival + shift
-    return replace(reading, time=reading.time + shift, delayed_arrival=late).between(0, count)
+    late = None if reading.arrival_after_latency is None else reading.arrival_after_latency + shift
+    return replace(reading, time=reading.time + shift, arrival_after_latency=late).between(0, count)
 
 
 def shift_truth(truth: Truth, shift: float, last: float) -> Truth:
@@ -55,7 +55,7 @@ def write_hour(path: Path, world: World, target: Path) -> None:
     """Write a recording repeatedly until it is an hour."""
     found = read_report_data(str(path))
     span = round(found.span[1])
-    with open_writer(target, RecordingInfo(world, 0, 7, HOUR, [0])) as writer:
+    with open_writer(target, RecordedRun(world, 0, 7, HOUR, [0])) as writer:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
             readings = {name: shift_reading(reading, shift, HOUR) for name, reading in found.readings.items()}

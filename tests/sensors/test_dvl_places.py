@@ -20,7 +20,7 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.specification import Noise
-from navsense.sensors.doppler import X_AZIMUTHS_DEG, Beams, DopplerTrack, EchoStrength, WaterMassLayer, make_janus_beams
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, Beams, EchoStrength, TrackErrors, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -168,11 +168,11 @@ def test_velocity_and_covariance_in_another_frame() -> None:
     matrix = np.array([rotate(turn, (x, y, z)) for x, y, z in np.eye(3).tolist()]).T
     plain = Dvl(
         propagation=False,
-        bottom=DopplerTrack(Noise(stddev=0.01)),
-        water=DopplerTrack(Noise(stddev=0.02), 0.01),
+        bottom=TrackErrors(Noise(stddev=0.01)),
+        water=TrackErrors(Noise(stddev=0.02), 0.01),
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(1.0, 5.0),
-        strength=EchoStrength(60.0, 0.3, threshold=-200.0),
+        echo_strength=EchoStrength(60.0, 0.3, threshold=-200.0),
     )
     motion = DriftingMotion((0.0, 0.0, 20.0), from_rpy(0.1, 0.2, 0.3), (1.0, -0.5, 0.2))
     environment = make_bed(0.5, water=Water(surface=100.0), current=UniformField((0.2, 0.1, 0.0)))

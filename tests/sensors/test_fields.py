@@ -26,7 +26,6 @@ from navsense.sensors import (
     Cone,
     Depth,
     DepthCells,
-    DopplerTrack,
     Dvl,
     DvlMessageOptions,
     Fan,
@@ -36,6 +35,7 @@ from navsense.sensors import (
     NavSat,
     Range,
     Sound,
+    TrackErrors,
     TrackMode,
     WaterMassLayer,
     ZeroReference,
@@ -115,7 +115,7 @@ def test_every_spec_class_is_checked() -> None:
 
     classes = {one for name in public.__all__ if is_dataclass(one := getattr(public, name))}
     assert classes - set(SHEETS) == {public.Output}
-    allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "strength")}
+    allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "echo_strength")}
     allowed |= {(Dvl, "long_term"), (Adcp, "backscatter"), (DepthCells, "transmit_length"), (ScheduledFault, "where")}
     for sheet in SHEETS.values():
         for field in fields(sheet):
@@ -146,7 +146,10 @@ def test_every_spec_class_is_checked() -> None:
             lambda: Dvl(bottom_mode="always"),
             "bottom_mode: always; must be of ns.sensors.TrackMode, which str is not; write ns",
         ),
-        (lambda: Dvl(strength=4.0), "strength: 4.0; must be of EchoStrength or None; give an ns.sensors.EchoStrength"),
+        (
+            lambda: Dvl(echo_strength=4.0),
+            "echo_strength: 4.0; must be of EchoStrength or None; give an ns.sensors.EchoStrength",
+        ),
         (lambda: Magnetometer(x=0.1), "x: 0.1; must be of Noise; give an ns.Noise"),
         (lambda: Cone(0.1, axis=(1, 0)), "axis of a beam: (1, 0); must be a tuple of 3, each a number$"),
         (lambda: Altimeter(reference=True), "reference of an altimeter (m): True; must be a finite height"),
@@ -154,7 +157,7 @@ def test_every_spec_class_is_checked() -> None:
             lambda: ScheduledFault("bias", 0.0, 1.0, "x", ("1",)),
             "value of a fault: ('1',); must be a tuple, each a number",
         ),
-        (lambda: DopplerTrack(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
+        (lambda: TrackErrors(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
     ],
 )
 def test_error_has_problem_and_remedy(make: Any, message: str) -> None:

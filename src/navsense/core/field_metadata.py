@@ -18,8 +18,8 @@ class FileField:
     """The name and the limits of a field in a file.
 
     name: of the element or attribute; empty for the name of the field.
-    parent: child of the specification's element that contains the element of the field; empty if that element contains
-        it directly.
+    container: child of the specification's element that contains the element of the field; empty if the specification's
+        element contains it directly.
     minimum, above: the number must be >= `minimum` and > `above`.
     magnitude_below: the absolute value of each number must be < `magnitude_below`.
     may_be_infinite: True if the text `inf` is a number here.
@@ -29,7 +29,7 @@ class FileField:
     """
 
     name: str = ""
-    parent: str = ""
+    container: str = ""
     minimum: float = -math.inf
     above: float = -math.inf
     magnitude_below: float = math.inf
@@ -57,7 +57,7 @@ NOT_IN_FILE = in_file(excluded=True)
 def get_file_fields(spec: Any) -> Mapping[str, FileField]:
     """Return the `FileField` of each field of a dataclass, by name.
 
-    Fields that are not in files (`NOT_IN_FILE`), and fields that only messages use, are left out.
+    Fields that are not in files (`NOT_IN_FILE`, `sensors.base.NO_PHYSICAL_EFFECT`) are left out.
     """
     return _collect_file_fields(spec)  # The signature of a cached function does not accept all dataclasses.
 
@@ -65,5 +65,7 @@ def get_file_fields(spec: Any) -> Mapping[str, FileField]:
 @cache
 def _collect_file_fields(spec: Any) -> Mapping[str, FileField]:
     metadata = {entry.name: entry.metadata for entry in fields(spec)}
-    file_fields = {name: data.get("file", _DEFAULT) for name, data in metadata.items() if "message_only" not in data}
+    file_fields = {
+        name: data.get("file", _DEFAULT) for name, data in metadata.items() if "no_physical_effect" not in data
+    }
     return MappingProxyType({name: file for name, file in file_fields.items() if not file.excluded})

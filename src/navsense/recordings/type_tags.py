@@ -4,7 +4,7 @@
     {"type": "track_mode", "value": "best"}                                 an enumeration
     {"float": "inf"}                                                        a number that JSON does not have
 
-A tag is a noun of the field and never changes. Files contain all fields, also those with default values, so a later
+A tag is a technical term and never changes. Files contain all fields, also those with default values, so a later
 change of a default does not change old files. Renaming a class, a module or a field does not change files:
 
 - A class is renamed: only its name in the table changes.
@@ -71,9 +71,12 @@ class StoredType:
         return {name: self.keys.get(name, name) for name in names}
 
 
+EQUIVARIANCE_KEY = "turns"
+"""Key in files of `Output.equivariance`."""
+
 TYPES: dict[str, StoredType] = {
     **{sensor.type: StoredType(sensor) for sensor in sensors.SENSORS},
-    "accuracy": StoredType(sensors.Accuracy),
+    "accuracy": StoredType(sensors.BeamVelocityErrors),
     "beam": StoredType(sensors.Beam),
     "beam_weighting": StoredType(sensors.BeamWeighting),
     "beams": StoredType(sensors.Beams),
@@ -87,28 +90,32 @@ TYPES: dict[str, StoredType] = {
     "current_layers_topic": StoredType(LayersTopic),
     "depth_cells": StoredType(sensors.DepthCells),
     "discipline": StoredType(Discipline),
-    "doppler_track": StoredType(sensors.DopplerTrack),
+    "doppler_track": StoredType(sensors.TrackErrors),
     "dvl": StoredType(
         sensors.Dvl,
         keys={
             "bottom": "bottom_track",
             "water": "water_track",
-            "strength": "echo_strength",
+            "range_noise": "range",
         },
     ),
     "dvl_message_options": StoredType(sensors.DvlMessageOptions),
-    "echo_strength": StoredType(sensors.EchoStrength),
+    "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
     "latency": StoredType(Latency),
-    "long_term_accuracy": StoredType(sensors.LongTermFilter),
+    "long_term_accuracy": StoredType(
+        sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
+    ),
+    "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),
     "noise": StoredType(Noise),
     "origin": StoredType(Origin),
     "oscillator": StoredType(Oscillator),
-    "output": StoredType(sensors.Output, keys={"equivariance": "turns"}),
+    "output": StoredType(sensors.Output, keys={"equivariance": EQUIVARIANCE_KEY}),
     "pose": StoredType(Pose),
+    "range": StoredType(sensors.Range, keys={"range_noise": "range"}),
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),
     "signal": StoredType(Signal),

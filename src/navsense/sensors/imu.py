@@ -174,12 +174,12 @@ class Imu:
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
     """
 
-    angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="angular_velocity"))
-    angular_velocity_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="angular_velocity"))
-    angular_velocity_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="angular_velocity"))
-    linear_acceleration_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="linear_acceleration"))
-    linear_acceleration_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="linear_acceleration"))
-    linear_acceleration_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="linear_acceleration"))
+    angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="angular_velocity"))
+    angular_velocity_y: Noise = field(default=NO_NOISE, metadata=in_file("y", container="angular_velocity"))
+    angular_velocity_z: Noise = field(default=NO_NOISE, metadata=in_file("z", container="angular_velocity"))
+    linear_acceleration_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="linear_acceleration"))
+    linear_acceleration_y: Noise = field(default=NO_NOISE, metadata=in_file("y", container="linear_acceleration"))
+    linear_acceleration_z: Noise = field(default=NO_NOISE, metadata=in_file("z", container="linear_acceleration"))
     orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
     reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
     averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))
@@ -201,7 +201,7 @@ class Imu:
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     type: ClassVar[str] = "imu"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""
@@ -225,7 +225,7 @@ class Imu:
         validate_types(self)
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave the readings unchanged: about the vertical, with `earth_rotation`."""
         return "vertical" if self.earth_rotation else "all"
 
@@ -354,7 +354,9 @@ class Imu:
             stiffness, last_tick = compute_stiffness(self.bandwidth), state.noise.last_tick
             filter_rows(stiffness, ticks.index, ticks.rate, last_tick, filter_state, rows)
         if self.vibration:
-            add_lines(self._vibration_lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
+            add_lines(
+                self._vibration_lines, ticks.nominal_step / ticks.rate if self.averaged else 0.0, ticks.time, rows
+            )
         if self._mixing_matrix is not None:
             rows, aligned = np.empty(rows.shape), rows
             mix_axes(self._mixing_matrix, aligned, rows)

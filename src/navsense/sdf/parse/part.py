@@ -20,15 +20,15 @@ from navsense.sdf.values import invalid_value, parse_attribute_flag
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import HasCatalogueParts, Sensor
 from navsense.sensors.depth import Depth
-from navsense.sensors.doppler import DopplerTrack
+from navsense.sensors.doppler import TrackErrors
 from navsense.sensors.dvl import Dvl, TrackMode
 
 PART_TAG = "navsense:part"
 
 
-def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool) -> Sensor:
+def apply_part(context: Context, sensor_element: Element, spec: Sensor, *, classic: bool) -> Sensor:
     """Return the specification of a `<sensor>` with the values of its part, if it names one."""
-    element = context.find_child(sensor, PART_TAG, PART)
+    element = context.find_child(sensor_element, PART_TAG, PART)
     if element is not None:
         with context.collect_errors():
             return _fill_from_part(element, spec, classic=classic)
@@ -38,6 +38,7 @@ def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool
 def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
     """Return the specification with the values of a part. Raises `SdfError` for an unknown part."""
     sensor_class = type(spec)
+    # `from_part` is a class method, so the class itself has the member of the protocol.
     if not isinstance(sensor_class, HasCatalogueParts):
         raise invalid_value(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
     try:
@@ -78,9 +79,9 @@ def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any
     for field in fields(part):
         value, part_value = getattr(spec, field.name), getattr(part, field.name)
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        if isinstance(part_value, DopplerTrack):
+        if isinstance(part_value, TrackErrors):
             selected[field.name] = replace(value, **_select_part_fields(value, part_value, classic=classic))
-        elif value is EXPLICIT_NO_NOISE:
+        elif value is EXPLICIT_NO_NOISE:  # the object itself: it is equal to `NO_NOISE`
             continue
         elif _set_classic(value, classic=False) == default and part_value != default:
             selected[field.name] = _set_classic(part_value, classic=classic)

@@ -52,7 +52,10 @@ SPECIAL_PARSERS: Mapping[str, TypeElementParser] = {
 TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
     sensor.type: SPECIAL_PARSERS.get(sensor.type) or make_type_element_parser(sensor) for sensor in SENSORS
 }
-"""Sensor type -> parser of its type element."""
+"""Sensor type -> parser of its type element.
+
+A type without a special parser, such as the magnetometer, has that of `type_element`: each field is a child.
+"""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
@@ -148,6 +151,7 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of a `<sensor>`: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
+        # A sensor of the user may have any type, also this one. It then replaces the plug-in.
         if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.type_element_parsers:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:
