@@ -144,6 +144,7 @@ def _format_css() -> str:
     """Return the style sheet without its first comment, with its colours and the columns of the grid."""
     _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("*/")
     colours = f":root{{color-scheme:light dark;{LIGHT.format_css()}}}"
+    css = re.sub(r"/\*.*?\*/\n?", "", css)
     rules = [colours, f"@media (prefers-color-scheme:dark){{:root{{{DARK.format_css()}}}}}", css]
     for letter, figures_per_row in GRID_FIGURES.items():
         spans = "".join(
