@@ -275,6 +275,11 @@ def _format_colour_bar(bar: ColourBar, place: str = "") -> str:
     return f'<svg class="bar" {place}>{image}{"".join(texts)}</svg>'
 
 
+def read_style_sheet() -> str:
+    """Return the style sheet of the report. Figures in files need what is between its comments SVG and end."""
+    return Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+
+
 def format_svg_file(figures: Sequence[SvgFigure], width: float = 520.0, height: float = 440.0) -> str:
     """Return figures side by side as one SVG file in light colours, each of this size (pixels), without captions.
 
@@ -284,7 +289,7 @@ def format_svg_file(figures: Sequence[SvgFigure], width: float = 520.0, height: 
         f'<svg x="{number * width:g}" width="{width:g}" height="{height:g}">{_format_cell(figure, width, height)}</svg>'
         for number, figure in enumerate(figures)
     ]
-    _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("/* SVG */")
+    _, _, css = read_style_sheet().partition("/* SVG */")
     css = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: getattr(LIGHT, found[1]), css.partition("/* end */")[0])
     size = f'width="{width * len(cells):g}" height="{height:g}"'
     view = f'viewBox="0 0 {width * len(cells):g} {height:g}"'
