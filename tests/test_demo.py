@@ -85,12 +85,18 @@ def test_demo_without_matplotlib_draws_an_svg(
     svg = "{http://www.w3.org/2000/svg}"
     drawing = ET.parse(path).getroot()  # noqa: S314 - a file of this test
     titles = [text.text for text in drawing.findall(f".//{svg}text[@class='heading']")]
-    assert titles == ["Track from above", "Height"]
-    above, height = (path.attrib["d"] for path in drawing.findall(f".//{svg}path[@class='track']"))
-    x, y = np.array([point.split(",") for point in above[1:].split("L")], dtype=np.float64).T
+    assert titles == ["Track from above", "Height of the track"]
+    (above,) = drawing.findall(f".//{svg}svg[@class='map']")
+    (line,) = above.findall(f".//{svg}path[@class='casing']")
+    points = line.attrib["d"][1:].split("L")
+    x, y = np.array([point.split(",") for point in points], dtype=np.float64).T
+    stretch = float(above.attrib["width"]) / float(above.attrib["height"])
     truth = ns.open(demo[0] / "navsense-demo" / "quadrotor.mcap").truth["base_link"].position
-    assert (np.ptp(x) / np.ptp(y)) == pytest.approx(np.ptp(truth[:, 0]) / np.ptp(truth[:, 1]), rel=1e-3, abs=0.0)
-    assert height.count("L") == above.count("L") > 1000
+    expected = np.ptp(truth[:, 0]) / np.ptp(truth[:, 1])
+    # Points are whole thousandths of the width and of the height.
+    assert stretch * np.ptp(x) / np.ptp(y) == pytest.approx(expected, rel=3e-3, abs=0.0)
+    assert len(points) > 1000
+    assert drawing.findall(f".//{svg}svg[@class='plot']//{svg}path[@class='c1']")
 
 
 def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:
