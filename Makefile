@@ -1,13 +1,14 @@
 # Targets for developers and for continuous integration.
 #   make demo    simulate a world into a recording; needs only python3 and make
 #   make test    run the complete suite, compiled and interpreted
+#   make docs    build the documentation site into out/docs
 # PYTHON=python3.12 selects the interpreter of any target, VENV=... the folder of the environment.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-interpreted lint format types bench requirements pages clean
+.PHONY: help demo docs test test-compiled test-interpreted lint format types bench requirements pages clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -30,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE :=
 CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
 
 help:
-	@echo 'make demo | test | lint | format | types | bench | requirements | pages | clean'
+	@echo 'make demo | docs | test | lint | format | types | bench | requirements | pages | clean'
 
 # Debian's python3 lacks ensurepip, and an incomplete environment would look complete, so check first.
 $(STAMPS)/venv:
@@ -60,6 +61,11 @@ $(STAMPS)/lint: $(STAMPS)/run
 	@echo '==> installing ruff and mypy'
 	@$(PIP) -e '.[lint,test]' | $(PROGRESS)
 	@touch $@ $(STAMPS)/test
+
+$(STAMPS)/docs: $(STAMPS)/run
+	@echo '==> installing Sphinx'
+	@$(PIP) -e '.[docs]' | $(PROGRESS)
+	@touch $@
 
 demo: $(STAMPS)/run
 	@mkdir -p $(OUT)
@@ -114,6 +120,11 @@ pages: requirements
 	@$(BIN)/python tools/parts.py
 	@$(CACHE) $(BIN)/python tools/declared.py
 	@$(CACHE) $(BIN)/python tools/dvl_gaps.py
+
+# The build runs without network. A warning, such as a broken link, is an error.
+docs: $(STAMPS)/docs
+	@$(CACHE) $(BIN)/sphinx-build -b html -W --keep-going -q docs $(OUT)/docs
+	@echo 'wrote $(OUT)/docs/index.html'
 
 clean:
 	rm -rf $(VENV) $(OUT) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

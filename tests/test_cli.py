@@ -96,7 +96,7 @@ def test_table_of_a_recording_has_the_headings_of_its_format(
 
 
 def test_page_on_security_lists_the_outputs_of_every_command() -> None:
-    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| (`.*?) \| (.*) \|$", page.partition("## Writing files")[2], re.MULTILINE))
     listed = {name: text for names, text in rows.items() for name in re.findall(r"`(\w+)`", names)}
     assert set(listed) == set(cli.cli.commands)

@@ -65,7 +65,7 @@ def test_commands_of_the_readme_run_in_order(tmp_path: Path) -> None:
 @pytest.mark.requirement("LIV-1", "IMU-2")
 def test_page_on_driven_motion_runs(tmp_path: Path) -> None:
     script = tmp_path / "page.py"
-    (block,) = read_code_blocks("docs/driven.md")
+    (block,) = read_code_blocks("docs/how-to/driven.md")
     script.write_text(block.replace('"examples/', f'"{ROOT.as_posix()}/examples/'), encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -75,10 +75,10 @@ def test_page_on_driven_motion_runs(tmp_path: Path) -> None:
 @pytest.mark.requirement("DVU-2", "CUR-2")
 def test_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
     """The altimeter measures a boulder under the vehicle; rosbags reads the current of the recording."""
-    boulder = read_code_blocks("docs/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
+    boulder = read_code_blocks("docs/reference/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
     run = 'run = ns.simulate(world, 8.0, seed=1)\nns.record(world, "run.mcap", 2.0, seed=1)\n'
     statement = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
-    reading = next(block for block in read_code_blocks("docs/recordings.md") if "rosbags" in block)
+    reading = next(block for block in read_code_blocks("docs/reference/recordings.md") if "rosbags" in block)
     script = tmp_path / "page.py"
     script.write_text(boulder + run + statement + reading, encoding="utf-8")
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -128,7 +128,13 @@ def test_page_on_magnetometers_runs(tmp_path: Path) -> None:
     known = 'known_attitude(field, samples.rotation_ws, unit="nT")'
     free = [block.replace(known, 'ellipsoid(field, unit="nT")') for block in short]
     assert free != short, "the other method that the line names has the same lines behind it"
-    lines = [*read_code_blocks("docs/magnetometer.md"), *free, "assert result.direction is None", *short, EPILOGUE]
+    lines = [
+        *read_code_blocks("docs/how-to/magnetometer.md"),
+        *free,
+        "assert result.direction is None",
+        *short,
+        EPILOGUE,
+    ]
     script.write_text(PROLOGUE + "\n".join(lines), encoding="utf-8")
     ended = subprocess.run(
         [sys.executable, "-W", "error", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False

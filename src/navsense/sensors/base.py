@@ -277,7 +277,7 @@ def check_members(kind: type[Sensor]) -> None:
     members = [name for name in (*Sensor.__annotations__, *vars(Sensor)) if not name.startswith("_")]
     missing = [name for name in members if name not in dir(kind)]
     if missing:
-        remedy = "see docs/adding-a-sensor.md"
+        remedy = "see docs/how-to/adding-a-sensor.md"
         raise SensorError("class of a sensor", kind.__name__, allowed=f"lacks {', '.join(missing)}", remedy=remedy)
 
 

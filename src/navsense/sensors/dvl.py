@@ -714,7 +714,7 @@ class Dvl:
         stddev: standard deviation of a beam's bottom-track velocity in one ping, m/s. It replaces that of the part, and
             is required if the part has no source for it ("a50").
 
-        `missing_values` lists the values without a source; see `docs/parts.md`. Raises `UnknownNameError`,
+        `missing_values` lists the values without a source; see `docs/reference/parts.md`. Raises `UnknownNameError`,
         `SensorError`.
         """
         part = load_part(name)

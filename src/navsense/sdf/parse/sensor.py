@@ -154,7 +154,8 @@ class SensorParser:
             return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
         gazebo_type, reason = _get_gazebo_type(element), schema.NOT_SIMULATED
         if sensor_type == "custom" and gazebo_type:
-            reason = f"no sensor has the type {gazebo_type}; for a sensor of your own see docs/adding-a-sensor.md"
+            remedy = "for a sensor of your own see docs/how-to/adding-a-sensor.md"
+            reason = f"no sensor has the type {gazebo_type}; {remedy}"
         self._note_not_simulated(element, sensor_type, name, reason)
         return []
 
@@ -295,7 +296,7 @@ class SensorParser:
         if sensor_type in (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
             return sensor_type
         allowed = f"must be one of {', '.join(self.type_element_parsers)}, which are simulated, or another type of SDF"
-        remedy = "for a sensor of your own: see docs/adding-a-sensor.md"
+        remedy = "for a sensor of your own: see docs/how-to/adding-a-sensor.md"
         raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
     def _parse_rate(self, element: Element, default: float = 0.0, tag: str = "update_rate") -> float:
