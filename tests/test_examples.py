@@ -72,7 +72,7 @@ np.savetxt("log.csv", readings / 1e3, delimiter=",", header="mag_x,mag_y,mag_z",
 EPILOGUE = """
 assert np.abs(error).max() < 1e-9, error
 assert graph.size() == 3
-assert np.allclose(np.concatenate(many.optimum()), [*(scale * direction), *bias], rtol=1e-6, atol=0.0)
+assert np.allclose(np.concatenate(many.optimum()), [*(scale * direction), *bias], rtol=1e-5, atol=1e-8)
 assert block.residual.shape == (50, 3) and np.abs(block.residual).max() < 1e-9
 assert pure.shape == (3,)
 assert ns.calibration.Calibration.load("calibration.json").unit == "T"

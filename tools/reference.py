@@ -253,8 +253,8 @@ def sdf_elements() -> str:
         f"{WRITTEN} [Worlds](worlds.md) explains the elements with examples, and lists those of plug-ins and currents.",
         "",
         "This page lists every element that navsense reads, with its type, default and unit. It also lists every",
-        "element of the SDF specification that has no effect, with the reason. `navsense describe WORLD` prints these for",
-        "a file. Other elements are errors. The sign @ marks an attribute.",
+        "element of the SDF specification that has no effect, with the reason. `navsense describe WORLD` prints these",
+        "for a file. Other elements are errors. The sign @ marks an attribute.",
     ]
     chapter = ""
     for title, name, place in SECTIONS:
