@@ -1,5 +1,5 @@
 # Targets for developers and for continuous integration.
-#   make demo    simulate a world into a recording; needs only python3 and make
+#   make demo    simulate a quadrotor into out/: recording, report, picture; needs only python3 and make
 #   make test    run the complete suite, compiled and interpreted
 #   make docs    build the documentation site into out/docs
 # PYTHON=python3.12 selects the interpreter of any target, VENV=... the folder of the environment.
@@ -68,11 +68,7 @@ $(STAMPS)/docs: $(STAMPS)/run
 	@touch $@
 
 demo: $(STAMPS)/run
-	@mkdir -p $(OUT)
-	@echo '==> navsense run examples/quadrotor.sdf --duration 30 --epoch 1767225600 -o $(OUT)/quadrotor.mcap'
-	@$(CACHE) $(BIN)/navsense run examples/quadrotor.sdf --duration 30 --epoch 1767225600 -o $(OUT)/quadrotor.mcap
-	@echo '==> navsense info $(OUT)/quadrotor.mcap'
-	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
+	@$(CACHE) $(BIN)/navsense demo -o $(OUT)
 
 # Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal

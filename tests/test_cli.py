@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from navsense import cli
-from navsense.cli.run import interrupt_between_steps
+from navsense.cli.stop_signals import interrupt_between_steps
 from navsense.core.kernels import INTERPRETED
 from navsense.recordings.mcap.writer import McapFileWriter
 from navsense.recordings.summary import read_summary

@@ -64,6 +64,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sdf",),
     ("runner",),
     ("analysis", "calibration", "description", "factors", "picture", "report", "testing"),
+    ("demo",),
     ("",),  # the package itself: the public modules
     ("__main__", "cli"),
 )

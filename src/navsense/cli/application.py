@@ -22,6 +22,7 @@ import click
 
 from navsense.cli.bench import bench
 from navsense.cli.calibrate import calibrate
+from navsense.cli.demo import demo
 from navsense.cli.recordings import convert, info, recover, report
 from navsense.cli.run import run
 from navsense.cli.stop_signals import STOP_SIGNALS, list_active_signals
@@ -72,7 +73,7 @@ def cli() -> None:
     click.get_current_context().with_resource(inputs.collect_inputs())
 
 
-for _command in (bench, calibrate, check, convert, describe, info, recover, report, run):
+for _command in (bench, calibrate, check, convert, demo, describe, info, recover, report, run):
     cli.add_command(_command)
 
 
