@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import re
 import sys
@@ -52,7 +53,7 @@ def test_code_of_the_page_runs(name: str, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     text = ALL[name].read_text(encoding="utf-8")
     built = [target for target in pages.list_links(text) if target.startswith("built/")]
-    assert [target for target in built if not (tmp_path / Path(target).name).stat().st_size] == []
+    assert all((tmp_path / Path(target).name).stat().st_size for target in built)
 
 
 @pytest.mark.requirement("DOC-1")
@@ -153,3 +154,26 @@ def test_words_are_counted() -> None:
     text = "# Title of it\n\nA `code with spaces` is one. See [a link](b.md), e.g. this: x = 2!\n\n| a | b |\n\n- One\n"
     lengths = [len(words) for words in pages.list_sentences(text)]
     assert lengths == [4, 7, 1]
+
+
+def test_changelog_is_assembled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changelog = import_tool("changelog")
+    folder, target = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md"
+    folder.mkdir()
+    (folder / "+a-b.fixed.md").write_text("First line\nsecond line.\n", encoding="utf-8")
+    (folder / "+c.added.md").write_text("`x` is new.\n", encoding="utf-8")
+    target.write_text(f"# Changelog\n\n{changelog.UNRELEASED}", encoding="utf-8")
+    monkeypatch.setattr(changelog, "FRAGMENTS", folder)
+    monkeypatch.setattr(changelog, "CHANGELOG", target)
+    changelog.release("1.0.0", dt.date(2026, 1, 2))
+    section = "## 1.0.0 (2026-01-02)\n\n### Added\n\n- `x` is new.\n\n### Fixed\n\n- First line\n  second line.\n"
+    assert target.read_text(encoding="utf-8") == f"# Changelog\n\n{changelog.UNRELEASED}\n{section}"
+    assert list(folder.iterdir()) == []
+    with pytest.raises(ValueError, match=r"1\.0\.0 is in"):
+        changelog.release("1.0.0", dt.date(2026, 1, 2))
+
+
+def test_every_fragment_has_a_kind() -> None:
+    assert sum(len(paths) for paths in import_tool("changelog").list_fragments().values()) == len(
+        list((ROOT / "changelog.d").glob("+*.md"))
+    )
