@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from navsense.core.typing import FloatArray
-from navsense.picture.ground import DRY_COLOURS, STEEP, UNDERWATER_COLOURS, Relief
+from navsense.picture.ground import DRY_COLOURS, SHADED_SLOPE, UNDERWATER_COLOURS, Relief
 
 Pixels = NDArray[np.uint8]
 
@@ -60,7 +60,7 @@ def compute_relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
     pixels = compute_pixels((relief.height - low) / span, colours).astype(np.float64)
     if not relief.is_flat:
         slope = float(np.sqrt(np.mean(relief.slopes**2)))
-        exaggeration = STEEP / slope if slope > 0.0 else 1.0
+        exaggeration = SHADED_SLOPE / slope if slope > 0.0 else 1.0
         slope_y, slope_x = np.gradient(height, relief.y[1] - relief.y[0], relief.x[1] - relief.x[0])
         up = 1.0 / np.sqrt(1.0 + (exaggeration * slope_x) ** 2 + (exaggeration * slope_y) ** 2)
         light_x = math.sin(LIGHT_AZIMUTH) * math.cos(LIGHT_ELEVATION)
