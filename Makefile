@@ -73,7 +73,8 @@ demo: $(STAMPS)/run
 # Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
+COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_documentation.py \
+    test_examples.py test_house_style.py \
     test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
@@ -111,15 +112,16 @@ bench: $(STAMPS)/test
 requirements: $(STAMPS)/run
 	@$(BIN)/python tools/requirements.py
 
-# The generated pages of docs/. The last but one takes a minute.
+# The generated pages of docs/. The last two take a minute.
 pages: requirements
 	@$(BIN)/python tools/parts.py
+	@$(BIN)/python tools/reference.py
 	@$(CACHE) $(BIN)/python tools/declared.py
 	@$(CACHE) $(BIN)/python tools/dvl_gaps.py
 
 # The build runs without network. A warning, such as a broken link, is an error.
 docs: $(STAMPS)/docs
-	@$(CACHE) $(BIN)/sphinx-build -b html -W --keep-going -q docs $(OUT)/docs
+	@$(CACHE) $(BIN)/sphinx-build -b html -d .cache/doctrees -W --keep-going -q docs $(OUT)/docs
 	@echo 'wrote $(OUT)/docs/index.html'
 
 clean:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import code
 import datetime as dt
 import importlib
 import re
@@ -45,6 +46,7 @@ NEEDS = {"docs/tutorials/calibrate-a-magnetometer.md": "gtsam"}
 
 
 @pytest.mark.requirement("DOC-1")
+@pytest.mark.timeout(900)  # pages run alone in a new process and may compile kernels
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_code_of_the_page_runs(name: str, tmp_path: Path) -> None:
     if name in NEEDS:
@@ -54,6 +56,19 @@ def test_code_of_the_page_runs(name: str, tmp_path: Path) -> None:
     text = ALL[name].read_text(encoding="utf-8")
     built = [target for target in pages.list_links(text) if target.startswith("built/")]
     assert all((tmp_path / Path(target).name).stat().st_size for target in built)
+
+
+@pytest.mark.requirement("DOC-1")
+@pytest.mark.parametrize("name", [name for name in WITH_CODE if "tutorials" in name or name == "README.md"])
+def test_blocks_of_the_page_can_be_pasted(name: str) -> None:
+    """Into an interactive session, where an empty line ends a function, and a block needs one after it."""
+    for block in BLOCKS[name]:
+        lines: list[str] = []
+        for line in [*block.code.splitlines(), ""] if block.language == "python" and not block.file else []:
+            lines.append(line)
+            if code.compile_command("\n".join(lines), name) is not None:
+                lines = []
+        assert not any(lines), f"line {block.line + 1}"
 
 
 @pytest.mark.requirement("DOC-1")
@@ -126,8 +141,8 @@ def test_blocks_are_read() -> None:
         "```python\nx = 1\n```\n<!-- hidden\ny = 2\n-->\n<!-- not run: no client -->\n```shell\nnavsense run\n```\n"
         "```{code-block} xml\n:caption: a.sdf\n\n<sdf/>\n```\n"
     )
-    code, hidden, shell, file = pages.read_blocks(text)
-    assert (code.line, code.language, code.code) == (1, "python", "x = 1\n")
+    first, hidden, shell, file = pages.read_blocks(text)
+    assert (first.line, first.language, first.code) == (1, "python", "x = 1\n")
     assert (hidden.line, hidden.language, hidden.code) == (4, "python", "y = 2\n")
     assert (shell.language, shell.reason) == ("shell", "no client")
     assert (file.language, file.file, file.code) == ("xml", "a.sdf", "<sdf/>\n")
