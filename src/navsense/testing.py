@@ -275,13 +275,15 @@ def check_ideal(spec: Sensor) -> None:
 
 
 def iter_variants(spec: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the path of each leaf field and the specification with another value of it. Labels are no parameters.
+    """Yield the path of each leaf field and the specification with another value of it.
+
+    Fields without physical effect (`NO_PHYSICAL_EFFECT`) are left out.
 
     Each number of a tuple is a leaf; a quaternion is one leaf. The leaves of a `Noise` are its active terms; the laws
     of the noise check the others.
     """
     for field in fields(spec):
-        if not field.init or field.metadata.get("message_only"):
+        if not field.init or field.metadata.get("no_physical_effect"):
             continue
         value, name = getattr(spec, field.name), f"{path}{field.name}"
         if isinstance(spec, Noise) and not _is_active(spec, field.name):
@@ -410,10 +412,10 @@ def check_equivariance(spec: Sensor) -> None:
     """Law 5: a rotation of the world by the group of the sensor does not change its ideal values, to its tolerance."""
     ticks = Ticks(np.arange(200, dtype=np.int64), RATE)
     motion, environment = example_motion(), EXAMPLE_ENVIRONMENT
-    if spec.symmetry_group == "all":
+    if spec.rotation_invariance == "all":
         environment = replace(environment, origin=None, current=None)  # earth and water rotate about the vertical only
     reference = spec.ideal(motion, environment, ticks)
-    for rotation in iter_rotations(spec.symmetry_group):
+    for rotation in iter_rotations(spec.rotation_invariance):
         other = spec.ideal(RotatedMotion(motion, rotation), environment.rotate(rotation), ticks)
         for output in spec.outputs:
             if output.name not in reference:
@@ -428,7 +430,7 @@ def check_equivariance(spec: Sensor) -> None:
             scale = max(float(np.abs(expected[finite]).max()), 1e-300)
             error = float(np.abs(expected[finite] - values[finite]).max()) / scale
             message = f"{output.name} differs by {error:.1e} of its maximum, rotated by {rotation}"
-            check_law(error <= spec.symmetry_tolerance, "equivariance", message)
+            check_law(error <= spec.invariance_tolerance, "equivariance", message)
 
 
 def find_relative_rotations(orientation: AnyArray) -> AnyArray:

@@ -169,7 +169,7 @@ def select_run_by_index(reading: Reading, index: int) -> Reading:
         clock_error=reading.clock_error[index],
         valid=reading.valid[index],
         emitted=reading.emitted[index],
-        delayed_arrival=None if reading.delayed_arrival is None else reading.delayed_arrival[index],
+        arrival_after_latency=None if reading.arrival_after_latency is None else reading.arrival_after_latency[index],
         ideal_in_runs=False,
         **groups,
     )

@@ -41,8 +41,8 @@ class AirPressure:
     reference_altitude: float = 0.0
 
     type: ClassVar[str] = "air_pressure"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the altitude."""

@@ -154,9 +154,9 @@ class Altimeter:
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
 
     type: ClassVar[str] = "altimeter"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
-    source_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
+    fault_input_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
 
     def __post_init__(self) -> None:
         """Check the reference."""

@@ -133,9 +133,11 @@ def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArra
     return views
 
 
-MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"message_only": True})
-"""Metadata of a field that only messages use, such as topics and frames, or that changes readings only under classic,
-such as dialects."""
+NO_PHYSICAL_EFFECT: Mapping[str, bool] = MappingProxyType({"no_physical_effect": True})
+"""Metadata of a field that is no parameter of the physical model and has no element of its own in files.
+
+Examples are options of messages, the dialect (which selects rules only under classic), and lists for descriptions.
+"""
 
 TEMPERATURE = "temperature"
 """Name of the signal (K) for temperature coefficients, and of its values among the ideal values."""
@@ -219,16 +221,16 @@ class Sensor(Protocol):
     """A sensor type with its specification: a frozen dataclass.
 
     type: the SDF type.
-    symmetry_group: rotations of the world, with its fields and vehicles, that leave the readings unchanged. The
-        symmetry tests use it.
-    symmetry_tolerance: relative tolerance of these tests.
+    rotation_invariance: rotations of the world, with its fields and vehicles, that leave the readings unchanged.
+        `testing.check_sensor` checks it.
+    invariance_tolerance: relative tolerance of this check.
     """
 
     type: ClassVar[str]
-    symmetry_tolerance: ClassVar[float]
+    invariance_tolerance: ClassVar[float]
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """All rotations, or those about the vertical; a class variable if it is the same for all specs."""
         ...
 

@@ -81,9 +81,9 @@ class Depth:
     gauge: bool = False
 
     type: ClassVar[str] = "depth"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
-    source_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
+    fault_input_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
 
     def __post_init__(self) -> None:
         """Check the pressure."""

@@ -201,7 +201,7 @@ class Imu:
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     type: ClassVar[str] = "imu"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""
@@ -225,7 +225,7 @@ class Imu:
         validate_types(self)
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave the readings unchanged: about the vertical, with `earth_rotation`."""
         return "vertical" if self.earth_rotation else "all"
 
@@ -354,7 +354,9 @@ class Imu:
             stiffness, last_tick = compute_stiffness(self.bandwidth), state.noise.last_tick
             filter_rows(stiffness, ticks.index, ticks.rate, last_tick, filter_state, rows)
         if self.vibration:
-            add_lines(self._vibration_lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
+            add_lines(
+                self._vibration_lines, ticks.nominal_step / ticks.rate if self.averaged else 0.0, ticks.time, rows
+            )
         if self._mixing_matrix is not None:
             rows, aligned = np.empty(rows.shape), rows
             mix_axes(self._mixing_matrix, aligned, rows)

@@ -92,8 +92,8 @@ class Magnetometer:
     )
 
     type: ClassVar[str] = "magnetometer"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "all"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the numbers."""

@@ -110,8 +110,8 @@ class NavSat:
     vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", container="velocity_sensing"))
 
     type: ClassVar[str] = "navsat"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the noises."""

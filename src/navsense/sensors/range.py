@@ -45,7 +45,7 @@ from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
-from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.base import NO_PHYSICAL_EFFECT, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
@@ -224,7 +224,7 @@ def _apply_limits(
 class Range:
     """Specification of a range sensor.
 
-    noise: of the range, m.
+    range_noise: noise of the range, m.
     minimum_range, maximum_range: m.
     beam: a `Fan` or a `Cone`.
     sound: None for optical sensors.
@@ -233,18 +233,18 @@ class Range:
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
     """
 
-    range: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
+    range_noise: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
     minimum_range: float = field(default=0.0, metadata=in_file("min", minimum=0.0))
     maximum_range: float = field(default=math.inf, metadata=in_file("max", minimum=0.0))
     beam: Fan | Cone = Fan()
     sound: Sound | None = None
     own_hull: bool = False
-    ros_plugin: bool = field(default=False, metadata=MESSAGE_ONLY)
-    classic: bool = field(default=False, metadata=MESSAGE_ONLY)
+    ros_plugin: bool = field(default=False, metadata=NO_PHYSICAL_EFFECT)
+    classic: bool = field(default=False, metadata=NO_PHYSICAL_EFFECT)
 
     type: ClassVar[str] = "range"
-    symmetry_tolerance: ClassVar[float] = 1e-9
-    source_arrays: ClassVar[tuple[str, ...]] = ("range",)
+    invariance_tolerance: ClassVar[float] = 1e-9
+    fault_input_arrays: ClassVar[tuple[str, ...]] = ("range",)
 
     def __post_init__(self) -> None:
         """Check the limits."""
@@ -256,7 +256,7 @@ class Range:
             raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave its readings unchanged: about the vertical, if depth matters."""
         return "all" if self._assumed_sound_speed is None else "vertical"
 
@@ -272,7 +272,7 @@ class Range:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        return NoiseChannels(("range",), (self.range,))
+        return NoiseChannels(("range",), (self.range_noise,))
 
     @cached_property
     def _rays(self) -> Vectors:
@@ -295,7 +295,7 @@ class Range:
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the range."""
-        return {"range": (self.range,)}
+        return {"range": (self.range_noise,)}
 
     def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the range."""
@@ -388,7 +388,7 @@ class Range:
 
     def without_errors(self) -> Range:
         """Return the same spec without errors: it uses the true speed of sound."""
-        return replace(self, range=NO_NOISE, sound=None if self.sound is None else Sound())
+        return replace(self, range_noise=NO_NOISE, sound=None if self.sound is None else Sound())
 
     @classmethod
     def example_spec(cls) -> Range:

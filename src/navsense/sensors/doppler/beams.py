@@ -51,8 +51,10 @@ from navsense.sensors.range import Cone, Fan
 MIN_BEAMS, MAX_BEAMS = 3, 16
 
 MIN_DETERMINANT = 1e-12
-"""Smallest determinant of sum u u^T of axes that span space, at a mean eigenvalue of 1. It is that of a Janus angle of
-0.03 degrees."""
+"""Axes span space if the determinant of sum u u^T, scaled to a mean eigenvalue of 1, is larger.
+
+Beams at a Janus angle of 0.03 degrees have this value.
+"""
 
 MIN_AXES_SUM = 1e-9
 """Smallest length of the sum of axes that has a direction. Below it the axes cancel, up to rounding."""

@@ -43,7 +43,7 @@ from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.motion.base import MotionBlock
 from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.echoes import Echoes, PlainTuple, get_surface_height
+from navsense.sensors.doppler.echoes import Echoes, KernelTuple, get_surface_height
 from navsense.sensors.doppler.specification import validate_counts, validate_reals
 from navsense.sensors.doppler.water import (
     MAX_SAMPLES,
@@ -138,12 +138,12 @@ def _find_plane_distance(beam_range: FloatArray, incidence_cosine: FloatArray) -
 def _write_slant_ranges(
     position: Vectors,
     rotation: Quaternions,
-    beam_geometry: PlainTuple,
+    beam_geometry: KernelTuple,
     cells: FloatArray,
     half_extent: float,
     offsets: FloatArray,
     range_scale: FloatArray,
-    bottom_echoes: PlainTuple,
+    bottom_echoes: KernelTuple,
     side_lobes: bool,
     water_surface: float,
     out: FloatArray,
