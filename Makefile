@@ -73,9 +73,8 @@ demo: $(STAMPS)/run
 # Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_documentation.py \
-    test_examples.py test_house_style.py \
-    test_packaging.py test_picture.py test_requirements.py \
+COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_demo.py \
+    test_documentation.py test_examples.py test_house_style.py test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
 test: test-compiled test-interpreted

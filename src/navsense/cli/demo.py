@@ -11,13 +11,23 @@ from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
 
 NEXT_STEPS = """
-What to do next:
-  open in Foxglove   {flight}
-  read in Python     import navsense as ns
-                     run = ns.open("{flight}")
-                     print(run["imu"]["angular_velocity"])
-  calibrate          navsense calibrate {drive} --attitude truth
-  your own world     navsense run WORLD.sdf --duration 60 -o FILE.mcap
+What to do next
+
+Open the recording in Foxglove, and the report in a browser:
+    {flight}
+    {report}
+
+Read the recording in Python:
+    import navsense as ns
+    run = ns.open("{flight}")
+    print(run["imu"]["angular_velocity"])
+
+Calibrate the compass:
+    navsense calibrate {drive} --attitude truth
+
+Simulate your own world, or a copy of that of the demo:
+    navsense run WORLD.sdf --duration 60 -o FILE.mcap
+    {world}
 """
 
 
@@ -32,7 +42,7 @@ def demo(output: str) -> None:
     """
     click.echo("simulating a quadrotor with IMU, compass, barometer, altimeter and GPS")
     from navsense.core.text import format_size
-    from navsense.demo import write_demo
+    from navsense.demo import QUADROTOR, write_demo
 
     with ExitStack() as stack:
         stack.enter_context(report_interrupt(is_recording=True))
@@ -41,5 +51,5 @@ def demo(output: str) -> None:
         files = list(write_demo(output, progress=advance))
     for file in files:
         click.echo(f"wrote {file.path}: {file.content}, {format_size(file.path.stat().st_size)}")
-    flight, drive = files[0].path, files[-1].path
-    click.echo(NEXT_STEPS.format(flight=flight, drive=drive), nl=False)
+    paths = {file.kind: file.path for file in files}
+    click.echo(NEXT_STEPS.format(**paths, world=QUADROTOR), nl=False)

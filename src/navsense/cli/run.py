@@ -10,18 +10,17 @@ from navsense.cli.options import (
     NUMBER,
     OutputCommand,
     WorldOptions,
-    add_row,
     add_world_options,
     fidelity_option,
-    make_table,
     motion_option,
     parse_motion_options,
-    print_table,
     print_warnings,
     ros_option,
+    verbose_option,
 )
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
+from navsense.cli.tables import print_table
 
 MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
@@ -68,6 +67,7 @@ MAX_DELAY = 0.1
     help="Recording; its suffix selects the format. Or the URL of a stream, such as pd0+tcp://127.0.0.1:1033. "
     "Repeatable.",
 )
+@verbose_option
 def run(
     world_options: WorldOptions,
     duration: float | None,
@@ -80,6 +80,7 @@ def run(
     ros: str | None,
     speed: float | None,
     output: tuple[str, ...],
+    verbose: bool,
 ) -> None:
     """Simulate WORLD, record it and print a table of its sensors.
 
@@ -115,12 +116,20 @@ def run(
             ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
         )
-    table = make_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
-    for sensor in world.sensors:
-        samples = str(summary.samples[sensor.name])
-        rate = f"{sensor.rate:g}"
-        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "true time", sensor.topic)
-    print_table(table)
+    columns = ("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
+    rows = [
+        (
+            sensor.name,
+            sensor.spec.type,
+            f"{sensor.rate:g}",
+            str(summary.samples[sensor.name]),
+            sensor.clock or "true time",
+            sensor.topic,
+        )
+        for sensor in world.sensors
+    ]
+    shown = len(columns) if verbose else columns.index("topic")
+    print_table(columns[:shown], [row[:shown] for row in rows], verbose=verbose)
     for name, count in summary.samples.items():
         if count and not summary.valid_samples[name]:
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)

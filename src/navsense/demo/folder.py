@@ -31,8 +31,13 @@ EPOCH = 1767225600
 
 @dataclass(frozen=True)
 class DemoFile:
-    """A file that the demo wrote, and its content in a few words."""
+    """A file that the demo wrote.
 
+    kind: flight, report, picture or drive.
+    content: in a few words.
+    """
+
+    kind: str
     path: Path
     content: str
 
@@ -51,11 +56,11 @@ def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = No
         raise os_error(target, error) from error
     world, flight, drive = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"
     record(world, flight, DURATION, epoch=EPOCH, progress=progress)
-    yield DemoFile(flight, f"{DURATION:g} s of {len(world.sensors)} sensors")
-    yield DemoFile(write_report(flight, target / "quadrotor.html", world=str(QUADROTOR)), "report")
-    yield DemoFile(write_picture(flight, target), "picture of the flight")
+    yield DemoFile("flight", flight, f"{DURATION:g} s of {len(world.sensors)} sensors")
+    yield DemoFile("report", write_report(flight, target / "quadrotor.html", world=str(QUADROTOR)), "report")
+    yield DemoFile("picture", write_picture(flight, target), "picture of the flight")
     record(load(COMPASS), drive, DURATION, epoch=EPOCH, progress=progress)
-    yield DemoFile(drive, f"{DURATION:g} s of a compass near iron")
+    yield DemoFile("drive", drive, f"{DURATION:g} s of a compass near iron")
 
 
 def write_picture(flight: Path, folder: Path) -> Path:
