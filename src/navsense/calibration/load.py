@@ -36,7 +36,8 @@ from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
 from navsense.calibration.units import MAX_FIELD, MIN_FIELD, format_unit, is_plausible_strength, list_plausible_units
 from navsense.calibration.verdict import format_vector
-from navsense.core.errors import CalibrationError, Where
+from navsense.core.errors import CalibrationError, UnknownNameError, Where
+from navsense.core.names import resolve_name, suggest_name
 from navsense.core.pose import from_rpy
 from navsense.core.rotation import multiply_arrays
 from navsense.core.text import parse_decimal
@@ -438,24 +439,14 @@ def _select_magnetometer(dataset: Dataset, name: str | None) -> str:
     """Return the full name of the magnetometer with this name, or of the only one."""
     names = [sensor for sensor, reading in dataset.items() if reading.type == "magnetometer"]
     listed = ", ".join(names)
-    if name is not None and (full_name := _match_sensor_name(name, names)):
-        return full_name
     if not names:
         allowed = f"it holds {', '.join(dataset) or 'nothing'}"
         raise CalibrationError("no magnetometer in this recording", allowed=allowed)
     if name is not None:
-        raise CalibrationError("--sensor", name, allowed=f"must be one of {listed}")
+        return resolve_name(name, names, "--sensor", error=CalibrationError)
     if len(names) > 1:
         raise CalibrationError(f"several magnetometers: {listed}", remedy=f"name one with --sensor {names[0]}")
     return names[0]
-
-
-def _match_sensor_name(name: str, names: Sequence[str]) -> str:
-    """Return the full name of a sensor for a full name or an unambiguous ending, else an empty text."""
-    matches = [full_name for full_name in names if full_name.endswith(f"::{name}")]
-    if name in names:
-        return name
-    return matches[0] if len(matches) == 1 else ""
 
 
 def _read_recorded_attitude(
@@ -475,10 +466,12 @@ def _read_recorded_attitude(
         source = f"truth of {link}, through the sensor's mounting"
         return AttitudeSeries(multiply_arrays(rotation, rotation_bs), status, source)
     imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
-    attitude = _match_sensor_name(attitude, imus) or attitude
-    if attitude not in imus:
+    try:
+        attitude = resolve_name(attitude, imus, "IMU")
+    except UnknownNameError as error:
         allowed = f"must be truth, none, or an IMU with orientation: {', '.join(imus) or 'the recording has none'}"
-        raise CalibrationError("--attitude", attitude, allowed=allowed)
+        remedy = suggest_name(attitude, ("truth", "none", *imus))
+        raise CalibrationError("--attitude", attitude, allowed=allowed, remedy=remedy) from error
     if heads[attitude].get("link") != link:
         allowed = f"must be on the magnetometer's link, {link}"
         raise CalibrationError("--attitude", attitude, allowed=allowed)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from navsense.core.errors import ClockError, UnknownNameError
+from navsense.core.names import suggest_name
+from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
 
@@ -82,7 +84,7 @@ class Truth:
 
     def __repr__(self) -> str:
         """Return a short description."""
-        return f"<Truth of {self.name}: {', '.join(TRUTH_ARRAYS)}; {self.time.size} instants>"
+        return f"<Truth of {self.name}: {', '.join(TRUTH_ARRAYS)}; {format_count(self.time.size, 'instant')}>"
 
     @property
     def stamp(self) -> IntArray:
@@ -179,6 +181,19 @@ class Rows(Mapping[str, AnyArray]):
         return len(self._arrays)
 
 
+def _format_row(array: AnyArray, axes: int) -> str:
+    """Return the first row of an array whose first `axes` axes are those of the rows."""
+    if not array.size:
+        return ""
+    row = np.ravel(array[(0,) * axes])
+    text = " ".join(f"{value:.6g}" for value in row[:MAX_ROW_VALUES].tolist())
+    return text + " ..." * (row.size > MAX_ROW_VALUES)
+
+
+MAX_ROW_VALUES = 4
+"""Largest number of values of a row that a description of a reading shows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reading(Mapping[str, AnyArray]):
     """The readings of one sensor: `reading["field"]`, `reading.ideal["field"]`, `reading.bias["field"]`.
@@ -216,16 +231,25 @@ class Reading(Mapping[str, AnyArray]):
     turn_on_bias: Mapping[str, AnyArray] = field(default_factory=dict)
     fault: Mapping[str, AnyArray] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        """Return a short description."""
-        return f"<Reading {self.name}: {', '.join(self.arrays)}; {format_count(self.time.size, 'sample')}>"
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        title = f"{self.name}: {self.type}, {format_count(self.time.size, 'sample')}"
+        rows = [
+            (name, array.shape, self.unit.get(name, ""), _format_row(array, self.clock_error.ndim))
+            for name, array in self.arrays.items()
+        ]
+        return Summary("Reading", title, ("array", "shape", "unit", "first row"), rows)
 
     def __getitem__(self, name: str) -> AnyArray:
         """Return one array by its name. Raises `UnknownNameError`."""
         try:
             return self.arrays[name]
         except KeyError:
-            raise UnknownNameError("array", name, allowed=f"must be one of {', '.join(self.arrays)}") from None
+            allowed = f"must be one of {', '.join(self.arrays)}"
+            remedy = suggest_name(str(name), self.arrays)
+            raise UnknownNameError("array", name, allowed=allowed, remedy=remedy) from None
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the arrays."""
@@ -307,3 +331,12 @@ class TimeSlice:
     readings: Mapping[str, Reading] = field(default_factory=dict)
     truth: Mapping[str, Truth] = field(default_factory=dict)
     current: Current | None = None
+
+
+def summarize_readings(kind: str, title: str, readings: Mapping[str, Reading]) -> Summary:
+    """Return the description of a container of readings: a row for each sensor."""
+    rows = [
+        (name, reading.type, format_count(reading.time.size, "sample"), ", ".join(reading.arrays))
+        for name, reading in readings.items()
+    ]
+    return Summary(kind, title, ("sensor", "type", "samples", "arrays"), rows)

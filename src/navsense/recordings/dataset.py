@@ -13,7 +13,18 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, join_readings
+from navsense.core.readings import (
+    ARRAY_GROUPS,
+    TRUTH_ARRAYS,
+    Current,
+    Reading,
+    TimeSlice,
+    Truth,
+    join_readings,
+    summarize_readings,
+)
+from navsense.core.summaries import Summary, format_summary, format_summary_html
+from navsense.core.text import format_count
 from navsense.faults.injection import Faults
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
@@ -53,9 +64,13 @@ class Dataset(Mapping[str, Reading]):
         object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
         object.__setattr__(self, "truth", NameDict(self.truth, "link"))
 
-    def __repr__(self) -> str:
-        """Return the name of the world and the sensors in one line."""
-        return f"<Dataset {self.metadata['world']}: {', '.join(self.readings) or 'no sensor'}>"
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        runs = f"{len(self.runs)} runs, " * (len(self.runs) > 1)
+        title = f"{self.metadata['world']}: {runs}{format_count(len(self), 'sensor')}"
+        return summarize_readings("Dataset", title, self.readings)
 
     def __getitem__(self, name: str) -> Reading:
         """Return the readings of one sensor by its name. Raises `UnknownNameError`."""

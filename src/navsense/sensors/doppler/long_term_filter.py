@@ -27,6 +27,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.sensors.doppler.solution import invert_symmetric
@@ -57,6 +58,8 @@ class LongTermFilter:
     acceleration_density: float
     stddev: float = 0.0
     scale: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
