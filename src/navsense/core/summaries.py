@@ -40,9 +40,13 @@ class Summary:
     header: Sequence[str] = ()
     rows: Sequence[Sequence[object]] = ()
 
+    def format_title(self) -> str:
+        """Return `<KIND TITLE>`; a long title is truncated."""
+        return f"<{_shorten(f'{self.kind} {self.title}', LINE_WIDTH - 2)}>"
+
     def format_text(self) -> str:
         """Return `<KIND TITLE>` and the first rows, one line each."""
-        lines = [f"<{self.kind} {self.title}>"]
+        lines = [self.format_title()]
         shown = [tuple(map(str, row)) for row in self.rows[:MAX_TEXT_ROWS]]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         for row in shown:
@@ -67,8 +71,8 @@ class Summary:
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _shorten(line: str) -> str:
-    return line if len(line) <= LINE_WIDTH else f"{line[: LINE_WIDTH - 3]}..."
+def _shorten(line: str, width: int = LINE_WIDTH) -> str:
+    return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
 def list_changes(spec: Any) -> Iterator[tuple[str, Any]]:
@@ -145,8 +149,7 @@ def format_summary(self: HasSummary) -> str:
 
 def format_title(self: HasSummary) -> str:
     """Return the title of the description of an object."""
-    summary = self.summarize()
-    return f"<{summary.kind} {summary.title}>"
+    return self.summarize().format_title()
 
 
 def format_summary_html(self: HasSummary) -> str:
