@@ -169,10 +169,18 @@ class Calibration:
     @property
     def formula(self) -> str:
         """The equation that `apply` evaluates, with its numbers and units."""
-        return _format_formula(self, format_unit(self.unit))
+        unit = format_unit(self.unit)
+        rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in self.matrix)
+        bias = ", ".join(f"{value:.9g}" for value in self.bias)
+        length = self.scale if self.strength is None else self.strength
+        return (
+            "calibrated = M (reading - bias), in the sensor's frame,"
+            f" of length {length:.6g}{unit} in the earth's field alone\n"
+            f"  bias = ({bias}){unit}\n  M =\n{rows}"
+        )
 
     def __str__(self) -> str:
-        """Return all numbers, the formula and the verdict. Fields are in microtesla, deviations are 1 sigma."""
+        """Return all numbers in microtesla with deviations of 1 sigma, the formula and the verdict."""
         shown = self if self.unit is None else self.to_unit(DISPLAY_UNIT)
         unit, stddev = format_display_unit(self.unit), shown.stddev
         lines = [
@@ -189,7 +197,7 @@ class Calibration:
             )
             lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
         lines.append(f"residual   {shown.residual_stddev:.3g}{unit} per axis (1 sigma)")
-        return "\n".join([*lines, _format_formula(shown, unit), f"verdict    {self.verdict}"])
+        return "\n".join([*lines, self.formula, f"verdict    {self.verdict}"])
 
     __repr__, _repr_html_ = format_title, format_summary_html
 
@@ -240,18 +248,6 @@ class Calibration:
             raise CalibrationError(
                 "calibration", str(error), allowed=FILE_KIND.allowed, where=Where(str(path))
             ) from error
-
-
-def _format_formula(calibration: Calibration, unit: str) -> str:
-    """Return the equation of `Calibration.apply` with its numbers in a unit."""
-    rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in calibration.matrix)
-    bias = ", ".join(f"{value:.9g}" for value in calibration.bias)
-    length = calibration.scale if calibration.strength is None else calibration.strength
-    return (
-        "calibrated = M (reading - bias), in the sensor's frame,"
-        f" of length {length:.6g}{unit} in the earth's field alone\n"
-        f"  bias = ({bias}){unit}\n  M =\n{rows}"
-    )
 
 
 def _format_estimate(value: float, stddev: float | None) -> str:

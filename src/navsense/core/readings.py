@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from navsense.core.errors import ClockError, UnknownNameError
-from navsense.core.names import suggest_name
+from navsense.core.errors import ClockError, NavsenseError, UnknownNameError
+from navsense.core.names import get_short_name, suggest_name
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
+
+if TYPE_CHECKING:
+    from navsense.plots import Panel
 
 NANOSECONDS = 1e9
 
@@ -152,6 +155,35 @@ class Current:
         return replace(self, velocity=self.velocity[index], layers=layers)
 
 
+def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    """Raise `NavsenseError` for a value that is not one of the choices."""
+    if value not in choices:
+        allowed, remedy = f"must be one of {', '.join(choices)}", suggest_name(str(value), choices)
+        raise NavsenseError(what, value, allowed=allowed, remedy=remedy)
+
+
+def check_run_index(index: int, count: int) -> int:
+    """Return an index on the axis of `count` runs. Raises `NavsenseError` if it is outside."""
+    if not 0 <= index < count:
+        raise NavsenseError("run", index, allowed=f"must be from 0 to {count - 1}")
+    return index
+
+
+def is_quaternion(name: str) -> bool:
+    """Return True if rows of 4 numbers of the array with this name are quaternions."""
+    return name.endswith("orientation")
+
+
+def list_component_names(shape: Sequence[int], *, quaternion: bool = False) -> list[str]:
+    """Return the names of the components of rows with this shape.
+
+    They are x, y, z of a vector, w, x, y, z of a quaternion, and numbers from 0 of any other array. A scalar has the
+    name "".
+    """
+    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
+    return list(letters) or [".".join(map(str, indices)) for indices in np.ndindex(*shape)]
+
+
 ARRAY_GROUPS = ("arrays", "ideal", "bias", "turn_on_bias", "fault")
 """The attributes of a `Reading` that hold arrays by name."""
 
@@ -281,6 +313,85 @@ class Reading(Mapping[str, AnyArray]):
         """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
+    def list_panels(self, names: Sequence[str] = (), run: int = 0, title: str = "") -> list[Panel]:
+        """Return the arrays of one run for a figure; `run` is an index on the axis of the runs."""
+        from navsense.plots import Panel
+
+        has_runs = self.clock_error.ndim > 1
+        index: tuple[int, ...] = (check_run_index(run, self.clock_error.shape[0]),) if has_runs else ()
+        emitted, valid = self.emitted[index], self.valid[index]
+        panels = []
+        for name in names or self.arrays:
+            array = self[name][index].astype(np.float64)
+            components = list_component_names(array.shape[1:], quaternion=is_quaternion(name))
+            values = np.where(valid[:, None], array.reshape(self.time.size, -1), np.nan)[emitted]
+            ideal = self.ideal.get(name)
+            if ideal is not None:
+                ideal = (ideal[index] if self.ideal_in_runs else ideal).reshape(self.time.size, -1)
+            faults = {kind: mask[index] for kind, mask in self.fault.items() if mask[index].any()}
+            time, unit = self.time[emitted], self.unit.get(name, "")
+            bands = list_component_names(array.shape[2:]) if array.ndim == 3 else ()
+            panels.append(Panel(name, unit, time, values, components, self.time, ideal, faults, title, bands))
+        return [panel for panel in panels if panel.values.size]
+
+    def plot(self, *names: str, run: int = 0) -> Any:
+        """Return a figure of matplotlib with an axis for each array, or for each array in `names`.
+
+        Lines are the components, dashed lines the ideal values. Invalid values and missing samples are gaps, and spans
+        of injected faults are shaded. `run` is an index on the axis of the runs. A notebook shows the figure.
+
+            >>> run["imu"].plot("angular_velocity").savefig("imu.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        array.
+        """
+        from navsense.plots import draw_panels
+
+        return draw_panels(self.list_panels(names, run), self.name)
+
+    def to_pandas(self, index: str = "time", *, groups: Sequence[str] = ("arrays",)) -> Any:
+        """Return a data frame of pandas with a column for each component, such as `angular_velocity.x`.
+
+        index: "time", the true time (s), or "stamp", that of the sensor's clock as dates in UTC. Several runs have an
+            index of two levels, the number of the run from 0 and the time.
+        groups: "arrays", "ideal", "bias", "turn_on_bias" and "fault". Columns of all but the first have the group as
+            prefix, as in `ideal.angular_velocity.x`.
+
+        The columns `valid` and `emitted` are the last. `attrs["units"]` has the unit of each column.
+
+            >>> run["imu"].to_pandas()["angular_velocity.x"].size
+            1000
+
+        Raises `NavsenseError` if pandas is not installed (extra `pandas`), and for an unknown index or group.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise NavsenseError("a data frame needs pandas", remedy="pip install 'navsense[pandas]'") from error
+        check_choice("index of a data frame", index, ("time", "stamp"))
+        rows, columns, units = self.clock_error.shape, dict[str, AnyArray](), dict[str, str]()
+        for group in groups:
+            check_choice("group of arrays", group, ARRAY_GROUPS)
+            axes = len(rows) if group != "ideal" or self.ideal_in_runs else 1
+            for name, array in getattr(self, group).items():
+                shape = array.shape[axes:]
+                labels = list_component_names(shape, quaternion=is_quaternion(name))
+                for indices, label in zip(np.ndindex(*shape), labels, strict=True):
+                    column = ".".join(filter(None, (group if group != "arrays" else "", name, label)))
+                    columns[column] = np.broadcast_to(array[(..., *indices)], rows).ravel()
+                    units[column] = self.unit.get(name, "")
+        columns |= {"valid": self.valid.ravel(), "emitted": self.emitted.ravel()}
+        instants: Any = np.broadcast_to(self.time, rows).ravel()
+        if index == "stamp":
+            instants = pd.to_datetime(self.stamp.ravel(), unit="ns", utc=True)
+        labels = pd.Index(instants, name=index)
+        if len(rows) > 1:
+            numbers = np.broadcast_to(np.arange(rows[0])[:, None], rows).ravel()
+            labels = pd.MultiIndex.from_arrays([numbers, instants], names=("run", index))
+        frame = pd.DataFrame(columns, index=labels)
+        frame.attrs.update(sensor=self.name, frame=self.frame, units=units)
+        return frame
+
     def between(self, first: int, stop: int) -> Reading:
         """Return rows first to stop - 1 of time, as views."""
         if first == 0 and stop == self.time.size:
@@ -340,3 +451,19 @@ def summarize_readings(kind: str, title: str, readings: Mapping[str, Reading]) -
         for name, reading in readings.items()
     ]
     return Summary(kind, title, ("sensor", "type", "samples", "arrays"), rows)
+
+
+ARRAYS_PER_SENSOR = 3
+"""Largest number of arrays of a sensor in the figure of a container of readings."""
+
+
+def plot_readings(readings: Mapping[str, Reading], names: Sequence[str], run: int, title: str) -> Any:
+    """Return a figure with the first arrays of the sensors, or of the sensors with these names."""
+    from navsense.plots import draw_panels
+
+    panels = []
+    for name in names or readings:
+        reading = readings[name]
+        arrays = [array for array in reading if "covariance" not in array][:ARRAYS_PER_SENSOR]
+        panels += reading.list_panels(arrays, run, get_short_name(reading.name))
+    return draw_panels(panels, title)

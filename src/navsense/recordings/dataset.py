@@ -21,6 +21,7 @@ from navsense.core.readings import (
     TimeSlice,
     Truth,
     join_readings,
+    plot_readings,
     summarize_readings,
 )
 from navsense.core.summaries import Summary, format_summary, format_summary_html
@@ -83,6 +84,19 @@ class Dataset(Mapping[str, Reading]):
     def __len__(self) -> int:
         """Return the number of sensors."""
         return len(self.readings)
+
+    def plot(self, *names: str, run: int | None = None) -> Any:
+        """Return a figure of matplotlib with the first three arrays of each sensor, or of each sensor in `names`.
+
+        run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
+
+            >>> recording.plot("imu", "compass").savefig("run.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        sensor.
+        """
+        part = self if run is None else self.select_run(run)
+        return plot_readings(part.readings, names, 0, f"{self.metadata['world']}, run {part.runs[0]}")
 
     @property
     def runs(self) -> Sequence[int]:

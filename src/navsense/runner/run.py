@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
-from navsense.core.readings import Current, Reading, TimeSlice, Truth, summarize_readings
-from navsense.core.summaries import Summary, format_summary, format_summary_html
+from navsense.core.readings import Current, Reading, TimeSlice, Truth, plot_readings, summarize_readings
+from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
@@ -76,6 +77,22 @@ class Run(Mapping[str, Reading]):
     def __len__(self) -> int:
         """Return the number of sensors."""
         return len(self.readings)
+
+    def plot(self, *names: str, run: int | None = None) -> Any:
+        """Return a figure of matplotlib with the first three arrays of each sensor, or of each sensor in `names`.
+
+        run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
+
+            >>> run.plot("imu", "compass").savefig("run.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        sensor.
+        """
+        numbers = list(self.session.runs)
+        if run is not None and run not in numbers:
+            raise SimulationError("run", run, allowed=f"must be one of {format_value(numbers)}")
+        index = 0 if run is None else numbers.index(run)
+        return plot_readings(self.readings, names, index, f"{self.session.world.name}, run {numbers[index]}")
 
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
