@@ -74,7 +74,7 @@ def test_text_has_every_number_with_deviation_and_unit() -> None:
     assert "bias       (10 ± 0.05, -20 ± 0.06, 30 ± 0.07) µT" in text
     assert "direction  (0 ± 0.02, 0.6 ± 0.03, -0.8 ± 0.04) in the world" in text
     assert f"{IRON[2, 2]:.6g} ± 0.16]" in text
-    assert "residual   0.3 uT per axis" in text
+    assert "residual   0.3 µT per axis (1 sigma)" in text
     assert "1000 readings" in text
     assert text.endswith("- tilt it")
     assert make_calibration().formula in text

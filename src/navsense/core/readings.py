@@ -324,10 +324,10 @@ class Reading(Mapping[str, AnyArray]):
         for name in names or self.arrays:
             array = self[name][index].astype(np.float64)
             components = list_component_names(array.shape[1:], quaternion=is_quaternion(name))
-            values = np.where(valid[:, None], array.reshape(self.time.size, -1), np.nan)[emitted]
+            values = np.where(valid[:, None], array.reshape(self.time.size, len(components)), np.nan)[emitted]
             ideal = self.ideal.get(name)
             if ideal is not None:
-                ideal = (ideal[index] if self.ideal_in_runs else ideal).reshape(self.time.size, -1)
+                ideal = (ideal[index] if self.ideal_in_runs else ideal).reshape(self.time.size, len(components))
             faults = {kind: mask[index] for kind, mask in self.fault.items() if mask[index].any()}
             time, unit = self.time[emitted], self.unit.get(name, "")
             bands = list_component_names(array.shape[2:]) if array.ndim == 3 else ()
@@ -364,33 +364,7 @@ class Reading(Mapping[str, AnyArray]):
 
         Raises `NavsenseError` if pandas is not installed (extra `pandas`), and for an unknown index or group.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise NavsenseError("a data frame needs pandas", remedy="pip install 'navsense[pandas]'") from error
-        check_choice("index of a data frame", index, ("time", "stamp"))
-        rows, columns, units = self.clock_error.shape, dict[str, AnyArray](), dict[str, str]()
-        for group in groups:
-            check_choice("group of arrays", group, ARRAY_GROUPS)
-            axes = len(rows) if group != "ideal" or self.ideal_in_runs else 1
-            for name, array in getattr(self, group).items():
-                shape = array.shape[axes:]
-                labels = list_component_names(shape, quaternion=is_quaternion(name))
-                for indices, label in zip(np.ndindex(*shape), labels, strict=True):
-                    column = ".".join(filter(None, (group if group != "arrays" else "", name, label)))
-                    columns[column] = np.broadcast_to(array[(..., *indices)], rows).ravel()
-                    units[column] = self.unit.get(name, "")
-        columns |= {"valid": self.valid.ravel(), "emitted": self.emitted.ravel()}
-        instants: Any = np.broadcast_to(self.time, rows).ravel()
-        if index == "stamp":
-            instants = pd.to_datetime(self.stamp.ravel(), unit="ns", utc=True)
-        labels = pd.Index(instants, name=index)
-        if len(rows) > 1:
-            numbers = np.broadcast_to(np.arange(rows[0])[:, None], rows).ravel()
-            labels = pd.MultiIndex.from_arrays([numbers, instants], names=("run", index))
-        frame = pd.DataFrame(columns, index=labels)
-        frame.attrs.update(sensor=self.name, frame=self.frame, units=units)
-        return frame
+        return _make_data_frame(self, index, groups)
 
     def between(self, first: int, stop: int) -> Reading:
         """Return rows first to stop - 1 of time, as views."""
@@ -414,6 +388,37 @@ class Reading(Mapping[str, AnyArray]):
             delayed_arrival=None if self.delayed_arrival is None else self.delayed_arrival[index],
         )
         return part
+
+
+def _make_data_frame(reading: Reading, index: str, groups: Sequence[str]) -> Any:
+    """Return the data frame of `Reading.to_pandas`."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise NavsenseError("a data frame needs pandas", remedy="pip install 'navsense[pandas]'") from error
+    check_choice("index of a data frame", index, ("time", "stamp"))
+    rows, columns, units = reading.clock_error.shape, dict[str, AnyArray](), dict[str, str]()
+    for group in groups:
+        check_choice("group of arrays", group, ARRAY_GROUPS)
+        axes = len(rows) if group != "ideal" or reading.ideal_in_runs else 1
+        for name, array in getattr(reading, group).items():
+            shape = array.shape[axes:]
+            labels = list_component_names(shape, quaternion=is_quaternion(name))
+            for indices, label in zip(np.ndindex(*shape), labels, strict=True):
+                column = ".".join(filter(None, (group if group != "arrays" else "", name, label)))
+                columns[column] = np.broadcast_to(array[(..., *indices)], rows).ravel()
+                units[column] = reading.unit.get(name, "")
+    columns |= {"valid": reading.valid.ravel(), "emitted": reading.emitted.ravel()}
+    instants: Any = np.broadcast_to(reading.time, rows).ravel()
+    if index == "stamp":
+        instants = pd.to_datetime(reading.stamp.ravel(), unit="ns", utc=True)
+    labels = pd.Index(instants, name=index)
+    if len(rows) > 1:
+        numbers = np.broadcast_to(np.arange(rows[0])[:, None], rows).ravel()
+        labels = pd.MultiIndex.from_arrays([numbers, instants], names=("run", index))
+    frame = pd.DataFrame(columns, index=labels)
+    frame.attrs.update(sensor=reading.name, frame=reading.frame, units=units)
+    return frame
 
 
 def join_readings(parts: Sequence[Reading]) -> Reading:
