@@ -82,7 +82,7 @@ def test_text_has_every_number_with_deviation_and_unit() -> None:
         make_calibration(), direction=None, covariance=np.diag([1.0]), names=("scale",), degrees_of_freedom=1
     )
     assert "direction" not in str(plain)
-    assert "bias       (10, -20, 30) uT" in str(plain)
+    assert "bias       (10, -20, 30) µT" in str(plain)
 
 
 def test_invalid_rows_stay_invalid() -> None:
