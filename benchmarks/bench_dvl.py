@@ -107,7 +107,7 @@ def make_complete_spec() -> Dvl:
         range=Noise(0.05, precision=0.01),
         water_mode=TrackMode.ALWAYS,
         layer=LAYER,
-        strength=EchoStrength(120.0, 0.1),
+        echo_strength=EchoStrength(120.0, 0.1),
         sound=Sound(1500.0),
         misalignment_stddev=0.005,
         error_velocity_limit=0.5,

@@ -23,7 +23,7 @@ import numpy as np
 
 import navsense as ns
 from navsense.core.readings import TRUTH_ARRAYS, Reading, TimeSlice, Truth
-from navsense.recordings import RecordingInfo, open_writer
+from navsense.recordings import RecordedRun, open_writer
 from navsense.report import write
 from navsense.report.report_data import read_report_data
 from navsense.world import World
@@ -55,7 +55,7 @@ def write_hour(path: Path, world: World, target: Path) -> None:
     """Write a recording repeatedly until it is an hour."""
     found = read_report_data(str(path))
     span = round(found.span[1])
-    with open_writer(target, RecordingInfo(world, 0, 7, HOUR, [0])) as writer:
+    with open_writer(target, RecordedRun(world, 0, 7, HOUR, [0])) as writer:
         for number in range(int(HOUR // span) + 1):
             shift = number * float(span)
             readings = {name: shift_reading(reading, shift, HOUR) for name, reading in found.readings.items()}

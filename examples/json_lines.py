@@ -18,7 +18,7 @@ from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading, TimeSlice
-from navsense.recordings import Capability, Dataset, Format, RecordingInfo, RecordingWriter, metadata
+from navsense.recordings import Capability, Dataset, Format, RecordedRun, RecordingWriter, metadata
 from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
@@ -29,16 +29,16 @@ FILE = inputs.FileKind("recording", RecordingError, "must be JSON Lines in UTF-8
 class PendingLines(PendingRecording):
     """A file in a hidden folder next to its target. An unfinished recording never has the name of the target."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Create the hidden folder."""
-        self.path, self._folder, self._info = path, HiddenFolder(path), info
+        self.path, self._folder, self._recorded_run = path, HiddenFolder(path), recorded_run
         self._file = (self._folder.folder / path.name).open("w", encoding="utf-8")
         self._sensors: dict[str, Any] = {}
 
     def append(self, time_slice: TimeSlice) -> None:
         """Write a line for each sample: sensor, time (s), clock error (s), flags, arrays."""
         for name, reading in time_slice.readings.items():
-            self._sensors[name] = metadata.make_sensor_metadata(self._info, name, reading)
+            self._sensors[name] = metadata.make_sensor_metadata(self._recorded_run, name, reading)
             for row in range(reading.time.size):
                 line = {
                     "sensor": name,
@@ -52,7 +52,7 @@ class PendingLines(PendingRecording):
 
     def complete(self) -> None:
         """Write the metadata in the last line, and give the file its name."""
-        self._file.write(metadata.format_metadata(self._info, self._sensors, links=()) + "\n")
+        self._file.write(metadata.format_metadata(self._recorded_run, self._sensors, links=()) + "\n")
         self._file.close()
         self._folder.commit(self._folder.folder / Path(self._file.name).name)
 
@@ -62,9 +62,9 @@ class PendingLines(PendingRecording):
         self._folder.release()
 
 
-def open_writer(path: Path, info: RecordingInfo) -> RecordingWriter:
+def open_writer(path: Path, recorded_run: RecordedRun) -> RecordingWriter:
     """Open a recording for writing. `AtomicWriter` calls `PendingLines` from one thread."""
-    return AtomicWriter(path, lambda: PendingLines(path, replace(info, truth=False)))
+    return AtomicWriter(path, lambda: PendingLines(path, replace(recorded_run, has_simulated_series=False)))
 
 
 def read(path: Path) -> Dataset:

@@ -15,7 +15,7 @@ from pathlib import Path
 import navsense as ns
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
-from navsense.recordings import RecordingInfo
+from navsense.recordings import RecordedRun
 from navsense.streams import Publisher, Stream, StreamUrl, register_stream
 from navsense.world import World
 
@@ -26,9 +26,9 @@ class UdpPublisher(Publisher):
     Python's `json` writes a missing value as NaN.
     """
 
-    def __init__(self, url: StreamUrl, info: RecordingInfo) -> None:
+    def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
         """Connect to the address. Raises `RecordingError` if the system refuses it."""
-        check(url, info.world)
+        check(url, recorded_run.world)
         self.url = url.text
         self._ending = get_ending(url)
         try:

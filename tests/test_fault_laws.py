@@ -21,7 +21,7 @@ from navsense.faults.schedule import (
     check_fault,
     list_source_arrays,
 )
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.recordings.dataset import select_run_by_index
 from navsense.sensors import SENSORS, Magnetometer
 from navsense.sensors.base import Sensor, get_flags

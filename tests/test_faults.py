@@ -16,7 +16,7 @@ from navsense.core.errors import NavsenseError, SensorError, SimulationError, Un
 from navsense.core.readings import FAULT_BITS
 from navsense.fault_file import describe_inactive_faults, list_faults, with_faults
 from navsense.faults.schedule import ScheduledFault, apply_offsets, check_fault
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 
 MAG, CLOCK = "m::l::mag", "m::l::c"
 

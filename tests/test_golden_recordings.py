@@ -73,7 +73,7 @@ def read_world(path: Path) -> RecordedWorld:
     if path.suffix in (".mcap", ".bag", ".db3"):
         with open_messages(path) as source:
             reader = ReadingAssembler(source)
-            assert reader.losses == []
+            assert reader.topic_notes == []
             return reader.recorded_world
     if path.suffix == ".euroc":
         found = world_from_json(read_json(path.with_suffix(""), "navsense.json")["layout"])

@@ -239,7 +239,7 @@ def measure_at_rest(sheet: Dvl, rate: float = 7.0, distance: float | None = None
 def growth() -> Part:
     """Return the growth of beam deviation and velocity covariance with range, rate and angle."""
     rows = []
-    strong = Dvl(bottom=LEVEL, strength=EchoStrength(85.0, 0.15), propagation=False)
+    strong = Dvl(bottom=LEVEL, echo_strength=EchoStrength(85.0, 0.15), propagation=False)
     for distance in (10.0, 40.0, 60.0, 75.0):
         reading = measure_at_rest(strong, distance=distance)
         share = f"{100.0 * float(np.mean(reading['beam_valid'])):.1f} %"

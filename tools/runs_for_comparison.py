@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 MODULES: dict[str, tuple[str, ...]] = {
     "navsense.sinks.load": ("navsense.recordings.dataset_reader", "navsense.recordings"),
-    "navsense.messages.fault": ("navsense.messages.world_topics",),
+    "navsense.messages.fault": ("navsense.messages.world_messages", "navsense.messages.world_topics"),
     "navsense.sensors.apply": ("navsense.sensors.user_arrays",),
     "navsense.sensors.catalogue": (),
     "navsense.analysis.declared": ("tests.verification.declared",),
@@ -69,7 +69,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }
 """Name of an attribute, function or field -> its names in other commits."""
 
-ARRAYS: dict[str, str] = {"z_score": "off"}
+ARRAYS: dict[str, str] = {"z_score": "off", "field_per_ampere": "motor_current", "echo_strength": "strength"}
 """Name of an array or of a field in another commit -> its name in the output."""
 
 SEED = 20260101

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from navsense import messages
 from navsense.core.errors import RecordingError
-from navsense.messages import cdr, depth, navsat, schemas, world_topics
+from navsense.messages import cdr, depth, navsat, schemas, world_messages
 from navsense.messages.base import make_stamp_error
 from navsense.noise.specification import Noise
 from navsense.sensors import SENSORS, AirPressure, Altimeter, NavSat
@@ -229,7 +229,7 @@ def test_navsat_bias_is_in_metres_and_invalid_position_has_no_fix() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @given(stamps, st.lists(st.tuples(words, words, make_vectors(3), make_vectors(4)), min_size=1, max_size=3))
 def test_transform_messages_equal_rosbags(stamp: int, frames: list[tuple[str, str, list[float], list[float]]]) -> None:
-    message = world_topics.make_transforms_encoder([(parent, child) for parent, child, _, _ in frames])
+    message = world_messages.make_transforms_encoder([(parent, child) for parent, child, _, _ in frames])
     parts = [
         T["geometry_msgs/msg/TransformStamped"](
             header=make_header(stamp, parent),
@@ -245,7 +245,7 @@ def test_transform_messages_equal_rosbags(stamp: int, frames: list[tuple[str, st
 @given(stamps)
 def test_clock_message_equals_rosbags(stamp: int) -> None:
     value = T["rosgraph_msgs/msg/Clock"](clock=make_time(stamp))
-    assert encode(world_topics.make_clock_encoder(), stamp) == make_expected(value, "rosgraph_msgs/msg/Clock")
+    assert encode(world_messages.make_clock_encoder(), stamp) == make_expected(value, "rosgraph_msgs/msg/Clock")
 
 
 @pytest.mark.requirement("TRU-1")
@@ -255,7 +255,7 @@ def test_truth_message_equals_rosbags(
     stamp: int, link: str, turn: list[float], place: list[float], speed: list[float], rate: list[float]
 ) -> None:
     raw = encode(
-        world_topics.make_odometry_encoder(link),
+        world_messages.make_odometry_encoder(link),
         stamp,
         position=place,
         orientation=turn,
@@ -276,7 +276,7 @@ def test_truth_message_equals_rosbags(
     )
     assert raw == make_expected(value, "nav_msgs/msg/Odometry")
     raw = encode(
-        world_topics.make_accel_encoder(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
+        world_messages.make_accel_encoder(link), stamp, orientation=turn, acceleration=speed, angular_acceleration=rate
     )
     back = STORE.deserialize_cdr(raw, "geometry_msgs/msg/AccelStamped")
     body = check_link_vector(turn, speed, back.accel.linear)
@@ -288,13 +288,13 @@ def test_truth_message_equals_rosbags(
 def test_velocity_is_rotated_to_the_link_frame() -> None:
     half = math.sqrt(0.5)
     yaw = np.array([[half, 0.0, 0.0, half]])  # the link points along the world's y
-    got = world_topics.rotate_inverse(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
+    got = world_messages.rotate_inverse(yaw, np.array([[0.0, 2.0, 1.0]]))[0]
     assert np.allclose(got, [2.0, 0.0, 1.0], atol=1e-15, rtol=0.0)
     rng = np.random.default_rng(0)
     turns = rng.standard_normal((50, 4))
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
     moves = rng.standard_normal((50, 3))
-    for (w, x, y, z), move, expected in zip(turns, moves, world_topics.rotate_inverse(turns, moves), strict=True):
+    for (w, x, y, z), move, expected in zip(turns, moves, world_messages.rotate_inverse(turns, moves), strict=True):
         matrix = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
             [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -317,7 +317,7 @@ def test_mismatched_rows_are_an_error_before_writing() -> None:
     for field in (np.zeros((2, 3)), np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3)):
         with pytest.raises(ValueError, match="magnetic_field"):
             cdr.encode(message, np.arange(3), {"field": field})
-    rows = np.zeros(3, dtype=world_topics.make_odometry_encoder("body").layout.dtype())
+    rows = np.zeros(3, dtype=world_messages.make_odometry_encoder("body").layout.dtype())
     with pytest.raises(ValueError, match=r"header\.stamp"):
         cdr.write_stamps(rows, np.arange(4), "clock")
     with pytest.raises(ValueError, match="orientation"):

@@ -44,13 +44,13 @@ def check(message: MessageEncoder, numbered: bool) -> None:
     rows, found = make_random_messages(message.layout), make_ros1_packing(message)
     store = get_typestore(Stores.EMPTY)
     store.register(get_types_from_msg(message.schema, message.type))
-    assert (found.shape.sequence >= 0) == numbered
+    assert (found.shape.sequence_offset >= 0) == numbered
     for i, (row, got) in enumerate(zip(rows, found.pack(rows, FIRST), strict=True)):
         expected = bytearray(store.cdr_to_ros1(row.tobytes(), message.type))
         if numbered:
             # rosbags sets the sequence number, the first field of a header, to zero.
-            assert expected[found.shape.sequence : found.shape.sequence + 4] == bytes(4)
-            expected[found.shape.sequence : found.shape.sequence + 4] = (FIRST + i).to_bytes(4, "little")
+            assert expected[found.shape.sequence_offset : found.shape.sequence_offset + 4] == bytes(4)
+            expected[found.shape.sequence_offset : found.shape.sequence_offset + 4] = (FIRST + i).to_bytes(4, "little")
         assert got.tobytes() == bytes(expected)
 
 
@@ -81,5 +81,9 @@ def test_sequence_numbers_wrap_around() -> None:
         MessageEncoder("geometry_msgs/msg/AccelStamped", build_layout("geometry_msgs/msg/AccelStamped"), print)
     )
     rows = make_random_messages(build_layout("geometry_msgs/msg/AccelStamped"), rows=3)
-    numbers = found.pack(rows, 2**32 - 2)[:, found.shape.sequence : found.shape.sequence + 4].copy().view("<u4")[:, 0]
+    numbers = (
+        found.pack(rows, 2**32 - 2)[:, found.shape.sequence_offset : found.shape.sequence_offset + 4]
+        .copy()
+        .view("<u4")[:, 0]
+    )
     assert numbers.tolist() == [2**32 - 2, 2**32 - 1, 0]

@@ -16,7 +16,7 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import BoolArray
 from navsense.faults import injection as module
 from navsense.faults.injection import Faults, apply_faults, init_faults
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 
 Z = 4.892
 """Two-sided normal quantile of a false-alarm rate of 1e-6."""

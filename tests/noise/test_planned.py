@@ -14,7 +14,7 @@ from navsense.core.ticks import Ticks
 from navsense.core.typing import BoolArray
 from navsense.faults.injection import Faults, apply_faults, init_faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.testing import is_identical
 
 EMPTY = np.empty((0, 0))

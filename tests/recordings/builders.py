@@ -131,7 +131,7 @@ def make_time_slice(second: int, epoch: int = 0, runs: tuple[int, ...] = ()) -> 
 
 def record_slices(path: Path, count: int) -> Path:
     """Write a recording of `count` time slices of one second, with the seed 7."""
-    with recordings.open_writer(path, recordings.RecordingInfo(make_world(), seed=7, duration=float(count))) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(make_world(), seed=7, duration=float(count))) as writer:
         for second in range(count):
             writer.write(make_time_slice(second))
     return path

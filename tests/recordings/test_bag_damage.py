@@ -25,7 +25,7 @@ IMU_TOPICS = {"/imu", "/imu/ideal", "/imu/bias"}
 def bag(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bag") / "run.bag"
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, seed=7, duration=1.0)
+        path, recordings.RecordedRun(builders.make_world(), epoch=EPOCH, seed=7, duration=1.0)
     ) as writer:
         writer.write(builders.make_time_slice(0, EPOCH))
     return path

@@ -33,7 +33,7 @@ from navsense.environment.base import UniformField
 from navsense.environment.current import CurrentReplay
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.noise.specification import Noise
 from navsense.recordings import channels, csv_tables, message_copy
 from navsense.recordings.convert import convert
@@ -649,7 +649,7 @@ def test_gazebo_messages_cannot_be_written_to_a_ros_bag(recording: Path, tmp_pat
     convert(recording / "a.npz", tmp_path / "a.gz.mcap")
     for name, why in (
         ("b.bag", "nothing in it can be converted: no bag of ROS holds messages in protobuf"),
-        ("b.npz", "contains no readings and no truth; list its contents with: navsense info "),
+        ("b.npz", "holds messages of Gazebo, which navsense writes but does not read; "),
     ):
         with pytest.raises(RecordingError, match=why):
             convert(tmp_path / "a.gz.mcap", tmp_path / name)
@@ -684,7 +684,8 @@ def test_folders_are_replaced_completely_and_keep_slices_before_an_error(
 ) -> None:
     path = tmp_path / f"run{suffix}"
     known = ns.open(recording / "a.npz")
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()) as writer:  # noqa: PT012 - it is raised around the writer
+    recorded_run = known.make_recorded_run()
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recorded_run) as writer:  # noqa: PT012 - it is raised around the writer
         for time_slice in known.iter_slices():
             writer.write(time_slice)
         raise RuntimeError("elsewhere")
@@ -692,7 +693,7 @@ def test_folders_are_replaced_completely_and_keep_slices_before_an_error(
     convert(recording / "a.npz", path)
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
-    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, known.make_info()):
+    with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recorded_run):
         raise RuntimeError("elsewhere")
     assert is_identical(dict(ns.open(path).truth), dict(first.truth))
 

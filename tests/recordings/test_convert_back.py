@@ -14,7 +14,7 @@ from navsense.clock import Latency
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.messages import generic
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.type_tags import from_json, to_json

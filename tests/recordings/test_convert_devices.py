@@ -18,8 +18,8 @@ from navsense.core.readings import TimeSlice
 from navsense.devices import nmea, pd0, waterlinked
 from navsense.environment.water import Water
 from navsense.recordings.convert import convert
-from navsense.recordings.info import RecordingInfo
-from navsense.recordings.world_json import has_origin_and_water, world_to_json
+from navsense.recordings.info import RecordedRun
+from navsense.recordings.world_json import has_heading_and_water, world_to_json
 from navsense.sensors.doppler import MessageDialect
 from navsense.world import World
 
@@ -149,7 +149,7 @@ def test_recording_without_position_is_an_error(folder: Path, tmp_path: Path) ->
     told_of = world_to_json(replace(world, environment=replace(world.environment, water=other)))
     assert "origin" in told_of
     assert "water" not in told_of
-    assert not has_origin_and_water(told_of)
+    assert not has_heading_and_water(told_of)
     metadata["layout"]["origin"] = 3
     metadata["layout"]["water"] = None
     np.savez(tmp_path / "bad.npz", **{**arrays, "meta": np.array(json.dumps(metadata))})
@@ -182,9 +182,9 @@ def test_names_of_unsupported_instruments_are_an_error(folder: Path, tmp_path: P
 @pytest.mark.requirement("REC-1:convert")
 def test_attitude_is_unknown_without_truth(folder: Path, tmp_path: Path) -> None:
     loaded = ns.open(folder / "a.npz")
-    head = loaded.make_info()
+    head = loaded.make_recorded_run()
     for name in ("bare.npz", "bare.mcap"):
-        bare = RecordingInfo(head.world, head.epoch, head.seed, head.duration, head.runs, truth=False)
+        bare = RecordedRun(head.world, head.epoch, head.seed, head.duration, head.runs, has_simulated_series=False)
         with recordings.open_writer(tmp_path / name, bare) as writer:
             for time_slice in loaded.iter_slices():
                 writer.write(time_slice)
@@ -225,7 +225,7 @@ def test_unsupported_values_of_a_dialect_are_unknown(folder: Path, tmp_path: Pat
 @pytest.mark.requirement("REC-1:convert")
 def test_readings_may_arrive_long_after_the_truth(folder: Path, tmp_path: Path) -> None:
     loaded = ns.open(folder / "a.npz")
-    recording, (complete, *_) = loaded.make_info(), loaded.iter_slices()
+    recording, (complete, *_) = loaded.make_recorded_run(), loaded.iter_slices()
     link = complete.truth["auv::base"]
     with recordings.open_writer(tmp_path / JSON, recording) as writer:
         for start in range(0, link.time.size, 10):

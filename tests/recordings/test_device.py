@@ -28,7 +28,7 @@ from navsense.devices.instrument_encoder import select_sensor
 from navsense.environment.base import Environment
 from navsense.environment.water import Water
 from navsense.motion.trajectory import Trajectory
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.info import RecordedRun
 from navsense.recordings.summary import read_summary
 from navsense.runner.outputs import open_output
 from navsense.sensors.adcp import Adcp
@@ -140,7 +140,7 @@ class Dive:
 
 
 def record_log(dive: Dive, path: Path, cuts: tuple[float, ...] = (), **changes: Any) -> bytes:
-    with recordings.open_writer(path, RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
+    with recordings.open_writer(path, RecordedRun(dive.world, EPOCH, duration=3.0)) as writer:
         for time_slice in dive.make_slices(cuts, **changes):
             writer.write(time_slice)
     return path.read_bytes()
@@ -430,7 +430,7 @@ def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: Coordina
     spec = replace(spec, cells=replace(spec.cells, count=5), bin_mapping=BinMapping.NONE)
     dive = Dive(make_world(spec, heading=0.7))
     part, path = make_adcp_reading(dive, spec, 5), tmp_path / "a.pd0"
-    with recordings.open_writer(path, RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
+    with recordings.open_writer(path, RecordedRun(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
     decoded = decode_ensembles(path.read_bytes())
     water = np.random.default_rng(8).uniform(-1.0, 1.0, (5, 3))
@@ -467,7 +467,7 @@ def test_profile_in_four_coordinate_frames(tmp_path: Path, coordinates: Coordina
 
 def record_beam_ensembles(dive: Dive, part: Reading, folder: Path) -> dict[str, Any]:
     """Return the same ensembles in beam coordinates."""
-    with recordings.open_writer(folder / "b.beam.pd0", RecordingInfo(dive.world, EPOCH, duration=3.0)) as writer:
+    with recordings.open_writer(folder / "b.beam.pd0", RecordedRun(dive.world, EPOCH, duration=3.0)) as writer:
         writer.write(TimeSlice(0.0, 3.0, {part.name: part}, {LINK: dive.truth()}))
     return decode_ensembles((folder / "b.beam.pd0").read_bytes())
 
@@ -515,7 +515,7 @@ def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     with pytest.raises(
         RecordingError, match=r"world has 2; must be one of rov::base::dvl, rov::base::second; write a\.SENSOR"
     ):
-        recordings.open_writer(tmp_path / "a.pd0", RecordingInfo(dive.world))
+        recordings.open_writer(tmp_path / "a.pd0", RecordedRun(dive.world))
     assert len(record_log(dive, tmp_path / "a.dvl.pd0")) > 0
     assert len(record_log(dive, tmp_path / "a.2026.base::dvl.earth.pd0")) > 0
     assert len(record_log(dive, tmp_path / "a.second.wl.json")) == 0
@@ -529,36 +529,36 @@ def test_device_log_needs_one_doppler_instrument(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"sensor: dvl; is ambiguous: must be one of rov::dvl, fleet::rov::dvl"):
         select_sensor(nested, format_encoders.FORMATS[".pd0"], "dvl", Where("a.pd0"), "a.SENSOR.pd0")
     with pytest.raises(RecordingError, match="requires a DVL or ADCP"):
-        recordings.open_writer(tmp_path / "a.pd0", RecordingInfo(World("empty")))
+        recordings.open_writer(tmp_path / "a.pd0", RecordedRun(World("empty")))
     with pytest.raises(RecordingError, match="sensor: third; must be one of"):
-        open_output("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordingInfo(dive.world))
+        open_output("pd0+tcp://127.0.0.1:0?sensor=third&wait=0", RecordedRun(dive.world))
 
 
 def test_unsupported_values_of_a_format(tmp_path: Path) -> None:
     flat = Dvl(beams=make_janus_beams(TWENTY, [0.0, 2.0, 4.0]))
     for suffix in ("pd0", "pd6", "wl.json"):
         with pytest.raises(RecordingError, match="requires four beams"):
-            recordings.open_writer(tmp_path / f"a.{suffix}", RecordingInfo(make_world(flat)))
+            recordings.open_writer(tmp_path / f"a.{suffix}", RecordedRun(make_world(flat)))
         assert not (tmp_path / f"a.{suffix}").exists()
-    recordings.open_writer(tmp_path / "a.nmea", RecordingInfo(make_world(flat))).close()
+    recordings.open_writer(tmp_path / "a.nmea", RecordedRun(make_world(flat))).close()
     with pytest.raises(RecordingError, match="quarter turn"):
         recordings.open_writer(
-            tmp_path / "b.pd0", RecordingInfo(make_world(Dvl(beams=make_beams((0.0, 80.0, 180.0, 270.0)))))
+            tmp_path / "b.pd0", RecordedRun(make_world(Dvl(beams=make_beams((0.0, 80.0, 180.0, 270.0)))))
         )
     with pytest.raises(RecordingError, match="PD0 holds whole degrees"):
         recordings.open_writer(
-            tmp_path / "b.beam.pd0", RecordingInfo(make_world(Dvl(beams=make_beams(angle=math.radians(22.5)))))
+            tmp_path / "b.beam.pd0", RecordedRun(make_world(Dvl(beams=make_beams(angle=math.radians(22.5)))))
         )
     profiler = make_world(Adcp(beams=make_beams(), coordinates=CoordinateSystem.SHIP))
     with pytest.raises(RecordingError, match="must be ship or beam"):
-        recordings.open_writer(tmp_path / "b.earth.pd0", RecordingInfo(profiler))
+        recordings.open_writer(tmp_path / "b.earth.pd0", RecordedRun(profiler))
     with pytest.raises(RecordingError, match="requires a DVL; the world has none"):
-        recordings.open_writer(tmp_path / "b.wl.json", RecordingInfo(profiler))
+        recordings.open_writer(tmp_path / "b.wl.json", RecordedRun(profiler))
 
 
 def test_unwritable_paths_are_errors(tmp_path: Path) -> None:
     dive = Dive(make_world(Dvl(beams=make_beams())))
-    head = RecordingInfo(dive.world, EPOCH, duration=3.0)
+    head = RecordedRun(dive.world, EPOCH, duration=3.0)
     with pytest.raises(RecordingError, match="directory does not exist"):
         recordings.open_writer(tmp_path / "no" / "a.pd0", head)
     (tmp_path / "dir.pd0").mkdir()
@@ -610,7 +610,7 @@ def test_port_sends_the_bytes_of_the_file(tmp_path: Path) -> None:
     complete = record_log(dive, tmp_path / "a.ship.pd0")
     address = "pd0+tcp://127.0.0.1:0?frame=ship&sensor=dvl&wait=0"
     for _ in range(2):
-        writer = open_output(address, RecordingInfo(dive.world, EPOCH, duration=3.0))
+        writer = open_output(address, RecordedRun(dive.world, EPOCH, duration=3.0))
         assert isinstance(writer, DevicePublisher)
         with writer:
             threads = [start_receiver(writer._server.port, out) for _ in range(2)]
@@ -631,7 +631,7 @@ def test_half_closed_client_receives_all_bytes(monkeypatch: pytest.MonkeyPatch) 
     """The client closes its sending half, as at the end of its input. The timeout starts with the first data."""
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.5)
     dive, out = Dive(make_world(Dvl(beams=make_beams()))), bytearray()
-    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordedRun(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     block = bytes(range(256)) * (1 << 14)
     with socket.create_connection(("127.0.0.1", writer._server.port)) as half:
@@ -656,7 +656,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tcp_server, "MAX_QUEUE_BYTES", 1 << 20)
     monkeypatch.setattr(tcp_server, "STALL_TIMEOUT", 0.1)
     dive, out = Dive(make_world(Dvl(beams=make_beams()))), list[bytes]()
-    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordedRun(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     block = bytes(1 << 18)
     with socket.create_connection(("127.0.0.1", writer._server.port)) as idle:
@@ -671,7 +671,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
         writer.close()
         reader.join(20.0)
     assert len(out[0]) > 0
-    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordingInfo(dive.world, EPOCH, duration=3.0))
+    writer = open_output("pd0+tcp://127.0.0.1:0?wait=0", RecordedRun(dive.world, EPOCH, duration=3.0))
     assert isinstance(writer, DevicePublisher)
     with socket.create_connection(("127.0.0.1", writer._server.port)):
         wait_for_clients(writer, 1)
@@ -682,7 +682,7 @@ def test_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPat
 
 
 def test_unavailable_ports_are_errors() -> None:
-    head = RecordingInfo(make_world(Dvl(beams=make_beams())), EPOCH, duration=3.0)
+    head = RecordedRun(make_world(Dvl(beams=make_beams())), EPOCH, duration=3.0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(RecordingError, match=f"port is in use: {port}; choose another"):

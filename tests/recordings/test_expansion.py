@@ -61,7 +61,7 @@ def assert_rejected(work: Callable[[], Any], match: str, most: int = MOST) -> No
 
 def write_archive(builders: ModuleType, path: Path, rows: int) -> Path:
     """Write a recording, and one whose time array is many zeros."""
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(builders.make_time_slice(0))
     with np.load(path) as arrays:
         stored = dict(arrays)
@@ -92,7 +92,7 @@ def test_archive_expansion_is_limited(builders: ModuleType, tmp_path: Path) -> N
 @pytest.mark.requirement("REC-1")
 def test_table_expansion_is_limited(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(builders.make_time_slice(0))
     table = pq.read_table(path)
     row = table.slice(0, 1)

@@ -74,7 +74,7 @@ def check(path: Path) -> None:
     assert {fault["kind"] for fault in known} == {*FAULT_BITS, "step", "magnetic_anomaly"}
     assert len(known) == 9
     loaded = ns.open(path)
-    assert list_faults(loaded.make_info().world) == known
+    assert list_faults(loaded.make_recorded_run().world) == known
     assert loaded.metadata["faults"] == known
     assert json.loads(read_summary(path).metadata["faults"]) == known
     assert f", {len(known)} scheduled faults" in read_summary(path).headline
@@ -130,7 +130,7 @@ def test_dropped_samples_differ_from_missing_messages(folder: Path, tmp_path: Pa
     rows = [line for line in lines if line.startswith(DVL) and " row" in line]
     assert rows == [f"{DVL}: {dropped} rows that were dropped", f"{DVL}: {nothing}"]
     loaded = ns.open(folder / name)
-    lost = ConversionLosses(recordings.FORMATS[0], loaded.make_info(), tmp_path / "c.mcap")
+    lost = ConversionLosses(recordings.FORMATS[0], loaded.make_recorded_run(), tmp_path / "c.mcap")
     bare = {one: dataclasses.replace(loaded[one], fault={}) for one in (DVL, MAG)}
     lost.add(TimeSlice(0.0, 1.0, bare, {}))
     count = dropped + silent

@@ -16,7 +16,7 @@ from navsense.clock import Latency
 from navsense.core.readings import to_nanoseconds
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.recordings import channels, reading_assembler
 from navsense.recordings.channels import MessageBatch, RawMessage, batch_messages
 from navsense.recordings.convert import convert
@@ -112,13 +112,13 @@ def test_lost_messages_lose_only_their_rows(
     note = f"topic {TOPIC}: has no message for"
     if lost == "all":
         assert not found.fault
-        assert f"{note} the readings of its sensor" in reader.losses
+        assert f"{note} the readings of its sensor" in reader.topic_notes
         return
     fault_bits = [
         pack_fault_bits(time_slice.readings[IMU].fault) for time_slice in slices if IMU in time_slice.readings
     ]
     assert np.array_equal(np.concatenate(fault_bits), np.where(gone, 0, acts))
-    assert f"{note} {gone.sum()} of {at.size} readings; they are read as without a fault" in reader.losses
+    assert f"{note} {gone.sum()} of {at.size} readings; they are read as without a fault" in reader.topic_notes
 
 
 @pytest.mark.requirement("REC-1:convert", "NOI-6")
@@ -143,7 +143,7 @@ def test_rows_wait_for_a_limited_number_of_lost_messages(
     assert np.array_equal(np.concatenate([one.time for one in found]), at)
     assert np.array_equal(np.concatenate([pack_fault_bits(one.fault) for one in found]), np.where(gone, 0, acts))
     note = f"{gone.sum()} of {at.size} readings; they are read as without a fault"
-    assert f"topic {TOPIC}: has no message for {note}" in reader.losses
+    assert f"topic {TOPIC}: has no message for {note}" in reader.topic_notes
 
 
 @pytest.mark.requirement("REC-1:convert", "CLK-5")
@@ -155,7 +155,7 @@ def test_publication_time_is_exact_to_the_nanosecond(rate: float, delay: float) 
     (sensor,) = example_world(("dvl", Dvl.example_spec())).sensors
     sensor = dataclasses.replace(sensor, rate=rate, latency=Latency(delay))
     arrived, sent = to_nanoseconds(EPOCH, time + delay), to_nanoseconds(EPOCH, time)
-    time_base = reading_assembler.TimeBase(EPOCH, is_navsense=True, has_stored_world=True)
+    time_base = reading_assembler.TimeBase(EPOCH, is_navsense=True, has_world_json=True)
     assert np.array_equal(time_base.subtract_latency(arrived, sensor), sent)
     plain = arrived - round(delay * SECOND)
     assert np.abs(plain - sent).max() == (delay != 0.03)  # the one is not a multiple of the other
@@ -172,7 +172,7 @@ def test_doppler_instrument_with_latency(tmp_path: Path, latency: Latency) -> No
     known = ns.open(tmp_path / "a.npz")
     for name in ("a.mcap", "a", "a.bag", "b.npz", "c.mcap"):
         found = ns.open(tmp_path / name)
-        assert found.make_info().world.sensors[0].latency == latency
+        assert found.make_recorded_run().world.sensors[0].latency == latency
         for full, expected in known.items():
             loaded, acts = found[full], pack_fault_bits(expected.fault)[expected.emitted]
             assert acts.any()
@@ -197,7 +197,7 @@ def test_missing_values_are_not_inferred(tmp_path: Path, latency: Latency) -> No
         reader = ReadingAssembler(source)
         (found,) = collect(reader.iter_slices())[0].values()
     assert not found.fault
-    assert "topic /dvl/fault of type std_msgs/msg/UInt8 is not read" in reader.losses
+    assert "topic /dvl/fault of type std_msgs/msg/UInt8 is not read" in reader.topic_notes
     carried_on = world_to_json(reader.world)["sensors"][0]["latency"]
     assert (carried_on == "unspecified") == (not latency.stddev), "not said in what is made of it either"
     assert np.allclose(found.time, found["time_of_validity"], rtol=0.0, atol=6e-10)

@@ -52,7 +52,7 @@ from navsense import recordings
 from navsense.recordings import dataset
 dataset.SLICE_ROWS = 4
 recording = ns.open(sys.argv[1])
-writer = recordings.open_writer(sys.argv[2], recording.make_info())
+writer = recordings.open_writer(sys.argv[2], recording.make_recorded_run())
 slices = list(recording.iter_slices())
 for time_slice in slices[:-2]:
     writer.write(time_slice)
@@ -200,7 +200,7 @@ def test_undeclared_content_is_reported_as_lost(form: Format, archive: Path, tmp
 @pytest.mark.parametrize("form", WRITTEN)
 def test_without_truth_only_readings_are_recorded(form: Format, run: Run, tmp_path: Path) -> None:
     path = tmp_path / make_file_name(form)
-    info = recordings.build_info(run.session, truth=False)
+    info = recordings.make_recorded_run(run.session, has_simulated_series=False)
     slices = list(run.slices())
     if form.unit == "record":  # device formats contain the attitude
         slices = [dataclasses.replace(one, truth=run.truth) for one in slices]
@@ -222,7 +222,7 @@ def test_remedy_for_several_runs_names_registered_formats(
     recordings.register_format(
         dataclasses.replace(recordings.FORMATS[0], name="lines", suffixes=(".lines",), capabilities=many)
     )
-    info = recordings.build_info(runs.session)
+    info = recordings.make_recorded_run(runs.session)
     for write_runs in (lambda: McapWriter(tmp_path / "a.mcap", info), lambda: runs.save(tmp_path / "a.mcap")):
         with pytest.raises(RecordingError, match=r"write many runs to \.npz or \.parquet or \.lines$"):
             write_runs()
@@ -251,7 +251,7 @@ def test_several_runs_are_stored_or_raise_an_error(form: Format, runs: Run, tmp_
 @pytest.mark.parametrize("form", [pytest.param(one, id=one.suffixes[0]) for one in recordings.FORMATS])
 def test_capabilities_have_their_functions(form: Format) -> None:
     assert (form.recovery.recover is not None) == (Capability.RECOVERY in form.capabilities)
-    assert (form.open_target is not None) == (Capability.MESSAGES in form.capabilities)
+    assert (form.open_copy is not None) == (Capability.MESSAGES in form.capabilities)
 
 
 def test_crashed_recording_of_a_registered_format_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +308,7 @@ def test_killed_writer_leaves_no_damaged_recording(form: Format, archive: Path, 
     check_after_failure(form, path)
 
 
-def write(path: Path, info: recordings.RecordingInfo, slices: list[TimeSlice]) -> None:
+def write(path: Path, info: recordings.RecordedRun, slices: list[TimeSlice]) -> None:
     with recordings.open_writer(path, info) as writer:
         for time_slice in slices:
             writer.write(time_slice)
@@ -322,7 +322,7 @@ def test_full_disk_is_an_error_with_a_remedy(
     path = tmp_path / make_file_name(form)
     monkeypatch.setattr(dataset, "SLICE_ROWS", 20)
     recording = ns.open(archive)
-    info, slices = recording.make_info(), list(recording.iter_slices())
+    info, slices = recording.make_recorded_run(), list(recording.iter_slices())
     write(path, info, slices)
     place = recordings.get_storage_path(path)
     size = max(file.stat().st_size for file in (place.rglob("*") if place.is_dir() else (place,)) if file.is_file())

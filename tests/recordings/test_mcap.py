@@ -33,7 +33,7 @@ QUADROTOR = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
 def recording(builders: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mcap") / "run.mcap"
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
+        path, recordings.RecordedRun(builders.make_world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
     ) as writer:
         for second in range(SECONDS):
             writer.write(builders.make_time_slice(second, EPOCH))
@@ -159,7 +159,7 @@ def test_truth_round_trips_in_ros_frames(builders: ModuleType, recording: Path) 
 def test_static_links_have_one_latched_message(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     pier = builders.make_truth("dock::pier", 0, 50)
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=2.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=2.0)) as writer:
         for second in range(2):
             time_slice = builders.make_time_slice(second)
             writer.write(dataclasses.replace(time_slice, truth={**time_slice.truth, "dock::pier": pier}))
@@ -231,7 +231,7 @@ def test_dropped_samples_have_no_message_and_invalid_ones_are_nan(builders: Modu
     reading.valid[5] = False
     reading.arrays["field"][5] = np.nan
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(time_slice)
     topics = decode(path)
     kept = [1, 2, 3, 5, 6, 7, 8]
@@ -244,7 +244,7 @@ def test_dropped_samples_have_no_message_and_invalid_ones_are_nan(builders: Modu
 def test_without_truth_only_readings_clock_and_transforms_are_written(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), duration=1.0, truth=False)
+        path, recordings.RecordedRun(builders.make_world(), duration=1.0, has_simulated_series=False)
     ) as writer:
         writer.write(builders.make_time_slice(0))
     assert set(decode(path)) == {"/imu", "/mag", "/clock", "/tf", "/tf_static"}
@@ -255,7 +255,7 @@ def test_chunks_are_bounded_and_ordered_in_time(
 ) -> None:
     monkeypatch.setattr(mcap_writer, "CHUNK_BYTES", 20_000)
     path = tmp_path / "run.mcap"
-    with McapWriter(path, recordings.RecordingInfo(builders.make_world(), duration=3.0)) as writer:
+    with McapWriter(path, recordings.RecordedRun(builders.make_world(), duration=3.0)) as writer:
         for second in range(3):
             writer.write(builders.make_time_slice(second))
     with path.open("rb") as file:
@@ -277,7 +277,7 @@ def test_truth_at_other_times_and_duplicate_topics(builders: ModuleType, tmp_pat
         time_slice, truth={**time_slice.truth, "dock::pier": builders.make_truth("dock::pier", 0, 20)}
     )
     path = tmp_path / "run.mcap"
-    with recordings.open_writer(path, recordings.RecordingInfo(world, duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(world, duration=1.0)) as writer:
         writer.write(time_slice)
     topics = decode(path)
     frames = Counter(t.child_frame_id for _, _, value in topics["/tf"] for t in value.transforms)
@@ -299,7 +299,7 @@ def test_unsupported_content_is_an_error(
     builders: ModuleType, tmp_path: Path, change: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     with pytest.raises(RecordingError) as error:
-        recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(builders.make_world(), **change))
+        recordings.open_writer(tmp_path / "run.mcap", recordings.RecordedRun(builders.make_world(), **change))
     assert all(word in str(error.value) for word in words)
     assert not list(tmp_path.iterdir())
 
@@ -308,7 +308,7 @@ def test_stamp_out_of_range_names_the_clock_and_leaves_a_complete_file(builders:
     time_slice = builders.make_time_slice(1)
     time_slice.readings[builders.IMU].clock_error[3] = 1e10
     path = tmp_path / "run.mcap"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world()))
     writer.write(builders.make_time_slice(0))
     with pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"):
         writer.write(time_slice)
@@ -322,7 +322,7 @@ def test_failed_chunk_is_removed(builders: ModuleType, tmp_path: Path, monkeypat
     path, late = tmp_path / "run.mcap", builders.make_time_slice(1)
     # It fits into 64 bits but not into a message: the error comes after the earlier messages are written.
     late.readings[builders.MAG].clock_error[3] = 2.2e9
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world()))
     writer.write(builders.make_time_slice(0))
     complete = path.read_bytes()
     with pytest.raises(RecordingError, match=r"true time.*--epoch"):
@@ -340,7 +340,7 @@ def test_message_index_is_sorted_for_out_of_order_messages(builders: ModuleType,
     late = time_slice.readings[builders.MAG].time + 0.01
     late[[2, 7, 9]] += [5.0, -0.3, 2.0]
     time_slice.readings[builders.MAG] = dataclasses.replace(time_slice.readings[builders.MAG], delayed_arrival=late)
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(time_slice)
     with path.open("rb") as file:
         raws = list(records.read_records(file, len(records.MAGIC), path.stat().st_size))
@@ -359,7 +359,7 @@ def test_file_does_not_depend_on_write_block_size(
     monkeypatch.setattr(mcap_writer, "WRITE_BYTES", 1)
     path = tmp_path / "run.mcap"
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
+        path, recordings.RecordedRun(builders.make_world(), epoch=EPOCH, seed=7, duration=float(SECONDS))
     ) as writer:
         for second in range(SECONDS):
             writer.write(builders.make_time_slice(second, EPOCH))
@@ -369,12 +369,12 @@ def test_file_does_not_depend_on_write_block_size(
 @pytest.mark.parametrize("name", ["run.txt", "run", "run.bag2"])
 def test_unknown_suffix_error_lists_the_known_suffixes(builders: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"\.mcap, \.npz"):
-        recordings.open_writer(tmp_path / name, recordings.RecordingInfo(builders.make_world()))
+        recordings.open_writer(tmp_path / name, recordings.RecordedRun(builders.make_world()))
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])
 def test_unwritable_paths_are_errors(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
-    recording = recordings.RecordingInfo(builders.make_world())
+    recording = recordings.RecordedRun(builders.make_world())
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", recording)

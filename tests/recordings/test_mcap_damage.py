@@ -159,7 +159,7 @@ def test_mcap_package_accepts_the_checksums(recording: Path, tmp_path: Path) -> 
     recover_mcap(recording, copies[2])
     (tmp_path / "half.mcap").write_bytes(recording.read_bytes()[: recording.stat().st_size // 2])
     recover_mcap(tmp_path / "half.mcap", copies[3])
-    with recordings.open_writer(tmp_path / "run.gz.mcap", ns.open(recording).make_info()) as writer:
+    with recordings.open_writer(tmp_path / "run.gz.mcap", ns.open(recording).make_recorded_run()) as writer:
         for time_slice in ns.open(recording).iter_slices():
             writer.write(time_slice)
     for path in (*copies, tmp_path / "run.gz.mcap"):

@@ -36,7 +36,7 @@ def write(builders: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds:
     slices = [builders.make_time_slice(second, 100, runs=runs) for second in range(seconds)]
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), 100, 7, float(seconds), numbers)
+        path, recordings.RecordedRun(builders.make_world(), 100, 7, float(seconds), numbers)
     ) as writer:
         for time_slice in slices:
             writer.write(time_slice)
@@ -120,7 +120,7 @@ def test_same_run_writes_the_same_bytes(builders: ModuleType, tmp_path: Path) ->
 def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     path.write_text("the old one")
-    recording = recordings.RecordingInfo(builders.make_world(), duration=3.0)
+    recording = recordings.RecordedRun(builders.make_world(), duration=3.0)
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
     assert path.read_text() == "the old one"  # nothing was written
@@ -135,7 +135,7 @@ def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_
 
 
 def test_write_error_of_another_output_keeps_this_recording(builders: ModuleType, tmp_path: Path) -> None:
-    recording = recordings.RecordingInfo(builders.make_world(), duration=3.0)
+    recording = recordings.RecordedRun(builders.make_world(), duration=3.0)
     time_slice = builders.make_time_slice(1)
     time_slice.readings[builders.IMU].clock_error[3] = 1e10  # too large for a ROS message
     with (  # noqa: PT012 - one writer fails inside another
@@ -157,7 +157,7 @@ def test_error_on_close_does_not_hide_the_first_error(
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "run.npz"
-    recording = recordings.RecordingInfo(builders.make_world())
+    recording = recordings.RecordedRun(builders.make_world())
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording) as writer:  # noqa: PT012 - it is raised around the writer
         writer.write(builders.make_time_slice(0))
         monkeypatch.setattr(npz.DiskArray, "write", fail_with_full_disk)
@@ -177,7 +177,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         append(column, array)
 
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=9.0))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=9.0))
     writer.write(builders.make_time_slice(0))
     monkeypatch.setattr(npz.DiskArray, "append", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # one that runs in the background ignores it
@@ -208,17 +208,17 @@ def test_names_with_equal_keys_are_an_error_at_once(builders: ModuleType, tmp_pa
     spec = Imu() if "imu" in new else Magnetometer()
     world = rename_sensor(builders, builders.MAG, new, spec)
     with pytest.raises(RecordingError, match=rf"{new}.*rename the sensor.*\.mcap"):
-        recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world))
+        recordings.open_writer(tmp_path / "run.npz", recordings.RecordedRun(world))
     assert not list(tmp_path.iterdir())
-    recordings.open_writer(tmp_path / "run.mcap", recordings.RecordingInfo(world)).close()
-    recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world, truth=False)).close()
+    recordings.open_writer(tmp_path / "run.mcap", recordings.RecordedRun(world)).close()
+    recordings.open_writer(tmp_path / "run.npz", recordings.RecordedRun(world, has_simulated_series=False)).close()
 
 
 def test_name_with_a_slash_is_allowed_without_conflict(builders: ModuleType, tmp_path: Path) -> None:
     world, name = rename_sensor(builders, builders.MAG, builders.IMU + "/ideal"), builders.IMU + "/ideal"
     time_slice = builders.make_time_slice(0)
     time_slice.readings[name] = dataclasses.replace(time_slice.readings.pop(builders.MAG), name=name)
-    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(world)) as writer:
+    with recordings.open_writer(tmp_path / "run.npz", recordings.RecordedRun(world)) as writer:
         writer.write(time_slice)
     assert_same(ns.open(tmp_path / "run.npz")[name], time_slice.readings[name])
 
@@ -226,7 +226,7 @@ def test_name_with_a_slash_is_allowed_without_conflict(builders: ModuleType, tmp
 def test_conflicting_keys_are_an_error(builders: ModuleType, tmp_path: Path) -> None:
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.MAG].arrays["ideal/field"] = np.zeros((10, 3))
-    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.npz", recordings.RecordedRun(builders.make_world()))
     with pytest.raises(RecordingError, match="ideal/field"):
         writer.write(time_slice)
     with pytest.raises(RecordingError, match="already failed"):
@@ -368,7 +368,7 @@ def test_pipes_are_an_error_before_opening(builders: ModuleType, tmp_path: Path,
     pipe = tmp_path / f"pipe{suffix}"
     os.mkfifo(pipe)
     with pytest.raises(RecordingError, match="is a pipe"):
-        recordings.open_writer(pipe, recordings.RecordingInfo(builders.make_world()))
+        recordings.open_writer(pipe, recordings.RecordedRun(builders.make_world()))
     with pytest.raises(RecordingError, match="is a device, a pipe"):
         read_summary(pipe)
     if suffix == ".npz":
@@ -379,20 +379,20 @@ def test_pipes_are_an_error_before_opening(builders: ModuleType, tmp_path: Path,
 def test_recording_without_a_duration_has_no_duration_metadata(builders: ModuleType, tmp_path: Path) -> None:
     for suffix in (".mcap", ".npz"):
         path = tmp_path / f"run{suffix}"
-        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=float("inf"))).close()
+        recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=float("inf"))).close()
         assert "duration_asked" not in read_summary(path).metadata
         assert read_summary(path).start is read_summary(path).end is (None if suffix == ".npz" else 0)
 
 
 def test_changed_array_shape_or_duplicate_name_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=3.0))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=3.0))
     writer.write(builders.make_time_slice(0))
     time_slice = builders.make_time_slice(1)
     time_slice.readings[builders.MAG].arrays["field"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="shape"):
         writer.write(time_slice)
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=3.0))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=3.0))
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.MAG].arrays["time"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="taken"):
@@ -427,7 +427,7 @@ def test_memory_does_not_grow_with_the_recording(
     def measure_peak(seconds: int) -> int:
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), duration=float(seconds))
+            tmp_path / f"run{suffix}", recordings.RecordedRun(builders.make_world(), duration=float(seconds))
         ) as writer:
             for second in range(seconds):
                 writer.write(builders.make_time_slice(second))

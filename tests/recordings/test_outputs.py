@@ -38,7 +38,7 @@ import builders
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-info = recordings.RecordingInfo(builders.make_world(), duration=1e6, epoch=100)
+info = recordings.RecordedRun(builders.make_world(), duration=1e6, epoch=100)
 writer = recordings.open_writer(Path({path!r}), info)
 for second in range(10**6):
     writer.write(builders.make_time_slice(second, 100))
@@ -80,9 +80,9 @@ while True:
 """
 
 
-def make_header(builders: ModuleType) -> recordings.RecordingInfo:
+def make_header(builders: ModuleType) -> recordings.RecordedRun:
     """Return the header of a recording."""
-    return recordings.RecordingInfo(builders.make_world(), duration=3.0, epoch=100)
+    return recordings.RecordedRun(builders.make_world(), duration=3.0, epoch=100)
 
 
 def start_program(program: str, *arguments: str | Path) -> subprocess.Popen[str]:

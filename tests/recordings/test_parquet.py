@@ -53,7 +53,7 @@ def write(builders: ModuleType, path: Path, runs: tuple[int, ...] = (), seconds:
     slices = [builders.make_time_slice(second, 100, runs=runs) for second in range(seconds)]
     numbers = range(10, 10 + int(np.prod(runs)))
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), 100, 7, float(seconds), numbers)
+        path, recordings.RecordedRun(builders.make_world(), 100, 7, float(seconds), numbers)
     ) as writer:
         for time_slice in slices:
             writer.write(time_slice)
@@ -287,7 +287,7 @@ def test_saved_and_streamed_runs_are_equal(tmp_path: Path) -> None:
 def test_truth_can_be_excluded(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     with recordings.open_writer(
-        path, recordings.RecordingInfo(builders.make_world(), duration=1.0, truth=False)
+        path, recordings.RecordedRun(builders.make_world(), duration=1.0, has_simulated_series=False)
     ) as writer:
         writer.write(builders.make_time_slice(0))
     table, loaded = pq.read_table(path), ns.open(path)
@@ -315,7 +315,7 @@ def test_arrays_of_other_shapes_have_numbered_columns(builders: ModuleType, tmp_
     }
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.MAG] = dataclasses.replace(time_slice.readings[builders.MAG], arrays=arrays)
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(time_slice)
     rows = select_rows(pq.read_table(path), "reading", builders.MAG)
     places: tuple[tuple[str, str, Any], ...] = (
@@ -345,7 +345,7 @@ def test_small_slices_are_merged_and_large_ones_split(
 ) -> None:
     monkeypatch.setattr(parquet, "GROUP_ROWS", 500)
     path = tmp_path / "run.parquet"
-    recording = recordings.RecordingInfo(builders.make_world(), duration=12.0)
+    recording = recordings.RecordedRun(builders.make_world(), duration=12.0)
     complete = builders.make_time_slice(0)
     with recordings.open_writer(path, recording) as writer:
         for i in range(100):
@@ -363,7 +363,7 @@ def test_small_slices_are_merged_and_large_ones_split(
         count = 30 if runs else 3000
         reading = builders.make_reading(name, 0, count, runs=runs)
         numbers = range(int(np.prod(runs)))
-        with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), runs=numbers)) as writer:
+        with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), runs=numbers)) as writer:
             writer.write(TimeSlice(0.0, 1e3, {name: reading}))
         assert max(list_group_sizes(path)) < 1000
         assert_same(ns.open(path)[name], reading)
@@ -381,7 +381,7 @@ def test_memory_does_not_grow_with_the_recording(
         gc.collect()
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world(), duration=float(seconds))
+            tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world(), duration=float(seconds))
         ) as writer:
             for second in range(seconds):
                 writer.write(builders.make_time_slice(second))
@@ -406,7 +406,7 @@ def test_memory_does_not_grow_with_the_recording(
 def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
     path.write_text("the old one")
-    recording = recordings.RecordingInfo(builders.make_world(), duration=3.0)
+    recording = recordings.RecordedRun(builders.make_world(), duration=3.0)
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, recording):
         raise RuntimeError("elsewhere")
     assert path.read_text() == "the old one"  # nothing was written
@@ -429,7 +429,7 @@ def test_error_on_close_does_not_hide_the_first_error(
     path = tmp_path / "run.parquet"
     with (  # noqa: PT012 - it is raised around the writer
         pytest.raises(RuntimeError, match="elsewhere"),
-        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())) as writer,
+        recordings.open_writer(path, recordings.RecordedRun(builders.make_world())) as writer,
     ):
         writer.write(builders.make_time_slice(0))
         monkeypatch.setattr(parquet.PendingParquet, "_flush", fail_with_full_disk)
@@ -454,7 +454,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 
     monkeypatch.setattr(parquet.PendingParquet, "_append_reading", write_and_interrupt)
     path = tmp_path / "run.parquet"
-    writer, slices = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=9.0)), []
+    writer, slices = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=9.0)), []
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
@@ -480,7 +480,7 @@ def test_write_error_after_an_interrupt_is_raised_on_close(
 
     monkeypatch.setattr(parquet.PendingParquet, "_flush", fail_with_full_disk)
     monkeypatch.setattr(parquet, "GROUP_ROWS", 10)
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world()))
     with contextlib.suppress(KeyboardInterrupt, RecordingError):
         writer.write(builders.make_time_slice(0))
     with pytest.raises(RecordingError, match="already failed"):
@@ -496,7 +496,7 @@ import builders
 from navsense import recordings
 from navsense.recordings import parquet
 parquet.GROUP_ROWS = 400
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(builders.make_world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordedRun(builders.make_world(), duration=1e6))
 for second in range(10**6):
     writer.write(builders.make_time_slice(second))
     print(second, flush=True)
@@ -542,7 +542,7 @@ def test_full_disk_is_an_error(builders: ModuleType, tmp_path: Path, monkeypatch
                     RecordingError, match=r"/run\.parquet: cannot be written: file too large; raise the limit"
                 ),
                 recordings.open_writer(
-                    path, recordings.RecordingInfo(builders.make_world(), 100, 7, 30.0, (10,))
+                    path, recordings.RecordedRun(builders.make_world(), 100, 7, 30.0, (10,))
                 ) as writer,
             ):
                 for second in range(30):
@@ -558,7 +558,7 @@ def test_full_disk_is_an_error(builders: ModuleType, tmp_path: Path, monkeypatch
 
 
 def test_unwritable_paths_are_errors(builders: ModuleType, tmp_path: Path) -> None:
-    recording = recordings.RecordingInfo(builders.make_world())
+    recording = recordings.RecordedRun(builders.make_world())
     (tmp_path / "dir.parquet").mkdir()
     os.mkfifo(tmp_path / "pipe.parquet")
     for name, why in (
@@ -585,7 +585,7 @@ def test_recording_has_default_file_permissions(builders: ModuleType, tmp_path: 
 
 
 def test_unfinished_recording_can_be_discarded(builders: ModuleType, tmp_path: Path) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world()))
     writer.write(builders.make_time_slice(0))
     writer.abort()
     writer.abort()
@@ -601,7 +601,7 @@ def test_arrays_with_changed_columns_are_an_error(
     path = tmp_path / "run.parquet"
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.MAG].arrays[name] = np.zeros(10)
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world()))
     with pytest.raises(
         RecordingError, match=rf"run\.parquet: sensor '{builders.MAG}' has an array.*: {name};.*rename the array"
     ):
@@ -611,10 +611,10 @@ def test_arrays_with_changed_columns_are_an_error(
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.MAG].bias[name] = np.zeros(10)
     with pytest.raises(RecordingError, match=rf"sensor '{builders.MAG}' has an array.*: {name};"):
-        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())).write(time_slice)
+        recordings.open_writer(path, recordings.RecordedRun(builders.make_world())).write(time_slice)
     monkeypatch.setattr(Magnetometer, "outputs", outputs)
     with pytest.raises(RecordingError, match=rf"sensor '{builders.MAG}' has an array.*: {name};"):
-        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
+        recordings.open_writer(path, recordings.RecordedRun(builders.make_world()))
     assert not list(tmp_path.iterdir())
 
 
@@ -639,7 +639,7 @@ def replace_reading(time_slice: TimeSlice, name: str, **change: Any) -> TimeSlic
 def test_changed_sensor_is_an_error(
     builders: ModuleType, tmp_path: Path, change: Callable[[Reading], dict[str, Any]], why: str
 ) -> None:
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world()))
     writer.write(builders.make_time_slice(0))
     time_slice = builders.make_time_slice(1)
     with pytest.raises(RecordingError, match=why):
@@ -661,7 +661,7 @@ def test_unsupported_column_types_are_an_error(
 ) -> None:
     name = "angular_velocity" if array.dtype.kind in "if" else "other"
     time_slice = replace_reading(builders.make_time_slice(0), builders.MAG, arrays={name: array})
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world()))
     with pytest.raises(RecordingError, match=why):
         writer.write(time_slice)
     assert not list(tmp_path.iterdir())
@@ -674,12 +674,12 @@ def test_array_added_after_the_schema_is_an_error(
     first = dataclasses.replace(
         builders.make_time_slice(0), readings={builders.IMU: builders.make_time_slice(0).readings[builders.IMU]}
     )
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world()))
     writer.write(first)
     with pytest.raises(RecordingError, match=rf"{builders.MAG}' has an array that was not there at first: field\.x"):
         writer.write(builders.make_time_slice(1))
     monkeypatch.setattr(parquet, "GROUP_ROWS", 5000)
-    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world())) as writer:
+    with recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world())) as writer:
         writer.write(first)
         writer.write(builders.make_time_slice(1))
     assert ns.open(tmp_path / "run.parquet")[builders.MAG].time.size == 10
@@ -687,7 +687,7 @@ def test_array_added_after_the_schema_is_an_error(
 
 def test_runs_outside_the_recording_are_an_error(builders: ModuleType, tmp_path: Path) -> None:
     writer = recordings.open_writer(
-        tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world(), runs=range(3))
+        tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world(), runs=range(3))
     )
     with pytest.raises(RecordingError, match=r"runs of the readings of .*\(2,\); must have the recording's 3"):
         writer.write(builders.make_time_slice(0, runs=(2,)))
@@ -696,7 +696,7 @@ def test_runs_outside_the_recording_are_an_error(builders: ModuleType, tmp_path:
 def test_stamp_beyond_64_bits_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.IMU].clock_error[3] = 1e10
-    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordingInfo(builders.make_world()))
+    writer = recordings.open_writer(tmp_path / "run.parquet", recordings.RecordedRun(builders.make_world()))
     with pytest.raises(NavsenseError, match="time of a stamp"):
         writer.write(time_slice)
     assert not list(tmp_path.iterdir())
@@ -712,7 +712,7 @@ def test_missing_pyarrow_error_names_the_package(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     works: list[Callable[[], object]] = [
         lambda: recordings.find_output_format(path),
-        lambda: recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())),
+        lambda: recordings.open_writer(path, recordings.RecordedRun(builders.make_world())),
         lambda: ns.open(path),
         lambda: read_summary(path),
         lambda: ns.record(example_world(), [tmp_path / "other.mcap", path], 1.0),
@@ -749,14 +749,14 @@ def test_info_of_a_table(builders: ModuleType, tmp_path: Path) -> None:
 
 def test_empty_recording_is_complete(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.parquet"
-    recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=float("inf"))).close()
+    recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=float("inf"))).close()
     assert tuple(pq.read_table(path).column_names) == FIXED
     found = read_summary(path)
     assert (found.entries, found.start, found.end) == ((), None, None)
     assert "duration_asked" not in found.metadata
     assert not ns.open(path)
     nothing = {builders.MAG: builders.make_time_slice(0).readings[builders.MAG].between(0, 0)}
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world())) as writer:
         writer.write(TimeSlice(0.0, 1.0, nothing, {}))
     assert_same(ns.open(path)[builders.MAG], nothing[builders.MAG])
     assert [entry.count for entry in read_summary(path).entries] == [0]

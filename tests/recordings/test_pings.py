@@ -19,7 +19,7 @@ from navsense.clock import Latency
 from navsense.core.typing import AnyArray
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.recordings import reading_assembler
 from navsense.recordings.convert import convert
 from navsense.sensors import Adcp, Dvl, MessageDialect, TrackMode

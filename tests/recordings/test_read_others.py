@@ -50,7 +50,7 @@ def read_dataset(path: Path) -> tuple[dict[str, Reading], dict[str, Any], list[s
     with open_messages(path) as source:
         reader = ReadingAssembler(source)
         readings, truth, *_ = collect(reader.iter_slices())
-        return readings, truth, reader.losses
+        return readings, truth, reader.topic_notes
 
 
 @pytest.fixture(scope="module", params=LATENCIES)
@@ -144,7 +144,7 @@ def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int
                 one.count += at.size
         last = first + size >= 300
         others = {1: columns[1], 2: columns[2]}
-        taken = align_columns(columns[0], others, columns[0].count, (), by_publish_time=instants, last=last)
+        taken = align_columns(columns[0], others, columns[0].count, (), has_validity_times=instants, last=last)
         if taken is not None:
             shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.others[1], taken.others[2])]
             found += [list(row) for row in zip(*shown, strict=True)]  # type: ignore[list-item]

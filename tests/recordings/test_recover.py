@@ -145,7 +145,7 @@ from pathlib import Path
 sys.path.insert(0, {here!r})
 import builders
 from navsense import recordings
-writer = recordings.open_writer(Path({path!r}), recordings.RecordingInfo(builders.make_world(), duration=1e6))
+writer = recordings.open_writer(Path({path!r}), recordings.RecordedRun(builders.make_world(), duration=1e6))
 for second in range(10**6):
     writer.write(builders.make_time_slice(second))
     print(second, flush=True)
@@ -177,7 +177,7 @@ def test_killed_writer_keeps_all_complete_chunks(builders: ModuleType, tmp_path:
 def test_full_disk_is_an_error_and_keeps_complete_chunks(builders: ModuleType, tmp_path: Path) -> None:
     path, out = tmp_path / "run.mcap", tmp_path / "out.mcap"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1e4))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1e4))
     written = 0
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
@@ -201,7 +201,7 @@ def test_full_disk_error_has_a_remedy(builders: ModuleType, tmp_path: Path) -> N
     path = tmp_path / "run.mcap"
     path.symlink_to("/dev/full")
     with pytest.raises(RecordingError, match=r"no space.*free some space"):
-        recordings.open_writer(path, recordings.RecordingInfo(builders.make_world()))
+        recordings.open_writer(path, recordings.RecordedRun(builders.make_world()))
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -286,7 +286,7 @@ def test_recovery_writes_mcap_only(small: Path, tmp_path: Path, name: str) -> No
 
 def test_recovery_of_an_archive_is_an_error(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), duration=1.0)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(builders.make_time_slice(0))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(RecordingError, match=r"; copy it again: .* file cannot be recovered"):
@@ -357,7 +357,7 @@ def test_info_of_a_recording(builders: ModuleType, small: Path) -> None:
 
 def test_empty_recording_is_complete(builders: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    recordings.open_writer(path, recordings.RecordingInfo(builders.make_world())).close()
+    recordings.open_writer(path, recordings.RecordedRun(builders.make_world())).close()
     assert [entry.count for entry in read_summary(path).entries] == [0, 0, 1]
     assert mcap_writer.CHUNK_BYTES <= 12_000_000, "a kill may cost the chunk that is being made"
 
@@ -376,7 +376,7 @@ def test_complete_recording_of_any_format_needs_no_recovery(
     builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, path: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    info = recordings.RecordingInfo(builders.make_world(), epoch=100, duration=1.0)
+    info = recordings.RecordedRun(builders.make_world(), epoch=100, duration=1.0)
     with recordings.open_writer(name, info) as writer:
         writer.write(builders.make_time_slice(0, 100))
     result = CliRunner().invoke(cli, ["recover", path or name], catch_exceptions=False)
@@ -391,7 +391,7 @@ def test_complete_recording_of_any_format_needs_no_recovery(
 @pytest.mark.parametrize("suffix", [".mcap", ".bag"])
 def test_recording_without_its_last_bytes_is_not_complete(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
-    info = recordings.RecordingInfo(builders.make_world(), epoch=100, duration=1.0)
+    info = recordings.RecordedRun(builders.make_world(), epoch=100, duration=1.0)
     with recordings.open_writer(path, info) as writer:
         writer.write(builders.make_time_slice(0, 100))
     expected = read_summary(path).entries

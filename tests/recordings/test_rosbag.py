@@ -60,7 +60,7 @@ def find_ros1() -> str:
 def write(builders: ModuleType, path: Path, seconds: int = SECONDS, **changes: Any) -> Path:
     """Record some seconds of all data and return the file."""
     head = {"epoch": EPOCH, "seed": 7, "duration": float(seconds), **changes}
-    with recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), **head)) as writer:
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), **head)) as writer:
         for second in range(seconds):
             writer.write(builders.make_time_slice(second, EPOCH))
     return recordings.get_data_path(path)
@@ -311,7 +311,7 @@ def test_ros1_bag_may_begin_at_epoch_0(builders: ModuleType, tmp_path: Path) -> 
     time_slice.readings[builders.IMU].clock_error[:] = 0.0
     for name in ("run.bag", "run.db3"):
         with recordings.open_writer(
-            tmp_path / name, recordings.RecordingInfo(builders.make_world(), duration=1.0)
+            tmp_path / name, recordings.RecordedRun(builders.make_world(), duration=1.0)
         ) as writer:
             writer.write(time_slice)
     old, new = read_messages(tmp_path / "run.bag"), read_messages(tmp_path / "run" / "run.db3")
@@ -329,9 +329,9 @@ def test_clock_with_a_known_negative_offset_fails_before_the_run(builders: Modul
     behind = dataclasses.replace(world.clocks[0], noise=Noise(mean=-2.0), oscillator=None, discipline=None)
     world = dataclasses.replace(world, clocks=(behind, *world.clocks[1:]))
     with pytest.raises(RecordingError, match=rf"run\.bag.*{behind.name}.*: -1.*must not be below 0.*later --epoch"):
-        recordings.open_writer(tmp_path / "run.bag", recordings.RecordingInfo(world, epoch=1))
+        recordings.open_writer(tmp_path / "run.bag", recordings.RecordedRun(world, epoch=1))
     assert not list(tmp_path.iterdir())
-    recordings.open_writer(tmp_path / "run.bag", recordings.RecordingInfo(world, epoch=2)).abort()
+    recordings.open_writer(tmp_path / "run.bag", recordings.RecordedRun(world, epoch=2)).abort()
 
 
 @pytest.mark.requirement("REC-1:bag")
@@ -357,7 +357,7 @@ def test_negative_stamp_in_a_ros1_bag_is_an_error(builders: ModuleType, tmp_path
     time_slice = builders.make_time_slice(1, 0)
     time_slice.readings[builders.IMU].clock_error[0] = error - 1.0
     path = tmp_path / "run.bag"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=1, duration=2.0))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), epoch=1, duration=2.0))
     writer.write(dataclasses.replace(builders.make_time_slice(0, 1)))
     shifted = dataclasses.replace(time_slice.readings[builders.IMU], epoch=1)
     with pytest.raises(RecordingError, match=rf"run\.bag.*rov::base::clock.*{error + 1.0:g}.*--epoch"):
@@ -372,7 +372,7 @@ def test_stamp_out_of_range_keeps_earlier_slices(builders: ModuleType, tmp_path:
     time_slice = builders.make_time_slice(1, EPOCH)
     time_slice.readings[builders.IMU].clock_error[3] = 1e10
     path = tmp_path / f"run{suffix}"
-    head = recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
+    head = recordings.RecordedRun(builders.make_world(), epoch=EPOCH)
     with (  # noqa: PT012 - the second write fails
         pytest.raises(RecordingError, match=r"rov::base::clock.*--epoch"),
         recordings.open_writer(path, head) as writer,
@@ -387,7 +387,7 @@ def test_stamp_out_of_range_keeps_earlier_slices(builders: ModuleType, tmp_path:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"run{suffix}"
-    head = recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
+    head = recordings.RecordedRun(builders.make_world(), epoch=EPOCH)
     file = write(builders, path, 1)
     before = file.read_bytes()
     with pytest.raises(RuntimeError, match="elsewhere"), recordings.open_writer(path, head):
@@ -407,7 +407,7 @@ def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_aborted_recording_leaves_no_file(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
     writer = recordings.open_writer(
-        tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
+        tmp_path / f"run{suffix}", recordings.RecordedRun(builders.make_world(), epoch=EPOCH)
     )
     writer.write(builders.make_time_slice(0, EPOCH))
     assert len(list(tmp_path.iterdir())) == 1
@@ -431,7 +431,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
 
     monkeypatch.setattr(rosbag_writer.PendingBag, "_write", write_and_interrupt)
     path = tmp_path / f"run{suffix}"
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, duration=9.0))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), epoch=EPOCH, duration=9.0))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt), writer:  # noqa: PT012 - which write is interrupted is open
@@ -465,7 +465,7 @@ def test_interrupt_on_open_leaves_no_file(
     request.addfinalizer(held.set)
     threads = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
-        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / f"run{suffix}", recordings.RecordedRun(builders.make_world(), epoch=EPOCH))
     held.set()
     for thread in set(threading.enumerate()) - threads:
         thread.join(60.0)
@@ -490,7 +490,7 @@ def test_memory_does_not_grow_with_the_recording(builders: ModuleType, tmp_path:
     def measure_peak(seconds: int) -> int:
         tracemalloc.start()
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), EPOCH, 7, float(seconds))
+            tmp_path / f"run{suffix}", recordings.RecordedRun(builders.make_world(), EPOCH, 7, float(seconds))
         ) as writer:
             for second in range(seconds):
                 writer.write(builders.make_time_slice(second, EPOCH))
@@ -506,7 +506,7 @@ def test_memory_does_not_grow_with_the_recording(builders: ModuleType, tmp_path:
 @pytest.mark.requirement("REC-1:bag")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_unwritable_paths_are_errors(builders: ModuleType, tmp_path: Path, suffix: str) -> None:
-    head = recordings.RecordingInfo(builders.make_world(), epoch=EPOCH)
+    head = recordings.RecordedRun(builders.make_world(), epoch=EPOCH)
     (tmp_path / f"dir{suffix}").mkdir()
     with pytest.raises(RecordingError, match=r"is a directory.*name a file"):
         recordings.open_writer(tmp_path / f"dir{suffix}", head)
@@ -535,7 +535,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(builders: ModuleType, tmp_path: Path)
             recordings.find_output_format(path)
     assert file.read_bytes() == first
     (tmp_path / "dive" / "notes.txt").unlink()
-    writer = recordings.open_writer(path, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
+    writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), epoch=EPOCH))
     (tmp_path / "dive" / "notes.txt").write_text("mine, in the meantime")
     with pytest.raises(RecordingError, match="something else"):
         writer.close()
@@ -545,7 +545,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(builders: ModuleType, tmp_path: Path)
     assert len(read_messages(file)["/imu"]) == 200
     (tmp_path / "swim").write_text("a file")
     with pytest.raises(RecordingError, match="something else"):
-        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / "swim.db3", recordings.RecordedRun(builders.make_world(), epoch=EPOCH))
     assert sorted(part.name for part in tmp_path.iterdir()) == ["dive", "swim"]
 
 
@@ -553,7 +553,7 @@ def test_ros2_bag_replaces_only_a_ros2_bag(builders: ModuleType, tmp_path: Path)
 @pytest.mark.parametrize("name", ["run#1.db3", "50%.db3", "what?.db3"])
 def test_names_with_a_special_meaning_in_sqlite(builders: ModuleType, tmp_path: Path, name: str) -> None:
     with pytest.raises(RecordingError, match=r"SQLite.*another name"):
-        recordings.open_writer(tmp_path / name, recordings.RecordingInfo(builders.make_world(), epoch=EPOCH))
+        recordings.open_writer(tmp_path / name, recordings.RecordedRun(builders.make_world(), epoch=EPOCH))
     assert not list(tmp_path.iterdir())
 
 
@@ -568,7 +568,7 @@ def test_two_pose_types_and_custom_topics(builders: ModuleType, tmp_path: Path) 
     )
     for suffix in SUFFIXES:
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(world, epoch=EPOCH, duration=1.0)
+            tmp_path / f"run{suffix}", recordings.RecordedRun(world, epoch=EPOCH, duration=1.0)
         ) as writer:
             writer.write(time_slice)
         found = read_messages(recordings.get_data_path(tmp_path / f"run{suffix}"))
@@ -583,7 +583,8 @@ def test_dropped_samples_have_no_message(builders: ModuleType, tmp_path: Path) -
     time_slice.readings[builders.IMU].emitted[3] = False
     for suffix in SUFFIXES:
         with recordings.open_writer(
-            tmp_path / f"run{suffix}", recordings.RecordingInfo(builders.make_world(), epoch=EPOCH, truth=False)
+            tmp_path / f"run{suffix}",
+            recordings.RecordedRun(builders.make_world(), epoch=EPOCH, has_simulated_series=False),
         ) as writer:
             writer.write(time_slice)
         found = read_summary(tmp_path / f"run{suffix}")

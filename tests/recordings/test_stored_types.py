@@ -260,7 +260,7 @@ def test_stored_topics_are_not_reallocated(folder: Path, name: str, monkeypatch:
     with open_messages(folder / name) as source:
         reader = ReadingAssembler(source)
         found = collect(reader.iter_slices())
-    assert reader.losses == []
+    assert reader.topic_notes == []
     assert found[0].keys() == before.readings.keys()
     assert found[1].keys() == before.truth.keys()
     for sensor, reading in found[0].items():
@@ -293,7 +293,7 @@ def test_topics_are_unique_and_stored_topics_are_kept() -> None:
     assert again.topics == renamed.topics
     added = allocate_topics(replace(world, sensors=(*world.sensors, replace(world.sensors[0], name="robot::arm::two"))))
     assert {key: added.topics[key] for key in first.topics} == first.topics
-    plain = allocate_topics(world, truth=False)
+    plain = allocate_topics(world, has_simulated_series=False)
     assert {key[1] for key in plain.topics if len(key) == 3} == {"measured"}
     assert not [key for key in plain.topics if len(key) == 2]
 

@@ -142,7 +142,7 @@ def test_full_disk_error_names_the_written_part(builders: ModuleType, tmp_path: 
     tmp_path = tmp_path / "a; b"
     tmp_path.mkdir()
     with recordings.open_writer(
-        tmp_path / "a.npz", recordings.RecordingInfo(builders.make_world(), duration=20.0)
+        tmp_path / "a.npz", recordings.RecordedRun(builders.make_world(), duration=20.0)
     ) as writer:
         for second in range(20):
             writer.write(builders.make_time_slice(second))
@@ -162,7 +162,7 @@ def test_empty_file_is_not_recovered(builders: ModuleType, tmp_path: Path) -> No
     error = find_error_with_file_limit(
         10,
         lambda: recordings.open_writer(
-            tmp_path / "run.mcap", recordings.RecordingInfo(builders.make_world(), duration=1.0)
+            tmp_path / "run.mcap", recordings.RecordedRun(builders.make_world(), duration=1.0)
         ),
     )
     assert not error.rescue

@@ -12,7 +12,7 @@ import pytest
 import navsense as ns
 from navsense.core.readings import ARRAY_GROUPS
 from navsense.description import describe
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.recordings.info import format_metadata_item
 from navsense.recordings.summary import read_summary
 from navsense.report import write

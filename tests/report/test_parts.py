@@ -21,7 +21,7 @@ from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
 from navsense.noise.specification import Noise
 from navsense.picture.ground import MIN_STILL_SIZE
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
-from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_even_rows, list_noise_terms
+from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_regular_stretch, list_noise_terms
 from navsense.report.labels import shorten_names
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
@@ -683,7 +683,7 @@ def test_allan_deviation_uses_evenly_spaced_rows() -> None:
     )
     assert find_allan_figure(gaps).caption.endswith("Uses the longest stretch without faults and gaps: 220 s of 400 s.")
     (channel, *_) = make_array_sections(gaps, SHEET)[0].channels
-    rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
+    rows = find_regular_stretch(np.isfinite(channel.white_residual), channel.time, channel.rate)
     assert np.array_equal(channel.residual[rows], channel.residual[8_999:])
     (sections,) = make_array_sections(make_reading(count=MIN_ALLAN_ROWS - 1), SHEET)
     assert not any(

@@ -106,7 +106,7 @@ def test_every_element_is_read(load: Load, wrap_in_link: Text) -> None:
         bottom_mode=TrackMode.BEST,
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(5.0, 30.0, 2.0, 7, 0.75),
-        strength=EchoStrength(90.0, 0.04, 0.8, 7.0, 2.0),
+        echo_strength=EchoStrength(90.0, 0.04, 0.8, 7.0, 2.0),
         sound=Sound(1490.0),
         transducer=Transducer.PHASED_ARRAY,
         misalignment=radians(0.1, -0.2, 0.5),  # type: ignore[arg-type]

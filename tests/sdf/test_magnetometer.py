@@ -37,7 +37,7 @@ def test_navsense_elements_are_read(load: Load, wrap_in_link: Text) -> None:
     assert world.sensors[0].spec == Magnetometer(
         hard_iron=(3e-6, -2e-6, 4e-6),
         soft_iron=(1.1, 0.05, -0.03, 0.04, 0.95, 0.02, -0.06, 0.07, 0.9),
-        motor_current=(2e-7, -3e-7, 4e-7),
+        field_per_ampere=(2e-7, -3e-7, 4e-7),
     )
 
 

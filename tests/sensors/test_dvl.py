@@ -152,7 +152,7 @@ def test_covariance_matches_the_errors(
 ) -> None:
     """The reported covariance is (sum u u^T / sigma^2)^-1 by NumPy, and the errors match it (false alarms 1e-6)."""
     axes, normal = compute_axes(angle, azimuths), np.array([-slope, 0.0, 1.0]) / math.hypot(slope, 1.0)
-    spec = make_spec(angle, azimuths, bottom=RED, strength=strength)
+    spec = make_spec(angle, azimuths, bottom=RED, echo_strength=strength)
     reading = measure_pings(spec, LinearMotion(), make_bed(slope), MANY)
     cosine = -axes @ normal
     slant = 20.0 * normal[2] / cosine
@@ -172,7 +172,7 @@ def test_covariance_matches_the_errors(
 @pytest.mark.requirement("DVW-4", "GAP-4")
 def test_solution_is_the_weighted_pseudo_inverse() -> None:
     """NumPy's least squares with rows over sigma gives the velocity from the measured beams."""
-    spec = make_spec(bottom=RED, strength=FAINT)
+    spec = make_spec(bottom=RED, echo_strength=FAINT)
     arrays = measure_pings(spec, LinearMotion(velocity=(1.2, -0.4, 0.1), rpy=(0.1, 0.2, 0.3)), make_bed(0.5), 20).arrays
     for k in range(20):
         weight = 1.0 / arrays["beam_deviation"][k][:, None]
@@ -457,7 +457,7 @@ def test_share_of_dropouts_and_weak_echoes() -> None:
     slant = np.full(4, 20.0 / math.cos(math.radians(30.0)))
     share = compute_fading(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
     assert 0.1 < share < 0.9
-    valid = measure_pings(make_spec(strength=faint), LinearMotion(), make_bed(), MANY).arrays["beam_valid"]
+    valid = measure_pings(make_spec(echo_strength=faint), LinearMotion(), make_bed(), MANY).arrays["beam_valid"]
     for k in range(4):
         check_share(float(valid[:, k].sum()), MANY, float(share))
 
@@ -499,7 +499,7 @@ def test_share_of_dropouts_and_weak_echoes() -> None:
         ),
         (lambda: Dvl(bottom=DopplerTrack(per_speed=-1.0)), "per_speed of a track: -1.0"),
         (lambda: Dvl(long_term=LongTermFilter(0.0)), "acceleration_density of the long term"),
-        (lambda: Dvl(strength=EchoStrength(50.0, -0.1)), "absorption of the echo's strength (dB/m): -0.1"),
+        (lambda: Dvl(echo_strength=EchoStrength(50.0, -0.1)), "absorption of the echo's strength (dB/m): -0.1"),
         (lambda: Dvl(sound=Sound(-1.0)), "assumed speed of sound (m/s): -1.0"),
     ],
 )

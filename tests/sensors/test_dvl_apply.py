@@ -157,7 +157,7 @@ def test_rate_is_that_of_the_given_times() -> None:
 def test_apply_assumes_true_sound_speed_and_a_perpendicular_bottom() -> None:
     """The strength is reduced by the cosine of the beam angle: 20 log10 cos 30."""
     strong = EchoStrength(level=60.0, absorption=0.0, threshold=-60.0)
-    sheet = Dvl(bottom=make_track(0.01), sound=Sound(1400.0), strength=strong)
+    sheet = Dvl(bottom=make_track(0.01), sound=Sound(1400.0), echo_strength=strong)
     reading = sheet.apply(TIME[:50], OWN[:50], seed=3)
     assert np.array_equal(reading["sound_speed"], np.full(50, 1400.0))
     assert reading["beam_range"] == pytest.approx(50.0, rel=1e-12, abs=0.0)

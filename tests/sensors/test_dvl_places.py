@@ -172,7 +172,7 @@ def test_velocity_and_covariance_in_another_frame() -> None:
         water=DopplerTrack(Noise(stddev=0.02), 0.01),
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(1.0, 5.0),
-        strength=EchoStrength(60.0, 0.3, threshold=-200.0),
+        echo_strength=EchoStrength(60.0, 0.3, threshold=-200.0),
     )
     motion = DriftingMotion((0.0, 0.0, 20.0), from_rpy(0.1, 0.2, 0.3), (1.0, -0.5, 0.2))
     environment = make_bed(0.5, water=Water(surface=100.0), current=UniformField((0.2, 0.1, 0.0)))

@@ -20,7 +20,7 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.messages.world_topics import pack_fault_bits
+from navsense.messages.world_messages import pack_fault_bits
 from navsense.motion.trajectory import waypoints
 from navsense.noise.specification import Noise
 from navsense.sensors.adcp import Adcp

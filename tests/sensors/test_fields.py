@@ -115,7 +115,7 @@ def test_every_spec_class_is_checked() -> None:
 
     classes = {one for name in public.__all__ if is_dataclass(one := getattr(public, name))}
     assert classes - set(SHEETS) == {public.Output}
-    allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "strength")}
+    allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "echo_strength")}
     allowed |= {(Dvl, "long_term"), (Adcp, "backscatter"), (DepthCells, "transmit_length"), (ScheduledFault, "where")}
     for sheet in SHEETS.values():
         for field in fields(sheet):
@@ -146,7 +146,10 @@ def test_every_spec_class_is_checked() -> None:
             lambda: Dvl(bottom_mode="always"),
             "bottom_mode: always; must be of ns.sensors.TrackMode, which str is not; write ns",
         ),
-        (lambda: Dvl(strength=4.0), "strength: 4.0; must be of EchoStrength or None; give an ns.sensors.EchoStrength"),
+        (
+            lambda: Dvl(echo_strength=4.0),
+            "echo_strength: 4.0; must be of EchoStrength or None; give an ns.sensors.EchoStrength",
+        ),
         (lambda: Magnetometer(x=0.1), "x: 0.1; must be of Noise; give an ns.Noise"),
         (lambda: Cone(0.1, axis=(1, 0)), "axis of a beam: (1, 0); must be a tuple of 3, each a number$"),
         (lambda: Altimeter(reference=True), "reference of an altimeter (m): True; must be a finite height"),

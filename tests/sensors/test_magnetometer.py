@@ -115,7 +115,7 @@ def test_motor_current_changes_the_field() -> None:
     """The field is T/A times the world signal (A) at the time of each sample, without soft iron."""
     current = Signal((0.0, 2.0), (1.0, 9.0))
     world = Environment(signals={"motor_current": current})
-    sheet = Magnetometer(motor_current=MOTOR, soft_iron=SOFT, hard_iron=HARD)
+    sheet = Magnetometer(field_per_ampere=MOTOR, soft_iron=SOFT, hard_iron=HARD)
     ticks = Ticks(np.arange(300), 100.0)
     ideal = sheet.ideal(example_motion(), world, ticks)
     _, measured = sheet.measure(sheet.init(np.empty(0)), ticks, ideal, np.empty((0, 300)))
@@ -129,10 +129,10 @@ def test_motor_current_changes_the_field() -> None:
 
 @pytest.mark.requirement("MAG-7:motor_current")
 def test_missing_motor_current_signal_is_an_error() -> None:
-    sheet = Magnetometer(motor_current=MOTOR)
+    sheet = Magnetometer(field_per_ampere=MOTOR)
     with pytest.raises(FieldError, match="signal: motor_current"):
         sheet.ideal(Stationary(Pose()), Environment(), ONE)
-    with pytest.raises(SensorError, match="motor_current; must be given: the motor_current"):
+    with pytest.raises(SensorError, match="motor_current; must be given: the field_per_ampere"):
         sheet.apply(TIME, FIELD, seed=1)
     with pytest.raises(SensorError, match=r"motor_current: shape \(3,\); must be \(400,\)"):
         sheet.apply(TIME, FIELD, seed=1, motor_current=np.zeros(3))
@@ -161,7 +161,7 @@ def test_neutral_spec_has_no_iron() -> None:
         ("hard_iron", (0.0, 0.0), "hard_iron: .* must be 3 finite numbers"),
         ("hard_iron", (0.0, math.nan, 0.0), "must be 3 finite numbers"),
         ("soft_iron", (1.0,) * 8, "soft_iron: .* must be 9 finite numbers"),
-        ("motor_current", 1e-6, "motor_current: .* must be 3 finite numbers"),
+        ("field_per_ampere", 1e-6, "field_per_ampere: .* must be 3 finite numbers"),
     ],
 )
 def test_invalid_iron_is_an_error(field: str, value: object, message: str) -> None:

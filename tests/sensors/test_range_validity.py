@@ -55,7 +55,7 @@ def test_ranges_below_and_above_the_limits(dialect: MessageDialect, classic: boo
         ({"sound": Sound(1600.0), "range": Noise(scale_factor=0.1)}, [LOW, VALID, VALID, HIGH]),
         ({"dropout_probability": 1.0}, [NO_ECHO] * 4),
         ({"min_incidence_cosine": 0.99}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
-        ({"strength": EchoStrength(-200.0)}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
+        ({"echo_strength": EchoStrength(-200.0)}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
     ],
 )
 def test_range_errors_and_losses(change: dict[str, Any], expected: list[float]) -> None:

@@ -132,7 +132,7 @@ def test_url_of_the_publisher_has_the_host_and_the_assigned_port(host: str, port
     """Digits of the host that equal the port do not change."""
     if ":" in host and not has_ipv6():
         pytest.skip("this machine has no IPv6")
-    info = recordings.RecordingInfo(example_world(("dvl", Dvl.example_spec())), duration=1.0)
+    info = recordings.RecordedRun(example_world(("dvl", Dvl.example_spec())), duration=1.0)
     with open_output(f"nmea+tcp://{host}:{port}?wait=0", info) as publisher:
         assert isinstance(publisher, DevicePublisher)
         assigned = publisher._server.port
@@ -150,7 +150,7 @@ def has_ipv6() -> bool:
 
 def test_log_counts_clients_and_a_second_close_does_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="navsense")
-    head = recordings.RecordingInfo(example_world(("dvl", Dvl.example_spec())), 1000, duration=1.0)
+    head = recordings.RecordedRun(example_world(("dvl", Dvl.example_spec())), 1000, duration=1.0)
     writer = open_output("nmea+tcp://127.0.0.1:0?wait=0", head)
     assert isinstance(writer, DevicePublisher)
     with contextlib.ExitStack() as stack:

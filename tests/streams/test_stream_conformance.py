@@ -19,7 +19,7 @@ import pytest
 import navsense as ns
 from navsense import streams
 from navsense.core.errors import RecordingError
-from navsense.recordings.info import RecordingInfo, build_info
+from navsense.recordings.info import RecordedRun, make_recorded_run
 from navsense.runner.run import Run
 from navsense.streams import Publisher, Stream, register_stream
 from navsense.streams import stream as stream_module
@@ -221,7 +221,7 @@ def test_subscribers_receive_every_sample(stream: Stream, run: Run) -> None:
     """The samples do not depend on how the run is cut into time slices."""
     received = []
     for slices in (list(run.slices()), [piece for one in run.slices() for piece in halve(one)]):
-        with streams.open_publisher(make_url(stream), build_info(run.session)) as publisher:
+        with streams.open_publisher(make_url(stream), make_recorded_run(run.session)) as publisher:
             subscribers = subscribe(stream, publisher, 2 if is_server(stream) else 1)
             for time_slice in slices:
                 publisher.write(time_slice)
@@ -252,7 +252,7 @@ def halve(time_slice: ns.core.readings.TimeSlice) -> Iterator[ns.core.readings.T
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the subscriber that does not read is disconnected
 def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Stream, long_run: Run) -> None:
     """A blocked publisher would never end; the other subscribers receive everything."""
-    publisher = streams.open_publisher(make_url(stream), build_info(long_run.session))
+    publisher = streams.open_publisher(make_url(stream), make_recorded_run(long_run.session))
     stalled = socket.socket(socket.AF_INET, socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM)
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     address = ("127.0.0.1", int(publisher.url.partition("?")[0].rpartition(":")[2]))
@@ -276,7 +276,7 @@ def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Str
 
 def test_disconnected_subscriber_does_not_affect_others(stream: Stream, run: Run) -> None:
     slices = list(run.slices())
-    with streams.open_publisher(make_url(stream), build_info(run.session)) as publisher:
+    with streams.open_publisher(make_url(stream), make_recorded_run(run.session)) as publisher:
         if is_server(stream):
             staying, leaving = subscribe(stream, publisher, 2)
             assert isinstance(leaving, TcpSubscriber)
@@ -290,7 +290,7 @@ def test_disconnected_subscriber_does_not_affect_others(stream: Stream, run: Run
 
 
 def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
-    with streams.open_publisher(make_url(stream, host=""), build_info(run.session)) as publisher:
+    with streams.open_publisher(make_url(stream, host=""), make_recorded_run(run.session)) as publisher:
         _, url = streams.stream.parse_url(publisher.url)
         assert url.host == "127.0.0.1"
         server = getattr(publisher, "_server", None)
@@ -301,7 +301,7 @@ def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
 
 def test_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, run: Run) -> None:
     for end in ("close", "abort"):
-        publisher = streams.open_publisher(make_url(stream), build_info(run.session))
+        publisher = streams.open_publisher(make_url(stream), make_recorded_run(run.session))
         getattr(publisher, end)()
         publisher.close()
         publisher.abort()
@@ -348,7 +348,7 @@ def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.
     """The error comes before a connection is opened."""
     empty = dataclasses.replace(world, sensors=())
     with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):
-        streams.open_publisher(make_url(stream), RecordingInfo(empty))
+        streams.open_publisher(make_url(stream), RecordedRun(empty))
 
 
 def test_duplicate_output_is_an_error(stream: Stream, world: ns.World) -> None:

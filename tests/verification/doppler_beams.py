@@ -382,9 +382,9 @@ def estimate_echo_strength(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]
     threshold.
     """
     spec = trial.spec
-    if not isinstance(spec, Dvl) or spec.strength is None:
+    if not isinstance(spec, Dvl) or spec.echo_strength is None:
         return
-    strength, shape = spec.strength, (PINGS, len(spec.beams.beams))
+    strength, shape = spec.echo_strength, (PINGS, len(spec.beams.beams))
     strengths = (10.0, 0.0, strength.threshold, strength.threshold + strength.slope)
     ranges = [_find_range(strength, level, 1.0) for level in strengths]
     readings = [
@@ -533,7 +533,7 @@ TERMS: tuple[Term | MotionTerm, ...] = (
         make_underwater_motion,
     ),
     MotionTerm(
-        "loudness", estimate_echo_strength, 1, _isolate("strength", bottom=_WHITE_TRACK), make_underwater_motion
+        "loudness", estimate_echo_strength, 1, _isolate("echo_strength", bottom=_WHITE_TRACK), make_underwater_motion
     ),
     MotionTerm(
         "long term", estimate_long_term_filter, 1, _isolate("long_term", bottom=_WHITE_TRACK), make_underwater_motion

@@ -368,7 +368,7 @@ def _make_iron_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return the spec with hard iron, soft iron and motor current alone."""
     if not isinstance(spec, Magnetometer):
         return ()
-    values = {name: getattr(spec, name) for name in ("hard_iron", "soft_iron", "motor_current")}
+    values = {name: getattr(spec, name) for name in ("hard_iron", "soft_iron", "field_per_ampere")}
     isolated = replace(spec.without_errors(), **values)
     return () if isolated == spec.without_errors() else (isolated,)
 
@@ -383,7 +383,7 @@ def estimate_iron(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     spec = trial.spec
     for row, axis in enumerate(AXES):
         figures = [(f"soft_iron {axis}{AXES[column]}", "1", spec.soft_iron[3 * row + column]) for column in range(3)]
-        figures += [("hard_iron", "T", spec.hard_iron[row]), ("motor_current", "T / A", spec.motor_current[row])]
+        figures += [("hard_iron", "T", spec.hard_iron[row]), ("field_per_ampere", "T / A", spec.field_per_ampere[row])]
         for column, (name, unit, declared) in enumerate(figures):
             yield f"field.{axis}", Estimate(name, declared, float(found[column, row]), float(error[column]), unit=unit)
 

@@ -79,7 +79,7 @@ CHANGES: list[tuple[type[Sensor], str, Change, str]] = [
     (Imu, "earth_rotation", lambda _: False, "earth_rotation"),
     (Magnetometer, "soft_iron", scale, "soft_iron"),
     (Magnetometer, "hard_iron", scale, "hard_iron"),
-    (Magnetometer, "motor_current", scale, "motor_current"),
+    (Magnetometer, "field_per_ampere", scale, "field_per_ampere"),
 ]
 """Type, field, change of the simulated value, prefix of the rows."""
 
@@ -99,7 +99,7 @@ def test_estimate_equals_the_declared_value(kind: type[Sensor]) -> None:
         assert estimate.error < 1e-6 * abs(estimate.declared) or abs(estimate.declared) < 1e-3, row
         field = estimate.parameter.partition(" ")[0]
         value = getattr(spec, field)
-        if field in ("hard_iron", "motor_current"):
+        if field in ("hard_iron", "field_per_ampere"):
             assert estimate.declared == value["xyz".index(row.channel[-1])]
         elif field in ("soft_iron", "g_sensitivity"):
             assert (

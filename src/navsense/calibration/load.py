@@ -53,7 +53,7 @@ from navsense.core.text import parse_decimal
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
-from navsense.recordings.base import check_target
+from navsense.recordings.base import check_output_file
 from navsense.recordings.dataset import Dataset, select_run_by_index
 from navsense.recordings.format import Capability, Format, find_format_of_recording, list_formats, list_suffixes
 from navsense.recordings.quantities import FIELD_TYPES, QUANTITIES
@@ -306,7 +306,7 @@ def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
     target = Path(path)
     if target.suffix.lower() not in suffixes:
         raise CalibrationError("output", str(path), allowed=f"must be a name that ends in {', '.join(suffixes)}")
-    check_target(target)
+    check_output_file(target)
     existed = target.exists()
     try:
         with target.open("ab"):

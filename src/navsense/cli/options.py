@@ -61,7 +61,7 @@ class OutputCommand(CheckedCommand):
                 f"{one.name}: {one.unit}s{', in a folder' if one.is_folder else ''}",
             )
             for one in formats.list_formats()
-            if one.open_writer or (one.open_target and self.name == "convert")
+            if one.open_writer or (one.open_copy and self.name == "convert")
         ]
         rows += list_plugins(formats.ENTRY_POINTS, ".{}", "format", formats.list_suffixes())
         if self.name == "run":

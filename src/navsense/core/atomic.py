@@ -155,27 +155,28 @@ def is_being_written(path: Path) -> bool:
         os.close(descriptor)
 
 
-def make_writer_error(target: Path) -> RecordingError:
+def make_busy_output_error(target: Path) -> RecordingError:
     """Return the error of a file that already has a writer."""
     what = "is being written by another process, or by another thread of this one"
     return RecordingError(what, where=Where(str(target)), remedy="name another output, or wait until it is complete")
 
 
-def make_reader_error(target: Path) -> RecordingError:
+def make_unfinished_error(target: Path) -> RecordingError:
     """Return the error of reading a recording that still has a writer."""
     what = "is still being written by another process"
     return RecordingError(what, where=Where(str(target)), remedy="wait until it ends")
 
 
-def open_in_place(path: Path, is_truncated: Callable[[BinaryIO], bool] | None = None) -> FileIO:
+def open_in_place(path: Path, must_keep: Callable[[BinaryIO], bool] | None = None) -> FileIO:
     """Open a file for writing under its own name, lock it and truncate it. It has no buffer, so a crash loses nothing.
 
-    A file that `is_truncated` is kept at `make_crashed_path`. Raises `RecordingError` if the file is an input or has
-    another writer, and `OSError` if it cannot be opened.
+    must_keep: returns True for an old file that is kept, at `make_crashed_path`; None: no file is kept.
+
+    Raises `RecordingError` if the file is an input or has another writer, and `OSError` if it cannot be opened.
     """
     check_not_input(path)
     if is_being_written(make_hidden_path(path)):
-        raise make_writer_error(path)
+        raise make_busy_output_error(path)
     while True:
         # Truncate only after locking: the file may be the recording of another process.
         file = FileIO(path, "wb", opener=lambda name, flags: os.open(name, flags & ~os.O_TRUNC, 0o666))
@@ -184,9 +185,9 @@ def open_in_place(path: Path, is_truncated: Callable[[BinaryIO], bool] | None = 
         # A `HiddenFolder` locks its folder before the file, so look for its lock after locking the file.
         if not _wait_for_lock(file.fileno()) or is_being_written(make_hidden_path(path)):
             file.close()
-            raise make_writer_error(path)
+            raise make_busy_output_error(path)
         try:
-            is_kept = is_truncated is not None and _is_open_file(file.fileno(), path) and _keep_file(path, is_truncated)
+            is_kept = must_keep is not None and _is_open_file(file.fileno(), path) and _keep_file(path, must_keep)
         except BaseException:
             file.close()
             raise
@@ -198,9 +199,9 @@ def open_in_place(path: Path, is_truncated: Callable[[BinaryIO], bool] | None = 
 
 def save_text(path: Path, text: str) -> None:
     """Write a text file atomically: a crash leaves the old text or the new one."""
-    part = path.with_name(f"{path.name}.new")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    new_file = path.with_name(f"{path.name}.new")
+    new_file.write_text(text, encoding="utf-8")
+    new_file.replace(path)
 
 
 def is_hidden_folder(folder: Path) -> bool:
@@ -234,19 +235,19 @@ def lock_leftover(target: Path) -> Iterator[Path]:
     If the crash happened while a folder was replaced, the old folder is restored first. Raises `RecordingError` if it
     has a live writer.
     """
-    part = make_hidden_path(target)
+    hidden_folder = make_hidden_path(target)
     try:
-        descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = os.open(hidden_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         raise RecordingError("has no truncated recording", error.strerror, where=Where(str(target))) from error
     lock = Lock(descriptor)
     try:
         if not _wait_for_lock(descriptor):
-            raise make_reader_error(target)
-        if not is_hidden_folder(part) or not _is_open_file(descriptor, part):
+            raise make_unfinished_error(target)
+        if not is_hidden_folder(hidden_folder) or not _is_open_file(descriptor, hidden_folder):
             raise RecordingError("has no truncated recording", where=Where(str(target)))
-        _restore_backup(part, resolve_link(target))
-        yield part
+        _restore_backup(hidden_folder, resolve_link(target))
+        yield hidden_folder
     finally:
         lock.release()
 
@@ -278,23 +279,23 @@ def _keep_recording(folder: Path, target: Path) -> None:
     LOG.warning("%s: a truncated recording is kept; recover it with: navsense recover %s", target, kept)
 
 
-def _is_truncated_file(path: Path, is_truncated: Callable[[BinaryIO], bool]) -> bool:
-    """Return True if a file is truncated."""
+def _must_keep_path(path: Path, must_keep: Callable[[BinaryIO], bool]) -> bool:
+    """Return True if `must_keep` does so for the file at a path."""
     with FileIO(path) as file:
-        return is_truncated(file)
+        return must_keep(file)
 
 
-def _keep_file(path: Path, is_truncated: Callable[[BinaryIO], bool]) -> bool:
-    """Rename a truncated file and return True. Return False for another file, or if a larger one is kept.
+def _keep_file(path: Path, must_keep: Callable[[BinaryIO], bool]) -> bool:
+    """Rename a file that must be kept and return True. Return False for another file, or if a larger one is kept.
 
     One is kept for each name, the largest. Raises `RecordingError` if another file is at `make_crashed_path`.
     """
-    if not _is_truncated_file(path, is_truncated):
+    if not _must_keep_path(path, must_keep):
         return False
     target = resolve_link(path)
     kept = make_crashed_path(target)
     if inputs.path_exists(kept) and (
-        not kept.is_file() or is_being_written(kept) or not _is_truncated_file(kept, is_truncated)
+        not kept.is_file() or is_being_written(kept) or not _must_keep_path(kept, must_keep)
     ):
         remedy = f"recover it with: navsense recover {path}, then delete it"
         raise RecordingError("contains a truncated recording", where=Where(str(path)), remedy=remedy)
@@ -339,7 +340,7 @@ class HiddenFolder:
                 continue
             lock = Lock(descriptor)
             if not _wait_for_lock(descriptor):
-                raise make_writer_error(self.target)
+                raise make_busy_output_error(self.target)
             if _is_open_file(descriptor, self.folder) and self._is_disposable():
                 return lock
             lock.release()
@@ -369,7 +370,7 @@ class HiddenFolder:
             return
         self._locks.append(Lock(descriptor))
         if not _wait_for_lock(descriptor):
-            raise make_writer_error(self.target)
+            raise make_busy_output_error(self.target)
 
     @property
     def backup(self) -> Path:
@@ -412,8 +413,8 @@ def replace_file(target: Path) -> Iterator[Path]:
         return
     work = HiddenFolder(target)
     try:
-        part = work.folder / target.name
-        yield part
-        work.commit(part)
+        new_file = work.folder / target.name
+        yield new_file
+        work.commit(new_file)
     finally:
         work.release()

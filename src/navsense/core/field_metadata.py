@@ -18,8 +18,8 @@ class FileField:
     """The name and the limits of a field in a file.
 
     name: of the element or attribute; empty for the name of the field.
-    parent: child of the specification's element that contains the element of the field; empty if that element contains
-        it directly.
+    container: child of the specification's element that contains the element of the field; empty if the specification's
+        element contains it directly.
     minimum, above: the number must be >= `minimum` and > `above`.
     magnitude_below: the absolute value of each number must be < `magnitude_below`.
     may_be_infinite: True if the text `inf` is a number here.
@@ -29,7 +29,7 @@ class FileField:
     """
 
     name: str = ""
-    parent: str = ""
+    container: str = ""
     minimum: float = -math.inf
     above: float = -math.inf
     magnitude_below: float = math.inf

@@ -105,9 +105,9 @@ def _sample_outside_rectangle(
 
 @kernel
 def _fill_normal(state: UInt64Array, out: FloatArray, parameters: tuple[float, float, float] | None) -> None:
-    """Fill out (n,) with standard normals w and advance the state (4,).
+    """Fill out (n,) with standard normals x and advance the state (4,).
 
-    With `parameters` (constant, mean, stddev) out is constant + (mean + stddev w): the jitter of a clock, see
+    With `parameters` (constant, mean, stddev) out is constant + (mean + stddev x): the jitter of a clock, see
     `take_scaled`. Both cases are compiled separately.
     """
     a, b, c, w = state[0], state[1], state[2], state[3]
@@ -300,6 +300,7 @@ class Draws:
         """Return the initial draws of all processes."""
         counts = np.array([process.initial for process in processes], dtype=np.int64)
         out = np.empty((int(counts.sum()), 1))
+        # As for one tick on which process p takes counts[p] draws.
         fill_rows(self._states, self._uniform, np.cumsum(counts) - counts, counts, out)
         return out[:, 0]
 

@@ -55,6 +55,8 @@ def _split_union(hint: Any) -> tuple[Any, ...]:
 
 def _matches_type(value: object, hint: Any) -> bool:
     """Return True if a value has a type; a number must fit into a double."""
+    if type(value) is hint and hint is not int:  # the usual case; an int may be too large
+        return True
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(_matches_type(value, part) for part in parts)

@@ -27,7 +27,7 @@ SENSOR_MESSAGES: Mapping[str, SensorMessages] = {
     for sensor in SENSORS
     if find_spec(f"{__name__}.{sensor.type}")
 }
-"""Sensor type -> its messages, for the types with a module."""
+"""Sensor type -> `MESSAGES` of the module of that name, which is imported by its name; for the types with a module."""
 
 
 def get_messages(sensor_type: str) -> SensorMessages:

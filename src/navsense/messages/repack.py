@@ -43,8 +43,8 @@ class ByteSpan:
 class MessageShape:
     """Messages of one size with the same strings and array lengths, by path: an example in each serialisation.
 
-    `spans` are the bytes that change; `constant_spans` are [first, stop) in the source. `sequence` is the offset of the
-    sequence number of the outermost header in ROS 1, -1 without it.
+    `spans` are the bytes that change; `constant_spans` are [first, stop) in the source. `sequence_offset` is the offset
+    of the sequence number of the outermost header in ROS 1, -1 without it.
     """
 
     source: bytes
@@ -53,7 +53,7 @@ class MessageShape:
     constant_spans: tuple[tuple[int, int], ...]
     strings: Mapping[str, str]
     lengths: Mapping[str, int]
-    sequence: int
+    sequence_offset: int
 
     def matches(self, rows: ByteArray) -> BoolArray:
         """Return True for each of the messages (n, size) that has this shape."""
@@ -69,9 +69,9 @@ class MessageShape:
         out[:] = np.frombuffer(self.target, dtype=np.uint8)
         for span in self.spans:
             out[:, span.target : span.target + span.size] = rows[:, span.source : span.source + span.size]
-        if self.sequence >= 0 and sequence is not None:
+        if self.sequence_offset >= 0 and sequence is not None:
             numbers = (sequence & 0xFFFFFFFF).astype("<u4")
-            out[:, self.sequence : self.sequence + 4] = numbers.view(np.uint8).reshape(-1, 4)
+            out[:, self.sequence_offset : self.sequence_offset + 4] = numbers.view(np.uint8).reshape(-1, 4)
         return out
 
 
@@ -91,7 +91,7 @@ class MessageConverter:
     constant_spans: list[tuple[int, int]] = field(default_factory=list)
     strings: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
-    sequence: int = -1
+    sequence_offset: int = -1
 
     def align(self, size: int) -> None:
         """Pad the CDR side, source or target, to a multiple of `size`."""
@@ -183,7 +183,7 @@ class MessageConverter:
             self.read(4)
             return
         if outermost:
-            self.sequence = len(self.data)
+            self.sequence_offset = len(self.data)
         self.data += bytes(4)
 
     def _convert_empty(self) -> None:
@@ -208,7 +208,7 @@ def build_shape(message: bytes, type_name: str, definitions: Definitions, *, is_
     spans = (ByteSpan(span.source + source_header, span.target + target_header, span.size) for span in converter.spans)
     constant_spans = ((first + source_header, stop + source_header) for first, stop in converter.constant_spans)
     target = ENCAPSULATION[:target_header] + bytes(converter.data)
-    contents = converter.strings, converter.lengths, converter.sequence
+    contents = converter.strings, converter.lengths, converter.sequence_offset
     return MessageShape(message, target, tuple(spans), tuple(constant_spans), *contents)
 
 

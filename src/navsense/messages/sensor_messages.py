@@ -17,6 +17,8 @@ from navsense.world import MountedSensor
 class SensorMessages:
     """The messages of one sensor type. The functions of `messages` with the same names call these.
 
+    `messages` imports the module of a type by name, so only `SENSOR_MESSAGES` refers to its `MESSAGES`.
+
     make_encoder: returns the encoder of the main message of a series.
     extract_arrays: returns the arrays in messages of a series and companion: the inverse of the encoders.
     gz_type: full name of Gazebo's message; "" without one.

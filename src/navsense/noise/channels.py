@@ -21,7 +21,7 @@ from navsense.core.typing import AnyArray, FloatArray
 from navsense.noise.kernels import (
     DRAW_ROW_DTYPE,
     DYNAMIC_BIAS_STATE,
-    FLICKER_STATES,
+    FIRST_FLICKER_STATE,
     PARAMETER_DTYPE,
     PARAMETER_NAMES,
     TICK_PROCESSES,
@@ -34,7 +34,10 @@ FLICKER_BAND = (0.1, 1e4)
 """Averaging times (s) between which the Allan deviation of flicker is flat."""
 
 _FLICKER_COMPONENTS: FloatArray = make_read_only(np.array(make_flicker_components(1.0, *FLICKER_BAND)))
-_FLICKER_COUNT = _FLICKER_COMPONENTS.shape[1]
+"""(2, m): time constants (s) and standard deviations of the components of flicker with a bias instability of 1."""
+
+_FLICKER_STDDEVS: FloatArray = _FLICKER_COMPONENTS[1]
+_FLICKER_COUNT = _FLICKER_STDDEVS.size
 _NO_TEMPERATURE = np.empty(0)
 
 _STREAM_KEYS = {"dynamic_bias": "drift", "random_walk": "walk"}
@@ -126,7 +129,7 @@ class NoiseChannels:
     def init(self, draws: FloatArray) -> NoiseState:
         """Return the state of an instrument at t = 0 from the initial draws of `processes`, in their order."""
         initial, count = split_initial_draws(self.processes, draws), len(self.names)
-        state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FLICKER_STATES + _FLICKER_COUNT)))
+        state = NoiseState(np.zeros(count), np.zeros(count), np.zeros((count, FIRST_FLICKER_STATE + _FLICKER_COUNT)))
         for c, (name, noise) in enumerate(zip(self.names, self.noises, strict=True)):
             turn_on_draw, sign_draw, dynamic_draw, scale_draw = (
                 float(initial[name, process][0]) if (name, process) in initial else 0.0
@@ -137,7 +140,7 @@ class NoiseChannels:
             state.scale_error[c] = noise.scale_factor + noise.scale_factor_stddev * scale_draw
             if noise.bias_instability > 0.0:
                 flicker = initial[name, "flicker"]
-                state.bias_state[c, FLICKER_STATES:] = noise.bias_instability * _FLICKER_COMPONENTS[1] * flicker
+                state.bias_state[c, FIRST_FLICKER_STATE:] = noise.bias_instability * _FLICKER_STDDEVS * flicker
         return state
 
     def apply(

@@ -14,6 +14,7 @@ from navsense.core.kernels import kernel
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.noise.terms import (
     add_flicker,
+    compute_white_stddev,
     decay_factor,
     gauss_markov_stddev,
     gauss_markov_step,
@@ -23,7 +24,6 @@ from navsense.noise.terms import (
     random_walk_step,
     saturate,
     white_noise,
-    white_stddev,
     write_coefficients,
 )
 
@@ -39,7 +39,7 @@ TICK_PROCESSES = ("white", "dynamic_bias", "random_walk", "flicker", "outlier", 
 DRAW_ROW_DTYPE = np.dtype([(name, np.int64) for name in TICK_PROCESSES])
 """The first row in the draws of each process of one channel, -1 if it is not active."""
 
-DYNAMIC_BIAS_STATE, RANDOM_WALK_STATE, FLICKER_STATES = 0, 1, 2
+DYNAMIC_BIAS_STATE, RANDOM_WALK_STATE, FIRST_FLICKER_STATE = 0, 1, 2
 """Columns of the bias states (channels, 2 + m components of flicker)."""
 
 
@@ -150,7 +150,7 @@ def _write_biases(
             first, count = rows["flicker"], flicker.shape[1]
             flicker_phi, flicker_q = np.empty(count), np.empty(count)
             write_coefficients(dt, flicker[0], noise["bias_instability"] * flicker[1], flicker_phi, flicker_q)
-            add_flicker(flicker_phi, flicker_q, draws[first : first + count], states[FLICKER_STATES:], out)
+            add_flicker(flicker_phi, flicker_q, draws[first : first + count], states[FIRST_FLICKER_STATE:], out)
         coefficient, reference = noise["temperature_coefficient"], noise["reference_temperature"]
         if coefficient != 0.0:
             for i in range(out.shape[0]):
@@ -252,7 +252,7 @@ def apply_noise(
     inputs: the inputs x of `Noise`, as axes (axes, n), one entry per array of the sensor; unused ones are empty.
     index: (n,) tick numbers.
     rate: Hz, of the ticks.
-    spacing: the step (ticks) of the white noise of sample 0, which has no sample before it.
+    spacing: ticks. Sample 0 has no sample before it, so its white noise uses this step.
     parameters, draw_rows: (channels,) records of type `PARAMETER_DTYPE` and `DRAW_ROW_DTYPE`.
     flicker: (2, m), time constants (s) and standard deviations of the components of flicker with B = 1.
     draws: (rows, n).
@@ -288,7 +288,7 @@ def apply_noise(
                 if scale_error[c] != 0.0 or coefficient != 0.0:
                     _apply_scale(scale_error[c], coefficient, reference, section_temperature, source, measured)
                     source = measured  # `_write_measured` reads value i before it writes value i
-                sigma = white_stddev(white_dt, noise["stddev"], noise["noise_density"])
+                sigma = compute_white_stddev(white_dt, noise["stddev"], noise["noise_density"])
                 _write_measured(sigma, noise, draw_rows[c], section_draws, source, bias[c, first:stop], measured)
                 c += 1
         previous_tick, first = index[stop - 1], stop

@@ -33,8 +33,8 @@ from navsense.noise import terms
 ROOM_TEMPERATURE = 298.15
 """K: 25 degrees Celsius, the reference temperature of datasheets."""
 
-_EXTENSION = in_file(parent="navsense:noise")
-_EXTENSION_NON_NEGATIVE = in_file(parent="navsense:noise", minimum=0.0)
+_EXTENSION = in_file(container="navsense:noise")
+_EXTENSION_NON_NEGATIVE = in_file(container="navsense:noise", minimum=0.0)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Noise:
 
     def white_stddev(self, rate: float) -> float:
         """Return the standard deviation of the white noise of samples at `rate` (Hz)."""
-        return terms.white_stddev(1.0 / rate, self.stddev, self.noise_density)
+        return terms.compute_white_stddev(1.0 / rate, self.stddev, self.noise_density)
 
     def white_density(self, rate: float) -> float:
         """Return the density (unit per root hertz) of the white noise of samples at `rate` (Hz)."""

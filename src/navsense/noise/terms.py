@@ -73,8 +73,8 @@ def white_noise(mean: float, sigma: float, w: float) -> float:
 
 
 @kernel
-def white_stddev(dt: float, stddev: float, density: float) -> float:
-    """Return sigma of samples dt (s) apart."""
+def compute_white_stddev(dt: float, stddev: float, density: float) -> float:
+    """Return sigma, the standard deviation of the white noise of samples dt (s) apart."""
     return stddev if density == 0.0 else math.sqrt(stddev * stddev + density * density / dt)
 
 

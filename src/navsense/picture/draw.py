@@ -28,9 +28,9 @@ from navsense.figures import (
     save_figure,
 )
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
-from navsense.picture.ground import STEEP, Relief
+from navsense.picture.ground import SHADED_SLOPE, Relief
 from navsense.picture.tracks import Track
-from navsense.recordings.base import check_target
+from navsense.recordings.base import check_output_file
 from navsense.runner.run import MotionSource, load_motions
 from navsense.world import World
 
@@ -72,7 +72,7 @@ MIN_HEIGHT_RANGE = 1.0
 def check(path: str | os.PathLike[str]) -> Path:
     """Return the path of a picture. Raises `RecordingError` for an invalid suffix or place, or without matplotlib."""
     target = check_figure_path(path, RecordingError)
-    check_target(target)
+    check_output_file(target)
     require_matplotlib(RecordingError)
     return target
 
@@ -213,7 +213,7 @@ def shade_relief(relief: Relief, colours: Any, norm: Any) -> FloatArray:
     height = np.where(is_missing, np.nanmedian(relief.height), relief.height)
     east, north = relief.x[1] - relief.x[0], relief.y[1] - relief.y[0]
     slope = float(np.sqrt((relief.slopes**2).mean()))
-    exaggeration = STEEP / slope if slope > 0.0 and not relief.is_flat else 1.0
+    exaggeration = SHADED_SLOPE / slope if slope > 0.0 and not relief.is_flat else 1.0
     light = LightSource(azdeg=315.0, altdeg=50.0)
     # The first row of `hillshade` is the northernmost.
     shade = light.hillshade(height[::-1], vert_exag=exaggeration, dx=east, dy=north)[::-1]

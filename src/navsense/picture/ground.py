@@ -23,7 +23,7 @@ from navsense.picture.tracks import Track
 from navsense.simulation.motions import Motions, build_scene, read_surface
 from navsense.world import World
 
-STEEP = 0.45
+SHADED_SLOPE = 0.45
 """Slope to which the shading scales the RMS slope of the ground."""
 
 CELLS = 640

@@ -20,7 +20,7 @@ from navsense.recordings.format import (
     list_suffixes,
     register_format,
 )
-from navsense.recordings.info import RecordingInfo, RecordingWriter, build_info
+from navsense.recordings.info import RecordedRun, RecordingWriter, make_recorded_run
 from navsense.world import World
 
 __all__ = [
@@ -28,13 +28,13 @@ __all__ = [
     "Capability",
     "Dataset",
     "Format",
-    "RecordingInfo",
+    "RecordedRun",
     "RecordingWriter",
-    "build_info",
     "check_name",
     "find_output_format",
     "get_data_path",
     "get_storage_path",
+    "make_recorded_run",
     "open",
     "open_writer",
     "register_format",
@@ -107,24 +107,24 @@ def get_data_path(path: str | os.PathLike[str]) -> Path:
     )
 
 
-def open_writer(path: str | os.PathLike[str], info: RecordingInfo) -> RecordingWriter:
+def open_writer(path: str | os.PathLike[str], recorded_run: RecordedRun) -> RecordingWriter:
     """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened.
 
     The writer of a format is its `Format.open_writer`: of .mcap `mcap.writer.McapWriter` (see `message_formats`).
     """
     target = to_path(path)
     recording_format = find_output_format(target)
-    if Capability.RUNS not in recording_format.capabilities and len(info.runs) != 1:
+    if Capability.RUNS not in recording_format.capabilities and len(recorded_run.runs) != 1:
         allowed = f"a recording in {find_suffix(target)} holds one run"
         raise RecordingError(
             "runs",
-            len(info.runs),
+            len(recorded_run.runs),
             allowed=allowed,
             where=Where(str(target)),
             remedy=f"choose one with --run, or {format_runs_remedy()}",
         )
     assert recording_format.open_writer is not None  # noqa: S101 - `find_output_format` returns no other
-    return recording_format.open_writer(target, info)
+    return recording_format.open_writer(target, recorded_run)
 
 
 def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a recording as `open` opens a file

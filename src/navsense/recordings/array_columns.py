@@ -17,7 +17,7 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth, list_component_names
 from navsense.core.typing import AnyArray, Times
 from navsense.recordings import metadata
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.info import RecordedRun
 
 
 class ArrayComponent(NamedTuple):
@@ -142,19 +142,19 @@ def make_current(current_metadata: Mapping[str, Any], time: Times, arrays: Mappi
     )
 
 
-class SeriesMetadata:
+class EntryMetadata:
     """The metadata of the sensors, links and current that a writer has received."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
-        """Start without a series."""
-        self._path, self._info = path, info
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
+        """Start without an entry."""
+        self._path, self._recorded_run = path, recorded_run
         self.sensors: dict[str, dict[str, Any]] = {}
         self.links: list[str] = []
         self.current: dict[str, Any] | None = None
 
     def add_reading(self, name: str, reading: Reading) -> dict[str, Any]:
         """Add a sensor, and return its metadata. Raises `RecordingError` if its arrays, shapes or runs changed."""
-        sensor_metadata = metadata.make_sensor_metadata(self._info, name, reading)
+        sensor_metadata = metadata.make_sensor_metadata(self._recorded_run, name, reading)
         if self.sensors.setdefault(name, sensor_metadata) != sensor_metadata:
             raise self.changed_error(name)
         return sensor_metadata
@@ -175,28 +175,28 @@ class SeriesMetadata:
         return self.current
 
     def count(self) -> int:
-        """Return the number of series."""
+        """Return the number of sensors and links, and of currents (0 or 1)."""
         return len(self.sensors) + len(self.links) + (self.current is not None)
 
     def format(self) -> str:
         """Return the metadata of the recording so far."""
-        return metadata.format_metadata(self._info, self.sensors, self.links, self.current)
+        return metadata.format_metadata(self._recorded_run, self.sensors, self.links, self.current)
 
 
-class SeriesName(NamedTuple):
+class ArrayEntry(NamedTuple):
     """A sensor, a link or the current: "reading", "truth" or "current"; its name; its label and type in `info`."""
 
-    series: str
+    kind: str
     name: str
     label: str
     type: str
 
 
-def list_series(meta: Mapping[str, Any]) -> Iterator[SeriesName]:
+def list_entries(meta: Mapping[str, Any]) -> Iterator[ArrayEntry]:
     """Yield the sensors, links and current in the metadata of a recording."""
     for name, sensor_metadata in meta["sensors"].items():
-        yield SeriesName("reading", name, name, str(sensor_metadata["type"]))
+        yield ArrayEntry("reading", name, name, str(sensor_metadata["type"]))
     for name in meta["links"]:
-        yield SeriesName("truth", name, f"truth/{name}", "truth")
+        yield ArrayEntry("truth", name, f"truth/{name}", "truth")
     if meta.get("current"):
-        yield SeriesName("current", meta["current"]["topic"], "current", "current")
+        yield ArrayEntry("current", meta["current"]["topic"], "current", "current")

@@ -1,4 +1,7 @@
-"""Paths of recordings, errors of files, and `AtomicWriter`: a writer in a separate thread."""
+"""Paths of recordings, errors of files, and `AtomicWriter`: a writer in a separate thread.
+
+Its base class `RecordingWriter` is in `info`, which `format` imports before this module.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from navsense.recordings.format import (
     list_formats,
     list_suffixes,
 )
-from navsense.recordings.info import RecordingInfo, RecordingWriter
+from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.world import World
 
 
@@ -71,14 +74,14 @@ def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingE
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    part = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
+    hidden_folder = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
     is_missing = operation == "read" and error.errno == errno.ENOENT
-    if is_missing and atomic.is_hidden_folder(part) and atomic.is_being_written(part):
-        return atomic.make_reader_error(path)
+    if is_missing and atomic.is_hidden_folder(hidden_folder) and atomic.is_being_written(hidden_folder):
+        return atomic.make_unfinished_error(path)
     what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
-        remedy = find_recovery_command(path) or remedy
+        remedy = find_hidden_recording_remedy(path) or remedy
     return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
@@ -89,16 +92,17 @@ def no_thread_error(where: Where) -> RecordingError:
 
 
 RECOVERABLE_SUFFIX = ".mcap"
-"""Suffix of the format for long runs: of a truncated file, all complete chunks are recovered."""
+"""Suffix of the format from which recovery returns all complete chunks. It is recommended for long runs."""
 
 
-def find_recovery_command(path: Path) -> str:
-    """Return the remedy that recovers a truncated recording; "" if there is none."""
-    part = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
-    return f"recover the truncated recording with: navsense recover {path}" if atomic.is_hidden_folder(part) else ""
+def find_hidden_recording_remedy(path: Path) -> str:
+    """Return the remedy for a missing recording whose truncated content is in a hidden folder; "" without one."""
+    hidden_folder = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
+    has_content = atomic.is_hidden_folder(hidden_folder)
+    return f"recover the truncated recording with: navsense recover {path}" if has_content else ""
 
 
-def find_recovery_remedy(path: Path) -> str:
+def find_damaged_file_remedy(path: Path) -> str:
     """Return the remedy for a recording that is truncated or damaged; "" if its format has none."""
     if atomic.is_being_written(path):
         return "it is still being written by another process; wait until it ends"
@@ -175,7 +179,7 @@ def require_format(path: Path) -> Format:
         return recording_format
     if path.is_dir():
         raise folder_error(path)
-    if not path.exists() and find_recovery_command(path):
+    if not path.exists() and find_hidden_recording_remedy(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
     raise RecordingError(
@@ -187,7 +191,7 @@ def require_format(path: Path) -> Format:
     )
 
 
-def check_target(path: Path) -> None:
+def check_output_file(path: Path) -> None:
     """Raise `RecordingError` for a directory, a pipe, an input of the command, and a directory that does not exist."""
     atomic.check_not_input(path)
     try:
@@ -210,9 +214,9 @@ def check_target(path: Path) -> None:
 def check_recording_path(recording_format: Format, path: Path, world: World | None = None) -> None:
     """Raise `RecordingError` if a recording cannot have this path, or its format cannot hold the sensors of a world."""
     if find_suffix(path):
-        check_target(path)
+        check_output_file(path)
     atomic.check_not_input(get_storage_path(path))
-    recording_format.check_target(path, world)
+    recording_format.check_path(path, world)
 
 
 def open_for_reading(path: Path) -> BinaryIO:
@@ -229,16 +233,18 @@ def open_for_reading(path: Path) -> BinaryIO:
         raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
 
-def check_info(path: Path | str, info: RecordingInfo, file: str = "an MCAP file") -> None:
+def check_recorded_run(path: Path | str, recorded_run: RecordedRun, file: str = "an MCAP file") -> None:
     """Raise `RecordingError` for several runs, and for stamps outside the limits; `file` is a noun for the file."""
     where = Where(str(path))
-    if len(info.runs) != 1:
+    if len(recorded_run.runs) != 1:
         remedy = format_runs_remedy()
-        raise RecordingError("runs", len(info.runs), allowed=f"{file} holds one run", where=where, remedy=remedy)
+        raise RecordingError(
+            "runs", len(recorded_run.runs), allowed=f"{file} holds one run", where=where, remedy=remedy
+        )
     # A live run has no duration; its stamps are checked when they are written.
-    last = info.epoch + (info.requested_duration or 0.0)
-    if info.epoch < 0 or last > MAX_STAMP_SECONDS:
-        subject, seconds = ("start", info.epoch) if info.epoch < 0 else ("end", last)
+    last = recorded_run.epoch + (recorded_run.requested_duration or 0.0)
+    if recorded_run.epoch < 0 or last > MAX_STAMP_SECONDS:
+        subject, seconds = ("start", recorded_run.epoch) if recorded_run.epoch < 0 else ("end", last)
         raise RecordingError(
             f"{TRUE_TIME} at the {subject}, in seconds",
             seconds,
@@ -301,13 +307,13 @@ class PendingRecording(ABC):
 class PendingArrays(PendingRecording):
     """A recording of arrays. Each reading, truth and current of a time slice is appended by its own method."""
 
-    _info: RecordingInfo
+    _recorded_run: RecordedRun
 
     def append(self, time_slice: TimeSlice) -> None:
         """Append the readings of a time slice, and its truth and current if the recording has truth."""
         for name, reading in time_slice.readings.items():
             self.append_reading(name, reading)
-        if self._info.truth:
+        if self._recorded_run.has_simulated_series:
             for name, truth in time_slice.truth.items():
                 self.append_truth(name, truth)
             if time_slice.current is not None:

@@ -265,7 +265,7 @@ def make_copy_metadata(reader: MessageReader) -> dict[str, str]:
     return reader.metadata or ({"world": DEFAULT_WORLD_NAME} if reader.is_navsense else {})
 
 
-class MessageTarget(Protocol):
+class MessageCopy(Protocol):
     """A recording that messages are copied to.
 
     encoding: the encoding of the messages.

@@ -65,7 +65,10 @@ class MessageDecoder:
         parsed = channel.parse_type().definitions
         known = find_definitions(channel.type, parsed)
         self._definitions = known or format_definitions(channel.type, parsed)
-        self.is_known = channel.is_ros and (known is not None or channel.type.startswith(GENERIC_TYPE_PREFIX))
+        self.has_expected_definition = channel.is_ros and (
+            known is not None or channel.type.startswith(GENERIC_TYPE_PREFIX)
+        )
+        # The shapes have the strings and array lengths that a layout needs, also of messages that are not converted.
         self._shapes = ShapeCache(channel.type, parsed, is_ros1=channel.encoding == ROS1)
         self._layouts: dict[MessageShape, tuple[int, np.dtype[np.void]]] = {}
 
@@ -94,9 +97,9 @@ class MessageDecoder:
 
 
 def is_readable(channel: Channel) -> bool:
-    """Return True if the type of a channel is defined as in ROS."""
+    """Return True if navsense has this definition of the type, or the type is one of `navsense_msgs`."""
     try:
-        return MessageDecoder(channel).is_known
+        return MessageDecoder(channel).has_expected_definition
     except RecordingError:
         return False
 
@@ -170,9 +173,9 @@ class TopicBuffer:
         self._decoder = MessageDecoder(self.channel)
 
     @property
-    def is_known(self) -> bool:
-        """True if the type is defined as in ROS."""
-        return self._decoder.is_known
+    def has_expected_definition(self) -> bool:
+        """True if navsense has this definition of the type, or the type is one of `navsense_msgs`."""
+        return self._decoder.has_expected_definition
 
     def append(self, batch: MessageBatch) -> None:
         """Add messages. If `extract` returns no arrays for the first messages, later ones are ignored.
@@ -238,13 +241,13 @@ class Matches(NamedTuple):
 
     indices: (n,), indices of the matching messages, -1 without one.
     final_count: number of leading messages whose matches later messages cannot change.
-    key, other_key: times (ns) by which the topics were matched.
+    times, other_times: times (ns) by which the topics were matched.
     """
 
     indices: IntArray
     final_count: int
-    key: IntArray
-    other_key: IntArray
+    times: IntArray
+    other_times: IntArray
 
 
 def align_columns(
@@ -253,9 +256,9 @@ def align_columns(
     limit: int,
     incomplete: Collection[Key],
     *,
-    by_publish_time: bool,
+    has_validity_times: bool,
     last: bool,
-    simultaneous: Collection[Key] = (),
+    with_own_stamps: Collection[Key] = (),
 ) -> AlignedColumns[Key] | None:
     """Remove and return the complete rows of some topics, at most `limit` messages of `main`; None without any.
 
@@ -264,21 +267,21 @@ def align_columns(
     have different numbers of them, they are not matched.
 
     incomplete: topics in which messages are missing. The function does not wait for them.
-    by_publish_time: publish times are times of validity.
+    has_validity_times: publish times are times of validity.
     last: no messages follow. All rows are complete.
-    simultaneous: topics with the publish times of `main` and possibly other stamps (a DVL's water track).
+    with_own_stamps: topics with the publish times of `main` and possibly other stamps (a DVL's water track).
     """
     count = limit if last else min([limit, *(other.count for key, other in others.items() if key not in incomplete)])
     if not count:
         return None
-    rules = {key: MatchRule(by_publish_time, by_publish_time and key in simultaneous) for key in others}
+    rules = {key: MatchRule(has_validity_times, has_validity_times and key in with_own_stamps) for key in others}
     if all(_is_one_to_one(main, other, count, rules[key]) for key, other in others.items()):
         return AlignedColumns(main.pop(count), {key: other.pop(count) for key, other in others.items()})
     matches = {
         key: _match_batches(main.peek(), other.peek(), rules[key]) for key, other in others.items() if other.batches
     }
     if not last:
-        final = [match.final_count for key, match in matches.items() if match.other_key.size or key not in incomplete]
+        final = [match.final_count for key, match in matches.items() if match.other_times.size or key not in incomplete]
         count = min([limit, *final])
     if not count:
         return None
@@ -293,12 +296,12 @@ def align_columns(
 class MatchRule(NamedTuple):
     """How the messages of two topics are matched.
 
-    by_publish_time: publish times are times of validity.
-    is_simultaneous: matching messages have the same publish time and possibly other stamps.
+    has_validity_times: publish times are times of validity.
+    has_own_stamps: matching messages have the same publish time and possibly other stamps.
     """
 
-    by_publish_time: bool
-    is_simultaneous: bool
+    has_validity_times: bool
+    has_own_stamps: bool
 
 
 def _is_one_to_one(main: TopicBuffer, companion: TopicBuffer, count: int, rule: MatchRule) -> bool:
@@ -306,14 +309,14 @@ def _is_one_to_one(main: TopicBuffer, companion: TopicBuffer, count: int, rule: 
     if companion.count < count or not companion.batches:
         return False
     own, other = main.peek().select(slice(count)), companion.peek().select(slice(count))
-    has_equal_times = rule.by_publish_time and bool((own.publish_time == other.publish_time).all())
+    has_equal_times = rule.has_validity_times and bool((own.publish_time == other.publish_time).all())
     has_equal_stamps = bool((own.stamp == other.stamp).all())
-    if rule.is_simultaneous or not (own.stamp.any() and other.stamp.any()):
-        return has_equal_times or (not rule.by_publish_time and has_equal_stamps)
+    if rule.has_own_stamps or not (own.stamp.any() and other.stamp.any()):
+        return has_equal_times or (not rule.has_validity_times and has_equal_stamps)
     # No message of navsense arrives before its time of validity, so a later message cannot match.
     return has_equal_stamps and (
         has_equal_times
-        or not rule.by_publish_time
+        or not rule.has_validity_times
         or _is_increasing(own.stamp)
         or bool((own.publish_time >= other.publish_time).all())
     )
@@ -326,20 +329,21 @@ def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Ma
     if its clock repeats a stamp. But a bag has no publish times: they are its log times, which differ with the latency.
     If all publish times are log times, stamps are used if they increase, or if no publish times are equal.
     """
-    uses_publish_time = rule.is_simultaneous
-    if rule.by_publish_time and not rule.is_simultaneous:
+    uses_publish_time = rule.has_own_stamps
+    if rule.has_validity_times and not rule.has_own_stamps:
         have_stamps = bool(main.stamp.any() and other.stamp.any())
         uses_publish_time = not have_stamps or bool((main.publish_time != main.log_time).any())
         if not (uses_publish_time or (_is_increasing(main.stamp) and _is_increasing(other.stamp))):
             uses_publish_time = bool(np.isin(main.publish_time, other.publish_time).any())
-    key, other_key = (main.publish_time, other.publish_time) if uses_publish_time else (main.stamp, other.stamp)
-    indices = _match_values(key, other_key)
-    if not other_key.size:
-        return Matches(indices, 0, key, other_key)
-    # A later message of `other` can match a key from the largest one so far on, unless a later key is matched already.
-    final_count = int(np.searchsorted(np.maximum.accumulate(key), other_key.max(), side="left"))
+    times, other_times = (main.publish_time, other.publish_time) if uses_publish_time else (main.stamp, other.stamp)
+    indices = _match_values(times, other_times)
+    if not other_times.size:
+        return Matches(indices, 0, times, other_times)
+    # `other` is read up to its largest time. A message of `main` from that time on may still get a match, unless a
+    # message after it already has one.
+    final_count = int(np.searchsorted(np.maximum.accumulate(times), other_times.max(), side="left"))
     matched = np.flatnonzero(indices >= 0)
-    return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), key, other_key)
+    return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), times, other_times)
 
 
 def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[ColumnBatch, int]:
@@ -354,7 +358,7 @@ def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[Colum
     for name, array in other.arrays.items():
         arrays[name][matched] = array[selected]
     # Rows of `other` with a time up to the last of these messages are used: no later message matches them.
-    used_count = int(np.searchsorted(np.maximum.accumulate(match.other_key), match.key[:count].max(), side="right"))
+    used_count = int(np.searchsorted(np.maximum.accumulate(match.other_times), match.times[:count].max(), side="right"))
     return ColumnBatch(times[0], times[1], times[2], arrays), max(used_count, int(indices.max()) + 1)
 
 

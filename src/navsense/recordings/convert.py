@@ -30,13 +30,13 @@ from navsense.recordings.format import (
     get_storage_path,
     list_suffixes,
 )
-from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo
+from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
 from navsense.recordings.metadata import damaged_error
-from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.reading_assembler import open_readings
 from navsense.recordings.rosbag.reader import find_ros2_bag_folder
-from navsense.recordings.world_json import has_origin_and_water, list_notes
+from navsense.recordings.world_json import has_heading_and_water, list_notes
 
 
 @dataclass
@@ -111,12 +111,12 @@ def _find_target_format(target: Path) -> Format:
 
 def _copy_messages(source: Path, target: Path, target_format: Format) -> ConversionResult:
     with message_recordings.open_messages(source) as reader, open_hidden_folder(target) as work:
-        notes, part = list_notes(reader.metadata.get(WORLD_JSON_KEY)), work.folder / target.name
-        count, lost = target_format.copy_file(reader, part), list[str]()
+        notes, new_file = list_notes(reader.metadata.get(WORLD_JSON_KEY)), work.folder / target.name
+        count, lost = target_format.copy_file(reader, new_file), list[str]()
         if count is None:
             count, lost = copy_to_folder(reader, target, work)
         else:
-            work.commit(part)
+            work.commit(new_file)
         return ConversionResult(get_storage_path(target), count, "message", lost, notes)
 
 
@@ -140,13 +140,17 @@ def _convert_readings(
 ) -> ConversionResult:
     """Write the readings and the truth of a recording."""
 
-    def write(info: RecordingInfo, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]) -> ConversionResult:
-        has_origin = has_origin_and_water(world_data)
-        losses, has_rows = ConversionLosses(target_format, info, target, has_origin=has_origin), False
-        info = replace(info, ros=ros, epoch=info.epoch if epoch is None else epoch)
+    def write(
+        recorded_run: RecordedRun, slices: Iterator[TimeSlice], world_data: Mapping[str, Any]
+    ) -> ConversionResult:
+        has_rows = False
+        losses = ConversionLosses(
+            target_format, recorded_run, target, has_heading_and_water=has_heading_and_water(world_data)
+        )
+        recorded_run = replace(recorded_run, ros=ros, epoch=recorded_run.epoch if epoch is None else epoch)
         with open_hidden_folder(target) as work:
-            part = work.folder / f"{target.name}{target_format.copied_from}"
-            with recordings.open_writer(part, info) as writer:
+            new_recording = work.folder / f"{target.name}{target_format.copied_from}"
+            with recordings.open_writer(new_recording, recorded_run) as writer:
                 for time_slice in _replace_epoch(slices, epoch):
                     losses.add(time_slice)
                     has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
@@ -154,22 +158,23 @@ def _convert_readings(
                 if not has_rows:
                     raise _no_readings_error(source)
             if target_format.copied_from:
-                with message_recordings.open_messages(part) as messages:
+                with message_recordings.open_messages(new_recording) as messages:
                     copy_to_folder(messages, target, work)
             else:
-                work.commit(get_storage_path(part))
+                work.commit(get_storage_path(new_recording))
         return ConversionResult(get_storage_path(target), losses.count, losses.unit, losses.format_lines())
 
     if message_recordings.is_message_recording(source):
-        with message_recordings.open_messages(source) as reader:
-            assembler = ReadingAssembler(reader)
-            info, world = assembler.info, assembler.world
-            if run is not None and [run] != list(info.runs):
-                raise RecordingError("run", run, allowed=f"must be {info.runs[0]}, the only one")
+        with open_readings(source) as assembler:
+            recorded_run, world = assembler.recorded_run, assembler.world
+            if run is not None and [run] != list(recorded_run.runs):
+                raise RecordingError("run", run, allowed=f"must be {recorded_run.runs[0]}, the only one")
             if not (world.sensors or world.models or world.environment.current):
                 raise _no_readings_error(source)
-            result = write(info, assembler.iter_slices(), message_recordings.parse_stored_world(reader) or {})
-            result.losses += assembler.losses
+            result = write(
+                recorded_run, assembler.iter_slices(), message_recordings.parse_stored_world(assembler.reader) or {}
+            )
+            result.losses += assembler.topic_notes
             result.notes = assembler.recorded_world.notes
             return result
     recording = recordings.open(source)
@@ -184,10 +189,10 @@ def _convert_readings(
             remedy=f"choose one with --run, or {format_runs_remedy()}",
         )
     try:
-        info = recording.make_info()
+        recorded_run = recording.make_recorded_run()
     except DamagedError as error:
         raise damaged_error(source, error) from error
-    result = write(info, recording.iter_slices(), recording.metadata.get(WORLD_JSON_KEY, {}))
+    result = write(recorded_run, recording.iter_slices(), recording.metadata.get(WORLD_JSON_KEY, {}))
     result.notes = recording.recorded_world.notes
     return result
 

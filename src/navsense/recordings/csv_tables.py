@@ -35,7 +35,7 @@ from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
     ArrayComponent,
-    SeriesMetadata,
+    EntryMetadata,
     join_components,
     list_sensor_components,
     make_current,
@@ -46,7 +46,7 @@ from navsense.recordings.array_columns import (
 from navsense.recordings.base import (
     AtomicWriter,
     PendingArrays,
-    find_recovery_command,
+    find_hidden_recording_remedy,
     folder_error,
     open_for_reading,
     os_error,
@@ -61,7 +61,7 @@ from navsense.recordings.format import (
     get_storage_path,
     resolve_folder,
 )
-from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo
+from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun
 from navsense.recordings.world_json import list_notes
 
 METADATA_FILE = "navsense.json"
@@ -95,7 +95,7 @@ def find_folder(path: Path) -> Path:
     folder = path if path.is_dir() else get_storage_path(path)
     if folder.is_dir():
         return folder
-    if find_recovery_command(path):
+    if find_hidden_recording_remedy(path):
         raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise RecordingError(
         "is not a recording",
@@ -194,19 +194,19 @@ class TableFolder:
 class PendingCsv(PendingArrays):
     """A folder of tables that is written by one thread."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Create the hidden folder."""
-        self.path, self._info = path, info
+        self.path, self._recorded_run = path, recorded_run
         self._folder = TableFolder(path)
-        self._metadata = SeriesMetadata(path, info)
+        self._metadata = EntryMetadata(path, recorded_run)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
-        self._stored_series_count = -1
+        self._stored_entry_count = -1
 
     def save_metadata(self) -> None:
-        """Write the metadata if there is a new series."""
-        if self._metadata.count() != self._stored_series_count:
-            self._stored_series_count = self._metadata.count()
+        """Write the metadata if there is a new sensor, link or current."""
+        if self._metadata.count() != self._stored_entry_count:
+            self._stored_entry_count = self._metadata.count()
             self._folder.write(METADATA_FILE, self._metadata.format())
 
     def _reserve_name(self, name: str, owner: str) -> str:
@@ -368,11 +368,11 @@ def recover(file: Path, out: Path) -> RecoveryResult:
 
 
 def _truncate_tables(folder: Path) -> int:
-    """Remove the incomplete last lines of the tables in a folder; return the rows of all series."""
+    """Remove the incomplete last lines of the tables in a folder; return the number of all rows."""
     files = sorted(folder.rglob("*.csv"))
     counts = {file: sum(1 for _ in _read_complete_lines(file)) for file in files}
     companions = set[Path]()
-    for file in files:  # two tables of one series get the length of the shorter one
+    for file in files:  # two tables of one sensor or link get the length of the shorter one
         for other in (".rates.csv", ".layers.csv"):
             companion = file.with_name(file.name.removesuffix(".csv") + other)
             if companion in counts:
@@ -410,9 +410,9 @@ FORMAT = Format(
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
-    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingCsv(path, info)),
+    open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingCsv(path, recorded_run)),
     is_folder=True,
     folder_files=(METADATA_FILE,),
-    check_target=lambda path, _: check_table_folder(path),
+    check_path=lambda path, _: check_table_folder(path),
     recovery=RECOVERY,
 )

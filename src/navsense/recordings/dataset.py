@@ -27,10 +27,15 @@ from navsense.core.readings import (
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.faults.injection import Faults
-from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
-from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordingInfo
-from navsense.recordings.world_json import RecordedWorld, format_note, make_opaque_sensor, world_from_json
+from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun
+from navsense.recordings.world_json import (
+    RECORDED_MOTION,
+    RecordedWorld,
+    format_note,
+    make_opaque_sensor,
+    world_from_json,
+)
 from navsense.sensors import AirPressure, Altimeter, Depth, Imu, Magnetometer, NavSat
 from navsense.sensors.base import Output, Sensor
 from navsense.world import Link, Model, MountedSensor, World
@@ -108,10 +113,10 @@ class Dataset(Mapping[str, Reading]):
         """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
         return self.recorded_world.world
 
-    def make_info(self) -> RecordingInfo:
+    def make_recorded_run(self) -> RecordedRun:
         """Return the world and the run of the recording. Raises `DamagedError` if its metadata is damaged."""
         duration = self.metadata.get(DURATION_KEY)
-        return RecordingInfo(
+        return RecordedRun(
             self.recorded_world.world,
             int(self.metadata["epoch"]),
             int(self.metadata["seed"]),
@@ -128,7 +133,7 @@ class Dataset(Mapping[str, Reading]):
         if stored is not None:
             return stored
         notes = () if data is None else (format_note(data),)
-        return RecordedWorld(infer_world_from_metadata(self), is_stored=False, notes=notes)
+        return RecordedWorld(infer_world_from_metadata(self), has_world_json=False, notes=notes)
 
     def select_run(self, number: int) -> Dataset:
         """Return one of several runs by its number. Raises `RecordingError` for an unknown number."""
@@ -208,7 +213,7 @@ def infer_world_from_metadata(recording: Dataset) -> World:
     links = list(dict.fromkeys([*recording.truth, *link_of.values()]))
     # The metadata does not have the poses of links: each link becomes a model.
     models = tuple(
-        Model(link, (Link(link),), link, motion=Stationary() if link in recording.truth else None) for link in links
+        Model(link, (Link(link),), link, motion=RECORDED_MOTION if link in recording.truth else None) for link in links
     )
     sensors = tuple(
         MountedSensor(
@@ -263,7 +268,7 @@ def collect(time_slices: Iterable[TimeSlice]) -> tuple[dict[str, Reading], dict[
         for name, truth in time_slice.truth.items():
             truths.setdefault(name, []).append(truth)
         currents += [time_slice.current] if time_slice.current is not None else []
-    # Remove the parts of each series when they are joined, so that memory holds only one of them twice.
+    # Remove the slices of a sensor or link when they are joined, so that memory holds only one of these twice.
     return (
         {name: join_readings(readings.pop(name)) for name in list(readings)},
         {name: _join_truths(truths.pop(name)) for name in list(truths)},

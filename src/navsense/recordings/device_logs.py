@@ -22,7 +22,7 @@ from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordin
 from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
     add_path_to_errors,
-    check_info,
+    check_recorded_run,
     closed_error,
     open_for_reading,
     os_error,
@@ -30,7 +30,7 @@ from navsense.recordings.base import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, list_missing_groups
-from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter, SummaryEntry
+from navsense.recordings.info import RecordedRun, RecordingSummary, RecordingWriter, SummaryEntry
 from navsense.sensors.doppler import CoordinateSystem
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor, World
@@ -68,11 +68,11 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
 class DeviceLogWriter(RecordingWriter):
     """Writes the output of one instrument to a file."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Find the sensor and open the file. Raises `RecordingError` if either fails."""
-        check_info(path, info, "a device's log")
-        device_format, sensor, frame = resolve_log(path, info.world)
-        self._encoder = InstrumentEncoder(info.world, device_format, sensor, frame)
+        check_recorded_run(path, recorded_run, "a device's log")
+        device_format, sensor, frame = resolve_log(path, recorded_run.world)
+        self._encoder = InstrumentEncoder(recorded_run.world, device_format, sensor, frame)
         self._path, self._size, self._is_open = path, 0, True
         try:
             # The file has no buffer, so a killed process loses nothing.
@@ -167,14 +167,14 @@ def _make_format(suffix: str, device_format: DeviceFormat) -> Format:
         open_writer=DeviceLogWriter,
         summarize=summarize,
         unit="record",
-        check_target=check_log,
-        list_sensors=lambda info, target: [resolve_log(target, info.world)[1].name],
+        check_path=check_log,
+        list_sensors=lambda recorded_run, target: [resolve_log(target, recorded_run.world)[1].name],
         list_lost=lambda _header, _sensor, reading: [
             f"all that {device_format.name} has no field for",
             *list_missing_groups(capabilities, reading),
         ],
         list_needed=list_needed,
-        needs_origin=True,
+        needs_heading=True,
     )
 
 

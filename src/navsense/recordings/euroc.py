@@ -32,7 +32,6 @@ from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, all_t
 from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.messages.kalibr import format_noise
-from navsense.motion.stationary import Stationary
 from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.csv_tables import (
     CONTENT_FOLDER,
@@ -44,10 +43,10 @@ from navsense.recordings.csv_tables import (
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import Capability, Format, list_missing_groups
-from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo, RecordingSummary, get_version
+from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun, RecordingSummary, get_version
 from navsense.recordings.static_transforms import transform_truth
 from navsense.recordings.summary import summarize_dataset
-from navsense.recordings.world_json import world_to_json
+from navsense.recordings.world_json import RECORDED_MOTION, world_to_json
 from navsense.sensors import Imu
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -154,10 +153,10 @@ class BiasInterpolator:
 class PendingEuroc(PendingRecording):
     """A folder that is written by one thread."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Create the hidden folder. Raises `RecordingError` if the world has no IMU."""
-        self.path, self._info = path, info
-        self._imus = [sensor for sensor in info.world.sensors if sensor.spec.type == Imu.type]
+        self.path, self._recorded_run = path, recorded_run
+        self._imus = [sensor for sensor in recorded_run.world.sensors if sensor.spec.type == Imu.type]
         if not self._imus:
             what = "the recording has no IMU, the only sensor that EuRoC supports"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
@@ -170,7 +169,7 @@ class PendingEuroc(PendingRecording):
             if sensor.name in time_slice.readings:
                 self._write_imu(number, time_slice.readings[sensor.name])
         first = self._imus[0]
-        if self._info.truth and first.link in time_slice.truth:
+        if self._recorded_run.has_simulated_series and first.link in time_slice.truth:
             self._biases.pending_truth.append(transform_truth(time_slice.truth[first.link], first.pose, first.name))
         self._write_states(last=False)
         if not self.has_content:
@@ -224,25 +223,25 @@ class PendingEuroc(PendingRecording):
 
     def _compute_pose_on_first_link(self, sensor: MountedSensor) -> Pose:
         """Return the pose of an IMU on the link of the first one; of one on another model, on its own link."""
-        first, world = self._imus[0], self._info.world
+        first, world = self._imus[0], self._recorded_run.world
         if sensor.model != first.model:
             return sensor.pose
         model = world.model(first.model)
         return model.link(first.link).pose.inverse() @ model.link(sensor.link).pose @ sensor.pose
 
     def _format_metadata(self) -> str:
-        info = self._info
+        recorded_run = self._recorded_run
         return json.dumps(
             {
                 "program": "navsense",
                 "format": "euroc",
                 "version": get_version(),
-                "world": info.world.name,
-                "seed": info.seed,
-                "epoch": info.epoch,
-                "runs": [int(run) for run in info.runs],
+                "world": recorded_run.world.name,
+                "seed": recorded_run.seed,
+                "epoch": recorded_run.epoch,
+                "runs": [int(run) for run in recorded_run.runs],
                 "imus": [sensor.name for sensor in self._imus],
-                WORLD_JSON_KEY: world_to_json(info.world, info.topics),
+                WORLD_JSON_KEY: world_to_json(recorded_run.world, recorded_run.topics),
             }
         )
 
@@ -357,7 +356,7 @@ def _make_world(root: Path, imus: Sequence[str], name: str) -> World:
         hertz = float(rate.group(1)) if rate else 1.0
         full = f"{BODY_LINK}::{imu}"
         sensors.append(MountedSensor(full, Imu(orientation=False), MAV_FOLDER, BODY_LINK, hertz, pose, f"/{imu}", full))
-    return World(name, (Model(MAV_FOLDER, (Link(BODY_LINK),), BODY_LINK, motion=Stationary()),), tuple(sensors))
+    return World(name, (Model(MAV_FOLDER, (Link(BODY_LINK),), BODY_LINK, motion=RECORDED_MOTION),), tuple(sensors))
 
 
 def _parse_pose(text: str) -> Pose:
@@ -393,9 +392,9 @@ def summarize(path: Path) -> RecordingSummary:
     return summarize_dataset(path, FORMAT.name, recording, recording.metadata if is_own else {})
 
 
-def list_lost(info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
+def list_lost(recorded_run: RecordedRun, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return what EuRoC does not hold of an IMU; the bias of the first IMU is in the true state."""
-    first = next(group.name for group in info.world.sensors if group.spec.type == Imu.type)
+    first = next(group.name for group in recorded_run.world.sensors if group.spec.type == Imu.type)
     groups = [
         group
         for group in list_missing_groups(FORMAT.capabilities, reading)
@@ -409,12 +408,14 @@ FORMAT = Format(
     suffixes=(".euroc",),
     capabilities=frozenset((Capability.RECOVERY,)),
     read=read,
-    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingEuroc(path, info)),
+    open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingEuroc(path, recorded_run)),
     summarize=summarize,
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
-    check_target=lambda path, _: check_table_folder(path),
-    list_sensors=lambda info, _: [sensor.name for sensor in info.world.sensors if sensor.spec.type == Imu.type],
+    check_path=lambda path, _: check_table_folder(path),
+    list_sensors=lambda recorded_run, _: [
+        sensor.name for sensor in recorded_run.world.sensors if sensor.spec.type == Imu.type
+    ],
     list_lost=list_lost,
     recovery=replace(RECOVERY, files=(*RECOVERY.files, f"{CONTENT_FOLDER}/{MAV_FOLDER}")),
     remarks={Capability.TRUTH: "but for the pose and velocity of the first IMU"},

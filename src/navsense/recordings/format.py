@@ -1,6 +1,7 @@
 """File formats of recordings: what a format declares, and the registry of formats.
 
-Each module of a format declares one `FORMAT`. `navsense.recordings.FORMATS` lists those of navsense. Other packages
+The module of a format declares it as `FORMAT`, and `message_formats` those with messages, for example `MCAP`.
+`navsense.recordings.FORMATS` lists those of navsense. Other packages
 declare theirs under the entry point `navsense.formats`; the name of the entry point is the suffix without its dot.
 """
 
@@ -19,9 +20,9 @@ from navsense.core.inputs import path_exists
 from navsense.core.plugins import load_plugin
 from navsense.core.readings import Reading
 from navsense.core.text import format_count
-from navsense.recordings.channels import IndexedReader, MessageReader, MessageTarget
+from navsense.recordings.channels import IndexedReader, MessageCopy, MessageReader
 from navsense.recordings.dataset import Dataset
-from navsense.recordings.info import RecordingInfo, RecordingSummary, RecordingWriter
+from navsense.recordings.info import RecordedRun, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
 
 
@@ -46,7 +47,10 @@ LOSSLESS = frozenset(Capability) - {Capability.RUNS, Capability.RECOVERY, Capabi
 
 
 def list_missing_groups(capabilities: frozenset[Capability], reading: Reading) -> list[str]:
-    """Return the groups of arrays of a reading without a capability: ideal values, biases, turn-on biases."""
+    """Return the groups of arrays in a reading that a format with these capabilities cannot hold.
+
+    Groups are ideal values, biases and turn-on biases.
+    """
     groups = {Capability.IDEAL: reading.ideal, Capability.BIAS: reading.bias}
     if Capability.BIAS in capabilities:
         groups[Capability.TURN_ON_BIAS] = reading.turn_on_bias
@@ -107,7 +111,7 @@ class Recovery:
     obstacle: reason why a recording cannot be recovered without `recover`.
     magic: first bytes of a file of the format; b"" if they are not known.
     recovers_files: true if `recover` also reads a truncated file under its final name.
-    is_truncated: true for a truncated file under its final name; None: such files are not listed.
+    is_truncated: returns True for a truncated file under its final name; None: such files are not listed.
     """
 
     files: tuple[str, ...] = ()
@@ -131,42 +135,46 @@ class Format:
     unit: noun of the entries that `navsense info` counts: "row", "message" or "record".
     is_folder: true if the recording NAME.SUFFIX is the folder NAME.
     folder_files: files by which a folder is recognized as a recording of this format; one of them is enough.
-    check_target: raises `RecordingError` if a recording cannot have this path; gets the world if it is known.
+    check_path: raises `RecordingError` if a recording cannot have this path; gets the world if it is known.
     data_path: returns the data file in the folder of a recording with this path.
     open_messages: opens the messages of a recording; None for a format without messages.
-    open_target: creates a recording in a folder, to which messages are copied: folder, final path, source.
-    copied_from: suffix of the format that `convert` writes first and then copies, for a format without `open_writer`.
-    copy_file: copies the file of messages that are already in this format to a path, and returns their number; None
-        for other messages.
+    open_copy: creates a recording to which messages are copied; gets a folder, the final path and the source.
+    copied_from: for a format without `open_writer`: suffix of the format to which `convert` writes first. It then
+        copies those messages to this format.
+    copy_file: if a recording is already in this format, copies its file to a path and returns the number of messages;
+        else returns None.
     recovery: how truncated recordings are found and recovered.
     list_sensors: returns the names of the sensors that a recording with this path can contain; None: all sensors.
     list_lost: returns the arrays of a reading that the format does not support; None: computed from the capabilities.
     list_needed: returns the arrays of a sensor that the format has fields for; missing ones are reported.
     remarks: text after a missing capability in the report of losses.
-    needs_origin: true if the format requires the heading of the world's axes.
+    needs_heading: true if the format requires the heading of the world's axes.
+    unread_content: what a recording contains if navsense writes the format but does not read it, such as "messages of
+        Gazebo"; "" if it reads the format.
     """
 
     name: str
     suffixes: tuple[str, ...]
     capabilities: frozenset[Capability]
     read: Callable[[Path], Dataset]
-    open_writer: Callable[[Path, RecordingInfo], RecordingWriter] | None = None
+    open_writer: Callable[[Path, RecordedRun], RecordingWriter] | None = None
     summarize: Callable[[Path], RecordingSummary] | None = None
     unit: str = "row"
     is_folder: bool = False
     folder_files: tuple[str, ...] = ()
-    check_target: Callable[[Path, World | None], None] = lambda *_: None
+    check_path: Callable[[Path, World | None], None] = lambda *_: None
     data_path: Callable[[Path], Path] | None = None
     open_messages: Callable[[Path], AbstractContextManager[IndexedReader]] | None = None
-    open_target: Callable[[Path, Path, MessageReader], MessageTarget] | None = None
+    open_copy: Callable[[Path, Path, MessageReader], MessageCopy] | None = None
     copied_from: str = ""
     copy_file: Callable[[MessageReader, Path], int | None] = lambda *_: None
     recovery: Recovery = Recovery()
-    list_sensors: Callable[[RecordingInfo, Path], Sequence[str]] | None = None
-    list_lost: Callable[[RecordingInfo, MountedSensor, Reading], list[str]] | None = None
+    list_sensors: Callable[[RecordedRun, Path], Sequence[str]] | None = None
+    list_lost: Callable[[RecordedRun, MountedSensor, Reading], list[str]] | None = None
     list_needed: Callable[[MountedSensor], Sequence[str]] = lambda _: ()
     remarks: Mapping[Capability, str] = field(default_factory=dict)
-    needs_origin: bool = False
+    needs_heading: bool = False
+    unread_content: str = ""
 
 
 ENTRY_POINTS = "navsense.formats"

@@ -14,8 +14,8 @@ import numpy as np
 from navsense import messages
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import encode_descriptor_set
-from navsense.recordings.base import add_path_to_errors, check_info
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.base import add_path_to_errors, check_recorded_run
+from navsense.recordings.info import RecordedRun
 from navsense.recordings.mcap.writer import (
     McapFileWriter,
     McapWriterBase,
@@ -32,16 +32,16 @@ ENCODING = "protobuf"
 class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Open the file and write its metadata and all definitions. Raises `RecordingError` if that fails."""
-        check_info(path, info)
-        self._sensors = {s.name: s for s in info.world.sensors if messages.has_gz(s.spec)}
+        check_recorded_run(path, recorded_run)
+        self._sensors = {s.name: s for s in recorded_run.world.sensors if messages.has_gz(s.spec)}
         self._channel_ids: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._mcap = McapFileWriter(path, profile="")
         try:
-            self._mcap.add_run_metadata(make_mcap_metadata(info))
-            self._add_channels(info.topics)
+            self._mcap.add_run_metadata(make_mcap_metadata(recorded_run))
+            self._add_channels(recorded_run.topics)
             definitions = (*self._mcap.schemas.values(), *self._mcap.channels.values())
             self._mcap.write_chunks([(b"".join(definitions), [])])
         except BaseException:

@@ -45,13 +45,13 @@ def get_version() -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class RecordingInfo:
+class RecordedRun:
     """The world and the run of a recording.
 
     epoch: the integer second of t = 0.
     duration: the requested duration (s). A run may end earlier.
     runs: the numbers of the runs along the leading axis of the readings; one number without that axis.
-    truth: false leaves out ideal values, biases, faults, the truth of links and the current.
+    has_simulated_series: false leaves out ideal values, biases, faults, the truth of links and the current.
     ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
     stored_topics: the topics of the recording from which this one is converted; they do not change.
     """
@@ -61,7 +61,7 @@ class RecordingInfo:
     seed: int = 0
     duration: float = 0.0
     runs: Sequence[int] = (0,)
-    truth: bool = True
+    has_simulated_series: bool = True
     ros: str = DEFAULT_DISTRIBUTION
     stored_topics: TopicNames | None = None
 
@@ -74,7 +74,7 @@ class RecordingInfo:
     @cached_property
     def topics(self) -> TopicNames:
         """The topics of everything in the recording."""
-        return allocate_topics(self.world, self.stored_topics, truth=self.truth)
+        return allocate_topics(self.world, self.stored_topics, has_simulated_series=self.has_simulated_series)
 
     @property
     def requested_duration(self) -> float | None:
@@ -82,9 +82,12 @@ class RecordingInfo:
         return self.duration if math.isfinite(self.duration) else None
 
 
-def build_info(session: Session, *, truth: bool = True, ros: str = DEFAULT_DISTRIBUTION) -> RecordingInfo:
-    """Return the world and the run of a session for its recording; `truth` as in `RecordingInfo`."""
-    return RecordingInfo(session.world, session.epoch, session.seed, session.duration, tuple(session.runs), truth, ros)
+def make_recorded_run(
+    session: Session, *, has_simulated_series: bool = True, ros: str = DEFAULT_DISTRIBUTION
+) -> RecordedRun:
+    """Return the world and the run of a session for its recording; the arguments are those of `RecordedRun`."""
+    runs = tuple(session.runs)
+    return RecordedRun(session.world, session.epoch, session.seed, session.duration, runs, has_simulated_series, ros)
 
 
 class RecordingWriter(ABC):

@@ -79,14 +79,14 @@ def find_leftover(path: Path) -> Leftover | None:
         place = path.with_name(path.name[1:].removesuffix(atomic.HIDDEN_SUFFIX))
     else:
         place = get_storage_path(path)
-    part = atomic.make_hidden_path(place) if place.name else None
-    if part is None or not atomic.is_hidden_folder(part):
+    hidden_folder = atomic.make_hidden_path(place) if place.name else None
+    if hidden_folder is None or not atomic.is_hidden_folder(hidden_folder):
         return None
-    recording_format = _find_format(part)
+    recording_format = _find_format(hidden_folder)
     suffix = recording_format.suffixes[0] if recording_format and recording_format.is_folder else ""
     name = place.with_name(place.name + suffix)
-    size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
-    return Leftover(name, place, recording_format, size, atomic.is_being_written(part))
+    size = sum(file.stat().st_size for file in hidden_folder.rglob("*") if file.is_file())
+    return Leftover(name, place, recording_format, size, atomic.is_being_written(hidden_folder))
 
 
 def _find_format(folder: Path) -> Format | None:
@@ -139,11 +139,11 @@ def remove_leftover(leftover: Leftover) -> bool:
 
     Raises `RecordingError` if a live process writes to it.
     """
-    part = atomic.make_hidden_path(leftover.target)
-    if not atomic.is_hidden_folder(part):
+    hidden_folder = atomic.make_hidden_path(leftover.target)
+    if not atomic.is_hidden_folder(hidden_folder):
         return False
     with atomic.lock_leftover(leftover.target):
-        atomic.remove_hidden_folder(part)
+        atomic.remove_hidden_folder(hidden_folder)
     return True
 
 
@@ -166,12 +166,12 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
             return RecoveryResult("", 0, complete=True, is_truncated=False, is_intact=True)
         if left is None:
             return _recover_file(path, path, _find_file_format(path), out)
-        with atomic.lock_leftover(left.target) as part:
+        with atomic.lock_leftover(left.target) as hidden_folder:
             if left.format is None or not left.recovery.recover:
                 remedy = f"remove it with: navsense recover --remove {left.path}"
                 raise RecordingError(left.recovery.obstacle, where=Where(str(left.path)), remedy=remedy)
-            saved = _recover_file(next(part.glob(left.recovery.files[0])), left.path, left.format, out)
-            atomic.remove_hidden_folder(part)
+            saved = _recover_file(next(hidden_folder.glob(left.recovery.files[0])), left.path, left.format, out)
+            atomic.remove_hidden_folder(hidden_folder)
         return saved
 
 

@@ -16,7 +16,7 @@ from navsense.core.text import format_count
 from navsense.core.typing import BoolArray
 from navsense.fault_file import list_faults
 from navsense.recordings.format import Capability, Format, list_missing_groups
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.info import RecordedRun
 from navsense.world import MountedSensor
 
 DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (
@@ -31,22 +31,25 @@ DROPPED, NO_OUTPUT, DROPPED_OR_NO_OUTPUT, NOT_A_NUMBER = (
 class ConversionLosses:
     """What a format does not hold of a recording, and how many rows it holds."""
 
-    def __init__(self, recording_format: Format, info: RecordingInfo, target: Path, *, has_origin: bool = True) -> None:
-        """Start with nothing; `has_origin` is false if the recording does not give its place on Earth.
+    def __init__(
+        self, recording_format: Format, recorded_run: RecordedRun, target: Path, *, has_heading_and_water: bool = True
+    ) -> None:
+        """Start with nothing; `has_heading_and_water` is false if the recording does not contain them.
 
         Raises `RecordingError` if the format has one sensor, and the recording does not have it.
         """
-        self._format, self._info, self._has_origin = recording_format, info, has_origin
-        self._sensors = {sensor.name: sensor for sensor in info.world.sensors}
+        self._format, self._recorded_run = recording_format, recorded_run
+        self._has_heading_and_water = has_heading_and_water
+        self._sensors = {sensor.name: sensor for sensor in recorded_run.world.sensors}
         list_sensors = recording_format.list_sensors
-        self._sensor_names = list(self._sensors) if list_sensors is None else list_sensors(info, target)
+        self._sensor_names = list(self._sensors) if list_sensors is None else list_sensors(recorded_run, target)
         self._lost_arrays: dict[str, list[str]] = {}
         self._lost_rows: dict[tuple[str, str], int] = {}
         self._missing_arrays: dict[str, list[str]] = {}
-        self._lost_series = {
+        self._lost_content = {
             Capability.TRUTH: False,
             Capability.CURRENT: False,
-            Capability.FAULTS: bool(list_faults(info.world)),
+            Capability.FAULTS: bool(list_faults(recorded_run.world)),
         }
         self.count = 0
 
@@ -59,8 +62,8 @@ class ConversionLosses:
         """Count the rows of a time slice."""
         for name, reading in time_slice.readings.items():
             self._add_reading(name, reading)
-        self._lost_series[Capability.TRUTH] |= bool(time_slice.truth)
-        self._lost_series[Capability.CURRENT] |= time_slice.current is not None
+        self._lost_content[Capability.TRUTH] |= bool(time_slice.truth)
+        self._lost_content[Capability.CURRENT] |= time_slice.current is not None
 
     def _add_reading(self, name: str, reading: Reading) -> None:
         if name not in self._sensor_names:
@@ -71,7 +74,7 @@ class ConversionLosses:
             if self._format.list_lost is None:
                 self._lost_arrays[name] = list_missing_groups(self._format.capabilities, reading)
             else:
-                self._lost_arrays[name] = self._format.list_lost(self._info, sensor, reading)
+                self._lost_arrays[name] = self._format.list_lost(self._recorded_run, sensor, reading)
             self._missing_arrays[name] = [array for array in self._format.list_needed(sensor) if array not in reading]
         if Capability.UNPUBLISHED in self._format.capabilities:
             self.count += reading.clock_error.size
@@ -94,10 +97,10 @@ class ConversionLosses:
         for name, arrays in self._missing_arrays.items():
             if arrays:
                 lines.append(f"{name}: {', '.join(arrays)}: missing in the source")
-        for series, has_rows in self._lost_series.items():
-            if has_rows and series not in self._format.capabilities:
-                lines.append(" ".join(filter(None, (series, self._format.remarks.get(series)))))
-        if self._format.needs_origin and not self._has_origin:
+        for capability, has_rows in self._lost_content.items():
+            if has_rows and capability not in self._format.capabilities:
+                lines.append(" ".join(filter(None, (capability, self._format.remarks.get(capability)))))
+        if self._format.needs_heading and not self._has_heading_and_water:
             lines.append(
                 "the heading of the world's axes and its water, which the recording does not contain: 0 and none"
             )

@@ -12,13 +12,13 @@ from navsense.core.errors import RecordingError
 from navsense.core.names import WORLD_FRAME
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, UInt64Array
-from navsense.messages import world_topics
+from navsense.messages import world_messages
 from navsense.messages.base import AGE, TRUE_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageEncoder, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
 from navsense.recordings.format import format_runs_remedy
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.info import RecordedRun
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
 
 
@@ -65,11 +65,11 @@ def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str
 class MessageBuilder:
     """Builds the message blocks of one recording."""
 
-    def __init__(self, info: RecordingInfo) -> None:
+    def __init__(self, recorded_run: RecordedRun) -> None:
         """Allocate the topics."""
-        self._info = info
-        self._world = info.world
-        self._topics = info.topics
+        self._recorded_run = recorded_run
+        self._world = recorded_run.world
+        self._topics = recorded_run.topics
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
         moving = [model for model in self._world.models if static_transforms.has_motion(model)]
         self._moving_links = [model.canonical_link for model in moving]
@@ -98,7 +98,7 @@ class MessageBuilder:
             topic = self._topics.get_sensor_topic(name, series_kind, companion)
             if topic not in self._channels:
                 encoder = messages.make_encoder(sensor, series_kind, companion)
-                encoder = to_humble(encoder) if self._info.ros == HUMBLE else encoder
+                encoder = to_humble(encoder) if self._recorded_run.ros == HUMBLE else encoder
                 self._channels[topic] = OutputChannel(topic, encoder, get_clock_name(sensor))
             channels.append(self._channels[topic])
         self._sensor_channels[name, series_kind] = channels
@@ -115,8 +115,8 @@ class MessageBuilder:
         transforms = static_transforms.list_static_transforms(self._world)
         if not transforms:
             return []
-        encoder = world_topics.make_transforms_encoder([(t.parent, t.child) for t in transforms])
-        stamp = to_nanoseconds(self._info.epoch, np.zeros(1))
+        encoder = world_messages.make_transforms_encoder([(t.parent, t.child) for t in transforms])
+        stamp = to_nanoseconds(self._recorded_run.epoch, np.zeros(1))
         arrays = {
             "position": np.array([[t.pose.position for t in transforms]]),
             "orientation": np.array([[t.pose.rotation for t in transforms]]),
@@ -132,7 +132,7 @@ class MessageBuilder:
         blocks: list[MessageBlock] = []
         for name, reading in time_slice.readings.items():
             blocks += self._build_sensor_blocks(name, reading)
-        if self._info.truth:
+        if self._recorded_run.has_simulated_series:
             for name, truth in time_slice.truth.items():
                 blocks += self._build_truth(name, truth)
             if time_slice.current is not None:
@@ -150,7 +150,7 @@ class MessageBuilder:
         if reading.clock_error.ndim != 1:
             raise RecordingError(f"readings of {name!r} have a run axis", remedy=format_runs_remedy())
         series: dict[SeriesKind, Mapping[str, AnyArray]] = {"measured": reading.arrays}
-        if self._info.truth:
+        if self._recorded_run.has_simulated_series:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
             if any(key in reading.bias for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.bias.items() if key in reading.arrays}
@@ -182,11 +182,11 @@ class MessageBuilder:
 
     def _build_faults(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the fault flags of a sensor with faults, at every sample."""
-        if not (self._info.truth and reading.fault):
+        if not (self._recorded_run.has_simulated_series and reading.fault):
             return []
-        stamp, bits = reading.true_stamp, world_topics.pack_fault_bits(reading.fault)
-        channel = self._get_channel(self._topics.get_fault_topic(name), world_topics.make_fault_encoder)
-        return [make_true_block(channel, stamp, {world_topics.FAULT: bits})]
+        stamp, bits = reading.true_stamp, world_messages.pack_fault_bits(reading.fault)
+        channel = self._get_channel(self._topics.get_fault_topic(name), world_messages.make_fault_encoder)
+        return [make_true_block(channel, stamp, {world_messages.FAULT: bits})]
 
     def _build_truth(self, name: str, truth: Truth) -> list[MessageBlock]:
         """Return the ground truth of one link; for a static link only its first row.
@@ -213,8 +213,8 @@ class MessageBuilder:
             "acceleration": truth.acceleration,
             "angular_acceleration": truth.angular_acceleration,
         }
-        poses = self._get_channel(pose_topic, lambda: world_topics.make_odometry_encoder(name), latched=is_static)
-        accels = self._get_channel(accel_topic, lambda: world_topics.make_accel_encoder(name), latched=is_static)
+        poses = self._get_channel(pose_topic, lambda: world_messages.make_odometry_encoder(name), latched=is_static)
+        accels = self._get_channel(accel_topic, lambda: world_messages.make_accel_encoder(name), latched=is_static)
         return [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
 
     def _build_current(self, current: Current) -> list[MessageBlock]:
@@ -222,11 +222,11 @@ class MessageBuilder:
         if current.velocity.ndim != 2:
             raise RecordingError("the current has a run axis", remedy=format_runs_remedy())
         stamp = current.stamp
-        channel = self._get_channel(self._topics.current, world_topics.make_current_encoder)
+        channel = self._get_channel(self._topics.current, world_messages.make_current_encoder)
         blocks = [make_true_block(channel, stamp, {"velocity": current.velocity})]
         if current.layers is not None:
             depths = current.layers.depths
-            channel = self._get_channel(self._topics.layers, lambda: world_topics.make_current_layers_encoder(depths))
+            channel = self._get_channel(self._topics.layers, lambda: world_messages.make_current_layers_encoder(depths))
             blocks.append(make_true_block(channel, stamp, {"velocity": current.layers.velocity}))
         return blocks
 
@@ -239,7 +239,7 @@ class MessageBuilder:
             return []
         are_equal = all(np.array_equal(other, stamps[0]) for other in stamps[1:])
         stamp = stamps[0] if are_equal else np.unique(np.concatenate(stamps))
-        channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_topics.make_clock_encoder)
+        channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_messages.make_clock_encoder)
         blocks = [make_true_block(channel, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving_links:
@@ -252,7 +252,7 @@ class MessageBuilder:
         names = [(WORLD_FRAME, truth.name) for truth in truths]
         channel = self._get_channel(
             self._topics.get_common_topic(TRANSFORMS),
-            lambda: world_topics.make_transforms_encoder(names),
+            lambda: world_messages.make_transforms_encoder(names),
             key=repr(names),
         )
         arrays = {

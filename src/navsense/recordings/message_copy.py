@@ -14,7 +14,7 @@ from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
 from navsense.recordings.base import check_recording_path, os_error
-from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageReader, MessageTarget, RawMessage
+from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageCopy, MessageReader, RawMessage
 from navsense.recordings.format import find_format_by_suffix, get_storage_path
 
 
@@ -104,10 +104,10 @@ def copy_messages(reader: MessageReader, target: Path) -> tuple[int, list[str]]:
 def copy_to_folder(reader: MessageReader, target: Path, work: HiddenFolder) -> tuple[int, list[str]]:
     """Copy all messages of a recording in the hidden folder of the target, as `copy_messages`."""
     recording_format = find_format_by_suffix(target)
-    if recording_format is None or recording_format.open_target is None:
+    if recording_format is None or recording_format.open_copy is None:
         raise RecordingError("no messages are copied to such a file", target.name, where=Where(str(target)))
     check_recording_path(recording_format, target)
-    recording = recording_format.open_target(work.folder, target, reader)
+    recording = recording_format.open_copy(work.folder, target, reader)
     try:
         result = _write_messages(reader, recording)
         recording.close()
@@ -117,7 +117,7 @@ def copy_to_folder(reader: MessageReader, target: Path, work: HiddenFolder) -> t
     return result
 
 
-def _write_messages(reader: MessageReader, recording: MessageTarget) -> tuple[int, list[str]]:
+def _write_messages(reader: MessageReader, recording: MessageCopy) -> tuple[int, list[str]]:
     """Write all messages of a recording; return their number, and what the target cannot hold."""
     count = delayed_count = 0
     obstacles = {channel: why for channel in reader.channels if (why := recording.find_obstacle(channel))}

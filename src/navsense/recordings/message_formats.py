@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from navsense import messages
-from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading
 from navsense.messages import generic
 from navsense.messages.base import AGE
@@ -19,19 +18,18 @@ from navsense.recordings.channels import ROS1, MessageReader
 from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format, Recovery, list_missing_groups
 from navsense.recordings.gazebo import GazeboWriter
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.info import RecordedRun
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.reader import McapReader, open_mcap
 from navsense.recordings.mcap.recovery import recover_mcap
-from navsense.recordings.mcap.writer import McapTarget, McapWriter
-from navsense.recordings.message_recordings import open_messages
-from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.mcap.writer import McapCopy, McapWriter
+from navsense.recordings.reading_assembler import open_readings
 from navsense.recordings.rosbag.reader import open_bag
 from navsense.recordings.rosbag.recovery import BAG_MAGIC, recover_bag, recover_database
 from navsense.recordings.rosbag.writer import (
     BAG_METADATA_FILE,
-    BagTarget,
-    McapBagTarget,
+    BagCopy,
+    McapBagCopy,
     check_database_path,
     check_mcap_bag,
     get_database_path,
@@ -44,24 +42,18 @@ from navsense.world import MountedSensor
 
 def read(path: Path) -> Dataset:
     """Return the readings and the truth in the messages of a recording. Raises `RecordingError`."""
-    with open_messages(path) as reader:
-        assembler = ReadingAssembler(reader)
+    with open_readings(path) as assembler:
         readings, truth, current = collect(assembler.iter_slices())
-        info = assembler.info
-        sensors = {name: metadata.make_sensor_metadata(info, name, reading) for name, reading in readings.items()}
+        recorded_run = assembler.recorded_run
+        sensors = {
+            name: metadata.make_sensor_metadata(recorded_run, name, reading) for name, reading in readings.items()
+        }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
-        dataset_metadata = metadata.make_metadata(info, sensors, truth, current_metadata)
+        dataset_metadata = metadata.make_metadata(recorded_run, sensors, truth, current_metadata)
         return Dataset(readings, truth, dataset_metadata, current)
 
 
-def _raise_not_readable(path: Path) -> Dataset:
-    with open_messages(path) as source:
-        what = "holds messages of Gazebo, which navsense writes but does not read"
-        remedy = f"record to .mcap too, or list its contents with: navsense info {path}"
-        raise RecordingError(what, where=source.where, remedy=remedy)
-
-
-def list_lost(_info: RecordingInfo, sensor: MountedSensor, reading: Reading) -> list[str]:
+def list_lost(_recorded_run: RecordedRun, sensor: MountedSensor, reading: Reading) -> list[str]:
     """Return the arrays of a reading that have no field in its messages, and its turn-on bias."""
     encoded = list_encoded_arrays(sensor, reading)
     return [*(name for name in reading.arrays if name not in encoded), *list_missing_groups(ROS_MESSAGES, reading)]
@@ -111,7 +103,7 @@ MCAP = replace(
     suffixes=(".mcap",),
     open_writer=McapWriter,
     open_messages=open_mcap,
-    open_target=McapTarget,
+    open_copy=McapCopy,
     copy_file=copy_mcap,
     recovery=Recovery(
         ("*.mcap",), recover_mcap, magic=records.MAGIC, recovers_files=True, is_truncated=records.is_truncated
@@ -123,12 +115,14 @@ GAZEBO = replace(
     name="Gazebo mcap",
     suffixes=(".gz.mcap",),
     capabilities=frozenset((Capability.FAULTS, Capability.INVALID, Capability.RECOVERY)),
-    read=_raise_not_readable,
     open_writer=GazeboWriter,
     open_messages=open_mcap,
     recovery=MCAP.recovery,
-    list_sensors=lambda info, _: [sensor.name for sensor in info.world.sensors if messages.has_gz(sensor.spec)],
+    list_sensors=lambda recorded_run, _: [
+        sensor.name for sensor in recorded_run.world.sensors if messages.has_gz(sensor.spec)
+    ],
     list_lost=None,
+    unread_content="messages of Gazebo",
 )
 
 ROS1_BAG = replace(
@@ -137,7 +131,7 @@ ROS1_BAG = replace(
     suffixes=(".bag",),
     open_writer=open_ros1_writer,
     open_messages=open_bag,
-    open_target=partial(BagTarget, is_ros1=True),
+    open_copy=partial(BagCopy, is_ros1=True),
     recovery=Recovery(("*.bag",), recover_bag, magic=BAG_MAGIC, recovers_files=True),
 )
 
@@ -147,11 +141,11 @@ ROS2_BAG = replace(
     suffixes=(".db3",),
     open_writer=open_ros2_writer,
     open_messages=open_bag,
-    open_target=partial(BagTarget, is_ros1=False),
+    open_copy=partial(BagCopy, is_ros1=False),
     recovery=Recovery(("*/*.db3",), recover_database),
     is_folder=True,
     folder_files=(BAG_METADATA_FILE,),
-    check_target=lambda path, _: check_database_path(path),
+    check_path=lambda path, _: check_database_path(path),
     data_path=get_database_path,
 )
 
@@ -161,9 +155,9 @@ ROS2_MCAP_BAG = replace(
     suffixes=("",),
     capabilities=ROS_MESSAGES - {Capability.RECOVERY},
     open_messages=open_bag,
-    open_target=McapBagTarget,
+    open_copy=McapBagCopy,
     copied_from=".mcap",
     is_folder=True,
-    check_target=lambda path, _: check_mcap_bag(path),
+    check_path=lambda path, _: check_mcap_bag(path),
 )
 """The folder of a ROS 2 bag with one MCAP file. Only `convert` writes it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_recovery_remedy, os_error, require_format
+from navsense.recordings.base import find_damaged_file_remedy, os_error, require_format
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.info import WORLD_JSON_KEY
@@ -39,7 +39,7 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
     except NavsenseError:
         raise
     except (DamagedError, struct.error) as error:
-        remedy = find_recovery_remedy(path)
+        remedy = find_damaged_file_remedy(path)
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:

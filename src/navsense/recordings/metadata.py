@@ -21,16 +21,16 @@ from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
 from navsense.recordings.base import os_error
-from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordingInfo, get_version
+from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun, get_version
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor
 
 
-def make_sensor_metadata(info: RecordingInfo, name: str, reading: Reading) -> dict[str, Any]:
+def make_sensor_metadata(recorded_run: RecordedRun, name: str, reading: Reading) -> dict[str, Any]:
     """Return the metadata of one sensor. Groups of arrays that are not recorded are empty."""
     run_shape = reading.clock_error.shape[:-1]
-    groups = ARRAY_GROUPS if info.truth else ARRAY_GROUPS[:1]
+    groups = ARRAY_GROUPS if recorded_run.has_simulated_series else ARRAY_GROUPS[:1]
     shapes = {
         group: {
             key: list(array.shape[len(reading.ideal_run_shape if group == "ideal" else run_shape) + 1 :])
@@ -38,7 +38,7 @@ def make_sensor_metadata(info: RecordingInfo, name: str, reading: Reading) -> di
         }
         for group in groups
     }
-    sensor = next((sensor for sensor in info.world.sensors if sensor.name == name), None)
+    sensor = next((sensor for sensor in recorded_run.world.sensors if sensor.name == name), None)
     mounting: dict[str, Any] = {}
     if sensor is not None:
         # The mounting on the link (w x y z), and the white noise of one sample of each noisy array.
@@ -72,7 +72,7 @@ def _list_bias_units(sensor: MountedSensor, reading: Reading) -> dict[str, str]:
 
 
 def make_metadata(
-    info: RecordingInfo,
+    recorded_run: RecordedRun,
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
@@ -83,32 +83,32 @@ def make_metadata(
     links: the names of the links with recorded truth.
     current: the metadata of the current (`make_current_metadata`).
     """
-    faults = list_faults(info.world)
+    faults = list_faults(recorded_run.world)
     return {
         **({"current": current} if current else {}),
         "format": FORMAT_VERSION,
         "program": "navsense",
         "version": get_version(),
-        "world": info.world.name,
-        "seed": info.seed,
-        "epoch": info.epoch,
-        DURATION_KEY: info.requested_duration,
-        "runs": [int(run) for run in info.runs],
+        "world": recorded_run.world.name,
+        "seed": recorded_run.seed,
+        "epoch": recorded_run.epoch,
+        DURATION_KEY: recorded_run.requested_duration,
+        "runs": [int(run) for run in recorded_run.runs],
         "sensors": sensors,
         "links": list(links),
-        WORLD_JSON_KEY: world_to_json(info.world, info.topics),
+        WORLD_JSON_KEY: world_to_json(recorded_run.world, recorded_run.topics),
         **({"faults": faults} if faults else {}),
     }
 
 
 def format_metadata(
-    info: RecordingInfo,
+    recorded_run: RecordedRun,
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the metadata of a recording as JSON; the arguments are those of `make_metadata`."""
-    return json.dumps(make_metadata(info, sensors, links, current))
+    return json.dumps(make_metadata(recorded_run, sensors, links, current))
 
 
 def parse_metadata(text: str | bytes) -> dict[str, Any]:

@@ -28,11 +28,11 @@ from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
-from navsense.recordings.array_columns import SeriesMetadata, list_series, make_current, make_reading, make_truth
+from navsense.recordings.array_columns import EntryMetadata, list_entries, make_current, make_reading, make_truth
 from navsense.recordings.base import AtomicWriter, PendingArrays, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
-from navsense.recordings.info import WORLD_JSON_KEY, RecordingInfo, RecordingSummary, SummaryEntry
+from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
 from navsense.recordings.world_json import list_notes
 
@@ -94,12 +94,12 @@ class DiskArray:
 class PendingNpz(PendingArrays):
     """A NumPy archive that is written by one thread."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Create the hidden folder. Raises `RecordingError` if two arrays have one key."""
-        check_keys(path, info)
-        self.path, self._info = path, info
+        check_keys(path, recorded_run)
+        self.path, self._recorded_run = path, recorded_run
         self._arrays: dict[str, DiskArray] = {}
-        self._metadata = SeriesMetadata(path, info)
+        self._metadata = EntryMetadata(path, recorded_run)
         self._files = self._saved_count = 0
         self._work = HiddenFolder(path, is_recording=True)
 
@@ -135,7 +135,7 @@ class PendingNpz(PendingArrays):
             if key in RESERVED_NAMES:
                 raise RecordingError(f"sensor {name!r} has an array of a name that is taken", key)
             self._append(f"{name}/{key}", owner, array, runs)
-        for group in ARRAY_GROUPS[1:] if self._info.truth else ():
+        for group in ARRAY_GROUPS[1:] if self._recorded_run.has_simulated_series else ():
             axes = len(reading.ideal_run_shape) if group == "ideal" else runs
             for key, array in getattr(reading, group).items():
                 self._append(f"{name}/{group}/{key}", f"{group} of {owner}", array, axes)
@@ -202,11 +202,11 @@ def read_truncated_columns(folder: Path) -> tuple[dict[str, DiskArray], str]:
         size = dtype.itemsize * int(np.prod(row))
         column.count = column.path.stat().st_size // size if size and column.path.exists() else 0
         columns[entry["key"]] = column
-        series = re.sub(f"^({'|'.join(ARRAY_GROUPS)}) of ", "", column.owner)
-        columns_of.setdefault(series, []).append(column)
-    for series_columns in columns_of.values():
-        count = min(column.count for column in series_columns)
-        for column in series_columns:
+        owner = re.sub(f"^({'|'.join(ARRAY_GROUPS)}) of ", "", column.owner)
+        columns_of.setdefault(owner, []).append(column)
+    for owner_columns in columns_of.values():
+        count = min(column.count for column in owner_columns)
+        for column in owner_columns:
             column.truncate(count)
     return columns, str(state["meta"])
 
@@ -221,29 +221,29 @@ RESERVED_NAMES = frozenset(("time", "clock_error", "arrival", "valid", "emitted"
 """Names that an output of a sensor cannot have in an archive."""
 
 
-def list_keys(info: RecordingInfo) -> Iterator[tuple[str, str]]:
+def list_keys(recorded_run: RecordedRun) -> Iterator[tuple[str, str]]:
     """Yield the key and the owner of each array of the recording of a world."""
-    world = info.world
+    world = recorded_run.world
     for sensor in world.sensors:
         owner = f"sensor {sensor.name!r}"
         outputs = [output.name for output in sensor.spec.outputs]
         arrival = ("arrival",) if sensor.latency else ()
         for key in ("time", "clock_error", *arrival, "valid", "emitted", *outputs):
             yield f"{sensor.name}/{key}", owner
-        for key in outputs if info.truth else ():
+        for key in outputs if recorded_run.has_simulated_series else ():
             yield from ((f"{sensor.name}/{group}/{key}", f"{group} of {owner}") for group in ARRAY_GROUPS[1:4])
-    for link in (link for model in world.models for link in model.links if info.truth):
+    for link in (link for model in world.models for link in model.links if recorded_run.has_simulated_series):
         for key in ("time", *TRUTH_ARRAYS):
             yield f"truth/{link.name}/{key}", f"the truth of link {link.name!r}"
-    if world.environment.current is not None and info.truth:
+    if world.environment.current is not None and recorded_run.has_simulated_series:
         layers = ("layers",) if world.current_topic.layers else ()
         yield from ((f"current/{key}", CURRENT_OWNER) for key in ("time", "velocity", *layers))
 
 
-def check_keys(path: Path, info: RecordingInfo) -> None:
+def check_keys(path: Path, recorded_run: RecordedRun) -> None:
     """Raise `RecordingError` if two arrays of a recording have one key: names can contain a slash."""
     owners: dict[str, str] = {}
-    for key, owner in list_keys(info):
+    for key, owner in list_keys(recorded_run):
         other = owners.setdefault(key, owner)
         if other != owner:
             raise collision_error(path, key, owner, other)
@@ -378,10 +378,10 @@ def summarize(path: Path) -> RecordingSummary:
     """Return what an archive holds. Only the headers of the arrays and the times are read."""
     with _open_archive(path) as archive:
         meta = _read_metadata(archive)
-        times = {series: _read_times(archive, series.label) for series in list_series(meta)}
+        times = {entry: _read_times(archive, entry.label) for entry in list_entries(meta)}
         ends = [end for time in times.values() for end in (time[:1], time[-1:])]
         span = to_nanoseconds(meta["epoch"], np.concatenate([np.empty(0), *ends]))
-    entries = tuple(SummaryEntry(series.label, series.type, int(time.size)) for series, time in times.items())
+    entries = tuple(SummaryEntry(entry.label, entry.type, int(time.size)) for entry, time in times.items())
     return make_summary(path, FORMAT.name, span, entries, meta)
 
 
@@ -400,7 +400,7 @@ FORMAT = Format(
     suffixes=(".npz",),
     capabilities=LOSSLESS | {Capability.RUNS, Capability.RECOVERY},
     read=read,
-    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingNpz(path, info)),
+    open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingNpz(path, recorded_run)),
     summarize=summarize,
     recovery=Recovery((STATE_FILE,), recover, magic=b"PK"),
 )

@@ -30,11 +30,11 @@ from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,
     ArrayComponent,
-    SeriesMetadata,
+    EntryMetadata,
     join_components,
     list_current_components,
+    list_entries,
     list_sensor_components,
-    list_series,
     make_current,
     make_reading,
     make_truth,
@@ -43,7 +43,7 @@ from navsense.recordings.array_columns import (
 from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
-from navsense.recordings.info import RecordingInfo, RecordingSummary, SummaryEntry
+from navsense.recordings.info import RecordedRun, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
 
 GROUP_ROWS = 100_000
@@ -175,13 +175,13 @@ class RowBuffer:
 class PendingParquet(PendingRecording):
     """A Parquet file that is written by one thread."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Create the hidden file next to `path`. Raises `RecordingError` for an array that cannot have a column."""
-        for sensor in info.world.sensors:
+        for sensor in recorded_run.world.sensors:
             check_array_names(path, f"sensor {sensor.name!r}", [output.name for output in sensor.spec.outputs])
         self._pa = import_pyarrow(path)
-        self.path, self._info = path, info
-        self._runs: IntArray = np.array([int(run) for run in info.runs], dtype=np.int64)
+        self.path, self._recorded_run = path, recorded_run
+        self._runs: IntArray = np.array([int(run) for run in recorded_run.runs], dtype=np.int64)
         self._work = HiddenFolder(path)
         self._part = self._work.folder / path.name
         try:
@@ -194,13 +194,15 @@ class PendingParquet(PendingRecording):
         self._schema: Any = None
         self._columns: dict[str, ColumnType] = {}
         self._buffers: dict[RowLabels, RowBuffer] = {}
-        self._metadata = SeriesMetadata(path, info)
+        self._metadata = EntryMetadata(path, recorded_run)
         self._types: dict[str, dict[tuple[str, str], np.dtype[Any]]] = {}
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
 
     def append(self, time_slice: TimeSlice) -> None:
         """Append a time slice."""
-        truths, current = (time_slice.truth, time_slice.current) if self._info.truth else ({}, None)
+        truths, current = (
+            (time_slice.truth, time_slice.current) if self._recorded_run.has_simulated_series else ({}, None)
+        )
         # Register all columns first: the first row group fixes them.
         for name, reading in time_slice.readings.items():
             self._register_sensor(name, reading)
@@ -580,11 +582,11 @@ def summarize(path: Path) -> RecordingSummary:
         meta = read_metadata(table)
         counts, span = count_rows(table)
         times = to_nanoseconds(meta["epoch"], span)
-        series = list(list_series(meta))
-    entries = tuple(
-        SummaryEntry(entry.label, entry.type, counts.get((entry.series, entry.name), 0)) for entry in series
+        entries = list(list_entries(meta))
+    summary_entries = tuple(
+        SummaryEntry(entry.label, entry.type, counts.get((entry.kind, entry.name), 0)) for entry in entries
     )
-    return make_summary(path, FORMAT.name, times, entries, meta)
+    return make_summary(path, FORMAT.name, times, summary_entries, meta)
 
 
 FORMAT = Format(
@@ -592,8 +594,8 @@ FORMAT = Format(
     suffixes=(".parquet",),
     capabilities=LOSSLESS | {Capability.RUNS},
     read=read,
-    open_writer=lambda path, info: AtomicWriter(path, lambda: PendingParquet(path, info)),
+    open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingParquet(path, recorded_run)),
     summarize=summarize,
-    check_target=lambda path, _: import_pyarrow(path),
+    check_path=lambda path, _: import_pyarrow(path),
     recovery=Recovery(("*.parquet",), magic=MAGIC, obstacle="a .parquet cannot be read without its footer"),
 )

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -34,9 +36,10 @@ from navsense.core.readings import (
 )
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
-from navsense.messages import world_topics
+from navsense.messages import world_messages
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.recordings import static_transforms
+from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import (
     GENERIC_TYPE_PREFIX,
@@ -48,8 +51,8 @@ from navsense.recordings.columns import (
     is_readable,
     join_columns,
 )
-from navsense.recordings.info import DURATION_KEY, RecordingInfo
-from navsense.recordings.message_recordings import parse_stored_world
+from navsense.recordings.info import DURATION_KEY, RecordedRun
+from navsense.recordings.message_recordings import open_messages, parse_stored_world
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
@@ -77,13 +80,13 @@ class TimeBase:
 
     epoch: int
     is_navsense: bool
-    has_stored_world: bool
+    has_world_json: bool
 
     def to_seconds(self, time_ns: IntArray, rate: float) -> Times:
         """Return times (n,) ns as s after the epoch, exactly at the instants of a known rate (Hz)."""
         since = time_ns - self.epoch * NANOSECONDS_PER_SECOND
         seconds: Times = since / NANOSECONDS
-        if self.has_stored_world and rate:
+        if self.has_world_json and rate:
             tick_time = np.rint(seconds * rate) / rate
             seconds = np.where(np.rint(tick_time * NANOSECONDS).astype(np.int64) == since, tick_time, seconds)
         return seconds
@@ -94,7 +97,7 @@ class TimeBase:
         if not delay:
             return log_time
         sample_time = log_time - round(delay * NANOSECONDS)
-        if self.has_stored_world and sensor.rate:
+        if self.has_world_json and sensor.rate:
             # Arrival and sample time were rounded to ns, so their difference may be off by one.
             seconds = (sample_time - self.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
             tick_time = np.rint(seconds * sensor.rate) / sensor.rate
@@ -162,9 +165,9 @@ class SensorAssembler:
             others,
             main.count if last else self._count_rows_with_faults(main),
             self.incomplete,
-            by_publish_time=self.time_base.is_navsense,
+            has_validity_times=self.time_base.is_navsense,
             last=last,
-            simultaneous=[key for key in others if key[0] == "measured"],
+            with_own_stamps=[key for key in others if key[0] == "measured"],
         )
         if aligned is None:
             return None
@@ -206,7 +209,7 @@ class SensorAssembler:
             validity = sample_time = stamp = np.where(main.stamp == 0, main.log_time, main.stamp)
             fault_time = main.log_time if is_doppler else _find_times_of_validity(main, parts)
         has_latency = sensor.latency is not None
-        if not (base.is_navsense and (base.has_stored_world or is_doppler)):
+        if not (base.is_navsense and (base.has_world_json or is_doppler)):
             has_latency = bool((main.log_time != validity).any())
         time = base.to_seconds(sample_time, sensor.rate)
         time_of_validity = time if sample_time is validity else base.to_seconds(validity, 0.0)
@@ -244,18 +247,18 @@ class SensorAssembler:
             self._last_fault_time = int(known.log_time[-1])
             indices = np.minimum(np.searchsorted(known.log_time, times), known.log_time.size - 1)
             has_message = known.log_time[indices] == times
-            flags[has_message] = known.arrays[world_topics.FAULT][indices[has_message]]
+            flags[has_message] = known.arrays[world_messages.FAULT][indices[has_message]]
             self.faults.batches = [known.split(int(indices[-1]))[1]]
         self._row_count += times.size
         self._unmatched_count += int((~has_message).sum())
-        return world_topics.unpack_fault_bits(flags)
+        return world_messages.unpack_fault_bits(flags)
 
     @property
     def _knows_faults(self) -> bool:
         """True if no rows are held back any more: a row had a fault message, or there were too many rows."""
         return self._has_too_many_rows or self._unmatched_count < self._row_count
 
-    def format_losses(self) -> list[str]:
+    def format_notes(self) -> list[str]:
         """Return the notes about topics with missing messages."""
         if self.faults is None or not self._unmatched_count:
             return self.notes
@@ -299,10 +302,13 @@ def _get_constant_latency(sensor: MountedSensor) -> float | None:
 
 
 def _find_times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnBatch]) -> IntArray:
-    """Return the times of validity (n,) ns: the log times of the bias or ideal messages, if there are any."""
+    """Return the times of validity (n,) ns: the log times of the bias or ideal messages, if there are any.
+
+    In MCAP they are equal to the publish times. A bag has log times only.
+    """
     times = main.publish_time
-    for part in ("bias", "ideal"):
-        for log_time in (batch.log_time for (kind, _), batch in parts.items() if kind == part):
+    for series_kind in ("bias", "ideal"):
+        for log_time in (batch.log_time for (kind, _), batch in parts.items() if kind == series_kind):
             times = np.where(log_time == 0, times, log_time)
     return times
 
@@ -327,7 +333,7 @@ class LinkAssembler:
         others = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
         incomplete = list(others) if self.notes else []  # the note is about missing accelerations
         aligned = align_columns(
-            self.pose, others, self.pose.count, incomplete, by_publish_time=time_base.is_navsense, last=last
+            self.pose, others, self.pose.count, incomplete, has_validity_times=time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
@@ -337,8 +343,8 @@ class LinkAssembler:
         acceleration = angular_acceleration = np.full((stamp.size, 3), np.nan)
         if aligned.others:
             accel = aligned.others["accel"].arrays
-            inverse = world_topics.conjugate_quaternions(pose["orientation"])
-            acceleration = world_topics.rotate_inverse(inverse, accel["linear"])
+            inverse = world_messages.conjugate_quaternions(pose["orientation"])
+            acceleration = world_messages.rotate_inverse(inverse, accel["linear"])
             angular_acceleration = accel["angular"]
         return Truth(
             self.link,
@@ -353,8 +359,9 @@ class LinkAssembler:
 class ReadingAssembler:
     """Reads a recording of messages as time slices.
 
-    info: the world and the run of the recording.
-    losses: the content that is skipped.
+    reader: the reader of the messages.
+    recorded_run: the world and the run of the recording.
+    topic_notes: about topics that are not read, or have no message for some rows; complete after `iter_slices`.
     """
 
     def __init__(self, reader: MessageReader) -> None:
@@ -362,13 +369,13 @@ class ReadingAssembler:
 
         Raises `RecordingError` if the recording has neither a world nor messages.
         """
-        self._reader = reader
+        self.reader = reader
         world_data, metadata = parse_stored_world(reader), reader.metadata
         try:
             stored_world = world_from_json(world_data) if world_data else None
             if stored_world is None:
                 notes = (format_note(world_data),) if world_data else ()
-                stored_world = RecordedWorld(infer_world(reader), is_stored=False, notes=notes)
+                stored_world = RecordedWorld(infer_world(reader), has_world_json=False, notes=notes)
             self.recorded_world = stored_world
             self.world: World = self.recorded_world.world
             runs = [int(run) for run in inputs.parse_json(metadata.get("runs", "[0]"))] or [0]
@@ -380,8 +387,10 @@ class ReadingAssembler:
             seed, duration = int(metadata.get("seed", 0)), float(metadata.get(DURATION_KEY, math.inf))
         except (DamagedError, ValueError, TypeError) as error:
             raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
-        self.time_base = TimeBase(epoch, reader.is_navsense, self.recorded_world.is_stored)
-        self.info = RecordingInfo(self.world, epoch, seed, duration, runs[:1], stored_topics=self.recorded_world.topics)
+        self.time_base = TimeBase(epoch, reader.is_navsense, self.recorded_world.has_world_json)
+        self.recorded_run = RecordedRun(
+            self.world, epoch, seed, duration, runs[:1], stored_topics=self.recorded_world.topics
+        )
         self._topics = self.recorded_world.topics or allocate_topics(self.world)
         selected = select_channels(reader.channels)
         self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
@@ -392,19 +401,19 @@ class ReadingAssembler:
         self._links = [assembler for assembler in links if assembler is not None]
         self._current = self._make_buffer(
             self._topics.current,
-            world_topics.CURRENT_TYPE,
-            lambda rows: {"velocity": world_topics.extract_current(rows)},
+            world_messages.CURRENT_TYPE,
+            lambda rows: {"velocity": world_messages.extract_current(rows)},
         )
         layers = self.world.current_topic.layers
         depth_count = len(layers.depths) if layers else 0
         self._layers = self._make_buffer(
             self._topics.layers,
-            world_topics.CURRENT_LAYERS_TYPE,
-            lambda rows: {"velocity": world_topics.extract_current_layers(rows, depth_count)},
+            world_messages.CURRENT_LAYERS_TYPE,
+            lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
         known = IGNORED_TOPICS | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
-        self.losses = list(dict.fromkeys(map(_format_unread, unread)))
+        self.topic_notes = list(dict.fromkeys(map(_format_unread, unread)))
 
     def _is_read(self, channel: Channel) -> bool:
         """Return True if the messages of a channel are read."""
@@ -444,17 +453,17 @@ class ReadingAssembler:
         ):
             topic = self._topics.get_fault_topic(sensor.name)
             assembler.faults = self._make_buffer(
-                topic, world_topics.FAULT_TYPE, lambda rows: {world_topics.FAULT: rows["data"]}
+                topic, world_messages.FAULT_TYPE, lambda rows: {world_messages.FAULT: rows["data"]}
             )
         return assembler if ("measured", "") in assembler.buffers else None
 
     def _make_link_assembler(self, link: str) -> LinkAssembler | None:
         """Return the assembler of the truth of one link, None without its topics."""
         pose_topic, accel_topic = self._topics.get_truth_topics(link)
-        pose = self._make_buffer(pose_topic, world_topics.ODOMETRY_TYPE, world_topics.extract_truth)
+        pose = self._make_buffer(pose_topic, world_messages.ODOMETRY_TYPE, world_messages.extract_truth)
         accel = self._make_buffer(
             accel_topic,
-            world_topics.ACCEL_TYPE,
+            world_messages.ACCEL_TYPE,
             lambda rows: {"linear": rows["accel.linear"], "angular": rows["accel.angular"]},
         )
         return LinkAssembler(link, pose, accel) if pose is not None else None
@@ -462,7 +471,7 @@ class ReadingAssembler:
     def iter_slices(self) -> Iterator[TimeSlice]:
         """Yield the content of the recording in time slices of bounded size. Raises `RecordingError`."""
         size = 0
-        for batches in self._reader.read_batches(self._buffers):
+        for batches in self.reader.read_batches(self._buffers):
             for batch in batches:
                 if self._is_read(batch.channel):
                     self._buffers[batch.channel.topic].append(batch)
@@ -472,17 +481,19 @@ class ReadingAssembler:
                 size = 0
         yield self._build_slice(last=True)
         for assembler in self._sensors:
-            self.losses += assembler.format_losses()
+            self.topic_notes += assembler.format_notes()
         for link in self._links:
-            self.losses += link.notes
+            self.topic_notes += link.notes
         for buffer in self._buffers.values():
             if buffer.empty_count:
                 count = format_count(buffer.empty_count, "message")
-                self.losses.append(f"topic {buffer.channel.topic}: {count} without any bytes")
+                self.topic_notes.append(f"topic {buffer.channel.topic}: {count} without any bytes")
         required = [assembler.buffers[assembler.main_key] for assembler in self._sensors]
         buffers = [buffer for assembler in self._sensors for buffer in assembler.buffers.values()]
         required += [buffer for buffer in buffers if buffer.channel.type.startswith(GENERIC_TYPE_PREFIX)]
-        self.losses += [_format_unread(buffer.channel) for buffer in dict.fromkeys(required) if buffer.has_no_arrays]
+        self.topic_notes += [
+            _format_unread(buffer.channel) for buffer in dict.fromkeys(required) if buffer.has_no_arrays
+        ]
 
     def _build_slice(self, *, last: bool) -> TimeSlice:
         """Remove and return the complete rows of all sensors and links."""
@@ -508,17 +519,30 @@ class ReadingAssembler:
             return None
         others = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
         aligned = align_columns(
-            self._current, others, self._current.count, (), by_publish_time=self.time_base.is_navsense, last=last
+            self._current, others, self._current.count, (), has_validity_times=self.time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
         velocity, declared = aligned.main.arrays["velocity"], self.world.current_topic
         time = self.time_base.to_seconds(aligned.main.stamp, declared.rate)
-        topic, layers = "/" + declared.topic.strip("/"), None
+        layers = None
         if "layers" in aligned.others and declared.layers is not None:
-            topic = declared.topic
             layers = Layers(declared.layers.topic, declared.layers.depths, aligned.others["layers"].arrays["velocity"])
-        return Current(topic, declared.position, time, velocity, self.time_base.epoch, layers)
+        return Current(declared.topic, declared.position, time, velocity, self.time_base.epoch, layers)
+
+
+@contextmanager
+def open_readings(path: Path) -> Iterator[ReadingAssembler]:
+    """Yield the assembler of the readings in a recording of messages.
+
+    Raises the errors of `open_messages`, and `RecordingError` for a format that navsense writes but does not read.
+    """
+    with open_messages(path) as reader:
+        if content := require_format(path).unread_content:
+            what = f"holds {content}, which navsense writes but does not read"
+            remedy = f"record to .mcap too, or list its contents with: navsense info {path}"
+            raise RecordingError(what, where=reader.where, remedy=remedy)
+        yield ReadingAssembler(reader)
 
 
 def _format_unread(channel: Channel) -> str:

@@ -25,7 +25,7 @@ class StaticTransform:
 
 
 def has_motion(model: Model) -> bool:
-    """Return True if the model has a motion. In a world from a recording that is a placeholder."""
+    """Return True if the model has a motion. In a world from a recording it is `world_json.RECORDED_MOTION`."""
     return model.motion is not None and not model.static
 
 

@@ -46,13 +46,13 @@ def summarize_dataset(
 ) -> RecordingSummary:
     """Return the content of a recording in memory; `metadata` replaces its own, {} if another program wrote it."""
     storage = path if path.exists() else get_storage_path(path)
-    series: dict[tuple[str, str], Reading | Truth | Current] = {
+    rows_of_entry: dict[tuple[str, str], Reading | Truth | Current] = {
         (name, reading.type): reading for name, reading in recording.items()
     }
-    series |= {(f"truth/{name}", "truth"): truth for name, truth in recording.truth.items()}
-    series |= {("current", "current"): recording.current} if recording.current else {}
-    entries = tuple(SummaryEntry(*key, int(rows.time.size)) for key, rows in series.items())
-    spans = [np.empty(0), *(rows.time[[0, -1]] for rows in series.values() if rows.time.size)]
+    rows_of_entry |= {(f"truth/{name}", "truth"): truth for name, truth in recording.truth.items()}
+    rows_of_entry |= {("current", "current"): recording.current} if recording.current else {}
+    entries = tuple(SummaryEntry(*key, int(rows.time.size)) for key, rows in rows_of_entry.items())
+    spans = [np.empty(0), *(rows.time[[0, -1]] for rows in rows_of_entry.values() if rows.time.size)]
     times = to_nanoseconds(recording.metadata["epoch"], np.concatenate(spans))
     summary = make_summary(storage, name, times, entries, recording.metadata if metadata is None else metadata)
     if not storage.is_dir():

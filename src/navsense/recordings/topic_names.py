@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from navsense.core.errors import DamagedError
 from navsense.messages import format_companion_topic, list_message_suffixes
 from navsense.messages.base import SeriesKind
-from navsense.messages.world_topics import FAULT
+from navsense.messages.world_messages import FAULT
 from navsense.recordings.static_transforms import has_motion
 from navsense.world import World
 
@@ -107,11 +107,11 @@ def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]
     return TopicNames(topics)
 
 
-def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bool = True) -> TopicNames:
+def allocate_topics(world: World, stored: TopicNames | None = None, *, has_simulated_series: bool = True) -> TopicNames:
     """Return a unique topic for each series in a recording of a world.
 
     stored: the topics that the recording already has; they do not change.
-    truth: False omits the ground truth.
+    has_simulated_series: False omits truth, current, faults, and the series in `SIMULATED_SERIES`.
 
     A topic that is in use gets the suffix `_`. The readings of the sensors come first, in order.
     """
@@ -124,7 +124,7 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, truth: bo
             topic += "_"
         used.add(topic)
         topics[key] = topic
-    if not truth:
+    if not has_simulated_series:
         # The name of a series is the second part of a key, or the only part.
         simulated = {CURRENT, LAYERS, POSE, ACCELERATION, FAULT, *SIMULATED_SERIES}
         topics = {key: topic for key, topic in topics.items() if key[:2][-1] not in simulated}

@@ -4,7 +4,7 @@
     {"type": "track_mode", "value": "best"}                                 an enumeration
     {"float": "inf"}                                                        a number that JSON does not have
 
-A tag is a noun of the field and never changes. Files contain all fields, also those with default values, so a later
+A tag is a technical term and never changes. Files contain all fields, also those with default values, so a later
 change of a default does not change old files. Renaming a class, a module or a field does not change files:
 
 - A class is renamed: only its name in the table changes.
@@ -71,6 +71,9 @@ class StoredType:
         return {name: self.keys.get(name, name) for name in names}
 
 
+EQUIVARIANCE_KEY = "turns"
+"""Key in files of `Output.equivariance`."""
+
 TYPES: dict[str, StoredType] = {
     **{sensor.type: StoredType(sensor) for sensor in sensors.SENSORS},
     "accuracy": StoredType(sensors.Accuracy),
@@ -93,7 +96,6 @@ TYPES: dict[str, StoredType] = {
         keys={
             "bottom": "bottom_track",
             "water": "water_track",
-            "strength": "echo_strength",
         },
     ),
     "dvl_message_options": StoredType(sensors.DvlMessageOptions),
@@ -102,12 +104,13 @@ TYPES: dict[str, StoredType] = {
     "faults": StoredType(Faults),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(sensors.LongTermFilter),
+    "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),
     "noise": StoredType(Noise),
     "origin": StoredType(Origin),
     "oscillator": StoredType(Oscillator),
-    "output": StoredType(sensors.Output, keys={"equivariance": "turns"}),
+    "output": StoredType(sensors.Output, keys={"equivariance": EQUIVARIANCE_KEY}),
     "pose": StoredType(Pose),
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),

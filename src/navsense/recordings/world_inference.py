@@ -18,18 +18,17 @@ from navsense.core.errors import NavsenseError
 from navsense.core.pose import IDENTITY, Pose, ensure_unit, from_rpy, normalize
 from navsense.core.ticks import MAX_RATE, MIN_RATE
 from navsense.core.typing import AnyArray
-from navsense.environment.base import Environment, UniformField
+from navsense.environment.base import Environment
 from navsense.faults.injection import Faults
-from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_topics
+from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_messages
 from navsense.messages import range as ranges
 from navsense.messages.cdr import MessageRows, read_stamps
 from navsense.messages.repack import MessageShape
-from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageReader, group_by_size
 from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.topic_names import TRUTH_PREFIX
-from navsense.recordings.world_json import make_opaque_sensor
+from navsense.recordings.world_json import RECORDED_CURRENT, RECORDED_MOTION, make_opaque_sensor
 from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
@@ -44,7 +43,7 @@ TF_STATIC = "/tf_static"
 
 @dataclass(eq=False)
 class FirstMessage:
-    """The first message of a topic: its shape and row, and the time (s) to the next."""
+    """The first message of a topic: its shape and row, its `time` (ns), and the `period` (s) to the next one."""
 
     shape: MessageShape
     row: AnyArray
@@ -185,7 +184,7 @@ class WorldInference:
             for channel in self.channels.values()
             if channel.topic in self.sensor_topics
             or channel.topic == TF_STATIC
-            or (channel.type == world_topics.ODOMETRY_TYPE and channel.topic.startswith(TRUTH_PREFIX))
+            or (channel.type == world_messages.ODOMETRY_TYPE and channel.topic.startswith(TRUTH_PREFIX))
         ]
         decoders = {
             channel.topic: MessageDecoder(channel) for channel in channels if channel.is_ros and is_readable(channel)
@@ -250,17 +249,17 @@ class WorldInference:
                 if parent == canonical and self._is_link(child, sensors)
             }
             links = (Link(canonical), *(Link(link, self._get_link_pose(link, canonical)) for link in sorted(names)))
-            models.append(Model(name, links, canonical, motion=Stationary() if canonical in model_of_link else None))
+            models.append(Model(name, links, canonical, motion=RECORDED_MOTION if canonical in model_of_link else None))
         world = World(self.reader.metadata.get("world", DEFAULT_WORLD_NAME), tuple(models), sensors)
         # In a recording of navsense, the only twist without a sensor is the velocity of the water.
         twists = [
             channel.topic
             for channel in self.reader.channels
-            if channel.type == world_topics.CURRENT_TYPE and self._is_standalone(channel.topic)
+            if channel.type == world_messages.CURRENT_TYPE and self._is_standalone(channel.topic)
         ]
         if len(twists) != 1 or not self.reader.is_navsense:
             return world
-        environment = Environment(current=UniformField((0.0, 0.0, 0.0)))
+        environment = Environment(current=RECORDED_CURRENT)
         return replace(world, environment=environment, current_topic=CurrentTopic(twists[0]))
 
     def _is_standalone(self, topic: str) -> bool:
@@ -292,8 +291,8 @@ class WorldInference:
         model = models.get(link) or models.get(parent) or DEFAULT_MODEL
         rate = 1.0 / first.period if first.period > 0.0 else 1.0
         rate = min(max(float(f"{rate:.6g}"), 1.001 * MIN_RATE), MAX_RATE)
-        topic_type = self._get_topic_type(f"{channel.topic}/{world_topics.FAULT}")
-        faults = Faults(recorded=topic_type == world_topics.FAULT_TYPE)
+        topic_type = self._get_topic_type(f"{channel.topic}/{world_messages.FAULT}")
+        faults = Faults(recorded=topic_type == world_messages.FAULT_TYPE)
         return MountedSensor(
             name, self._make_spec(channel, first), model, link, rate, pose, topic, frame, faults=faults
         )

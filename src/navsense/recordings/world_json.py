@@ -25,10 +25,10 @@ from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
-from navsense.messages.world_topics import FAULT
+from navsense.messages.world_messages import FAULT
 from navsense.motion.stationary import Stationary
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
-from navsense.recordings.type_tags import HasType, UnknownTypeError, from_json, to_json
+from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
 from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, World
 
@@ -53,20 +53,28 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 
 
+RECORDED_MOTION = Stationary()
+"""Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
+
+RECORDED_CURRENT = UniformField((0.0, 0.0, 0.0))
+"""Placeholder for the unknown current of a world that has one. The water does not stand still."""
+
+
 @dataclass(frozen=True)
 class RecordedWorld:
     """The world of a recording, as stored or inferred.
 
     world: the world.
-    is_stored: false if the world is inferred: from messages with the specifications of their first message, from arrays
-        with their white noise only. A `Dataset` from messages or EuRoC stores the inferred world, so there it is true.
+    has_world_json: true if the metadata has the world as JSON. False: the world is inferred, from messages (the first
+        one gives the specification) or from arrays (white noise only). True also for an inferred world in a `Dataset`
+        from messages or EuRoC, whose metadata has it.
     topics: None if the recording does not contain them.
     clocks: clocks with a specification.
     notes: for the user.
     """
 
     world: World
-    is_stored: bool
+    has_world_json: bool
     topics: TopicNames | None = None
     clocks: Mapping[str, Clock] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -150,11 +158,11 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
 
 def noise_to_json(sensor: MountedSensor) -> dict[str, list[float]]:
     """Return the standard deviation of the white noise of one sample, by array and axis."""
-    return {key: [axis.white_stddev(sensor.rate) for axis in axes] for key, axes in sensor.spec.noise().items()}
+    return {key: [noise.white_stddev(sensor.rate) for noise in noises] for key, noises in sensor.spec.noise().items()}
 
 
-def has_origin_and_water(data: Mapping[str, Any]) -> bool:
-    """Return True if the JSON of a world contains its place on earth and its water."""
+def has_heading_and_water(data: Mapping[str, Any]) -> bool:
+    """Return True if the JSON of a world contains its origin, which has the heading of its axes, and its water."""
     return "origin" in data and "water" in data
 
 
@@ -217,7 +225,7 @@ class WorldParser:
             raise DamagedError("damaged: anomalies has a wrong type")
         parsed = [self.parse_value("anomaly", item, Anomaly) for item in items]
         anomalies = [anomaly for anomaly in parsed if anomaly is not None]
-        current = None if data["current"] is None else UniformField((0.0, 0.0, 0.0))
+        current = None if data["current"] is None else RECORDED_CURRENT
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
         environment = Environment(current=current, signals=signals, origin=origin, water=water)
         if not anomalies:
@@ -244,7 +252,7 @@ def _parse_output(data: Mapping[str, Any]) -> Output:
     """Return an array of a reading; keys of later versions are ignored."""
     axes = data["axes"]
     shape = tuple(axes) if isinstance(axes, list) else int(axes)
-    return Output(str(data["name"]), shape, str(data["unit"]), data["turns"])
+    return Output(str(data["name"]), shape, str(data["unit"]), data[EQUIVARIANCE_KEY])
 
 
 def world_from_json(data: Any) -> RecordedWorld | None:
@@ -271,13 +279,13 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     all_clocks = tuple(clocks.get(name) or Clock(name) for name in stored)
     world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
     topics = topics_from_json(data["sensors"], data["topics"])
-    return RecordedWorld(world, is_stored=True, topics=topics, clocks=clocks, notes=parser.notes)
+    return RecordedWorld(world, has_world_json=True, topics=topics, clocks=clocks, notes=parser.notes)
 
 
 def _parse_model(data: Mapping[str, Any]) -> Model:
-    """Return a model; the motion of a moving model is a placeholder."""
+    """Return a model; a moving one has `RECORDED_MOTION`."""
     links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
-    motion = Stationary() if data["moves"] else None
+    motion = RECORDED_MOTION if data["moves"] else None
     actuators = tuple(map(str, data["actuators"]))
     pose = _parse_pose(data["pose"])
     return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)

@@ -27,11 +27,11 @@ MAX_INTERVAL_ERROR = 1e-3
 """Largest relative error of the interval between two rows that count as evenly spaced."""
 
 
-def find_even_rows(known: BoolArray, time: FloatArray, rate: float) -> slice:
-    """Return the longest stretch of rows that are known and evenly spaced at a rate (Hz)."""
+def find_regular_stretch(usable: BoolArray, time: FloatArray, rate: float) -> slice:
+    """Return the longest stretch of usable rows that are evenly spaced at a rate (Hz)."""
     uneven = np.abs(np.diff(time) * rate - 1.0) > MAX_INTERVAL_ERROR
-    is_first = np.concatenate(([True], uneven | ~known[:-1])) & known
-    is_last = np.concatenate((uneven | ~known[1:], [True])) & known
+    is_first = np.concatenate(([True], uneven | ~usable[:-1])) & usable
+    is_last = np.concatenate((uneven | ~usable[1:], [True])) & usable
     firsts, lasts = np.flatnonzero(is_first), np.flatnonzero(is_last)
     if not firsts.size:
         return slice(0, 0)

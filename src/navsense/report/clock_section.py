@@ -12,7 +12,7 @@ from navsense.core.readings import Reading
 from navsense.messages.base import get_clock_name
 from navsense.report.allan_figure import (
     MIN_ALLAN_ROWS,
-    find_even_rows,
+    find_regular_stretch,
     format_coverage,
     list_clock_terms,
     make_allan_figure,
@@ -86,7 +86,7 @@ def _make_stability_figures(section: ClockSection) -> Iterator[SvgFigure]:
     rate, rows = 1.0 / interval, np.isfinite(reading.clock_error)
     for first, last in section.fault_spans:
         rows &= (reading.time < first) | (reading.time > last)
-    error = reading.clock_error[find_even_rows(rows, reading.time, rate)]
+    error = reading.clock_error[find_regular_stretch(rows, reading.time, rate)]
     if error.size < MIN_ALLAN_ROWS or not np.any(error):
         return
     is_disciplined = section.spec is not None and section.spec.discipline is not None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from navsense.core.typing import FloatArray
 from navsense.figures import DRY_COLOURS, UNDERWATER_COLOURS
-from navsense.picture.ground import STEEP, Relief
+from navsense.picture.ground import SHADED_SLOPE, Relief
 
 Pixels = NDArray[np.uint8]
 
@@ -52,7 +52,7 @@ def compute_relief_pixels(relief: Relief, *, underwater: bool) -> Pixels:
     pixels = compute_pixels((relief.height - low) / span, colours).astype(np.float64)
     if not relief.is_flat:
         slope = float(np.sqrt(np.mean(relief.slopes**2)))
-        exaggeration = STEEP / slope if slope > 0.0 else 1.0
+        exaggeration = SHADED_SLOPE / slope if slope > 0.0 else 1.0
         slope_y, slope_x = np.gradient(height, relief.y[1] - relief.y[0], relief.x[1] - relief.x[0])
         up = 1.0 / np.sqrt(1.0 + (exaggeration * slope_x) ** 2 + (exaggeration * slope_y) ** 2)
         light_x = math.sin(LIGHT_AZIMUTH) * math.cos(LIGHT_ELEVATION)

@@ -17,7 +17,7 @@ from navsense.core.readings import Reading
 from navsense.core.text import format_count, format_duration
 from navsense.figures import DARK, LIGHT
 from navsense.messages.base import get_clock_name
-from navsense.recordings.base import check_target, os_error
+from navsense.recordings.base import check_output_file, os_error
 from navsense.recordings.info import get_version
 from navsense.report import doppler, faults, track
 from navsense.report.clock_section import make_clock_figures, make_clock_sections
@@ -42,7 +42,7 @@ GRID_COLUMNS = 12
 """Columns of the grid; a figure spans several of them."""
 
 GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
-"""Most figures side by side, by the prefix of the CSS class (m, l, w) for a window that is wide enough."""
+"""Prefix of a CSS class (medium, large, wide window) -> number of figures side by side in such a window."""
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
 """Least width of a figure, gap between two, and margin of the page (pixels)."""
@@ -86,7 +86,7 @@ def check_output(output: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in SUFFIXES:
         allowed = f"must end in {' or '.join(SUFFIXES)}"
         raise RecordingError("report", str(output), allowed=allowed, remedy="name it as in -o report.html")
-    check_target(target)
+    check_output_file(target)
     return target
 
 
@@ -194,6 +194,7 @@ def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> I
         if reading.type == "dvl":
             yield from doppler.make_beam_figures(reading, data.short_names[reading.name], data.span)
         if reading.type == "adcp":
+            # The first figure is the profile of the current; the others are in the section of the sensor.
             yield from islice(doppler.make_profile_figures(reading, data.sensors.get(reading.name), data.span), 1)
 
 

@@ -19,7 +19,7 @@ from navsense.recordings import message_recordings
 from navsense.recordings.base import to_path
 from navsense.recordings.dataset import collect, select_run_by_index
 from navsense.recordings.info import DURATION_KEY
-from navsense.recordings.reading_assembler import ReadingAssembler
+from navsense.recordings.reading_assembler import open_readings
 from navsense.recordings.summary import read_summary
 from navsense.report.labels import shorten_names
 from navsense.world import MountedSensor, Note, World
@@ -91,7 +91,8 @@ def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool 
     Raises `RecordingError` if `path` is not a recording, and the errors of `navsense.load` for `world`.
     """
     file = to_path(path)
-    # `recordings.open` reads messages as well, but returns neither their losses nor whether their world is stored.
+    # `recordings.open` reads messages as well. But its `Dataset` has no notes about topics, and cannot tell a recorded
+    # world from an inferred one (`RecordedWorld.has_world_json`).
     data = _read_messages(file) if message_recordings.is_message_recording(file) else _read_arrays(file)
     if not data.readings and not data.truth:
         raise RecordingError(
@@ -109,7 +110,7 @@ def _read_arrays(file: Path) -> ReportData:
     notes: tuple[str, ...] = ()
     try:
         clocks, notes = recording.recorded_world.clocks, recording.recorded_world.notes
-        if recording.recorded_world.is_stored:
+        if recording.recorded_world.has_world_json:
             world = recording.world
     except DamagedError as error:
         notes = (str(error),)
@@ -117,8 +118,8 @@ def _read_arrays(file: Path) -> ReportData:
     if current is not None and current.velocity.ndim > 2:
         current = current.of_run(0)
     metadata = {key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)}
-    # The reader of EuRoC returns no "program", also for a folder of navsense: it has no true time and no specs. It
-    # returns seed 0 for a folder of another program.
+    # A EuRoC folder has no true time and no specs, so its reader returns no "program", even if navsense wrote it. Its
+    # seed is 0 if another program wrote it.
     has_navsense_metadata = recording.metadata.get("program") == "navsense"
     if not has_navsense_metadata:
         metadata["seed"] = read_summary(file).metadata.get("seed")
@@ -139,11 +140,10 @@ def _read_arrays(file: Path) -> ReportData:
 
 
 def _read_messages(file: Path) -> ReportData:
-    with message_recordings.open_messages(file) as reader:
-        assembler = ReadingAssembler(reader)
+    with open_readings(file) as assembler:
         readings, truth, current = collect(assembler.iter_slices())
-        losses, metadata = assembler.losses, reader.metadata
-    info = assembler.info
+    metadata = assembler.reader.metadata
+    recorded_run = assembler.recorded_run
     return _build_report_data(
         file,
         readings,
@@ -151,12 +151,16 @@ def _read_messages(file: Path) -> ReportData:
         assembler.world,
         name=assembler.world.name if "world" in metadata else file.name,
         current=current,
-        metadata={"seed": metadata.get("seed"), "runs": list(info.runs), DURATION_KEY: info.requested_duration},
-        notes=(*assembler.recorded_world.notes, *losses),
+        metadata={
+            "seed": metadata.get("seed"),
+            "runs": list(recorded_run.runs),
+            DURATION_KEY: recorded_run.requested_duration,
+        },
+        notes=(*assembler.recorded_world.notes, *assembler.topic_notes),
         scheduled_faults=_parse_faults(metadata.get("faults", "[]")),
         clocks=assembler.recorded_world.clocks,
-        has_recorded_specs=assembler.recorded_world.is_stored,
-        has_true_time=reader.is_navsense,
+        has_recorded_specs=assembler.recorded_world.has_world_json,
+        has_true_time=assembler.reader.is_navsense,
     )
 
 
@@ -184,6 +188,7 @@ def _build_report_data(
         sensors={sensor.name: sensor for sensor in world.sensors} if world else {},
         tracks=select_tracks(world, truth),
         has_true_time=has_true_time or any(reading.clock_error.any() for reading in readings.values()),
+        # Of all notes, only the warnings about stationary models have the name of a model.
         stationary_warnings=tuple(note for note in world.notes if note.model) if world else (),
         **fields,
     )

@@ -204,7 +204,7 @@ def _list_declared_noises(sensor: MountedSensor | None, array: str, unit: str) -
         return () if has_limits or spec.noise_quantities[array].unit != unit else noises
     if isinstance(spec, Dvl) and array == "beam_velocity":
         track = spec.bottom
-        return () if track.per_speed or track.reference_rate or spec.strength else noises
+        return () if track.per_speed or track.reference_rate or spec.echo_strength else noises
     return noises
 
 

@@ -16,7 +16,7 @@ from navsense.figures import Scale
 from navsense.report import residuals
 from navsense.report.allan_figure import (
     MIN_ALLAN_ROWS,
-    find_even_rows,
+    find_regular_stretch,
     format_coverage,
     list_noise_terms,
     make_allan_figure,
@@ -290,7 +290,7 @@ def _make_allan_figures(section: ArraySection) -> Iterator[SvgFigure]:
         if not channel.declared_stddev:
             continue
         # The white residual is NaN where a fault acts.
-        rows = find_even_rows(np.isfinite(channel.white_residual), channel.time, channel.rate)
+        rows = find_regular_stretch(np.isfinite(channel.white_residual), channel.time, channel.rate)
         values = channel.residual[rows]
         if values.size >= MIN_ALLAN_ROWS:
             terms = list_noise_terms(channel.noise, channel.rate)

@@ -1,4 +1,8 @@
-"""Figures of the tracks of a recording: a map over the ground with gaps of the DVL, and heights over time."""
+"""Figures of the tracks of a recording: a map over the ground with gaps of the DVL, and heights over time.
+
+The modules `picture.ground` and `picture.tracks` do not need matplotlib. The figures are SVG (`svg_figure`), not those
+of `navsense.figures`.
+"""
 
 from __future__ import annotations
 

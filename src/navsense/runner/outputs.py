@@ -11,7 +11,7 @@ from navsense import recordings, streams
 from navsense.core.errors import SimulationError
 from navsense.recordings.base import to_path
 from navsense.recordings.format import find_suffix
-from navsense.recordings.info import RecordingInfo, RecordingWriter
+from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.world import World
 
 OutputTarget = str | os.PathLike[str]
@@ -44,11 +44,11 @@ def check_output(output: OutputTarget, world: World | None = None) -> None:
         recordings.find_output_format(to_path(output), world)
 
 
-def open_output(output: OutputTarget, info: RecordingInfo) -> RecordingWriter:
+def open_output(output: OutputTarget, recorded_run: RecordedRun) -> RecordingWriter:
     """Open a recording for writing, or the publisher of a stream. Raises `RecordingError`."""
     if isinstance(output, str) and streams.is_url(output):
-        return streams.open_publisher(output, info)
-    return recordings.open_writer(output, info)
+        return streams.open_publisher(output, recorded_run)
+    return recordings.open_writer(output, recorded_run)
 
 
 def list_paths(outputs: Sequence[OutputTarget]) -> list[Path]:

@@ -108,7 +108,7 @@ class Run(Mapping[str, Reading]):
         """
         with (
             inputs.collect_inputs(self.session.world.sources),  # no output may replace one of these files
-            open_output(path, recordings.build_info(self.session, ros=ros)) as writer,
+            open_output(path, recordings.make_recorded_run(self.session, ros=ros)) as writer,
         ):
             for time_slice in self.slices():
                 writer.write(time_slice)
@@ -305,9 +305,9 @@ def record(
         )
         for output in outputs:
             check_output(output, world)
-        info = recordings.build_info(session, ros=ros)
+        recorded_run = recordings.make_recorded_run(session, ros=ros)
         for output in outputs:
-            writers.append(open_output(output, info))
+            writers.append(open_output(output, recorded_run))
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
         try:
             for time_slice in compute_paced_slices(session, limiter):

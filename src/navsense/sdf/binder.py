@@ -41,7 +41,7 @@ class ElementBinding(Generic[Spec]):
     """An element whose children or attributes are the fields of a dataclass.
 
     spec: the dataclass.
-    parent: only fields with this `FileField.parent` belong to the element.
+    container: only fields with this `FileField.container` belong to the element.
     attributes: True if all fields are attributes.
     check_limits: False if only the specification checks the limits of the fields.
     parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; `read` accepts further ones.
@@ -55,7 +55,7 @@ class ElementBinding(Generic[Spec]):
         self,
         spec: type[Spec],
         *,
-        parent: str = "",
+        container: str = "",
         attributes: bool = False,
         check_limits: bool = True,
         parsers: Mapping[str, ChildParser] = _NO_PARSERS,
@@ -66,7 +66,7 @@ class ElementBinding(Generic[Spec]):
         forbidden: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Derive the schema and the parsers from the fields."""
-        file_fields = {name: entry for name, entry in get_file_fields(spec).items() if entry.parent == parent}
+        file_fields = {name: entry for name, entry in get_file_fields(spec).items() if entry.container == container}
         if attributes:
             file_fields = {name: replace(entry, is_attribute=True) for name, entry in file_fields.items()}
         if not check_limits:
@@ -140,6 +140,8 @@ class ElementBinding(Generic[Spec]):
     def make_spec(self, context: Context, element: Element, problems_before: int | None = None, **values: Any) -> Spec:
         """Return a specification. Raises its error as an `SdfError` at the child or attribute of the field.
 
+        `values` can contain fields of all containers, so two bindings of one dataclass can share this method.
+
         problems_before: number of problems before the values were read; None if no value is missing. If the context
             has more problems now, an error is their consequence, and the last problem is raised instead.
         """
@@ -159,17 +161,17 @@ class ElementBinding(Generic[Spec]):
         entry = get_file_fields(self.spec).get(error.field)
         if entry is None:
             return error_at(element, error)
-        parent = element.find(entry.parent) or element
+        container = element.find(entry.container) or element
         tag = entry.name or error.field
-        child = parent.find(tag)
-        # The error shows the text of the file. Exceptions: a field in degrees (its value is converted), a default
-        # value, and an error of several fields or of a computed value (its `what` is another name).
-        if entry.degrees or error.what != error.field or (child is None and tag not in parent.attributes):
-            return error_at(child or parent, error)
+        child = container.find(tag)
+        # The error shows the text of the file. Three errors show their own value instead: of a field in degrees, of a
+        # field that the file does not give, and of something that is not one field (`what` differs from `field`).
+        if entry.degrees or error.what != error.field or (child is None and tag not in container.attributes):
+            return error_at(child or container, error)
         if child is None:
-            value, attribute = parent.attributes[tag], tag
-            return invalid_value(parent, value, error.allowed, attribute=attribute, remedy=error.remedy)
-        return invalid_value(child, child.text, error.allowed, parent=parent.tag, remedy=error.remedy)
+            value, attribute = container.attributes[tag], tag
+            return invalid_value(container, value, error.allowed, attribute=attribute, remedy=error.remedy)
+        return invalid_value(child, child.text, error.allowed, parent=container.tag, remedy=error.remedy)
 
     def list_fields_of_type(self, kind: type[Any]) -> list[str]:
         """Return the names of the fields whose type is `kind`."""

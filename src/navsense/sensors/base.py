@@ -264,7 +264,12 @@ class Sensor(Protocol):
     def measure(
         self, state: Any, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[Any, Measurement]:
-        """Return the new state and the measurement; `draws` (d, n) has a row for each draw per tick, in order."""
+        """Return the new state and the measurement.
+
+        ideal: all that the method `ideal` returns, ideal values and signals. With scheduled faults also their offsets
+            `NAME_off`, if the sensor has `source_arrays`.
+        draws: (d, n), a row for each draw per tick, in order.
+        """
         ...
 
     def without_errors(self) -> Sensor:

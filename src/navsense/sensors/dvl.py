@@ -154,7 +154,7 @@ class Dvl:
     range: noise of a beam's range, m.
     bottom_mode, water_mode: when each track supplies the velocity.
     layer: water-mass layer; required for a water track.
-    strength: echo strength. A weak echo has more noise and can lose lock. None: all echoes are strong.
+    echo_strength: a weak echo has more noise and can lose lock. None: all echoes are strong.
     sound: assumed speed of sound; the default `TRUE_SOUND` is the true speed, without an error.
     misalignment: rotation vector from true to measured velocities, rad.
     misalignment_stddev: standard deviation of the misalignment between instruments, rad.
@@ -187,11 +187,11 @@ class Dvl:
     bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
     water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
     range: Noise = NO_NOISE
-    # `parent` is for error locations. The parser of <dvl> reads fields with a parent (`sdf.parse.doppler`).
-    bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", parent="bottom_track"))
-    water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", parent="water_track"))
-    layer: WaterMassLayer | None = field(default=None, metadata=in_file(parent="water_track"))
-    strength: EchoStrength | None = None
+    # `container` is for error locations. The parser of <dvl> reads fields with a container (`sdf.parse.doppler`).
+    bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", container="bottom_track"))
+    water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", container="water_track"))
+    layer: WaterMassLayer | None = field(default=None, metadata=in_file(container="water_track"))
+    echo_strength: EchoStrength | None = field(default=None, metadata=in_file("strength"))
     sound: Sound = TRUE_SOUND
     transducer: Transducer = Transducer.PISTON
     misalignment: Vector = field(default=(0.0, 0.0, 0.0), metadata=in_file("misalignment_deg", degrees=True))
@@ -286,7 +286,7 @@ class Dvl:
             processes += [RandomProcess(f"bottom_{i}", "white") for i in range(k)]
         if self.water.has_white_noise and rule != ping.DSROS_RULE:
             processes += [RandomProcess(f"water_{i}", "white") for i in range(k)]
-        for name, acts in (("lock", self.strength is not None), ("dropout", self.dropout_probability > 0.0)):
+        for name, acts in (("lock", self.echo_strength is not None), ("dropout", self.dropout_probability > 0.0)):
             if acts:
                 processes += [RandomProcess(f"beam_{i}", name, kind="uniform") for i in range(k)]
         return tuple(processes)
@@ -366,11 +366,11 @@ class Dvl:
     @cached_property
     def _receiver_parameters(self) -> PlainTuple:
         """Parameters of the receiver for `apply_beam_errors`, `ReceiverParameters`."""
-        strength = (0.0,) * 5 if self.strength is None else self.strength.parameters
+        strength = (0.0,) * 5 if self.echo_strength is None else self.echo_strength.parameters
         is_phased_array = self.transducer is Transducer.PHASED_ARRAY
         return tuple(
             ping.ReceiverParameters(
-                float(self.sound.speed or 0.0), *strength, self.strength is not None, is_phased_array
+                float(self.sound.speed or 0.0), *strength, self.echo_strength is not None, is_phased_array
             )
         )
 
@@ -739,7 +739,7 @@ class Dvl:
             bottom=DopplerTrack(),
             water=DopplerTrack(),
             range=NO_NOISE,
-            strength=None,
+            echo_strength=None,
             sound=Sound(),
             misalignment=(0.0, 0.0, 0.0),
             misalignment_stddev=0.0,
@@ -775,7 +775,7 @@ class Dvl:
             bottom_mode=TrackMode.BEST,
             water_mode=TrackMode.BEST,
             layer=WaterMassLayer(0.2, 1.2, 0.9, 3, 0.5),
-            strength=EchoStrength(30.0, 0.5),
+            echo_strength=EchoStrength(30.0, 0.5),
             sound=Sound(1480.0),
             misalignment=(0.01, -0.02, 0.03),
             misalignment_stddev=0.01,
@@ -813,7 +813,7 @@ def _list_missing_values(spec: Dvl) -> list[str]:
         "water_track.layer": spec.layer is not None,
         "transducer": spec.transducer is not Dvl.transducer,
         "growth of the noise with speed": spec.bottom.per_speed + spec.water.per_speed > 0.0,
-        "strength of the echo": spec.strength is not None,
+        "strength of the echo": spec.echo_strength is not None,
     }
     for name, _, track in _list_tracks(spec):
         is_set[f"{name}_track.noise_rms"] = track.noise.has_white_noise
@@ -851,7 +851,7 @@ def _describe_times(spec: Dvl, rate: float) -> str:
 
 def _describe_losses(spec: Dvl) -> tuple[str, ...]:
     """Describe the loss of beams by a weak echo or by dropout, and its duration."""
-    lines, strength = [], spec.strength
+    lines, strength = [], spec.echo_strength
     if strength is not None:
         loss = f"{strength.level:g} dB minus 30 log10(r) and {2.0 * strength.absorption:g} dB/m"
         lines.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")

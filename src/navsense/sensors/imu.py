@@ -175,12 +175,12 @@ class Imu:
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
     """
 
-    angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="angular_velocity"))
-    angular_velocity_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="angular_velocity"))
-    angular_velocity_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="angular_velocity"))
-    linear_acceleration_x: Noise = field(default=NO_NOISE, metadata=in_file("x", parent="linear_acceleration"))
-    linear_acceleration_y: Noise = field(default=NO_NOISE, metadata=in_file("y", parent="linear_acceleration"))
-    linear_acceleration_z: Noise = field(default=NO_NOISE, metadata=in_file("z", parent="linear_acceleration"))
+    angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="angular_velocity"))
+    angular_velocity_y: Noise = field(default=NO_NOISE, metadata=in_file("y", container="angular_velocity"))
+    angular_velocity_z: Noise = field(default=NO_NOISE, metadata=in_file("z", container="angular_velocity"))
+    linear_acceleration_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="linear_acceleration"))
+    linear_acceleration_y: Noise = field(default=NO_NOISE, metadata=in_file("y", container="linear_acceleration"))
+    linear_acceleration_z: Noise = field(default=NO_NOISE, metadata=in_file("z", container="linear_acceleration"))
     orientation: bool = field(default=True, metadata=in_file("enable_orientation"))
     reference: Quaternion | None = field(default=None, metadata=in_file("orientation_reference_frame"))
     averaged: bool = field(default=False, metadata=in_file("navsense:averaged"))

@@ -1,13 +1,14 @@
 """Magnetometer: the world's magnetic field in the sensor's frame, distorted by iron and currents; three channels.
 
     ideal field = rotation_ws^-1 B_w(p, t)
-    field       = channels(S ideal field + (hard_iron + motor_current i(t)))
+    field       = channels(S ideal field + (hard_iron + field_per_ampere i(t)))
 
 p is the sensor's position, rotation_ws rotates sensor coordinates to world coordinates, B_w is in tesla. The motion is
 that of the sensor's frame, so its `rotation_wb` is rotation_ws. S is the soft iron, which rotates and scales the
-world's field. i is the world's signal "motor_current" (A). `motor_current` is a field of the spec (T/A). Hard iron and
-motor current are fixed in the sensor's frame, and S does not act on them. `channels` applies the model of `Noise` to
-each axis of the sensor's frame.
+world's field. i is the current of the motors, the world's signal "motor_current" (A). The attribute `field_per_ampere`
+of the spec is the magnetic field per ampere (T/A); in files it has the name `motor_current`. Hard iron and the field of
+the motors are fixed in the sensor's frame, and S does not act on them. `channels` applies the model of `Noise` to each
+axis of the sensor's frame.
 
 Sources: Gazebo's design of a magnetometer sensor; gz-sensors' model; hard and soft iron: Freescale AN4246; current: the
 compass compensation of PX4 and Paparazzi, a vector times the current.
@@ -53,10 +54,12 @@ _NO_CURRENT: FloatArray = make_read_only(np.empty(0))
 
 
 @kernel
-def _add_fixed_field(hard: FloatArray, motor: FloatArray, current: FloatArray, axes: FloatArray) -> None:
-    """Add the field (T) of hard iron and motor current to the axes (3, n); current (n,) A, (0,) without one."""
+def _add_fixed_field(
+    hard_iron: FloatArray, field_per_ampere: FloatArray, current: FloatArray, axes: FloatArray
+) -> None:
+    """Add the field (T) of hard iron and motors to the axes (3, n); current (n,) A, (0,) without one."""
     for axis in range(axes.shape[0]):
-        values, iron, per_ampere = axes[axis], hard[axis], motor[axis]
+        values, iron, per_ampere = axes[axis], hard_iron[axis], field_per_ampere[axis]
         if current.shape[0] == 0:
             for k in range(values.shape[0]):
                 values[k] = values[k] + iron
@@ -72,8 +75,8 @@ class Magnetometer:
     x, y, z: noise of each axis of the sensor frame, T.
     hard_iron: field fixed to the sensor, sensor frame, T.
     soft_iron: matrix, row by row, that multiplies the field of the world in the sensor frame.
-    motor_current: field per ampere of the motors' wires, sensor frame, T/A. It multiplies the world's signal
-        "motor_current" (A).
+    field_per_ampere: magnetic field of the motors' wires per ampere, sensor frame, T/A. It multiplies the world's
+        signal "motor_current" (A).
     """
 
     x: Noise = NO_NOISE
@@ -85,7 +88,7 @@ class Magnetometer:
     soft_iron: tuple[float, ...] = field(
         default=IDENTITY, metadata=in_file("navsense:soft_iron", magnitude_below=MAX_MAGNITUDE)
     )
-    motor_current: Vector = field(
+    field_per_ampere: Vector = field(
         default=ZERO_VECTOR, metadata=in_file("navsense:motor_current", magnitude_below=MAX_MAGNITUDE)
     )
 
@@ -97,7 +100,7 @@ class Magnetometer:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        for name, count in (("hard_iron", 3), ("soft_iron", 9), ("motor_current", 3)):
+        for name, count in (("hard_iron", 3), ("soft_iron", 9), ("field_per_ampere", 3)):
             object.__setattr__(self, name, check_numbers(name, getattr(self, name), count))
         validate_types(self)
 
@@ -112,15 +115,15 @@ class Magnetometer:
 
     @cached_property
     def _distortion(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Soft iron (3, 3), hard iron (3,) T and motor current (3,) T/A; None if they have no effect."""
-        if (self.hard_iron, self.soft_iron, self.motor_current) == (ZERO_VECTOR, IDENTITY, ZERO_VECTOR):
+        """Soft iron (3, 3), hard iron (3,) T and field per ampere (3,) T/A; None if they have no effect."""
+        if (self.hard_iron, self.soft_iron, self.field_per_ampere) == (ZERO_VECTOR, IDENTITY, ZERO_VECTOR):
             return None
-        return make_matrix(self.soft_iron), np.array(self.hard_iron), np.array(self.motor_current)
+        return make_matrix(self.soft_iron), np.array(self.hard_iron), np.array(self.field_per_ampere)
 
     @property
     def _uses_motor_current(self) -> bool:
         """True if the spec has a field per ampere."""
-        return self.motor_current != ZERO_VECTOR
+        return self.field_per_ampere != ZERO_VECTOR
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -155,7 +158,7 @@ class Magnetometer:
     def measure(
         self, state: NoiseState, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray
     ) -> tuple[NoiseState, Measurement]:
-        """Return the new state, and the measured field (n, 3) T with its bias."""
+        """Return the new state, and the measured field (n, 3) T with its bias; `ideal` also has the signals."""
         total = ideal["field"] if self._distortion is None else self._distort_field(self._distortion, ideal)
         state, field, bias = self._channels.apply(state, ticks, draws, total, temperature=ideal.get(TEMPERATURE))
         return state, Measurement({"field": field}, {"field": bias}, turn_on_bias={"field": state.turn_on})
@@ -163,14 +166,14 @@ class Magnetometer:
     def _distort_field(
         self, distortion: tuple[FloatArray, FloatArray, FloatArray], ideal: Mapping[str, AnyArray]
     ) -> Vectors:
-        """Return the field (n, 3) T with soft iron, hard iron and motor current."""
-        soft, hard, motor = distortion
+        """Return the field (n, 3) T with soft iron, hard iron and the field of the motors."""
+        soft_iron, hard_iron, field_per_ampere = distortion
         ideal_axes: FloatArray = np.ascontiguousarray(ideal["field"].T)
         axes = np.empty(ideal_axes.shape)
         # Read-only inputs, so that each kernel is compiled for one type of array.
-        mix_axes(soft, make_read_only(ideal_axes), axes)
+        mix_axes(soft_iron, make_read_only(ideal_axes), axes)
         current = make_read_only(ideal[MOTOR_CURRENT]) if self._uses_motor_current else _NO_CURRENT
-        _add_fixed_field(hard, motor, current, axes)
+        _add_fixed_field(hard_iron, field_per_ampere, current, axes)
         return axes.T
 
     def apply(
@@ -187,7 +190,7 @@ class Magnetometer:
     ) -> Reading:
         """Return readings with the errors of this spec for your own field (n, 3) T in the sensor's frame, time (n,) s.
 
-        motor_current: current of the motors, (n,) A; required if the `motor_current` (T/A) of the spec is not 0.
+        motor_current: current of the motors, (n,) A; required if the `field_per_ampere` of the spec is not 0.
         The other arguments are those of `user_arrays.simulate_readings`. Raises `SensorError`.
         """
         ideal: dict[str, AnyArray] = {"field": field}
@@ -195,8 +198,8 @@ class Magnetometer:
             current = check_rows(MOTOR_CURRENT, motor_current, check_time(time).shape)
         if self._uses_motor_current:
             if motor_current is None:
-                allowed = "must be given: the motor_current (T/A) of the spec is not 0"
-                remedy = "give the current of the motors (A), or remove the motor_current of the spec"
+                allowed = "must be given: the field_per_ampere of the spec is not 0"
+                remedy = "give the current of the motors (A), or set the field_per_ampere of the spec to 0"
                 raise SensorError(MOTOR_CURRENT, None, allowed=allowed, remedy=remedy)
             ideal[MOTOR_CURRENT] = current
         return simulate_readings(self, time, ideal, seed=seed, run=run, name=name, clock=clock, temperature=temperature)
@@ -224,5 +227,5 @@ class Magnetometer:
             *(x, y, z),
             hard_iron=(3e-6, -2e-6, 4e-6),
             soft_iron=(1.1, 0.05, -0.03, 0.04, 0.95, 0.02, -0.06, 0.07, 0.9),
-            motor_current=(2e-7, -3e-7, 4e-7),
+            field_per_ampere=(2e-7, -3e-7, 4e-7),
         )

@@ -105,10 +105,10 @@ class NavSat:
     horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
     """
 
-    horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", parent="position_sensing"))
-    vertical_position: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="position_sensing"))
-    horizontal_velocity: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", parent="velocity_sensing"))
-    vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", parent="velocity_sensing"))
+    horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", container="position_sensing"))
+    vertical_position: Noise = field(default=NO_NOISE, metadata=in_file("vertical", container="position_sensing"))
+    horizontal_velocity: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", container="velocity_sensing"))
+    vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", container="velocity_sensing"))
 
     type: ClassVar[str] = "navsat"
     symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"

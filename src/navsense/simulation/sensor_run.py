@@ -103,7 +103,7 @@ class SensorRun:
             delayed_arrival = self._arrival_times.compute_arrivals(ticks.time, emitted)
         return SensorBlock(measured, self._clock.compute_errors(ticks.time), delayed_arrival)
 
-    def _measure_with_faults(self, ticks: Ticks, ideal: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
+    def _measure_with_faults(self, ticks: Ticks, inputs: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
         """Measure a block with injected faults.
 
         The scheduled faults of some sensors act on the input of `measure`: lost lock of a DVL or an ADCP
@@ -114,8 +114,8 @@ class SensorRun:
         if faults.scheduled:
             source_arrays = list_source_arrays(spec)
             if isinstance(spec, UsesBottomEchoes):
-                ideal = spec.remove_bottom_echoes(ideal, faults.schedule.find_lost_lock(ticks))
-        self.state, measured = spec.measure(before, ticks, ideal, draws)
+                inputs = spec.remove_bottom_echoes(inputs, faults.schedule.find_lost_lock(ticks))
+        self.state, measured = spec.measure(before, ticks, inputs, draws)
         if source_arrays:
             # Faults count published ticks, which are known only after a measurement and do not depend on its values.
             # So the block is measured a second time, with the offsets of the faults.
@@ -123,7 +123,7 @@ class SensorRun:
             mask = EmissionMask.from_ticks(ticks, emitted, self._faults.last_emitted_tick)
             shapes = {output.name: output.shape for output in spec.outputs if output.name in source_arrays}
             if offsets := compute_source_offsets(faults.schedule.find_active(mask), shapes):
-                self.state, measured = spec.measure(before, ticks, {**ideal, **offsets}, draws)
+                self.state, measured = spec.measure(before, ticks, {**inputs, **offsets}, draws)
         flags = get_flags(measured, len(ticks))
         self._faults, arrays, fault = apply_faults(
             faults,

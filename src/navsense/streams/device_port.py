@@ -16,8 +16,8 @@ from navsense.core.text import format_count
 from navsense.devices import format_encoders
 from navsense.devices.format_encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
-from navsense.recordings.base import check_info, closed_error
-from navsense.recordings.info import RecordingInfo
+from navsense.recordings.base import check_recorded_run, closed_error
+from navsense.recordings.info import RecordedRun
 from navsense.streams.stream import Publisher, Stream, StreamUrl
 from navsense.streams.tcp_server import TcpServer
 from navsense.world import MountedSensor, World
@@ -32,11 +32,11 @@ CONNECT_TIMEOUT = 30.0
 class DevicePublisher(Publisher):
     """Publishes the output of one instrument to the clients of a TCP port."""
 
-    def __init__(self, url: StreamUrl, info: RecordingInfo, device_format: DeviceFormat) -> None:
+    def __init__(self, url: StreamUrl, recorded_run: RecordedRun, device_format: DeviceFormat) -> None:
         """Listen, and wait for the first client. Raises `RecordingError`."""
-        check_info(url.text, info, "a device port")
-        sensor, wait = _select(url, info.world, device_format), _parse_wait(url)
-        self._encoder = InstrumentEncoder(info.world, device_format, sensor, url.options.get("frame", ""))
+        check_recorded_run(url.text, recorded_run, "a device port")
+        sensor, wait = _select(url, recorded_run.world, device_format), _parse_wait(url)
+        self._encoder = InstrumentEncoder(recorded_run.world, device_format, sensor, url.options.get("frame", ""))
         self._is_open = True
         self._server = TcpServer(url.host, _get_port(url), Where(url.text))
         self.url = self._server.name = url.with_port(self._server.port)
@@ -107,7 +107,7 @@ def _make_stream(suffix: str, device_format: DeviceFormat) -> Stream:
         scheme=scheme,
         name=f"{device_format.name} to TCP clients",
         url_format=f"{scheme}://HOST:PORT",
-        open_publisher=lambda url, info: DevicePublisher(url, info, device_format),
+        open_publisher=lambda url, recorded_run: DevicePublisher(url, recorded_run, device_format),
         options=("sensor", "frame", "wait") if device_format.has_coordinates else ("sensor", "wait"),
         check=check,
     )

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.plugins import load_plugin
-from navsense.recordings.info import RecordingInfo, RecordingWriter
+from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.world import World
 
 LOOPBACK = "127.0.0.1"
@@ -82,7 +82,7 @@ class Stream:
     scheme: str
     name: str
     url_format: str
-    open_publisher: Callable[[StreamUrl, RecordingInfo], Publisher]
+    open_publisher: Callable[[StreamUrl, RecordedRun], Publisher]
     options: tuple[str, ...] = ()
     check: Callable[[StreamUrl, World | None], None] = lambda *_: None
 
@@ -148,7 +148,7 @@ def check_url(text: str, world: World | None = None) -> None:
     stream.check(url, world)
 
 
-def open_publisher(text: str, info: RecordingInfo) -> Publisher:
+def open_publisher(text: str, recorded_run: RecordedRun) -> Publisher:
     """Open the publisher of a URL. Raises `RecordingError` if the URL is invalid or the stream cannot be opened."""
     stream, url = parse_url(text)
-    return stream.open_publisher(url, info)
+    return stream.open_publisher(url, recorded_run)

@@ -150,7 +150,7 @@ def test_description_lists_losses_and_errors() -> None:
         water=track,
         water_mode=TrackMode.FALLBACK,
         layer=WaterMassLayer(1.0, 20.0),
-        strength=EchoStrength(90.0, 0.04),
+        echo_strength=EchoStrength(90.0, 0.04),
         dropout_probability=0.1,
         reacquisition_time=2.0,
     )

@@ -94,8 +94,8 @@ class RowCompressor:
 
     template, dtype: the bytes (w,) and the type of a row.
     lz4_row, lz4_dtype: the bytes (l,) and the type of a compressed row.
-    sequence_start_bytes: start of the first sequence: its token, the first row, and the second row before its first
-        numbers, with which its literals go on.
+    sequence_start_bytes: start of the first sequence: its token, the first row, and the bytes of the second row up to
+        its first numbers. The numbers follow in the same literals.
     last_literals: their token, and the last row from its first numbers on.
     number_offsets: offsets (b,) of the b bytes of numbers in a compressed row.
     first_row_offsets: their offsets (b,) in `sequence_start_bytes`.
@@ -132,9 +132,9 @@ class RowCompressor:
         # The literals of the first sequence end with the first numbers of row 1, so row 1 needs no token.
         rows_start = sequence_start + self.sequence_start_bytes.size - int(self.number_offsets[0]) - size
         rows = out[rows_start : rows_start + count * size].reshape(count, size)
-        # Rows 0 and n - 1 are filled like the others. Their numbers are copied into `sequence_start_bytes` and
-        # `last_literals`, which overwrite them. The compressed row 0 begins after `sequence_start`, because it is not
-        # longer than the template (`can_compress`).
+        # Rows 0 and n - 1 are filled like the others, and their numbers are saved. Then `sequence_start_bytes` and
+        # `last_literals` overwrite the two rows, and the numbers are written into these. The compressed row 0 begins
+        # after `sequence_start`, because it is not longer than the template (`can_compress`).
         repeat_row(rows, self.lz4_row)
         fill_numbers(np.ndarray((count,), self.lz4_dtype, out, rows_start))
         numbers = rows[:: count - 1].take(self.number_offsets, axis=1)
@@ -177,7 +177,7 @@ def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: 
     first = spans[0][0]
     first_token = encode_token(len(template) + spans[0][1], next_starts[0] - spans[0][1])
     last_token = encode_token(len(template) - first, 0)
-    numbers = np.concatenate([np.arange(*span) for span in spans])
+    template_offsets = np.concatenate([np.arange(*span) for span in spans])
     number_offsets = [
         np.arange(start, start + stop - first) for (first, stop), start in zip(spans, literal_starts, strict=True)
     ]
@@ -189,8 +189,8 @@ def build_compressor(template: bytes, fields: Mapping[str, FieldOffset], names: 
         sequence_start_bytes=np.frombuffer(first_token + template + template[:first], dtype=np.uint8),
         last_literals=np.frombuffer(last_token + template[first:], dtype=np.uint8),
         number_offsets=np.concatenate(number_offsets),
-        first_row_offsets=numbers + len(first_token),
-        last_row_offsets=numbers + len(last_token) - first,
+        first_row_offsets=template_offsets + len(first_token),
+        last_row_offsets=template_offsets + len(last_token) - first,
     )
 
 

@@ -24,7 +24,7 @@ from navsense.core import atomic
 from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.kernels import INTERPRETED, kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray, UInt64Array
-from navsense.recordings.base import find_recovery_remedy, find_unrecoverable_remedy, open_for_reading
+from navsense.recordings.base import find_damaged_file_remedy, find_unrecoverable_remedy, open_for_reading
 from navsense.recordings.channels import (
     LATCHED_DURABILITIES,
     QOS_KEY,
@@ -242,12 +242,12 @@ class SegmentMessages(NamedTuple):
         return self._replace(selection=indices[is_before]), self._replace(selection=indices[~is_before])
 
 
-def list_segments(file: BinaryIO, span: tuple[int, int]) -> list[Segment]:
+def list_segments(file: BinaryIO, byte_range: tuple[int, int]) -> list[Segment]:
     """Return the segments between two offsets, in the order of the file. Only the headers of chunks are read."""
     segments: list[Segment] = []
     log_times: list[int] = []
     start = size = 0
-    offset, end = span
+    offset, end = byte_range
     while offset + records.RECORD_HEADER.size <= end:
         file.seek(offset)
         header = file.read(min(HEADER_SIZE, end - offset))
@@ -340,8 +340,8 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
 def truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
-        return atomic.make_reader_error(path)
-    return RecordingError("is a truncated recording", where=Where(str(path)), remedy=find_recovery_remedy(path))
+        return atomic.make_unfinished_error(path)
+    return RecordingError("is a truncated recording", where=Where(str(path)), remedy=find_damaged_file_remedy(path))
 
 
 @dataclass(eq=False)
@@ -354,6 +354,7 @@ class McapReader:
     summary_definitions: the schemas and channels in a summary with a CRC: opcode and first two bytes (the id) -> body.
     `_indexed_chunks`: the chunks in the index of such a summary. Only a summary with a correct CRC proves that the data
     section is wrong.
+    `_byte_range`: the offsets from the end of the header to the footer.
     """
 
     path: Path
@@ -366,7 +367,7 @@ class McapReader:
     _channels: dict[int, Channel] = field(default_factory=dict)
     _defined_channels: list[Channel] = field(default_factory=list)
     _channel_index_of_id: IntArray = field(default_factory=lambda: np.full(1 << 16, -1, dtype=np.int64))
-    _span: tuple[int, int] = (0, 0)
+    _byte_range: tuple[int, int] = (0, 0)
     _statistics: bytes = b""
     _has_summary_crc: bool = False
     _indexed_chunks: set[Segment] = field(default_factory=set)
@@ -382,11 +383,11 @@ class McapReader:
         ending = self.file.read(tail)
         if len(ending) < tail or not ending.endswith(records.MAGIC) or ending[0] != records.FOOTER:
             raise truncated_error(self.path)
-        self._span = (start, size - tail)
-        footer = records.RawRecord(records.FOOTER, self._span[1], ending[records.RECORD_HEADER.size :])
+        self._byte_range = (start, size - tail)
+        footer = records.RawRecord(records.FOOTER, self._byte_range[1], ending[records.RECORD_HEADER.size :])
         self._has_summary_crc = records.has_summary_crc(self.file, footer)
-        summary = records.FOOTER_FIELDS.unpack_from(footer.body)[0]
-        if not (summary and self._read_summary(summary)):
+        summary_start = records.FOOTER_FIELDS.unpack_from(footer.body)[0]
+        if not (summary_start and self._read_summary(summary_start)):
             self._schemas, self._channels, self._defined_channels, self.metadata = {}, {}, [], {}
             self._statistics = b""
             self._read_definitions()
@@ -416,10 +417,10 @@ class McapReader:
                 times += [int(messages.log_time.min()), int(messages.log_time.max())]
         return MessageCounts(counts, min(times, default=None), max(times, default=None))
 
-    def _read_summary(self, summary: int) -> bool:
+    def _read_summary(self, summary_start: int) -> bool:
         """Read the summary. Return True if it has all channels of the messages in the file, and their schemas."""
         channel_ids: set[int] = set()
-        summary_records = list(self._read_summary_records(summary))
+        summary_records = list(self._read_summary_records(summary_start))
         for raw in sorted(summary_records, key=lambda raw: raw.opcode != records.SCHEMA):
             self._add_definition(raw.opcode, raw.body)
             if self._has_summary_crc and raw.opcode in (records.SCHEMA, records.CHANNEL):
@@ -433,12 +434,12 @@ class McapReader:
         schemas = {int.from_bytes(body[2:4], "little") for body in channel_bodies} - {0}
         return bool(self._channels) and channel_ids <= self._channels.keys() and schemas <= self._schemas.keys()
 
-    def _read_summary_records(self, summary: int) -> Iterator[records.RawRecord]:
+    def _read_summary_records(self, summary_start: int) -> Iterator[records.RawRecord]:
         """Yield the records of the summary, and the metadata records in its index."""
-        for raw in records.read_records(self.file, summary, self._span[1]):
+        for raw in records.read_records(self.file, summary_start, self._byte_range[1]):
             if raw.opcode == records.METADATA_INDEX:
                 offset, length = struct.unpack_from("<QQ", raw.body)
-                if offset + length > self._span[1]:
+                if offset + length > self._byte_range[1]:
                     raise DamagedError("its index points outside the file")
                 name = records.FieldReader(raw.body[16:]).read_string()
                 found = list(records.read_records(self.file, offset, offset + length))
@@ -452,8 +453,8 @@ class McapReader:
 
     def _read_definitions(self) -> None:
         """Read the schemas, channels and metadata before the summary, also those in chunks."""
-        end = self._span[0]
-        for raw in records.read_records(self.file, *self._span):
+        end = self._byte_range[0]
+        for raw in records.read_records(self.file, *self._byte_range):
             end = raw.offset + records.RECORD_HEADER.size + len(raw.body)
             if raw.opcode == records.CHUNK:
                 scanned = scan_records(records.decompress(records.parse_chunk(raw.body)))
@@ -466,7 +467,7 @@ class McapReader:
             if raw.opcode == records.DATA_END:
                 records.check_data_section(self.file, raw)
                 return
-        if end != self._span[1]:
+        if end != self._byte_range[1]:
             raise DamagedError("a record ends outside the file")
 
     def _add_definition(self, opcode: int, body: bytes) -> None:
@@ -562,7 +563,7 @@ class McapReader:
 
     def list_segments(self) -> list[Segment]:
         """Return the segments. Raises `DamagedError` if the chunks are not those of the index."""
-        segments = list_segments(self.file, self._span)
+        segments = list_segments(self.file, self._byte_range)
         chunks = {segment for segment in segments if segment.is_chunk}
         if self._indexed_chunks and self._indexed_chunks != chunks:
             raise DamagedError("its chunks are not those of its index")

@@ -65,7 +65,7 @@ METADATA_CRC = struct.Struct("<4sI")
 
 METADATA_CRC_TAG = b"CRC="
 
-FIELDS_BEFORE_CHANNELS = {CHUNK_INDEX: "<QQQQ", STATISTICS: "<QHIIIIQQ"}
+FIELDS_BEFORE_CHANNEL_MAP = {CHUNK_INDEX: "<QQQQ", STATISTICS: "<QHIIIIQQ"}
 """Opcode of a record with a map by channel id -> format of the fields before the map."""
 
 CHANNEL_PAIR = struct.Struct("<HQ")
@@ -194,10 +194,10 @@ class RawRecord:
 
 def list_channels(raw: RawRecord) -> set[int]:
     """Return the channel ids with messages in a ChunkIndex or Statistics record."""
-    if raw.opcode not in FIELDS_BEFORE_CHANNELS:
+    if raw.opcode not in FIELDS_BEFORE_CHANNEL_MAP:
         return set()
     reader = FieldReader(raw.body)
-    reader.read(struct.calcsize(FIELDS_BEFORE_CHANNELS[raw.opcode]))
+    reader.read(struct.calcsize(FIELDS_BEFORE_CHANNEL_MAP[raw.opcode]))
     pairs = reader.read(reader.read_int(4))
     return {int.from_bytes(pairs[start : start + 2], "little") for start in range(0, len(pairs), CHANNEL_PAIR.size)}
 

@@ -80,7 +80,7 @@ class _McapRecovery:
             return
         if not has_crc or not statistics or self.damaged:
             return
-        fields = struct.unpack_from(records.FIELDS_BEFORE_CHANNELS[records.STATISTICS], statistics)
+        fields = struct.unpack_from(records.FIELDS_BEFORE_CHANNEL_MAP[records.STATISTICS], statistics)
         if (sum(self.out.message_counts.values()), self.metadata_count) != (fields[0], fields[4]):
             raise DamagedError("a record was not found")
 
@@ -168,10 +168,10 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
     try:
         with inputs.collect_inputs(), open_for_reading(path) as file:
             if atomic.is_being_written(path):
-                raise atomic.make_reader_error(path)
+                raise atomic.make_unfinished_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
-            recovery = _recover_span(path, file, (start, end), name, out)
+            recovery = _recover_byte_range(path, file, (start, end), name, out)
             is_complete = recovery.has_end and not recovery.damaged
             is_intact = is_complete and _is_intact(path, file)
     except OSError as error:
@@ -201,8 +201,8 @@ def _is_intact(path: Path, file: BinaryIO) -> bool:
     return True
 
 
-def _recover_span(path: Path, file: BinaryIO, span: tuple[int, int], name: str, out: Path) -> _McapRecovery:
-    """Copy a span of the old file to `out`; after an error no file is left."""
+def _recover_byte_range(path: Path, file: BinaryIO, byte_range: tuple[int, int], name: str, out: Path) -> _McapRecovery:
+    """Copy a range of bytes of the old file to `out`; after an error no file is left."""
     try:
         work = HiddenFolder(out)
     except OSError as error:
@@ -211,7 +211,7 @@ def _recover_span(path: Path, file: BinaryIO, span: tuple[int, int], name: str, 
     try:
         writer = McapFileWriter(work.folder / out.name, name, final_path=out)
         recovery = _McapRecovery(path, file, writer)
-        recovery.copy_records(*span)
+        recovery.copy_records(*byte_range)
         writer.finish()
         try:
             work.commit(writer.path)

@@ -4,7 +4,7 @@
 |---|---|
 | `McapWriter` | time slices: splits them into chunks |
 | `ChannelWriter` | the messages of one channel in a chunk, encoded and compressed |
-| `McapTarget` | encoded messages of another recording |
+| `McapCopy` | encoded messages of another recording |
 | `McapFileWriter` | records, chunks and the summary, for all of them |
 
 A recording of a run has the ROS 2 profile. A chunk contains the messages of all channels in one time interval, at most
@@ -37,7 +37,7 @@ from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, MessageRows, get_field, make_row_dtype
-from navsense.recordings.base import add_path_to_errors, check_info, is_recovered, os_error, write_all
+from navsense.recordings.base import add_path_to_errors, check_recorded_run, is_recovered, os_error, write_all
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -51,7 +51,7 @@ from navsense.recordings.info import (
     DURATION_KEY,
     ROS_KEY,
     WORLD_JSON_KEY,
-    RecordingInfo,
+    RecordedRun,
     RecordingWriter,
     get_version,
 )
@@ -142,17 +142,15 @@ class McapFileWriter:
         self._chunk_indexes: list[bytes] = []
         self._metadata_indexes: list[bytes] = []
         self._attachment_indexes: list[bytes] = []
-        self._start: int | None = None
-        self._end = 0
+        self._first_log_time: int | None = None
+        self._last_log_time = 0
         self._size = 0
         self._failed = False
         # A truncated recording with this name is kept, unless it has been recovered.
-        is_truncated = None if is_recovered(path) else records.is_truncated
+        must_keep = None if is_recovered(path) else records.is_truncated
         try:
             # Unbuffered: written bytes survive a crash of this process.
-            self._file = (
-                atomic.open_in_place(path, is_truncated) if final_path is None else path.open("xb", buffering=0)
-            )
+            self._file = atomic.open_in_place(path, must_keep) if final_path is None else path.open("xb", buffering=0)
         except OSError as error:
             raise os_error(final_path or path, error) from error
         try:
@@ -280,47 +278,53 @@ class McapFileWriter:
             self.write_compressed_chunk([self._compressor.compress(data)], "zstd", len(data), zlib.crc32(data), indexes)
 
     def write_compressed_chunk(
-        self, parts: Iterable[Buffer], compression: str, size: int, crc: int, message_indexes: Sequence[MessageIndex]
+        self,
+        parts: Iterable[Buffer],
+        compression: str,
+        uncompressed_size: int,
+        crc: int,
+        message_indexes: Sequence[MessageIndex],
     ) -> None:
-        """Write one compressed chunk; `size` and `crc` are those of the uncompressed bytes.
+        """Write one chunk of compressed parts; `crc` is that of the uncompressed bytes.
 
         Parts are written as soon as they are generated, so the encoder of a message may raise an error here. The chunk
         is removed if a part fails.
         """
         nonempty = [index for index in message_indexes if index.log_time.size]
-        start = min((int(index.log_time[0]) for index in nonempty), default=0)
-        end = max((int(index.log_time[-1]) for index in nonempty), default=0)
+        first = min((int(index.log_time[0]) for index in nonempty), default=0)
+        last = max((int(index.log_time[-1]) for index in nonempty), default=0)
         compression_field, chunk_offset = records.encode_string(compression), self._size
         header_size = records.CHUNK_HEADER.size + len(compression_field) + 8
         index_records, index_offsets = _encode_message_indexes(nonempty)
         with self._all_or_nothing():
-            # The length is known only after the data. Until then the header is zeros, where a reader stops.
-            length = self._write_at(chunk_offset + records.RECORD_HEADER.size + header_size, parts)
-            chunk_size = records.RECORD_HEADER.size + header_size + length
-            self._write_at(chunk_offset + chunk_size, [index_records])
-            times = records.CHUNK_HEADER.pack(start, end, size, crc)
-            record_header = records.RECORD_HEADER.pack(records.CHUNK, header_size + length)
+            # The size is known only after the data. Until then the header is zeros, where a reader stops.
+            compressed_size = self._write_at(chunk_offset + records.RECORD_HEADER.size + header_size, parts)
+            record_size = records.RECORD_HEADER.size + header_size + compressed_size
+            self._write_at(chunk_offset + record_size, [index_records])
+            chunk_header = records.CHUNK_HEADER.pack(first, last, uncompressed_size, crc)
+            chunk_header += compression_field + struct.pack("<Q", compressed_size)
+            record_header = records.RECORD_HEADER.pack(records.CHUNK, header_size + compressed_size)
             # One write call: a header that is partly written would have a wrong length.
-            self._write_at(chunk_offset, [record_header + times + compression_field + struct.pack("<Q", length)])
+            self._write_at(chunk_offset, [record_header + chunk_header])
             self._file.seek(0, os.SEEK_END)
-        self._size = chunk_offset + chunk_size + len(index_records)
+        self._size = chunk_offset + record_size + len(index_records)
         index_map = [
-            records.CHANNEL_PAIR.pack(index.channel_id, chunk_offset + chunk_size + index_offset)
+            records.CHANNEL_PAIR.pack(index.channel_id, chunk_offset + record_size + index_offset)
             for index, index_offset in zip(nonempty, index_offsets, strict=True)
         ]
         for index in nonempty:
             self.message_counts[index.channel_id] = self.message_counts.get(index.channel_id, 0) + index.log_time.size
         if nonempty:
-            self._start = start if self._start is None else min(start, self._start)
-            self._end = max(end, self._end)
+            self._first_log_time = first if self._first_log_time is None else min(first, self._first_log_time)
+            self._last_log_time = max(last, self._last_log_time)
         self._chunk_indexes.append(
             records.encode_record(
                 records.CHUNK_INDEX,
-                struct.pack("<QQQQ", start, end, chunk_offset, chunk_size),
+                struct.pack("<QQQQ", first, last, chunk_offset, record_size),
                 records.encode_bytes(b"".join(index_map)),
                 struct.pack("<Q", len(index_records)),
                 compression_field,
-                struct.pack("<QQ", length, size),
+                struct.pack("<QQ", compressed_size, uncompressed_size),
             )
         )
 
@@ -372,10 +376,10 @@ class McapFileWriter:
         """Return the Statistics record."""
         counts = b"".join(records.CHANNEL_PAIR.pack(*item) for item in self.message_counts.items())
         totals = struct.pack(
-            records.FIELDS_BEFORE_CHANNELS[records.STATISTICS],
+            records.FIELDS_BEFORE_CHANNEL_MAP[records.STATISTICS],
             *(sum(self.message_counts.values()), len(self.schemas), len(self.channels)),
             *(len(self._attachment_indexes), len(self._metadata_indexes), len(self._chunk_indexes)),
-            *(self._start or 0, self._end),
+            *(self._first_log_time or 0, self._last_log_time),
         )
         return records.encode_record(records.STATISTICS, totals, records.encode_bytes(counts))
 
@@ -459,7 +463,11 @@ class ChannelWriter:
     compressor: lz4_rows.RowCompressor | None = None
 
     def fill_records(self, rows: MessageRows, block: MessageBlock) -> None:
-        """Write the values of the records of a block into rows."""
+        """Write the values of the records of a block into rows, by the name of each field.
+
+        The rows are those of plain records, compressed rows with the written fields only (`lz4_rows`), or the
+        `AccessTracker` of a trial. Access by name is all that the three have in common.
+        """
         columns = tuple(
             get_field(rows, f"record.{name}", block.log_time) for name in ("sequence", "log_time", "publish_time")
         )
@@ -507,36 +515,36 @@ def _fill_record_headers(
         publish_time[i] = publish_times[i]
 
 
-def make_mcap_metadata(info: RecordingInfo) -> dict[str, str]:
+def make_mcap_metadata(recorded_run: RecordedRun) -> dict[str, str]:
     """Return the metadata of a recording, with the world as JSON."""
     values = {
-        "world": info.world.name,
-        "seed": str(info.seed),
-        "epoch": str(info.epoch),
-        "runs": json.dumps([int(run) for run in info.runs]),
+        "world": recorded_run.world.name,
+        "seed": str(recorded_run.seed),
+        "epoch": str(recorded_run.epoch),
+        "runs": json.dumps([int(run) for run in recorded_run.runs]),
         "version": get_version(),
-        ROS_KEY: info.ros,
+        ROS_KEY: recorded_run.ros,
     }
-    if info.requested_duration is not None:
-        values[DURATION_KEY] = repr(info.requested_duration)
-    faults = list_faults(info.world)
+    if recorded_run.requested_duration is not None:
+        values[DURATION_KEY] = repr(recorded_run.requested_duration)
+    faults = list_faults(recorded_run.world)
     if faults:
         values["faults"] = json.dumps(faults)
-    return {**values, WORLD_JSON_KEY: json.dumps(world_to_json(info.world, info.topics))}
+    return {**values, WORLD_JSON_KEY: json.dumps(world_to_json(recorded_run.world, recorded_run.topics))}
 
 
 class McapWriter(McapWriterBase):
     """Writes time slices to one MCAP file."""
 
-    def __init__(self, path: Path, info: RecordingInfo) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Open the file and write its metadata, channels and `/tf_static`. Raises `RecordingError` if that fails."""
-        check_info(path, info)
-        self._builder = MessageBuilder(info)
+        check_recorded_run(path, recorded_run)
+        self._builder = MessageBuilder(recorded_run)
         self._mcap = McapFileWriter(path)
         self._buffer: ByteArray = np.empty(0, dtype=np.uint8)
         self._writers: dict[OutputChannel, ChannelWriter] = {}
         try:
-            self._mcap.add_run_metadata(make_mcap_metadata(info))
+            self._mcap.add_run_metadata(make_mcap_metadata(recorded_run))
             blocks = self._builder.build_static_transforms()
             self._define_channels([*self._builder.list_measured_channels(), *(block.channel for block in blocks)])
             if self._mcap.new_definitions:
@@ -621,7 +629,7 @@ class McapWriter(McapWriterBase):
         yield memoryview(lz4_rows.FRAME_END)
 
 
-class McapTarget:
+class McapCopy:
     """An MCAP file in the ROS 2 profile to which the messages of another recording are copied."""
 
     encoding, has_publish_times = CDR, True

@@ -11,7 +11,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_recovery_remedy, open_for_reading
+from navsense.recordings.base import find_damaged_file_remedy, open_for_reading
 from navsense.recordings.channels import (
     ROS1,
     Channel,
@@ -68,7 +68,7 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
     if not folder.is_dir():
         open_for_reading(folder).close()
     check_bag(folder, BAG)
-    remedy = find_recovery_remedy(path) if is_ros1 else ""
+    remedy = find_damaged_file_remedy(path) if is_ros1 else ""
     with limit_rosbags():
         with map_bag_errors(path, remedy):
             reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)

@@ -26,11 +26,11 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND, TRUE_TIME
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.recordings.base import AtomicWriter, PendingRecording, check_info, check_target, os_error
+from navsense.recordings.base import AtomicWriter, PendingRecording, check_output_file, check_recorded_run, os_error
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import get_storage_path
-from navsense.recordings.info import ROS_KEY, RecordingInfo
-from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapTarget, make_mcap_metadata
+from navsense.recordings.info import ROS_KEY, RecordedRun
+from navsense.recordings.mcap.writer import LATCHED_QOS_PROFILE, McapCopy, make_mcap_metadata
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.metadata import CALLER_ID, MetadataWriter
 
@@ -284,17 +284,17 @@ def check_bag_folder(path: Path, data_file: Path) -> None:
 class PendingBag(PendingRecording):
     """The bag of a run while it is written. Its methods are called from one thread, one after the other."""
 
-    def __init__(self, path: Path, info: RecordingInfo, *, is_ros1: bool) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun, *, is_ros1: bool) -> None:
         """Create the hidden folder and the bag in it, with the static transforms."""
         self.path, self._is_ros1 = path, is_ros1
-        self._builder = MessageBuilder(info)
+        self._builder = MessageBuilder(recorded_run)
         self._connections: dict[str, Connection] = {}
         self._packings: dict[OutputChannel, Ros1Packing] = {}
         self._counts: dict[str, int] = {}
         self._work = HiddenFolder(get_storage_path(path), is_recording=True)
         try:
-            metadata, file = make_mcap_metadata(info), self._work.folder / get_storage_path(path).name
-            start = info.epoch * NANOSECONDS_PER_SECOND
+            metadata, file = make_mcap_metadata(recorded_run), self._work.folder / get_storage_path(path).name
+            start = recorded_run.epoch * NANOSECONDS_PER_SECOND
             self._bag: Ros1Bag | Ros2Bag = (
                 Ros1Bag(file, metadata, start=start) if is_ros1 else Ros2Bag(file, metadata, is_recoverable=True)
             )
@@ -378,29 +378,29 @@ class PendingBag(PendingRecording):
         self._work.release()
 
 
-def check_clocks(path: Path, info: RecordingInfo) -> None:
+def check_clocks(path: Path, recorded_run: RecordedRun) -> None:
     """Raise `RecordingError` if the first stamp of a sensor is below 0 because of the constant error of its clock."""
-    clocks = {clock.name: clock for clock in info.world.clocks}
-    for clock in (clocks[sensor.clock] for sensor in info.world.sensors if sensor.clock in clocks):
+    clocks = {clock.name: clock for clock in recorded_run.world.clocks}
+    for clock in (clocks[sensor.clock] for sensor in recorded_run.world.sensors if sensor.clock in clocks):
         noise, steps = clock.noise, sum(step.size for step in clock.steps if step.start <= 0.0 < step.end)
         error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
         is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
-        if is_known and info.epoch + error < 0.0:
-            raise negative_stamp_error(path, clock.name, round((info.epoch + error) * NANOSECONDS_PER_SECOND))
+        if is_known and recorded_run.epoch + error < 0.0:
+            raise negative_stamp_error(path, clock.name, round((recorded_run.epoch + error) * NANOSECONDS_PER_SECOND))
 
 
-def open_ros1_writer(path: Path, info: RecordingInfo) -> AtomicWriter:
+def open_ros1_writer(path: Path, recorded_run: RecordedRun) -> AtomicWriter:
     """Open one `.bag` of ROS 1 for writing. Raises `RecordingError` if that fails."""
-    check_info(path, info, "a ROS bag")
-    check_clocks(path, info)
-    humble = replace(info, ros=HUMBLE)  # ROS 1 has the same definitions
+    check_recorded_run(path, recorded_run, "a ROS bag")
+    check_clocks(path, recorded_run)
+    humble = replace(recorded_run, ros=HUMBLE)  # ROS 1 has the same definitions
     return AtomicWriter(path, lambda: PendingBag(path, humble, is_ros1=True))
 
 
-def open_ros2_writer(path: Path, info: RecordingInfo) -> AtomicWriter:
+def open_ros2_writer(path: Path, recorded_run: RecordedRun) -> AtomicWriter:
     """Open one bag of ROS 2, the folder `NAME` for the path `NAME.db3`. Raises `RecordingError` if that fails."""
-    check_info(path, info, "a ROS bag")
-    return AtomicWriter(path, lambda: PendingBag(path, info, is_ros1=False))
+    check_recorded_run(path, recorded_run, "a ROS bag")
+    return AtomicWriter(path, lambda: PendingBag(path, recorded_run, is_ros1=False))
 
 
 def find_encoding_obstacle(channel: Channel) -> str:
@@ -408,7 +408,7 @@ def find_encoding_obstacle(channel: Channel) -> str:
     return "" if channel.is_ros else f"no bag of ROS holds messages in {channel.encoding or 'this encoding'}"
 
 
-class BagTarget:
+class BagCopy:
     """The bag that messages of another recording are copied to, of ROS 1 or of ROS 2 in SQLite."""
 
     has_publish_times = False
@@ -490,7 +490,7 @@ class BagTarget:
             self._bag.abort()
 
 
-class McapBagTarget:
+class McapBagCopy:
     """A ROS 2 bag with one MCAP file, as `ros2 bag record -o NAME` writes it."""
 
     encoding, has_publish_times = CDR, True
@@ -500,7 +500,7 @@ class McapBagTarget:
         self.output, self._target = folder / target.name, target
         self.output.mkdir()
         self._file = get_mcap_path(target).name
-        self._mcap = McapTarget(self.output, self.output / self._file, reader)
+        self._mcap = McapCopy(self.output, self.output / self._file, reader)
         self._counts: dict[Channel, int] = {}
         self._span: tuple[int, int] | None = None
 
@@ -555,7 +555,7 @@ def check_mcap_bag(path: Path) -> None:
     """Raise `RecordingError` if a ROS 2 bag with one MCAP file cannot have this path."""
     check_bag_folder(path, get_mcap_path(path))
     if not path.is_dir():
-        check_target(path)
+        check_output_file(path)
 
 
 def format_bag_metadata(file: str, counts: dict[Channel, int], first: int, last: int) -> str:

@@ -140,7 +140,7 @@ LAYER_BINDING = ElementBinding(WaterMassLayer, attributes=True)
 ECHO_STRENGTH_BINDING = ElementBinding(EchoStrength, attributes=True)
 LONG_TERM_BINDING = ElementBinding(LongTermFilter, attributes=True)
 DVL_BINDING = ElementBinding(
-    Dvl, parsers={"strength": ECHO_STRENGTH_BINDING.read, "sound": SOUND.read, "long_term": LONG_TERM_BINDING.read}
+    Dvl, parsers={"echo_strength": ECHO_STRENGTH_BINDING.read, "sound": SOUND.read, "long_term": LONG_TERM_BINDING.read}
 )
 CELLS_BINDING = ElementBinding(DepthCells, attributes=True)
 ACCURACY_BINDING = ElementBinding(Accuracy, attributes=True)

@@ -43,7 +43,7 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors import Imu, Vibration
 from navsense.sensors.imu import NO_ORIGIN
 
-AXES = {tag: ElementBinding(Imu, parent=tag) for tag in ("angular_velocity", "linear_acceleration")}
+AXES = {tag: ElementBinding(Imu, container=tag) for tag in ("angular_velocity", "linear_acceleration")}
 IMU = ElementBinding(
     Imu,
     other_children=AXES,

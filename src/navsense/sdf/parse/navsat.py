@@ -11,7 +11,7 @@ from navsense.sdf.parse.type_element import make_channel_parsers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.navsat import NO_ORIGIN, NavSat
 
-SENSING = {tag: ElementBinding(NavSat, parent=tag) for tag in ("position_sensing", "velocity_sensing")}
+SENSING = {tag: ElementBinding(NavSat, container=tag) for tag in ("position_sensing", "velocity_sensing")}
 NAVSAT = ElementSchema(children=frozenset(SENSING))
 
 

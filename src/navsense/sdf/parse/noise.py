@@ -20,23 +20,26 @@ from navsense.sdf.xml_reader import Element
 NOISE_TYPES = ("none", "gaussian", "gaussian_quantized")
 
 EXTENSION_TAG = "navsense:noise"
-EXTENSION = ElementBinding(Noise, parent=EXTENSION_TAG)
+EXTENSION = ElementBinding(Noise, container=EXTENSION_TAG)
 """The fields of `Noise` in `<navsense:noise>`."""
 
 NOISE = ElementBinding(Noise, other_children=(EXTENSION_TAG,), other_attributes=("type",))
-"""The other fields of `Noise`."""
+"""The fields of `Noise` that stand directly in `<noise>`, `navsense:minimum` and `navsense:maximum` among them."""
 
 EXPLICIT_NO_NOISE = Noise()
 """The noise of a `<noise>` without errors.
 
 A part of the catalogue replaces the noise of a channel without `<noise>`, which is `NO_NOISE`. It does not replace this
-object (`is`), although the two are equal.
+object (`is`), although the two are equal. So nothing may copy a `Noise` between `parse_noise` and `parse.part`.
 """
 
+_NO_ERRORS = {classic: Noise(classic=classic) for classic in (False, True)}
+"""A noise without errors, by fidelity."""
 
-def parse_child_noise(context: Context, parent: Element, *, classic: bool) -> Noise:
-    """Return the noise of the `<noise>` in `parent`, `NO_NOISE` without one. The caller checks `parent`."""
-    element = parent.find("noise")
+
+def parse_child_noise(context: Context, channel_element: Element, *, classic: bool) -> Noise:
+    """Return the noise of the `<noise>` in an element, `NO_NOISE` without one. The caller checks the element."""
+    element = channel_element.find("noise")
     return NO_NOISE if element is None else parse_noise(context, element, classic=classic)
 
 
@@ -69,7 +72,7 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
         _warn_about_unused(context, element)
     if noise_type == "gaussian" and values.get("precision", 0.0) > 0.0:
         reason = (
-            "has an effect with gaussian_quantized only, as in the specification (Gazebo also rounds with gaussian)"
+            "has an effect with gaussian_quantized only, as in the SDF specification (Gazebo also rounds with gaussian)"
         )
         child = element.find("precision") or element
         context.add_note("warning", f"<noise><precision>: {child.text}", reason, child.where)
@@ -77,8 +80,9 @@ def parse_noise(context: Context, element: Element, *, classic: bool) -> Noise:
     if context.problem_count > problems_before:  # an invalid value is missing in `values`
         return NO_NOISE
     with context.collect_errors():
+        # `values` has the fields of `EXTENSION` too: `make_spec` accepts those of every container.
         noise = NOISE.make_spec(context, element, **values, classic=classic)
-        return EXPLICIT_NO_NOISE if noise_type == "none" or noise == Noise(classic=classic) else noise
+        return EXPLICIT_NO_NOISE if noise_type == "none" or noise == _NO_ERRORS[classic] else noise
     return NO_NOISE
 
 
@@ -97,7 +101,7 @@ def _parse_type(element: Element) -> str:
 def _warn_about_unused(context: Context, element: Element) -> None:
     """Add a warning for each child of a noise of type "none" that would have an effect with another type."""
     for child in element.children:
-        is_extension = child.tag in NOISE.schema.children and ":" in child.tag
-        if is_extension or (child.tag in NOISE.schema.children and parse_decimal(child.text) not in (0.0, None)):
+        has_prefix = child.tag in NOISE.schema.children and ":" in child.tag
+        if has_prefix or (child.tag in NOISE.schema.children and parse_decimal(child.text) not in (0.0, None)):
             reason = 'has no effect: the type of the noise is "none"'
             context.add_note("warning", f"<noise><{child.tag}>: {child.text}", reason, child.where)

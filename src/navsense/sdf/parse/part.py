@@ -26,9 +26,9 @@ from navsense.sensors.dvl import Dvl, TrackMode
 PART_TAG = "navsense:part"
 
 
-def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool) -> Sensor:
+def apply_part(context: Context, sensor_element: Element, spec: Sensor, *, classic: bool) -> Sensor:
     """Return the specification of a `<sensor>` with the values of its part, if it names one."""
-    element = context.find_child(sensor, PART_TAG, PART)
+    element = context.find_child(sensor_element, PART_TAG, PART)
     if element is not None:
         with context.collect_errors():
             return _fill_from_part(element, spec, classic=classic)
@@ -38,6 +38,7 @@ def apply_part(context: Context, sensor: Element, spec: Sensor, *, classic: bool
 def _fill_from_part(element: Element, spec: Any, *, classic: bool) -> Sensor:
     """Return the specification with the values of a part. Raises `SdfError` for an unknown part."""
     sensor_class = type(spec)
+    # `from_part` is a class method, so the class itself has the member of the protocol.
     if not isinstance(sensor_class, HasCatalogueParts):
         raise invalid_value(element, element.text, f"the catalogue has no part of type {spec.type}", parent="sensor")
     try:
@@ -80,7 +81,7 @@ def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any
         default = field.default if field.default_factory is MISSING else field.default_factory()
         if isinstance(part_value, DopplerTrack):
             selected[field.name] = replace(value, **_select_part_fields(value, part_value, classic=classic))
-        elif value is EXPLICIT_NO_NOISE:
+        elif value is EXPLICIT_NO_NOISE:  # the object itself: it is equal to `NO_NOISE`
             continue
         elif _set_classic(value, classic=False) == default and part_value != default:
             selected[field.name] = _set_classic(part_value, classic=classic)

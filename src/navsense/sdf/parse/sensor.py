@@ -53,7 +53,10 @@ SPECIAL_PARSERS: Mapping[str, TypeElementParser] = {
 TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
     sensor.type: SPECIAL_PARSERS.get(sensor.type) or make_type_element_parser(sensor) for sensor in SENSORS
 }
-"""Sensor type -> parser of its type element."""
+"""Sensor type -> parser of its type element.
+
+A type without a special parser, such as the magnetometer, has that of `type_element`: each field is a child.
+"""
 
 PLUGIN_PARSERS: Mapping[str, PluginParser] = {
     schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),

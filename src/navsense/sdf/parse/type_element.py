@@ -34,7 +34,10 @@ TypeElementParser = Callable[[Context, Element | None, SensorContext], Sensor]
 
 
 def make_channel_parsers(binding: ElementBinding[Any], *, classic: bool) -> dict[str, ChildParser]:
-    """Return the parsers of the noises of a sensor, by field: a channel with a `<noise>`, or the field `<noise>`."""
+    """Return a parser for each field of type `Noise`.
+
+    The field's element is `<noise>` itself, or a channel that contains a `<noise>`.
+    """
     channel, noise = partial(parse_channel_noise, classic=classic), partial(parse_noise, classic=classic)
     return {name: noise if binding.tags[name] == "noise" else channel for name in binding.list_fields_of_type(Noise)}
 
@@ -70,7 +73,7 @@ def make_type_element_parser(sensor: type[Sensor]) -> TypeElementParser:
     A field `classic` that is not in files is the fidelity of the sensor. Raises `SensorError` for a class that is not a
     dataclass, and for a field whose type has no parser.
     """
-    if isinstance(sensor, HasSdfParser):
+    if isinstance(sensor, HasSdfParser):  # `parse` is a static method, so the class itself has it
         return sensor.parse
     remedy = "use such a type, exclude the field by `metadata=NOT_IN_FILE`, or give the class a `parse`"
     try:

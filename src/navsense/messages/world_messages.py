@@ -1,4 +1,4 @@
-"""Messages that belong to no sensor: clock, transforms, ground truth, water current and active faults.
+"""Messages other than readings, ideal values and biases: clock, transforms, truth, water current and active faults.
 
     /clock      rosgraph_msgs/msg/Clock                   true time
     /tf         tf2_msgs/msg/TFMessage                    poses of frames
