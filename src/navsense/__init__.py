@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from navsense import calibration, factors, recordings, sensors, testing
     from navsense.core.errors import NavsenseError
     from navsense.core.pose import Pose
+    from navsense.core.readings import Reading, Truth
     from navsense.fault_file import with_faults
     from navsense.motion.driven import State
     from navsense.noise.specification import Noise
@@ -72,3 +73,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"navsense.{name}")
     raise AttributeError(f"module 'navsense' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted((*__all__, "__version__", "__doc__"))

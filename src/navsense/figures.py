@@ -1,10 +1,19 @@
-"""Common parts of all figures: units of their axes, and files that matplotlib writes (extra `picture`)."""
+"""Style of all charts: colours, fonts and units of their axes, and files that matplotlib writes (extra `picture`).
+
+The report draws SVG of its own, other pictures are drawn by matplotlib. Both take their colours from `LIGHT` and `DARK`
+and from the colour ramps below. Line colours are those of Okabe and Ito, which people with colour vision deficiencies
+can tell apart.
+
+Source: M. Okabe, K. Ito, Color Universal Design, J*Fly Data Depository, 2002 (revised 2008).
+"""
 
 from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +22,89 @@ from navsense.core.errors import NavsenseError, Where
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """Formats of pictures."""
+
+OKABE_ITO: Mapping[str, str] = {
+    "black": "#000000", "orange": "#e69f00", "sky blue": "#56b4e9", "bluish green": "#009e73",
+    "yellow": "#f0e442", "blue": "#0072b2", "vermilion": "#d55e00", "reddish purple": "#cc79a7",
+}  # fmt: skip
+"""Colours of Okabe and Ito by name."""
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours of a chart.
+
+    ink, dim: of text, and of text that matters less
+    page, card: backgrounds of a page and of a figure
+    line, frame: of grids and of frames
+    c0, c1, c2, c3: of lines
+    good, bad: of valid and of invalid data
+    water, earth: of water and its surface, and of the ground
+    alert: of text that reports a failure
+    """
+
+    ink: str
+    dim: str
+    page: str
+    card: str
+    line: str
+    frame: str
+    c0: str
+    c1: str
+    c2: str
+    c3: str
+    good: str
+    bad: str
+    water: str
+    earth: str
+    alert: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Colours of lines, in order."""
+        return (self.c0, self.c1, self.c2, self.c3)
+
+    def format_css(self) -> str:
+        """Return the colours as CSS variables."""
+        return "".join(f"--{field.name}:{getattr(self, field.name)};" for field in fields(self))
+
+
+LIGHT = Palette(
+    ink="#1b2530", dim="#55616d", page="#f4f6f8", card="#ffffff", line="#e3e7eb", frame="#98a3ae",
+    c0=OKABE_ITO["blue"], c1=OKABE_ITO["vermilion"], c2=OKABE_ITO["bluish green"], c3=OKABE_ITO["reddish purple"],
+    good=OKABE_ITO["bluish green"], bad=OKABE_ITO["vermilion"], water=OKABE_ITO["sky blue"], earth="#b9a88c",
+    alert="#a63d00",
+)  # fmt: skip
+"""Colours on a light background."""
+
+DARK = Palette(
+    ink="#e4e9ee", dim="#a3afbb", page="#14181d", card="#1d2329", line="#323b44", frame="#65717d",
+    c0=OKABE_ITO["sky blue"], c1=OKABE_ITO["orange"], c2="#2fc497", c3=OKABE_ITO["reddish purple"],
+    good="#2fa37f", bad="#f0813a", water="#3f8fc4", earth="#7d6c50",
+    alert="#ff9d66",
+)  # fmt: skip
+"""Colours on a dark background."""
+
+TIME_COLOURS = ("#3b1480", "#8f2a8c", "#d64d62", "#f58d3d", "#f2d94a")
+"""Colours of time, from start to end."""
+
+MAGNITUDE_COLOURS = ("#2f1a6b", "#2b5c9e", "#239b96", "#7bc96f", "#f6e26b")
+"""Colours of a magnitude, from the least to the greatest."""
+
+SIGNED_COLOURS = ("#215a9c", "#7fb0d8", "#f3f1ec", "#e6a06d", "#a63a1c")
+"""Colours of a signed value, from the least through 0 to the greatest."""
+
+UNDERWATER_COLOURS = ("#24466b", "#3f6f94", "#74a3b8", "#aecbd0", "#e6efe6")
+"""Colours of ground under water, from the lowest to the highest."""
+
+DRY_COLOURS = ("#5f7a5b", "#9aa87c", "#cfc49c", "#b89f82", "#efe8dd")
+"""Colours of dry ground, from the lowest to the highest."""
+
+FONTS = ("DejaVu Sans", "Helvetica", "Arial", "sans-serif")
+"""Fonts of charts, the preferred one first."""
+
+DPI = 150
+"""Dots per inch of PNG files."""
 
 KILOMETRES_FROM = 20e3
 """Size (m) from which lengths are drawn in kilometres."""
@@ -58,6 +150,55 @@ def check_figure_path(path: str | os.PathLike[str], error_type: ErrorType) -> Pa
     return target
 
 
+def make_colour_map(name: str, colours: tuple[str, ...]) -> Any:
+    """Return a colour map of matplotlib, evenly between colours."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(name, colours)
+
+
+@contextmanager
+def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
+    """Draw and save figures of matplotlib in the style of navsense inside this context.
+
+    The files have no date and no random names, so that the same figure gives the same bytes. Raises an error of this
+    class if matplotlib is not installed.
+    """
+    require_matplotlib(error_type)
+    import matplotlib as mpl
+
+    with mpl.rc_context(
+        {
+            "font.family": "sans-serif",
+            "font.sans-serif": list(FONTS),
+            "font.size": 9.0,
+            "axes.titlesize": 10.0,
+            "axes.titleweight": "bold",
+            "axes.titlelocation": "left",
+            "axes.labelsize": 9.0,
+            "xtick.labelsize": 8.0,
+            "ytick.labelsize": 8.0,
+            "legend.fontsize": 8.0,
+            "text.color": LIGHT.ink,
+            "axes.labelcolor": LIGHT.ink,
+            "axes.edgecolor": LIGHT.frame,
+            "xtick.color": LIGHT.frame,
+            "ytick.color": LIGHT.frame,
+            "xtick.labelcolor": LIGHT.ink,
+            "ytick.labelcolor": LIGHT.ink,
+            "grid.color": LIGHT.line,
+            "grid.linewidth": 0.7,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "axes.prop_cycle": mpl.cycler(color=LIGHT.lines),
+            "lines.linewidth": 1.4,
+            "legend.frameon": False,
+            "svg.hashsalt": "navsense",
+        }
+    ):
+        yield
+
+
 def make_figure(width: float, height: float, error_type: ErrorType) -> Any:
     """Return an empty figure of this size (in). Raises an error of this class if matplotlib is not installed."""
     require_matplotlib(error_type)
@@ -70,7 +211,9 @@ def save_figure(figure: Any, target: Path, error_type: ErrorType) -> None:
     """Write a figure to a file. Raises an error of this class if that fails."""
     try:
         content = io.BytesIO()
-        figure.savefig(content, dpi=110, format=target.suffix.lower()[1:])
+        suffix = target.suffix.lower()[1:]
+        date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(suffix)
+        figure.savefig(content, dpi=DPI, format=suffix, metadata=date)
         with atomic.replace_file(target) as part:
             part.write_bytes(content.getvalue())
     except OSError as error:

@@ -46,6 +46,32 @@ from navsense.sensors.base import Sensor, check_ideal_values, check_measurement,
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import Link, Model, MountedSensor, World
 
+__all__ = [
+    "EXAMPLE_ENVIRONMENT",
+    "LawBrokenError",
+    "check_batch",
+    "check_current",
+    "check_cut",
+    "check_equivariance",
+    "check_ideal",
+    "check_independence",
+    "check_noise",
+    "check_noise_cut",
+    "check_noise_deviation",
+    "check_noise_ideal",
+    "check_noise_parameters",
+    "check_parameters",
+    "check_sensor",
+    "example_motion",
+    "example_world",
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 RATE = 200.0
 COUNT = 400
 QUATERNION_SIZE = 4

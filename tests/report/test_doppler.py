@@ -19,13 +19,14 @@ import navsense as ns
 from navsense.core.geodesy import Origin
 from navsense.core.readings import Current, Layers, Reading
 from navsense.core.typing import AnyArray
+from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS
 from navsense.noise.specification import Noise
 from navsense.report import doppler, images, residuals
 from navsense.report.labels import list_axis_labels
 from navsense.report.page import make_page
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import make_array_figures, make_array_sections
-from navsense.report.svg_figure import PLOT_WIDTH
+from navsense.report.svg_figure import UNITS
 from navsense.report.warnings import find_entries
 from navsense.sensors.doppler.beam_errors import TrackErrors
 from navsense.sensors.dvl import Dvl
@@ -170,11 +171,11 @@ def test_waterfalls_have_a_colour_bar(tmp_path: Path) -> None:
     assert [figure.colour_bar.axis.title for figure in figures if figure.colour_bar] == [*titles, "correlation"]
     for figure in figures:
         assert figure.colour_bar is not None
-        text = figure.format_html().partition('<g class="bar"')[2]
+        text = figure.format_html().partition('<svg class="bar"')[2]
         assert len(re.findall(r"<text", text)) >= 3, "two ticks and a title"
         data = text.partition("base64,")[2].partition('"')[0]
         (row,) = np.asarray(image.open(io.BytesIO(base64.b64decode(data))).convert("RGBA"))
-        anchors = images.SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else images.MAGNITUDE_COLOURS
+        anchors = SIGNED_COLOURS if "m/s" in figure.colour_bar.axis.title else MAGNITUDE_COLOURS
         assert (row == images.compute_pixels(np.linspace(0.0, 1.0, row.shape[0]), anchors)).all()
 
 
@@ -236,12 +237,12 @@ def test_water_velocity_is_compared_with_truth() -> None:
     assert [float(edge) for (edge,) in sections.water_spans] == pytest.approx([10.0, 20.0], rel=1e-12, abs=0.0)
     shown = {figure.title: figure for figure in make_array_figures(sections, reading, (0.0, 29.9))}
     for title in ("Reading and ideal", "Residual"):
-        assert "Blue: through the water, 33.3 % of the samples" in shown[title].caption
-        assert ("water", "through the water") in shown[title].legend
+        assert "Through the water: 33.3 % of the samples" in shown[title].caption
+        assert ("span", "through the water") in shown[title].legend
         for plot in shown[title].plots:
             first, wide = re.findall(r'class="span" d="M([\d.]+),0h([\d.]+)v', plot.elements[0])[0]
-            assert float(first) == pytest.approx(PLOT_WIDTH * 10.0 / 29.9, abs=0.1)
-            assert float(wide) == pytest.approx(PLOT_WIDTH * 10.0 / 29.9, abs=0.1)
+            assert float(first) == pytest.approx(UNITS * 10.0 / 29.9, abs=0.5)
+            assert float(wide) == pytest.approx(UNITS * 10.0 / 29.9, abs=1.0)
 
 
 def test_water_velocity_without_ideal_values_is_omitted() -> None:
@@ -264,7 +265,7 @@ def test_navsat_velocity_has_axes_east_north_up() -> None:
 
 def test_caption_names_the_velocity_reference() -> None:
     (figure,) = doppler.make_beam_figures(make_dvl_recording(), "dvl", (0.0, 29.9))
-    assert figure.caption.endswith("Blue: velocity through the water.")
+    assert figure.legend == [("good", "valid"), ("bad", "not valid"), ("water", "through the water")]
     assert figure.plots[0].label == "beam 1: 66.67 % valid"
     assert figure.plots[-1].label == "velocity: bottom 66.67 %, water 33.33 %"
     none = make_dvl_recording()

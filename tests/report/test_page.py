@@ -21,8 +21,10 @@ import navsense as ns
 from navsense import cli
 from navsense.core.errors import RecordingError
 from navsense.fault_file import with_faults
+from navsense.figures import DARK, LIGHT
 from navsense.recordings.rosbag import writer as rosbag_writer
-from navsense.report import write
+from navsense.report import svg_figure, write
+from navsense.report.page import GRID_COLUMNS
 from navsense.report.report_data import read_report_data
 
 pytestmark = [pytest.mark.requirement("REC-1"), pytest.mark.compiled]
@@ -99,6 +101,12 @@ def page(survey: Path) -> Path:
     return write(survey, survey.with_suffix(".html"), world=str(SURVEY))
 
 
+def list_figures(page: Path) -> list[ET.Element]:
+    """Return the figures of a page."""
+    texts = re.findall(r"<figure.*?</figure>", page.read_text(encoding="utf-8"), re.DOTALL)
+    return [ET.fromstring(text) for text in texts]  # noqa: S314 - our own
+
+
 @pytest.fixture(scope="module")
 def outline(page: Path) -> Outline:
     return Outline(page.read_text(encoding="utf-8"))
@@ -119,14 +127,84 @@ def test_page_is_complete_and_loads_nothing(page: Path, outline: Outline) -> Non
 
 
 def test_each_figure_is_valid_and_has_a_caption(page: Path) -> None:
-    figures = re.findall(r"<svg viewBox.*?</svg>(?=<figcaption>)", page.read_text(encoding="utf-8"), re.DOTALL)
+    figures = list_figures(page)
     assert len(figures) > 30
     for figure in figures:
-        root = ET.fromstring(figure)  # noqa: S314 - our own
-        assert root.get("role") == "img"
-        assert len(root.get("aria-label", "")) > 30
-        for path in root.iter("path"):
+        (drawing,) = figure.iterfind("div[@role='img']")
+        assert len(drawing.get("aria-label", "")) > 30
+        assert figure.find("figcaption") is not None
+        for path in drawing.iter("path"):
             assert not re.search(r"nan|inf", path.get("d", ""))
+
+
+def test_no_text_scales_with_its_figure(page: Path) -> None:
+    """Drawings are stretched, so they have no text; all sizes of text are pixels, those of ticks the least."""
+    for figure in list_figures(page):
+        for stretched in figure.iterfind(".//svg[@viewBox]"):
+            assert stretched.get("preserveAspectRatio") == "none"
+            assert list(stretched.iter("text")) == []
+    css = page.read_text(encoding="utf-8").partition("<style>")[2].partition("</style>")[0]
+    sizes = dict(re.findall(r"([^{}\n]*)\{[^{}]*font(?:-size)?:(?:[a-z0-9]* )?([\d.]+px)", css))
+    assert not re.search(r"font(?:-size)?:[\d.]+(?:em|rem|%|vw)", css)
+    ticks, titles = (float(sizes[key].removesuffix("px")) for key in ("svg text", "h4"))
+    assert ticks < float(sizes["svg text.title"].removesuffix("px")) < titles
+    assert ticks == min(float(size.removesuffix("px")) for size in sizes.values())
+    assert "vector-effect:non-scaling-stroke" in css
+
+
+def test_every_plot_has_data_and_every_line_is_in_the_legend(page: Path) -> None:
+    """Plots of a figure with several of them have a label or a title of their own."""
+    for figure in list_figures(page):
+        keys = {str(key.get("class")) for key in figure.iterfind(".//div[@class='keys']/span/i")}
+        plots = figure.findall("div[@role='img']/svg")
+        title = figure.findtext("h4")
+        for plot in plots:
+            if plot.get("class") == "bar":
+                continue
+            (drawing,) = plot.iterfind("svg[@class='drawing']")
+            drawn = {str(mark.get("class")).removesuffix(" band") for mark in drawing if mark.get("class") != "grid"}
+            assert drawn - svg_figure.REFERENCE_CLASSES, title
+            explained_by_the_colour_bar = {"track", "pixels", "", "casing"}
+            assert drawn - explained_by_the_colour_bar <= keys, title
+        plots = [plot for plot in plots if plot.get("class") != "bar"]
+        if len(plots) > 1:
+            texts = [plot.findtext("svg/text") or plot.findtext("text[@class='tag']") or "" for plot in plots]
+            assert all(texts), title
+
+
+def test_figures_have_three_columns_from_1150_pixels(page: Path) -> None:
+    css = page.read_text(encoding="utf-8")
+    widths = {letter: int(width) for width, letter in re.findall(r"@media \(min-width:(\d+)px\)\{\.([a-z])12\{", css)}
+    assert widths["l"] == 1150
+    assert f".l4{{grid-column:span {GRID_COLUMNS // 3}}}" in css
+    assert widths["m"] < 800
+    assert 1500 < widths["w"] < 1600
+    assert "grid{display:grid" in css
+    assert "align-items:stretch" in css
+
+
+def test_summary_is_first_and_has_the_values_of_the_track(survey: Path, page: Path, outline: Outline) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.index('<section id="summary">') < text.index('<section id="warnings">') < text.index('id="track"')
+    facts = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)(?:<small>.*?</small>)?</dd>", text))
+    data = read_report_data(str(survey))
+    position = data.truth["auv::base_link"].position
+    length = float(np.linalg.norm(np.diff(position, axis=0), axis=1).sum())
+    number, unit = facts["Distance"].split()
+    assert unit == "m"
+    assert float(number) == pytest.approx(length, rel=1e-3, abs=0.0)
+    low, high = (float(word) for word in facts["Depth"].replace("\u00a0", " ").removesuffix(" m").split(" to "))
+    assert (low, high) == (
+        pytest.approx(-position[:, 2].max(), abs=0.05),
+        pytest.approx(-position[:, 2].min(), abs=0.05),
+    )
+    assert facts["Duration"] == "19.99 s"
+    valid = sum(int((reading.valid & reading.emitted).sum()) for reading in data.readings.values())
+    count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
+    assert float(facts["Valid samples"].split()[0]) == pytest.approx(100.0 * valid / count, rel=1e-3, abs=0.0)
+    assert {f"sensor-{name}".replace("::", "--").replace("_", "-") for name in data.readings} <= {
+        str(about["href"])[1:] for tag, about in outline.tags if tag == "a"
+    }
 
 
 def test_page_has_every_sensor_and_topic(survey: Path, outline: Outline) -> None:
@@ -328,21 +406,46 @@ def browser() -> Iterator[Any]:
         yield running
 
 
-@pytest.mark.parametrize("width", [800, 1200, 1300, 1400, 1600])
+@pytest.mark.parametrize("width", [800, 1100, 1150, 1280, 1500, 1600])
 def test_figures_fill_their_rows(page: Path, browser: Any, width: int) -> None:
-    """The figures of a row extend from the start to the end of their section."""
+    """The figures of a row extend from the start to the end of their section, and have one height."""
     shown = browser.open(page, width, 1200)
     rows = shown.value(
         "[...document.querySelectorAll('main > section > .grid')].filter(g => g.children.length > 1).map(g => {"
         "const rows = {}, all = g.getBoundingClientRect();"
         "for (const f of g.children) { const b = f.getBoundingClientRect();"
-        "(rows[b.top] = rows[b.top] || []).push([b.left - all.left, all.right - b.right]); }"
-        "return Object.values(rows).map(r => [r.length, r[0][0], r[r.length - 1][1]]); })"
+        "(rows[b.top] = rows[b.top] || []).push([b.left - all.left, all.right - b.right, b.height]); }"
+        "return Object.keys(rows).sort((a, b) => a - b).map(k => rows[k]).map(r =>"
+        "[r.length, r[0][0], r[r.length - 1][1],"
+        "Math.max(...r.map(f => f[2])) - Math.min(...r.map(f => f[2]))]); })"
     )
     assert len(rows) > 10
+    most = 2 if width < 1150 else 3 if width < 1528 else 4
+    assert max(count for sizes in rows for count, *_ in sizes) == most
     for sizes in rows:
-        assert max(count for count, _, _ in sizes) - min(count for count, _, _ in sizes) <= 1
-        assert all(abs(left) < 1.0 and abs(right) < 1.0 for _, left, right in sizes)
+        assert all(count == most for count, *_ in sizes[1:]), "the first row has the remainder"
+        assert all(abs(left) < 1.0 and abs(right) < 1.0 for _, left, right, _ in sizes)
+        assert all(difference < 1.0 for *_, difference in sizes)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 800, 1280, 1600])
+def test_text_has_one_size_at_every_width(page: Path, browser: Any, width: int, dark: bool) -> None:
+    shown = browser.open(page, width, 1200, dark=dark)
+    heights = shown.value(
+        "[...document.querySelectorAll('main > section > .grid > figure svg text:not(.title):not(.tag)')]"
+        ".map(t => [getComputedStyle(t).fontSize, t.getCTM().a, t.getCTM().d])"
+    )
+    assert len(heights) > 100
+    assert {tuple(one) for one in heights} == {("11px", 1, 1)}
+    outside = shown.value(
+        "[...document.querySelectorAll('main > section > .grid > figure')].filter(f => {"
+        "const card = f.getBoundingClientRect();"
+        "return [...f.querySelectorAll('svg text')].some(t => { const b = t.getBoundingClientRect();"
+        "return b.left < card.left || b.right > card.right || b.top < card.top || b.bottom > card.bottom; }); })"
+        ".map(f => f.querySelector('h4').textContent)"
+    )
+    assert outside == [], "text outside its card"
 
 
 @pytest.mark.parametrize("width", [400, 1600])
@@ -350,22 +453,21 @@ def test_browser_shows_the_page(page: Path, browser: Any, width: int) -> None:
     shown = browser.open(page, width, 1200, dark=width == 400)
     assert shown.value("document.querySelectorAll('figure').length") > 30
     assert shown.value("document.documentElement.scrollWidth") <= width
-    boxes = shown.value(
-        "[...document.querySelectorAll('main > section > .grid > figure > svg')].map(s => s.clientWidth)"
-    )
-    assert min(boxes) >= 300
+    boxes = shown.value("[...document.querySelectorAll('main > section > .grid > figure')].map(s => s.clientWidth)")
+    assert min(boxes) >= 340
     assert max(boxes) <= width
-    small = shown.value(
-        "Math.min(...[...document.querySelectorAll('main>section>.grid>figure>svg')].map("
-        "s => 12 * s.clientWidth / s.viewBox.baseVal.width))"
-    )
-    assert small >= 9.5, "letters (pixels)"
     side_by_side = shown.value(
         "new Set([...document.querySelectorAll('#track figure')].map(f => f.getBoundingClientRect().top)).size"
     )
     assert side_by_side == (4 if width == 400 else 1)
-    ink = shown.value("getComputedStyle(document.querySelector('#track path.c0')).stroke")
-    assert ink == ("rgb(106, 168, 232)" if width == 400 else "rgb(47, 111, 179)")
+    line, surface = (
+        shown.value(f"getComputedStyle(document.querySelector('#track path.{css_class}')).stroke")
+        for css_class in ("c1", "surface")
+    )
+    palette = DARK if width == 400 else LIGHT
+    for colour, expected in ((line, palette.c1), (surface, palette.water)):
+        channels = [int(number) for number in re.findall(r"\d+", colour)]
+        assert channels == [int(expected[i : i + 2], 16) for i in (1, 3, 5)]
     assert shown.requests == [page.resolve().as_uri()]
     assert shown.trouble == []
 

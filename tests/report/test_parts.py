@@ -15,8 +15,9 @@ import pytest
 from scipy import stats
 
 from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
+from navsense.core.text import format_duration
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.figures import Scale
+from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
 from navsense.noise.specification import Noise
 from navsense.picture.ground import MIN_STILL_SIZE
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
@@ -29,8 +30,9 @@ from navsense.report.sensor_section import (
     make_array_figures,
     make_array_sections,
 )
-from navsense.report.svg_figure import PLOT_WIDTH, SvgFigure
-from navsense.report.track import format_track, make_height_figure, make_map_figure, make_track_map
+from navsense.report.summary import list_track_facts
+from navsense.report.svg_figure import UNITS, SvgFigure
+from navsense.report.track import make_height_figure, make_map_figure, make_track_map
 from navsense.report.warnings import find_entries
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
@@ -125,6 +127,49 @@ def test_quantities_use_readable_units(value: float, unit: str, text: str) -> No
     assert axes.format_quantity(value, unit) == text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "decimals", "text"),
+    [
+        (0.0, 0, "0 s"),
+        (8.125, 0, "8.125 s"),
+        (119.99, 0, "119.99 s"),
+        (120.0, 0, "2 min"),
+        (341.2, 0, "5 min 41 s"),
+        (1559.99, 0, "26 min"),
+        (1559.99, 2, "25 min 59.99 s"),
+        (3600.0, 0, "1 h"),
+        (3661.0, 2, "1 h 1 min 1 s"),
+        (7199.9, 0, "2 h"),
+        (7230.0, 0, "2 h 1 min"),
+        (1e5, 0, "27 h 47 min"),
+        (-300.0, 0, "-5 min"),
+        (1e12, 0, "1e+12 s"),
+    ],
+)
+def test_durations_use_readable_units(seconds: float, decimals: int, text: str) -> None:
+    assert format_duration(seconds, decimals) == text
+
+
+def test_figures_without_data_are_not_shown() -> None:
+    """Reference lines alone are not data. A figure leaves out its plots without data."""
+    time = axes.make_time_axis(0.0, 9.0)
+    axis = axes.make_linear_axis("error", "m", [np.array([-1.0, 1.0])])
+    x, nothing = np.arange(10.0), np.full(10, math.nan)
+    figure = svg_figure.stack_plots("Error", time, [axis, axis], "")
+    for plot in figure.plots:
+        plot.draw_horizontal_line(0.0, "zero")
+        plot.draw_line(x, np.ones(10), "declared")
+        plot.draw_line(x, nothing, "c0")
+        plot.draw_spans(np.zeros(0), np.zeros(0), "bad")
+    assert not figure.has_data
+    figure.plots[0].draw_line(x, 0.1 * x, "c0")
+    assert figure.has_data
+    assert figure.format_html().count('class="drawing"') == 1
+    assert figure.format_html().count(">time (s)</text>") == 1, "the last plot that is shown has the labels of time"
+    lost = make_reading(count=200, valid=np.zeros(200, dtype=np.bool_))
+    assert "<figure" not in make_page(make_recording(lost))
+
+
 @pytest.mark.parametrize(("low", "high"), [(-3.2e-9, 8.9e-9), (0.0, 1.0), (57.0, 57.2), (-1e6, 3e6), (20.0, 2.0)])
 def test_ticks_are_round_ordered_and_inside(low: float, high: float) -> None:
     axis = axes.Axis(low, high, "", Scale(1.0, ""))
@@ -157,8 +202,8 @@ def test_axes_have_at_least_two_ticks(most: int, log: bool) -> None:
 
 
 @pytest.mark.parametrize("count", range(1, 14))
-def test_rows_of_figures_are_balanced(count: int) -> None:
-    """The number of rows is minimal, and their numbers of figures differ by at most one."""
+def test_rows_of_figures_are_filled(count: int) -> None:
+    """The number of rows is minimal, and all rows but the first have as many figures as there is room for."""
     classes = [one.split() for one in make_grid_classes(count)]
     assert len(classes) == count
     for place, (letter, most) in enumerate(GRID_FIGURES.items()):
@@ -170,10 +215,10 @@ def test_rows_of_figures_are_balanced(count: int) -> None:
             sizes.append(size)
             spans = spans[size:]
         assert len(sizes) == math.ceil(count / most)
-        assert max(sizes) - min(sizes) <= 1
+        assert sizes[1:] == [most] * (len(sizes) - 1)
 
 
-def test_header_has_length_speed_and_depth_of_a_track() -> None:
+def test_summary_has_length_speed_and_depth_of_a_track() -> None:
     height = np.linspace(-10.0, -35.0, 400)
     found = make_recording(make_reading(count=10), height)
     truth = found.truth["boat::hull"]
@@ -183,17 +228,32 @@ def test_header_has_length_speed_and_depth_of_a_track() -> None:
     chart = make_track_map(found)
     assert chart is not None
     run = math.hypot(50.0, 25.0)
-    start = f"boat: {run:.4g} m in 400 s; mean speed {1e3 * run / 400.0:.4g} mm/s, greatest 500 mm/s; "
+    start = [
+        ("Distance", f"{run:.4g} m", f"ends {run:.4g} m from its start"),
+        ("Duration", "6 min 40 s", ""),
+        ("Mean speed", f"{run / 400.0:.3g} m/s", "greatest 0.5 m/s"),
+    ]
     (way,) = chart.tracks
-    assert format_track(found, way, None) == start + "height in the world \u221235 m to \u221210 m"
-    assert format_track(found, way, 2.0) == start + "depth 12 m to 37 m"
+    height = ("Height", "\u221235.0\u00a0to\u00a0\u221210.0\u00a0m", "z in the world")
+    depth = ("Depth", "12.0\u00a0to\u00a037.0\u00a0m", "")
+    assert list_track_facts(found, way, None) == [*start, height]
+    assert list_track_facts(found, way, 2.0) == [*start, depth]
     over = replace(way, ground=np.full(way.time.size, -40.0))
-    assert format_track(found, over, 2.0) == start + "depth 12 m to 37 m; above the ground 5 m to 30 m"
-    assert f'<p class="track">{start}height in the world' in make_page(found)
-    assert "; 1 sensor; 10 samples; navsense " in make_page(found)
+    clearance = ("Above the ground", "5.0\u00a0to\u00a030.0\u00a0m", "least at 6 min 40 s")
+    assert list_track_facts(found, over, 2.0) == [*start, depth, clearance]
+    page = make_page(found)
+    assert f"<dt>Distance</dt><dd>{run:.4g} m<small>" in page
+    assert "; 6 min 40 s; 1 sensor; 10 samples; navsense " in page
+    fleet = replace(
+        found,
+        truth={name: replace(truth, name=name) for name in ("boat::hull", "raft::hull")},
+        tracks={"boat": "boat::hull", "raft": "raft::hull"},
+    )
+    page = make_page(fleet)
+    assert re.search(rf'<th scope="row">raft</th><td>{run:.4g} m</td><td>6 min 40 s</td>', page)
 
 
-def test_header_of_a_stationary_model_has_one_height() -> None:
+def test_summary_of_a_stationary_model_has_one_height() -> None:
     found = make_recording(make_reading(count=10), np.full(400, -10.0))
     truth = found.truth["boat::hull"]
     for rows in (1, 400):
@@ -205,9 +265,12 @@ def test_header_of_a_stationary_model_has_one_height() -> None:
         assert chart.view.width == MIN_STILL_SIZE
         (way,) = chart.tracks
         assert (way.time[0], way.time[-1]) == (data.span if rows == 1 else (0.0, 400.0)), "a line over all times"
-        assert format_track(data, way, None) == "boat: stationary; height in the world \u221210 m"
+        stationary = ("Distance", "stationary", "")
+        height = ("Height", "\u221210.00\u00a0m", "z in the world")
+        assert list_track_facts(data, way, None) == [stationary, height]
         over = replace(way, ground=np.full(way.time.size, -40.0))
-        assert format_track(data, over, 2.0) == "boat: stationary; depth 12 m; above the ground 30 m"
+        depth, clearance = ("Depth", "12.00\u00a0m", ""), ("Above the ground", "30.00\u00a0m", "")
+        assert list_track_facts(data, over, 2.0) == [stationary, depth, clearance]
 
 
 def test_map_and_heights_agree_about_missing_ground() -> None:
@@ -226,18 +289,19 @@ def test_map_and_heights_agree_about_missing_ground() -> None:
 
 
 def test_clock_figure_names_the_sensors_that_it_shows() -> None:
-    """Those with most samples. Their names are as long as they must be."""
+    """Those with most samples, each in a plot of its own. Their names are as long as they must be."""
     readings = {f"boat::{part}::compass": make_reading(count=100 - i) for i, part in enumerate("abcdefg")}
     readings = {name: replace(found, name=name, clock_error=1e-3 + 0 * found.time) for name, found in readings.items()}
     specs = {name: replace(SHEET, name=name, clock="boat::hull::clock") for name in readings}
     data = replace(make_recording(make_reading()), readings=readings, sensors=specs)
     (section,) = clock_section.make_clock_sections(data)
     figure, *_ = clock_section.make_clock_figures(section, data)
-    drawn = list(readings)[: svg_figure.LINE_COLOURS]
-    assert figure.caption == (
-        f"Stamps of {', '.join(drawn)} and {7 - len(drawn)} more, not drawn. Largest error of all: 1 ms."
-    )
-    assert [name for _, name in figure.legend] == [name.removeprefix("boat::") for name in drawn]
+    drawn = list(readings)[: clock_section.MAX_SENSORS]
+    names = f"{', '.join(drawn)} and {7 - len(drawn)} more, not drawn"
+    assert figure.caption == f"Stamp minus true time of {names}. Largest error of all: 1 ms."
+    assert [plot.label for plot in figure.plots] == [name.removeprefix("boat::") for name in drawn]
+    assert len({plot.y_axis for plot in figure.plots}) == 1, "errors of several sensors are compared"
+    assert [sum('class="c0"' in part for part in plot.elements) for plot in figure.plots] == [1] * len(drawn)
     page = make_page(data)
     assert '<a href="#sensor-boat--a--compass">a::compass</a>' in page
 
@@ -256,11 +320,11 @@ def test_png_images_are_read_by_pillow(clear: bool) -> None:
     values = np.linspace(-0.2, 1.2, 35 * 41).reshape(35, 41)
     if clear:
         values[3, 5] = math.nan
-    pixels = images.compute_pixels(values, images.MAGNITUDE_COLOURS)
+    pixels = images.compute_pixels(values, MAGNITUDE_COLOURS)
     raw = base64.b64decode(images.encode_png_uri(pixels).partition(",")[2])
     assert np.array_equal(np.asarray(image.open(io.BytesIO(raw)).convert("RGBA")), pixels)
     ends = [f"#{r:02x}{g:02x}{b:02x}" for r, g, b, _ in (pixels[0, 0].tolist(), pixels[-1, -1].tolist())]
-    assert ends == [images.MAGNITUDE_COLOURS[0], images.MAGNITUDE_COLOURS[-1]]
+    assert ends == [MAGNITUDE_COLOURS[0], MAGNITUDE_COLOURS[-1]]
 
 
 def test_bounds_equal_chi_squared_quantiles() -> None:
@@ -402,7 +466,7 @@ def test_faults_are_listed_and_excluded_from_noise() -> None:
 
 def test_recording_that_ends_early_is_a_warning() -> None:
     found = replace(make_recording(make_reading()), metadata={"duration_asked": 1000.0, "runs": [0, 1]})
-    assert list_warnings(found) == ["ends after 399.98 s; 1000 s were requested"]
+    assert list_warnings(found) == ["ends after 6 min 39.98 s; 16 min 40 s were requested"]
 
 
 def test_metres_of_a_position_are_tested_against_its_noise() -> None:
@@ -517,7 +581,7 @@ def test_waterfall_has_the_means_of_its_columns() -> None:
     assert shown[0].shape == (3, doppler.IMAGE_COLUMNS, 4)
     most = np.percentile(np.abs(velocity[np.isfinite(velocity)]), 99.5)
     for row, value in enumerate((1.0, 2.0, 3.0)):  # the nearest on top
-        assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), images.SIGNED_COLOURS)).all()
+        assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
 
@@ -564,12 +628,13 @@ def test_beams_without_velocity_are_not_valid() -> None:
     )
     (figure,) = doppler.make_beam_figures(found, "dvl", (0.0, 10.0))
     assert figure.title == "Beams of dvl"
-    assert figure.caption == "Green: valid. Red: no echo, out of range, or lost.", "no velocity through the water"
+    assert figure.legend == [("good", "valid"), ("bad", "not valid")], "no velocity through the water"
+    assert figure.caption == "Not valid: no echo, out of range, or lost."
     assert [plot.label for plot in figure.plots] == ["beam 1: 100 % valid", "beam 2: 80 % valid"]
     bad = next(part for part in figure.plots[1].elements if 'class="bad"' in part)
     first, wide = re.findall(r"M([\d.]+),0h([\d.]+)v", bad)[0]
-    assert float(first) == pytest.approx(0.4 * PLOT_WIDTH, abs=0.1)
-    assert float(wide) == pytest.approx(0.2 * PLOT_WIDTH, abs=0.1)
+    assert float(first) == pytest.approx(0.4 * UNITS, abs=0.5)
+    assert float(wide) == pytest.approx(0.2 * UNITS, abs=1.0)
 
 
 def make_stuck_reading(rows: slice, count: int = COUNT) -> Reading:

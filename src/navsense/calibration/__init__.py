@@ -33,3 +33,8 @@ __all__ = [
     "known_attitude",
     "read",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

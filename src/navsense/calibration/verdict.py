@@ -44,7 +44,7 @@ from typing import Final
 import numpy as np
 
 from navsense.calibration.checks import AXES, Subsample
-from navsense.calibration.units import format_unit
+from navsense.calibration.units import format_field
 from navsense.core.errors import CalibrationError
 from navsense.core.typing import FloatArray, IntArray, Vectors
 
@@ -306,9 +306,8 @@ def list_excess_noise_reasons(stddev: float, declared: float | None, unit: str |
     """Return a reason if the standard deviation of the residuals is above `MAX_NOISE_RATIO` times the declared one."""
     if declared is None or stddev <= MAX_NOISE_RATIO * declared:
         return ()
-    unit_text = format_unit(unit)
     reason = (
-        f"residuals of {stddev:.3g}{unit_text} per axis, where {declared:.3g}{unit_text} are declared: look for"
-        " invalid readings, currents nearby, and errors of the attitude"
+        f"residuals of {format_field(stddev, unit)} per axis, where {format_field(declared, unit)} are declared:"
+        " look for invalid readings, currents nearby, and errors of the attitude"
     )
     return (reason,)

@@ -14,6 +14,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.rotation import multiply_python, rotate_python
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import Quaternion, Vector
 from navsense.core.validation import validate_types
 
@@ -86,6 +87,8 @@ class Pose:
 
     position: Vector = (0.0, 0.0, 0.0)
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __init__(self, position: Vector = (0.0, 0.0, 0.0), rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)) -> None:
         """Check the numbers. Driven runs make a pose in each step, so valid tuples of floats take one expression."""

@@ -25,6 +25,26 @@ def format_count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def format_duration(seconds: float, decimals: int = 0) -> str:
+    """Return a duration, or a time since the start of a run, in units that fit its size.
+
+    Below two minutes it has six digits, for example `8.125 s`. Longer ones are whole seconds, or have a number of
+    decimals: `26 min`, `5 min 41 s`, `1 h 40 min`. From two hours on, whole seconds are left out.
+    """
+    if not 120.0 <= abs(seconds) < 1e9:
+        return f"{seconds:.6g} s"
+    sign, size = "-" if seconds < 0.0 else "", abs(round(seconds, decimals))
+    minutes, rest = divmod(size, 60.0)
+    hours, minutes = divmod(int(minutes), 60)
+    rest_text = f"{rest:.{decimals}f}"
+    rest_text = rest_text.rstrip("0").rstrip(".") if "." in rest_text else rest_text
+    if hours >= 2 and not decimals:
+        minutes, rest_text = minutes + (rest >= 30.0), "0"
+        hours, minutes = hours + minutes // 60, minutes % 60
+    parts = ((f"{hours}", "h"), (f"{minutes}", "min"), (rest_text, "s"))
+    return sign + " ".join(f"{number} {unit}" for number, unit in parts if number != "0")
+
+
 def format_size(size: int) -> str:
     """Return a size in bytes with a decimal prefix, for example `1 byte`, `1.3 kB` or `20.4 MB`."""
     if size < 1000:

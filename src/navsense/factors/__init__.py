@@ -43,3 +43,8 @@ __all__ = [
     "direction",
     "local_field",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -47,6 +47,7 @@ from navsense.core.errors import MotionError
 from navsense.core.kernels import kernel
 from navsense.core.pose import Pose, rotate
 from navsense.core.rotation import cross, multiply, to_rotation_vector
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 from navsense.motion.base import MotionBlock, empty_arrays
 
@@ -98,6 +99,8 @@ class State:
     angular_acceleration: Vector | None = None
     frame: Frame = "world"
     angular_frame: Frame | None = None
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
 
 @kernel

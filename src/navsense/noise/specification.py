@@ -26,6 +26,7 @@ from typing import Any
 
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, in_file
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import check_limits, check_number, validate_types
 from navsense.noise import terms
 
@@ -108,6 +109,8 @@ class Noise:
     reference_temperature: float = field(default=ROOM_TEMPERATURE, metadata=_EXTENSION_NON_NEGATIVE)
     outlier_probability: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
     outlier_stddev: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -17,6 +17,8 @@ from navsense.core.geodesy import Origin
 from navsense.core.text import format_count
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import (
+    DRY_COLOURS,
+    UNDERWATER_COLOURS,
     Scale,
     check_figure_path,
     choose_length_scale,
@@ -26,7 +28,7 @@ from navsense.figures import (
     save_figure,
 )
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
-from navsense.picture.ground import DRY_COLOURS, SHADED_SLOPE, UNDERWATER_COLOURS, Relief
+from navsense.picture.ground import SHADED_SLOPE, Relief
 from navsense.picture.tracks import Track
 from navsense.recordings.base import check_output_file
 from navsense.runner.run import MotionSource, load_motions

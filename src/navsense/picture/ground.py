@@ -23,12 +23,6 @@ from navsense.picture.tracks import Track
 from navsense.simulation.motions import Motions, build_scene, read_surface
 from navsense.world import World
 
-UNDERWATER_COLOURS = ("#24466b", "#3f6f94", "#74a3b8", "#aecbd0", "#e6efe6")
-"""Colours of ground under water, the lowest first."""
-
-DRY_COLOURS = ("#5f7a5b", "#9aa87c", "#cfc49c", "#b89f82", "#efe8dd")
-"""Colours of ground in the air."""
-
 SHADED_SLOPE = 0.45
 """Slope to which the shading scales the RMS slope of the ground."""
 

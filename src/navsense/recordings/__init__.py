@@ -40,6 +40,12 @@ __all__ = [
     "register_format",
 ]
 
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 FORMATS = (
     message_formats.MCAP,
     message_formats.GAZEBO,

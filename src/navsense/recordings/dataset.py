@@ -13,7 +13,19 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, join_readings
+from navsense.core.readings import (
+    ARRAY_GROUPS,
+    TRUTH_ARRAYS,
+    Current,
+    Reading,
+    TimeSlice,
+    Truth,
+    join_readings,
+    plot_readings,
+    summarize_readings,
+)
+from navsense.core.summaries import Summary, format_summary, format_summary_html
+from navsense.core.text import format_count
 from navsense.faults.injection import Faults
 from navsense.noise.specification import Noise
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun
@@ -58,9 +70,13 @@ class Dataset(Mapping[str, Reading]):
         object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
         object.__setattr__(self, "truth", NameDict(self.truth, "link"))
 
-    def __repr__(self) -> str:
-        """Return the name of the world and the sensors in one line."""
-        return f"<Dataset {self.metadata['world']}: {', '.join(self.readings) or 'no sensor'}>"
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        runs = f"{len(self.runs)} runs, " * (len(self.runs) > 1)
+        title = f"{self.metadata['world']}: {runs}{format_count(len(self), 'sensor')}"
+        return summarize_readings("Dataset", title, self.readings)
 
     def __getitem__(self, name: str) -> Reading:
         """Return the readings of one sensor by its name. Raises `UnknownNameError`."""
@@ -73,6 +89,19 @@ class Dataset(Mapping[str, Reading]):
     def __len__(self) -> int:
         """Return the number of sensors."""
         return len(self.readings)
+
+    def plot(self, *names: str, run: int | None = None) -> Any:
+        """Return a figure of matplotlib with the first three arrays of each sensor, or of each sensor in `names`.
+
+        run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
+
+            >>> recording.plot("imu", "compass").savefig("run.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        sensor.
+        """
+        part = self if run is None else self.select_run(run)
+        return plot_readings(part.readings, names, 0, f"{self.metadata['world']}, run {part.runs[0]}")
 
     @property
     def runs(self) -> Sequence[int]:

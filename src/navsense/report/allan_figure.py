@@ -97,8 +97,8 @@ def make_allan_figure(
     y_axis = make_log_axis("Allan deviation", unit, [*(curve.deviation for curve, _ in curves.values()), *declared])
     figure = stack_plots(title, x_axis, [y_axis], caption)
     for (css_class, _), (curve, deviation) in curves.items():
+        figure.plots[0].draw_line(curve.tau, curve.deviation, css_class)
         if deviation is not None:
             figure.plots[0].draw_line(curve.tau, deviation, "declared")
-        figure.plots[0].draw_line(curve.tau, curve.deviation, css_class)
     figure.legend = [*curves, *([("declared", "declared")] if declared else [])]
     return figure

@@ -21,7 +21,10 @@ from navsense.report.allan_figure import (
 from navsense.report.axes import format_quantity, make_linear_axis, make_time_axis
 from navsense.report.faults import list_faults_without_flags
 from navsense.report.report_data import ReportData
-from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
+from navsense.report.svg_figure import SvgFigure, stack_plots
+
+MAX_SENSORS = 6
+"""Sensors of a clock whose stamps its figure shows at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +61,18 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
 
 def make_clock_figures(section: ClockSection, data: ReportData) -> Iterator[SvgFigure]:
     """Yield the figures of one clock: stamps against true time, and the Allan deviation."""
-    y_axis = make_linear_axis("stamp minus true time", "s", [r.clock_error for r in section.readings], zero=True)
-    lines = list(enumerate(section.readings[:LINE_COLOURS]))
-    names, hidden = ", ".join(reading.name for _, reading in lines), len(section.readings) - len(lines)
-    names += f" and {hidden} more, not drawn" if hidden else ""
-    caption = f"Stamps of {names}. Largest error of all: {format_quantity(section.max_error, 's')}."
-    figure = stack_plots(f"Clock {section.name}", make_time_axis(*data.span), [y_axis], caption)
-    figure.plots[0].draw_horizontal_line(0.0, "zero")
-    for number, reading in reversed(lines):
-        figure.plots[0].draw_band(reading.time, reading.clock_error, f"c{number}")
-    figure.legend = [(f"c{number}", data.short_names[reading.name]) for number, reading in lines]
+    shown, hidden = section.readings[:MAX_SENSORS], len(section.readings) - MAX_SENSORS
+    title = "stamp minus true time" if len(shown) == 1 else "error"
+    y_axis = make_linear_axis(title, "s", [r.clock_error for r in section.readings], zero=True)
+    names = ", ".join(reading.name for reading in shown) + (f" and {hidden} more, not drawn" if hidden > 0 else "")
+    caption = f"Stamp minus true time of {names}. Largest error of all: {format_quantity(section.max_error, 's')}."
+    # One plot per sensor: sensors of one clock have nearly the same error, and would cover each other.
+    figure = stack_plots(f"Clock {section.name}", make_time_axis(*data.span), [y_axis] * len(shown), caption)
+    for plot, reading in zip(figure.plots, shown, strict=True):
+        plot.draw_horizontal_line(0.0, "zero")
+        plot.draw_band(reading.time, reading.clock_error, "c0")
+        plot.label = data.short_names[reading.name]
+    figure.legend = [("c0", "error of the stamps"), ("zero", "true time")]
     yield figure
     yield from _make_stability_figures(section)
 

@@ -23,7 +23,7 @@ import numpy as np
 from navsense.core.readings import Reading
 from navsense.core.rotation import to_matrix_python
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.figures import Scale
+from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
 from navsense.report.axes import (
     DASH,
     MAX_AXIS_VALUE,
@@ -34,7 +34,7 @@ from navsense.report.axes import (
     format_axis_title,
     make_time_axis,
 )
-from navsense.report.images import MAGNITUDE_COLOURS, SIGNED_COLOURS, compute_pixels, encode_png_uri
+from navsense.report.images import compute_pixels, encode_png_uri
 from navsense.report.labels import EARTH, INSTRUMENT, list_axis_labels
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import compute_pair_variance
@@ -67,7 +67,7 @@ class ColourScale:
     scale: Scale
     limits: tuple[float, float] | None = None
     signed: bool = False
-    height: float = 110.0
+    height: float = 92.0
 
 
 BEAM_IMAGE_HEIGHT = 56.0
@@ -104,7 +104,7 @@ def make_beam_figures(reading: Reading, name: str, span: tuple[float, float]) ->
         plots.append(Plot(x_axis, None, STRIP_HEIGHT, f"beam {number}: {share}"))
         plots[-1].draw_spans(*find_time_spans(time, is_valid), "good")
         plots[-1].draw_spans(*find_time_spans(time, ~is_valid), "bad")
-    figure = SvgFigure(f"Beams of {name}", plots, "Green: valid. Red: no echo, out of range, or lost.")
+    figure = SvgFigure(f"Beams of {name}", plots, "Not valid: no echo, out of range, or lost.")
     figure.legend = [("good", "valid"), ("bad", "not valid")]
     if "velocity_mode" in reading.arrays:
         mode = np.asarray(reading.arrays["velocity_mode"])[rows]
@@ -112,7 +112,6 @@ def make_beam_figures(reading: Reading, name: str, span: tuple[float, float]) ->
         for value, css_class, _ in VELOCITY_MODES:
             plots[-1].draw_spans(*find_time_spans(time, mode == value), css_class)
         figure.legend.append(("water", "through the water"))
-        figure.caption += " Blue: velocity through the water."
     yield figure
 
 
@@ -193,15 +192,18 @@ def make_waterfall(
     low, high = colours.limits or _choose_colour_limits(values, signed=colours.signed)
     anchors = SIGNED_COLOURS if colours.signed else MAGNITUDE_COLOURS
     share = 100.0 * float(np.mean(np.isfinite(values))) if values.size else 0.0
-    caption = f"{share:.3g} % of the cells have a value, the others are grey. {note}"
+    caption = f"{share:.3g} % of the cells have a value. {note}"
     x_axis = make_time_axis(*span)
     figure = SvgFigure(title, [Plot(x_axis, y_axis, colours.height, label) for label in labels], caption)
     for axis, plot in enumerate(figure.plots):
         columns = _compute_column_means(time, values[:, order, axis], span)
         pixels = compute_pixels((columns.T - low) / (high - low), anchors)
-        plot.draw_image(encode_png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
+        if np.isfinite(columns).any():
+            plot.draw_image(encode_png_uri(np.repeat(pixels, PIXELS_PER_ROW, axis=0)), "pixels")
+            plot.background = "empty"
     scale = choose_scale("m/s", max(abs(low), abs(high))) if colours.signed else colours.scale
     axis_of_colours = Axis(low * scale.factor, high * scale.factor, format_axis_title(colours.title, scale.unit), scale)
+    figure.legend = [("empty", "no value")] if share < 100.0 else []
     figure.colour_bar = ColourBar(
         encode_png_uri(compute_pixels(np.linspace(0.0, 1.0, 128)[None, :], anchors)), axis_of_colours
     )

@@ -55,5 +55,5 @@ def make_fault_figures(data: ReportData) -> Iterator[SvgFigure]:
         plot = Plot(x_axis, None, STRIP_HEIGHT, f"{data.short_names[name]}: {kind.replace('_', ' ')}")
         plot.draw_spans(starts, ends, "bad")
         plots.append(plot)
-    caption = "Red: the time in which each fault acted. Faults are not part of an instrument's noise."
-    yield SvgFigure("Faults", plots, caption)
+    caption = "Faults are not part of an instrument's noise."
+    yield SvgFigure("Faults", plots, caption, [("bad", "the fault acts")])

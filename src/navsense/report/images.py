@@ -16,18 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from navsense.core.typing import FloatArray
-from navsense.picture.ground import DRY_COLOURS, SHADED_SLOPE, UNDERWATER_COLOURS, Relief
+from navsense.figures import DRY_COLOURS, UNDERWATER_COLOURS
+from navsense.picture.ground import SHADED_SLOPE, Relief
 
 Pixels = NDArray[np.uint8]
-
-MAGNITUDE_COLOURS = ("#2f1a6b", "#2b5c9e", "#239b96", "#7bc96f", "#f6e26b")
-"""Colours of a magnitude, from the least to the greatest."""
-
-SIGNED_COLOURS = ("#215a9c", "#7fb0d8", "#f3f1ec", "#e6a06d", "#a63a1c")
-"""Colours of a signed value, from the least through 0 to the greatest."""
-
-TIME_COLOURS = ("#3b1480", "#8f2a8c", "#d64d62", "#f58d3d", "#f2d94a")
-"""Colours of time, from start to end."""
 
 LIGHT_AZIMUTH, LIGHT_ELEVATION = math.radians(315.0), math.radians(50.0)
 """Direction to the light on a relief: azimuth clockwise from y, and elevation."""

@@ -1,8 +1,7 @@
-"""The page: warnings, tracks, faults, clocks, water, then each sensor, in one HTML file that loads nothing."""
+"""The page: summary, warnings, tracks, faults, clocks, water, each sensor, in one HTML file that loads nothing."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,8 @@ import numpy as np
 from navsense.core import atomic
 from navsense.core.errors import RecordingError
 from navsense.core.readings import Reading
-from navsense.core.text import format_count
+from navsense.core.text import format_count, format_duration
+from navsense.figures import DARK, LIGHT
 from navsense.messages.base import get_clock_name
 from navsense.recordings.base import check_output_file, os_error
 from navsense.recordings.info import get_version
@@ -24,6 +24,7 @@ from navsense.report.clock_section import make_clock_figures, make_clock_section
 from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
+from navsense.report.summary import format_summary
 from navsense.report.svg_figure import SvgFigure
 from navsense.report.warnings import ReportEntry, find_entries
 
@@ -97,30 +98,25 @@ def make_page(data: ReportData) -> str:
         name: make_array_sections(reading, data.sensors.get(name)) for name, reading in data.readings.items()
     }
     entries = find_entries(data, array_sections, track_map)
+    keys = {name: re.sub(r"[^\w]|_", "-", f"sensor-{name}") for name in data.readings}
     sections = [
+        ("summary", "Summary", format_summary(data, array_sections, track_map, keys)),
         ("warnings", "Warnings", _format_entries(entries, array_sections)),
         ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
         ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
         ("water", "Water", _format_grid(doppler.make_current_figures(data))),
-        *(
-            (re.sub(r"[^\w]|_", "-", f"sensor-{name}"), name, _format_sensor_section(data, name, array_sections[name]))
-            for name in data.readings
-        ),
+        *((keys[name], name, _format_sensor_section(data, name, array_sections[name])) for name in data.readings),
     ]
     sections = [section for section in sections if section[2]]
     links = "".join(f'<a href="#{key}">{escape(data.short_names.get(title, title))}</a>' for key, title, _ in sections)
     main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, title, body in sections)
-    shown_tracks = track_map.tracks if track_map else ()
-    surface = track_map.surface if track_map else None
-    track_lines = [track.format_track(data, shown, surface) for shown in shown_tracks]
-    header = "".join(f'<p class="track">{escape(text)}</p>' for text in track_lines)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}"><link rel="icon" href="data:,">'
         f"<title>{escape(data.name)}: navsense report</title><style>{_format_css()}</style></head><body>"
-        f"<header><h1>{escape(data.name)}</h1><p>{escape(_format_headline(data))}</p>{header}</header>"
+        f"<header><h1>{escape(data.name)}</h1><p>{escape(_format_headline(data))}</p></header>"
         f'<nav aria-label="Sections">{links}</nav><main>{main}</main></body></html>\n'
     )
 
@@ -128,7 +124,7 @@ def make_page(data: ReportData) -> str:
 def _format_headline(data: ReportData) -> str:
     first, last = data.span
     parts = [Path(data.path).name, *([f"world {data.name}"] if data.name != Path(data.path).name else [])]
-    parts += [f"{last - first:.6g} s", format_count(len(data.readings), "sensor")]
+    parts += [format_duration(last - first), format_count(len(data.readings), "sensor")]
     if data.metadata.get("seed") is not None:
         parts.append(f"seed {data.metadata['seed']}")
     count = sum(int(reading.emitted.sum()) for reading in data.readings.values())
@@ -136,8 +132,8 @@ def _format_headline(data: ReportData) -> str:
 
 
 def _format_grid(figures: Iterable[SvgFigure]) -> str:
-    """Return figures side by side, as many as there is room for; empty without any."""
-    figures = list(figures)
+    """Return the figures that have data side by side, as many as there is room for; empty without any."""
+    figures = [figure for figure in figures if figure.has_data]
     parts = "".join(
         figure.format_html(classes) for figure, classes in zip(figures, make_grid_classes(len(figures)), strict=True)
     )
@@ -145,9 +141,10 @@ def _format_grid(figures: Iterable[SvgFigure]) -> str:
 
 
 def _format_css() -> str:
-    """Return the style sheet without its first comment, with rules for the width of figures by the window."""
+    """Return the style sheet without its first comment, with its colours and the columns of the grid."""
     _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("*/")
-    rules = [css]
+    colours = f":root{{color-scheme:light dark;{LIGHT.format_css()}}}"
+    rules = [colours, f"@media (prefers-color-scheme:dark){{:root{{{DARK.format_css()}}}}}", css]
     for letter, figures_per_row in GRID_FIGURES.items():
         spans = "".join(
             f".{letter}{GRID_COLUMNS // n}{{grid-column:span {GRID_COLUMNS // n}}}"
@@ -161,12 +158,12 @@ def _format_css() -> str:
 def make_grid_classes(count: int) -> list[str]:
     """Return the CSS classes of `count` figures: how many grid columns each one spans, for each window width.
 
-    The numbers of figures in two rows differ by one at most.
+    The first row has the remainder, with wider figures, so that no row ends with a hole.
     """
     spans = []
     for letter, figures_per_row in GRID_FIGURES.items():
-        rows = max(math.ceil(count / figures_per_row), 1)
-        sizes = [count // rows + (row < count % rows) for row in range(rows)]
+        rows, rest = divmod(count, figures_per_row)
+        sizes = [*([rest] if rest else []), *[figures_per_row] * rows]
         spans.append([f"{letter}{GRID_COLUMNS // size}" for size in sizes for _ in range(size)])
     return [" ".join(classes) for classes in zip(*spans, strict=True)]
 
@@ -189,10 +186,10 @@ def _format_entries(entries: Sequence[ReportEntry], sections: Mapping[str, Seque
 
 
 def _make_track_figures(data: ReportData, track_map: track.TrackMap | None) -> Iterable[SvgFigure]:
-    """Yield the map, heights over time, beams of DVLs and profiles of ADCPs."""
+    """Yield heights over time, the map, beams of DVLs and profiles of ADCPs."""
     if track_map is not None:
+        yield track.make_height_figure(data, track_map)  # first: the first figure can be as wide as the page
         yield track.make_map_figure(data, track_map)
-        yield track.make_height_figure(data, track_map)
     for reading in data.readings.values():
         if reading.type == "dvl":
             yield from doppler.make_beam_figures(reading, data.short_names[reading.name], data.span)

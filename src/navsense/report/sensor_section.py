@@ -107,7 +107,7 @@ def _find_water_spans(reading: Reading, name: str) -> tuple[tuple[FloatArray, Fl
     rows = residuals.is_through_water(reading)[emitted]
     if name != "velocity" or not rows.any():
         return (np.zeros(0), np.zeros(0)), ""
-    share = f" Blue: through the water, {100.0 * float(np.mean(rows)):.3g} % of the samples"
+    share = f" Through the water: {100.0 * float(np.mean(rows)):.3g} % of the samples"
     if "water_velocity" in reading.ideal:
         note = f"{share}, compared with the ideal velocity through the water."
     else:
@@ -138,6 +138,11 @@ def _get_line_class(number: int) -> str:
     return f"c{number % LINE_COLOURS}"
 
 
+def _list_line_classes(section: ArraySection) -> str:
+    """Return the CSS classes of the lines of all channels, with spaces."""
+    return " ".join(dict.fromkeys(_get_line_class(number) for number in range(len(section.channels))))
+
+
 def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     """Return the readings with the ideal readings over them."""
     y_axes = [
@@ -148,7 +153,7 @@ def _make_reading_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     for number, (plot, channel) in enumerate(zip(figure.plots, section.channels, strict=True)):
         plot.draw_band(channel.time, channel.reading, _get_line_class(number))
         plot.draw_series(channel.time, channel.ideal, "dark")
-    figure.legend = [("c0", "reading"), ("dark", "ideal"), *figure.legend]
+    figure.legend = [(_list_line_classes(section), "reading"), ("dark", "ideal"), *figure.legend]
     return figure
 
 
@@ -157,7 +162,7 @@ def _stack_channel_plots(
 ) -> SvgFigure:
     """Return a figure with one plot per channel, and with the spans in which a velocity is through the water."""
     figure = stack_plots(title, x_axis, y_axes, caption + section.note)
-    figure.legend = [("water", "through the water")] if section.water_spans[0].size else []
+    figure.legend = [("span", "through the water")] if section.water_spans[0].size else []
     for plot in figure.plots:
         plot.draw_spans(*section.water_spans, "span")
     return figure
@@ -194,9 +199,9 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
         if channel.declared_stddev:
             for curve in bound:
                 plot.draw_series(channel.time, curve, "declared")
-    legend = [("c0", "residual"), *([("dark", "bias")] if has_bias else [])]
+    legend = [(_list_line_classes(section), "residual"), *([("dark", "bias")] if has_bias else [])]
     legend += [("declared", "declared ±3 σ")] if section.has_declared_noise else []
-    figure.legend = legend + figure.legend
+    figure.legend = [*legend, ("zero", "zero"), *figure.legend]
     return figure
 
 

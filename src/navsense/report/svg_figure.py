@@ -1,7 +1,14 @@
 """SVG figures: plots one above the other with a common x axis. The file `report.css` colours their classes.
 
-A figure is 420 units wide. The page shows it at up to twice that many pixels, so its letters stay legible. All text is
-escaped; nothing in a figure is a script.
+A figure takes the width of its card, and its plots the height that the row of cards leaves, but nothing of its text
+scales: a drawing is stretched to its plot, and all text is outside the drawing. A place is a share of the plot, and the
+size of text, lines and markers is in pixels::
+
+    <svg>                                                         a plot: as wide as the card allows
+      <svg viewBox="0 0 1000 1000" preserveAspectRatio="none">    its drawing; lines keep their width
+      <text x="40%" y="100%" dy="15">                             a label below it
+
+All text is escaped; nothing in a figure is a script.
 
 A long series is downsampled to the least and greatest value in each pixel column, so that no spike is lost::
 
@@ -21,21 +28,26 @@ from html import escape
 import numpy as np
 
 from navsense.core.typing import BoolArray, FloatArray
+from navsense.figures import LIGHT
 from navsense.report.axes import Axis
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM, PLOT_GAP = 420.0, 61.0, 10.0, 8.0, 38.0, 11.0
-"""Width of a figure, margins around its plots, and the gap between them (units)."""
+UNITS = 1000.0
+"""Width and height of the drawing of a plot. A third of a pixel in a usual card is one unit."""
 
-PLOT_WIDTH = WIDTH - LEFT - RIGHT
+PLOT_GAP = 12.0
+"""Gap between two plots (pixels)."""
 
 X_TICKS, Y_TICKS = 6, 5
 """Ticks of the axes at most."""
 
-BAR, BAR_TEXT = 10.0, 36.0
-"""Height of the colour bar and of the text below it (units)."""
+STRIP_HEIGHT = 14.0
+"""Height of a plot that shows only spans of time (pixels)."""
 
-STRIP_HEIGHT = 26.0
-"""Height of a plot that shows only spans of time (units)."""
+MAX_ASPECT_HEIGHT = 440.0
+"""Height of a plot with a fixed aspect ratio at most (pixels)."""
+
+REFERENCE_CLASSES = frozenset(("zero", "declared", "surface", "span", "casing"))
+"""Classes of what is drawn besides data: a plot with nothing else is empty."""
 
 COLUMNS = 520
 """Columns of a plot at most: more than its pixels on a usual screen."""
@@ -43,7 +55,7 @@ COLUMNS = 520
 MIN_GAP_STEPS = 5.0
 """Median steps of a series above which a gap breaks the line."""
 
-LINE_COLOURS = 4
+LINE_COLOURS = len(LIGHT.lines)
 """Number of line classes `c0`, `c1`, ..."""
 
 
@@ -61,18 +73,24 @@ class Plot:
 
     x_axis: the common axis of all plots of the figure
     y_axis: None for a strip, which shows only spans of the x axis
-    height: units
-    label: text inside
-    elements: SVG elements
+    height: pixels at least
+    label: text above
+    aspect_ratio: width over height; 0 if the height does not depend on the width
+    elements: SVG elements of the drawing
+    markers: SVG elements over the drawing
     background: class of a rectangle behind it
+    has_data: true if the drawing has more than reference lines
     """
 
     x_axis: Axis
     y_axis: Axis | None
     height: float = 150.0
     label: str = ""
+    aspect_ratio: float = 0.0
     elements: list[str] = field(default_factory=list)
+    markers: list[str] = field(default_factory=list)
     background: str = ""
+    has_data: bool = False
 
     def compute_y_positions(self, values: FloatArray) -> FloatArray:
         """Return the positions of SI values (n,) on the y axis; on a strip the values are positions."""
@@ -85,16 +103,22 @@ class Plot:
     def draw_path(self, x: FloatArray, y: FloatArray, css_class: str, colour: str = "") -> None:
         """Draw a line through points (n,) in any order; NaN breaks it."""
         style = f' style="stroke:{colour}"' if colour else ""
-        self.elements.append(f'<path class="{css_class}"{style} d="{self._format_path(x, y)}"/>')
+        self._add_path(css_class, self._format_path(x, y), style)
+
+    def _add_path(self, css_class: str, path: str, style: str = "") -> None:
+        """Add a path to the drawing, nothing if it is empty."""
+        if path:
+            self.elements.append(f'<path class="{css_class}"{style} d="{path}"/>')
+            self.has_data |= css_class not in REFERENCE_CLASSES
 
     def draw_marker(self, x: float, y: float, css_class: str) -> None:
         """Draw a ring for the class `start`, else a square."""
-        right = float(self.x_axis.compute_positions(np.array([x]))[0]) * PLOT_WIDTH
-        down = (1.0 - float(self.compute_y_positions(np.array([y]))[0])) * self.height
-        self.elements.append(
-            f'<circle class="{css_class}" cx="{right:.1f}" cy="{down:.1f}" r="5"/>'
+        right = 100.0 * float(self.x_axis.compute_positions(np.array([x]))[0])
+        down = 100.0 * (1.0 - float(self.compute_y_positions(np.array([y]))[0]))
+        self.markers.append(
+            f'<circle class="{css_class}" cx="{right:.2f}%" cy="{down:.2f}%" r="5"/>'
             if css_class == "start"
-            else f'<rect class="{css_class}" x="{right - 4.5:.1f}" y="{down - 4.5:.1f}" width="9" height="9"/>'
+            else f'<rect class="{css_class}" x="{right:.2f}%" y="{down:.2f}%" width="9" height="9"/>'
         )
 
     def draw_series(self, x: FloatArray, y: FloatArray, css_class: str) -> None:
@@ -115,13 +139,13 @@ class Plot:
             lower = self._format_points(x[rows], low[rows])
             upper = self._format_points(x[rows][::-1], high[rows][::-1])
             path += "M" + "L".join(lower + upper) + "Z"
-        self.elements.append(f'<path class="{css_class}" d="{path}"/>')
+        self._add_path(css_class, path)
 
     def _format_points(self, x: FloatArray, y: FloatArray) -> list[str]:
         """Return points as SVG text, clipped to the surroundings of the plot."""
-        right = np.clip(self.x_axis.compute_positions(x), -0.5, 1.5) * PLOT_WIDTH
-        down = (1.0 - np.clip(self.compute_y_positions(y), -1.0, 2.0)) * self.height
-        return [f"{a:.1f},{b:.1f}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]
+        right = np.rint(np.clip(self.x_axis.compute_positions(x), -0.5, 1.5) * UNITS).astype(np.int64)
+        down = np.rint((1.0 - np.clip(self.compute_y_positions(y), -1.0, 2.0)) * UNITS).astype(np.int64)
+        return [f"{a},{b}" for a, b in zip(right.tolist(), down.tolist(), strict=True)]
 
     def _format_path(self, x: FloatArray, y: FloatArray) -> str:
         """Return a line through points as SVG text; a point between two NaN is a dot."""
@@ -133,36 +157,33 @@ class Plot:
 
     def draw_horizontal_line(self, value: float, css_class: str) -> None:
         """Draw a horizontal line at an SI value."""
-        down = (1.0 - float(self.compute_y_positions(np.array([value]))[0])) * self.height
-        if 0.0 <= down <= self.height:
-            self.elements.append(f'<path class="{css_class}" d="M0,{down:.1f}H{PLOT_WIDTH:.1f}"/>')
+        down = (1.0 - float(self.compute_y_positions(np.array([value]))[0])) * UNITS
+        if 0.0 <= down <= UNITS:
+            self._add_path(css_class, f"M0,{down:.0f}H{UNITS:.0f}")
 
     def draw_spans(self, starts: FloatArray, ends: FloatArray, css_class: str) -> None:
         """Draw spans (k,) of the x axis over the full height; nothing without spans."""
-        if not starts.size:
-            return
-        left = self.x_axis.compute_positions(starts) * PLOT_WIDTH
-        right = self.x_axis.compute_positions(ends) * PLOT_WIDTH
-        path = "".join(
-            f"M{a:.1f},0h{max(b - a, 0.6):.1f}v{self.height:.1f}h{-max(b - a, 0.6):.1f}z"
-            for a, b in zip(left.tolist(), right.tolist(), strict=True)
-        )
-        self.elements.append(f'<path class="{css_class}" d="{path}"/>')
+        left = np.rint(self.x_axis.compute_positions(starts) * UNITS).astype(np.int64)
+        right = np.rint(self.x_axis.compute_positions(ends) * UNITS).astype(np.int64)
+        width = np.maximum(right - left, 1)
+        spans = zip(left.tolist(), width.tolist(), strict=True)
+        self._add_path(css_class, "".join(f"M{a},0h{b}v{UNITS:.0f}h{-b}z" for a, b in spans))
 
-    def draw_image(self, data: str, css_class: str = "") -> None:
-        """Draw an image (data URI) over a plot; the background shows through its transparent pixels."""
-        self.background = "empty"
-        self.elements.append(
-            f'<image class="{css_class}" width="{PLOT_WIDTH:.1f}" height="{self.height:.1f}" '
-            f'preserveAspectRatio="none" href="{data}"/>'
-        )
+    def draw_image(
+        self, data: str, css_class: str = "", x: tuple[float, float] = (0.0, 1.0), y: tuple[float, float] = (0.0, 1.0)
+    ) -> None:
+        """Draw an image (data URI) between positions on the axes."""
+        place = f'x="{UNITS * x[0]:.1f}" y="{UNITS * (1.0 - y[1]):.1f}"'
+        size = f'width="{UNITS * (x[1] - x[0]):.1f}" height="{UNITS * (y[1] - y[0]):.1f}"'
+        self.elements.append(f'<image class="{css_class}" {place} {size} preserveAspectRatio="none" href="{data}"/>')
+        self.has_data = True
 
 
 @dataclass(eq=False)
 class SvgFigure:
     """Plots with a common x axis, a title above and a caption below that describes them in words.
 
-    `legend` lists class and text of the line colours, `colour_bar` has those of images.
+    `legend` lists classes (several of them with spaces) and text of what is drawn, `colour_bar` has those of images.
     """
 
     title: str
@@ -171,73 +192,77 @@ class SvgFigure:
     legend: list[tuple[str, str]] = field(default_factory=list)
     colour_bar: ColourBar | None = None
 
+    @property
+    def has_data(self) -> bool:
+        """True if a plot has more than reference lines."""
+        return any(plot.has_data for plot in self.plots)
+
     def format_html(self, css_class: str = "") -> str:
-        """Return the figure as HTML with the classes of its place in the grid."""
-        height = TOP + BOTTOM + sum(plot.height for plot in self.plots) + PLOT_GAP * (len(self.plots) - 1)
-        parts, y = [], TOP
-        for number, plot in enumerate(self.plots):
-            parts.append(_format_plot(plot, y, is_last=number == len(self.plots) - 1))
-            y += plot.height + PLOT_GAP
+        """Return the figure as HTML with the classes of its place in the grid. Plots without data are left out."""
+        plots = [plot for plot in self.plots if plot.has_data]
+        parts = [_format_plot(plot, is_last=plot is plots[-1]) for plot in plots]
         if self.colour_bar is not None:
-            parts.append(_format_colour_bar(self.colour_bar, height))
-            height += BAR + BAR_TEXT
+            parts.append(_format_colour_bar(self.colour_bar))
         label = escape(f"{self.title}. {self.caption}".strip(), quote=True)
-        drawing = f'<svg viewBox="0 0 {WIDTH:g} {height:.1f}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
-        keys = "".join(f'<span><i class="{key}"></i>{escape(text)}</span>' for key, text in self.legend)
+        css_classes = "plots labelled" if any(plot.label for plot in plots) else "plots"
+        drawing = f'<div class="{css_classes}" role="img" aria-label="{label}">{"".join(parts)}</div>'
+        keys = "".join(f"<span>{_format_samples(key)}{escape(text)}</span>" for key, text in self.legend)
         legend = f'<div class="keys">{keys}</div>' if keys else ""
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
         return f'<figure class="{css_class}"><h4>{escape(self.title)}</h4>{legend}{drawing}{caption}</figure>'
 
 
-def _format_plot(plot: Plot, y: float, *, is_last: bool) -> str:
-    """Return one plot with its axes at a height of the figure."""
+def _format_samples(css_classes: str) -> str:
+    """Return a sample of each class for a legend."""
+    return "".join(f'<i class="{css_class}"></i>' for css_class in css_classes.split())
+
+
+def _format_plot(plot: Plot, *, is_last: bool) -> str:
+    """Return one plot with its axes; the last one of a figure has the labels of the x axis."""
     lines, texts = [], []
     for position, text in plot.y_axis.make_ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
-        down = (1.0 - position) * plot.height
-        lines.append(f"M0,{down:.1f}H{PLOT_WIDTH:.1f}")
-        texts.append(f'<text x="-5" y="{down + 4.0:.1f}" text-anchor="end">{text}</text>')
+        lines.append(f"M0,{(1.0 - position) * UNITS:.0f}H{UNITS:.0f}")
+        texts.append(f'<text class="y" x="-6" y="{100.0 * (1.0 - position):.2f}%" dy=".35em">{text}</text>')
     for position, text in plot.x_axis.make_ticks(X_TICKS):
-        right = position * PLOT_WIDTH
-        lines.append(f"M{right:.1f},0V{plot.height:.1f}")
+        lines.append(f"M{position * UNITS:.0f},0V{UNITS:.0f}")
         if is_last:
-            texts.append(f'<text x="{right:.1f}" y="{plot.height + 15.0:.1f}" text-anchor="middle">{text}</text>')
+            texts.append(f'<text x="{100.0 * position:.2f}%" y="100%" dy="15">{text}</text>')
     if is_last:
-        texts.append(_format_title(plot.x_axis.title, plot.height + 31.0))
+        texts.append(f'<text class="title" x="50%" y="100%" dy="32">{escape(plot.x_axis.title)}</text>')
     if plot.y_axis:
-        texts.append(
-            f'<text transform="translate(-49,{0.5 * plot.height:.1f})rotate(-90)" text-anchor="middle" '
-            f'class="title">{escape(plot.y_axis.title)}</text>'
-        )
+        title = f'<text class="title" transform="rotate(-90)">{escape(plot.y_axis.title)}</text>'
+        texts.append(f'<svg x="-52" y="50%">{title}</svg>')
     if plot.label:
-        texts.append(f'<text x="6" y="14" class="tag">{escape(plot.label)}</text>')
-    size = f'width="{PLOT_WIDTH:.1f}" height="{plot.height:.1f}"'
-    background = f'<rect class="{plot.background}" {size}/>' if plot.background else ""
-    frame = f'<rect class="frame" {size}/>'
-    content = f'<svg {size} overflow="hidden">{"".join(plot.elements)}</svg>'
+        texts.append(f'<text class="tag" y="-6">{escape(plot.label)}</text>')
+    full = 'width="100%" height="100%"'
+    background = f'<rect class="{plot.background}" {full}/>' if plot.background else ""
     grid = f'<path class="grid" d="{"".join(lines)}"/>'
-    return f'<g transform="translate({LEFT:g},{y:.1f})">{background}{grid}{content}{frame}{"".join(texts)}</g>'
+    stretched = f'viewBox="0 0 {UNITS:.0f} {UNITS:.0f}" preserveAspectRatio="none"'
+    content = f'<svg class="drawing" {full} {stretched}>{grid}{"".join(plot.elements)}</svg>'
+    frame = f'<rect class="frame" {full}/>'
+    css_class = "strip" if plot.y_axis is None else "map" if plot.aspect_ratio else "plot"
+    size = f"height:{plot.height:.0f}px"
+    if plot.aspect_ratio:
+        size = f"aspect-ratio:{plot.aspect_ratio:.3f};max-width:{MAX_ASPECT_HEIGHT * plot.aspect_ratio:.0f}px"
+    inside = f"{background}{content}{frame}{''.join(plot.markers)}{''.join(texts)}"
+    return f'<svg class="{css_class}" style="{size}">{inside}</svg>'
 
 
-def _format_title(title: str, y: float) -> str:
-    return f'<text x="{0.5 * PLOT_WIDTH:.1f}" y="{y:.1f}" text-anchor="middle" class="title">{escape(title)}</text>'
-
-
-def _format_colour_bar(bar: ColourBar, y: float) -> str:
-    """Return the colour bar with its ticks at a height of the figure."""
+def _format_colour_bar(bar: ColourBar) -> str:
+    """Return the colour bar with its ticks."""
     texts = [
-        f'<text x="{min(position * PLOT_WIDTH, PLOT_WIDTH - 4.0):.1f}" y="{BAR + 14.0:.1f}" '
-        f'text-anchor="middle">{text}</text>'
+        f'<text x="{100.0 * position:.2f}%" y="100%" dy="14">{text}</text>'
         for position, text in bar.axis.make_ticks(X_TICKS)
     ]
-    texts.append(_format_title(bar.axis.title, BAR + 29.0))
-    size = f'width="{PLOT_WIDTH:.1f}" height="{BAR:.1f}"'
-    image = f'<image {size} preserveAspectRatio="none" href="{bar.data}"/><rect class="frame" {size}/>'
-    return f'<g class="bar" transform="translate({LEFT:g},{y:.1f})">{image}{"".join(texts)}</g>'
+    texts.append(f'<text class="title" x="50%" y="100%" dy="29">{escape(bar.axis.title)}</text>')
+    full = 'width="100%" height="100%"'
+    image = f'<image {full} preserveAspectRatio="none" href="{bar.data}"/><rect class="frame" {full}/>'
+    return f'<svg class="bar">{image}{"".join(texts)}</svg>'
 
 
-def stack_plots(title: str, x_axis: Axis, y_axes: Sequence[Axis], caption: str, total: float = 210.0) -> SvgFigure:
-    """Return a figure with one plot per y axis, at least `total` units high together."""
-    height = max(64.0, math.floor(total / len(y_axes)))
+def stack_plots(title: str, x_axis: Axis, y_axes: Sequence[Axis], caption: str, total: float = 216.0) -> SvgFigure:
+    """Return a figure with one plot per y axis, at least `total` pixels high together."""
+    height = max(64.0, math.floor((total - PLOT_GAP * (len(y_axes) - 1)) / len(y_axes)))
     return SvgFigure(title, [Plot(x_axis, axis, height) for axis in y_axes], caption)
 
 

@@ -13,15 +13,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from navsense.core.text import format_duration
 from navsense.core.typing import BoolArray
 from navsense.environment.terrain.scene import Scene
-from navsense.figures import choose_length_scale
+from navsense.figures import TIME_COLOURS, choose_length_scale
 from navsense.picture.ground import Relief, View, find_ground_below, find_static_ground, find_view, make_relief
 from navsense.picture.tracks import Track
-from navsense.report.axes import Axis, find_finite_range, format_quantity, make_linear_axis, make_time_axis
-from navsense.report.images import TIME_COLOURS, compute_relief_pixels, encode_png_uri, format_hex_colour
+from navsense.report.axes import Axis, format_quantity, make_linear_axis, make_time_axis
+from navsense.report.images import compute_pixels, compute_relief_pixels, encode_png_uri, format_hex_colour
 from navsense.report.report_data import ReportData
-from navsense.report.svg_figure import PLOT_WIDTH, Plot, SvgFigure
+from navsense.report.svg_figure import LINE_COLOURS, ColourBar, Plot, SvgFigure
 from navsense.simulation.motions import resolve_motions
 
 MAX_ROWS = 3000
@@ -30,8 +31,8 @@ MAX_ROWS = 3000
 SEGMENTS = 48
 """Segments of a track, each with the colour of its time."""
 
-MAX_HEIGHT = 400.0
-"""Height of a map at most (units)."""
+MIN_RATIO, MAX_RATIO = 0.85, 2.5
+"""Width of a map over its height."""
 
 MIN_VELOCITY_GAP = 2.0
 """Time (s) without a velocity above which the map marks a gap of the DVL."""
@@ -80,34 +81,6 @@ def make_track_map(data: ReportData) -> TrackMap | None:
     return TrackMap(tracks, view, relief if relief is not None and relief.has_ground else None, surface)
 
 
-def format_track(data: ReportData, track: Track, surface: float | None) -> str:
-    """Return length, speed, depth or height, and clearance of a track as one line."""
-    truth = data.truth[data.tracks[track.name]]
-    position, speed = np.asarray(truth.position), np.linalg.norm(truth.velocity, axis=1)
-    if track.is_moving:
-        length = float(np.nansum(np.linalg.norm(np.diff(position, axis=0), axis=1)))
-        duration = float(truth.time[-1] - truth.time[0])
-        mean, greatest = length / duration if duration > 0.0 else 0.0, find_finite_range([speed])[1]
-        parts = [f"{track.name}: {format_quantity(length, 'm')} in {duration:.6g} s"]
-        parts.append(f"mean speed {format_quantity(mean, 'm/s')}, greatest {format_quantity(greatest, 'm/s')}")
-    else:
-        parts = [f"{track.name}: stationary"]
-    low, high = find_finite_range([position[:, 2]])
-    if surface is not None and high <= surface:
-        parts.append(f"depth {_format_range(surface - high, surface - low)}")
-    else:
-        parts.append(f"height in the world {_format_range(low, high)}")
-    if track.min_clearance is not None:
-        parts.append(f"above the ground {_format_range(*find_finite_range([track.position[:, 2] - track.ground]))}")
-    return "; ".join(parts)
-
-
-def _format_range(low: float, high: float) -> str:
-    """Return a range of lengths (m), or one length if both have the same text."""
-    texts = dict.fromkeys((format_quantity(low, "m"), format_quantity(high, "m")))
-    return " to ".join(texts)
-
-
 def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
     """Return the rows (n,) of a track at which a DVL of the model had no valid velocity for over `MIN_VELOCITY_GAP`."""
     mask = np.zeros(track.time.size, dtype=np.bool_)
@@ -130,25 +103,36 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     view = track_map.view
     scale = choose_length_scale(max(view.width, view.height))
     east, north = (", east", ", north") if data.heading == 0.0 else ("", "")
-    left_end, right_end, height = view.left, view.right, PLOT_WIDTH * view.height / view.width
-    if height > MAX_HEIGHT:  # margins at both sides of a tall view keep its letters legible
-        middle, half = 0.5 * (view.left + view.right), 0.5 * view.height * PLOT_WIDTH / MAX_HEIGHT
-        left_end, right_end, height = middle - half, middle + half, MAX_HEIGHT
-    x_axis = Axis(left_end * scale.factor, right_end * scale.factor, f"x{east} ({scale.unit})", scale)
-    y_axis = Axis(view.bottom * scale.factor, view.top * scale.factor, f"y{north} ({scale.unit})", scale)
-    figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, height)])
+    # Margins around a tall or wide view keep the shape of the map within limits.
+    ratio = min(max(view.width / view.height, MIN_RATIO), MAX_RATIO)
+    half_width = 0.5 * max(view.width, ratio * view.height)
+    middle_x, middle_y = 0.5 * (view.left + view.right), 0.5 * (view.bottom + view.top)
+    left, right, bottom, top = (
+        scale.factor * (middle + sign * half)
+        for middle, half in ((middle_x, half_width), (middle_y, half_width / ratio))
+        for sign in (-1.0, 1.0)
+    )
+    x_axis, y_axis = (
+        Axis(left, right, f"x{east} ({scale.unit})", scale),
+        Axis(bottom, top, f"y{north} ({scale.unit})", scale),
+    )
+    figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, aspect_ratio=ratio)])
+    figure.legend = [("start", "start"), ("end", "end")]
     caption = []
+    if any(track.is_moving for track in track_map.tracks):
+        times = encode_png_uri(compute_pixels(np.linspace(0.0, 1.0, 128)[None, :], TIME_COLOURS))
+        figure.colour_bar = ColourBar(
+            times, replace(make_time_axis(*data.span), title=f"colour of the track: {make_time_axis(*data.span).title}")
+        )
     if track_map.relief is not None:
         _draw_relief(figure.plots[0], track_map.relief, view, track_map.surface)
         low, high = float(np.nanmin(track_map.relief.height)), float(np.nanmax(track_map.relief.height))
         caption.append(f"Ground from {format_quantity(low, 'm')} (dark) to {format_quantity(high, 'm')} (light).")
-    caption.append("The colour of the track is the time: dark at the start (ring), yellow at the end (square).")
     gaps = [find_velocity_gaps(data, track) for track in track_map.tracks]
     for track, gap in zip(track_map.tracks, gaps, strict=True):
         _draw_track(figure.plots[0], track, gap)
     if any(gap.any() for gap in gaps):
-        caption.append("Red: the DVL has no valid velocity.")
-        figure.legend.append(("gap", "no DVL velocity"))
+        figure.legend.append(("gap", "no valid DVL velocity"))
     if track_map.relief is None:
         caption.append(_explain_missing_ground(data))
     figure.caption = " ".join(caption)
@@ -159,11 +143,8 @@ def _draw_relief(plot: Plot, relief: Relief, view: View, surface: float | None) 
     underwater = surface is not None and float(np.nanmedian(relief.height)) < surface
     left, right = plot.x_axis.compute_positions(np.array([view.left, view.right])).tolist()
     low, high = plot.compute_y_positions(np.array([view.bottom, view.top])).tolist()
-    plot.elements.append(
-        f'<image x="{left * PLOT_WIDTH:.1f}" y="{(1.0 - high) * plot.height:.1f}" '
-        f'width="{(right - left) * PLOT_WIDTH:.1f}" height="{(high - low) * plot.height:.1f}" '
-        f'preserveAspectRatio="none" href="{encode_png_uri(compute_relief_pixels(relief, underwater=underwater))}"/>'
-    )
+    image = encode_png_uri(compute_relief_pixels(relief, underwater=underwater))
+    plot.draw_image(image, x=(left, right), y=(low, high))
 
 
 def _draw_track(plot: Plot, track: Track, gap: BoolArray) -> None:
@@ -190,19 +171,23 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
         if abs(surface - high) <= 4.0 * max(high - low, 1.0) + 60.0:
             series.append(np.array([surface]))
     y_axis = make_linear_axis("height in the world", "m", series)
-    figure = SvgFigure("Height of the track", [Plot(make_time_axis(*data.span), y_axis, 230.0)])
+    figure = SvgFigure("Height of the track", [Plot(make_time_axis(*data.span), y_axis, 216.0)])
     plot = figure.plots[0]
     caption = []
-    for track in track_map.tracks:
+    line_classes = [f"c{number % LINE_COLOURS}" for number in range(1, len(track_map.tracks) + 1)]
+    for track, line_class in zip(track_map.tracks, line_classes, strict=True):
         floor = np.full(track.time.size, y_axis.low / y_axis.scale.factor)
         plot.draw_area(track.time, floor, track.ground, "earth")
-        plot.draw_line(track.time, track.position[:, 2], "c0")
+        plot.draw_line(track.time, track.position[:, 2], line_class)
         if track.min_clearance is not None:
             clearance, time = track.min_clearance
             side = "above the ground" if clearance >= 0.0 else "UNDER the ground"
             distance = format_quantity(abs(clearance), "m")
-            caption.append(f"Least clearance of {data.tracks[track.name]}: {distance} {side}, at {time:.0f} s.")
-    figure.legend = [("c0", "track")]
+            caption.append(
+                f"Least clearance of {data.tracks[track.name]}: {distance} {side}, at {format_duration(round(time))}."
+            )
+    names = ["track"] if len(track_map.tracks) == 1 else [track.name for track in track_map.tracks]
+    figure.legend = list(zip(line_classes, names, strict=True))
     if any(np.isfinite(track.ground).any() for track in track_map.tracks):
         figure.legend.append(("earth", "ground"))
     if surface is not None:

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from navsense.core.readings import Reading
-from navsense.core.text import format_count
+from navsense.core.text import format_count, format_duration
 from navsense.recordings.info import DURATION_KEY
 from navsense.report.axes import choose_scale, format_quantity
 from navsense.report.faults import find_fault_rows, list_faults_without_flags
@@ -88,15 +88,35 @@ def find_entries(
         entries.append(ReportEntry(name, "has no recorded samples"))
     for (name, kind), spans in list_faults_without_flags(data).items():
         first, last = spans[0][0], spans[-1][1]
-        entries.append(ReportEntry(name, f"fault: {kind.replace('_', ' ')}, from {first:.6g} s, until {last:.6g} s"))
+        entries.append(
+            ReportEntry(
+                name, f"fault: {kind.replace('_', ' ')}, from {_format_time(first)}, until {_format_time(last)}"
+            )
+        )
     entries += [ReportEntry("recording", text, "note") for text in data.notes]
     return sorted(entries, key=lambda warning: warning.kind != "warning")
+
+
+def _format_time(time: float) -> str:
+    """Return a time since the start, to a hundredth of a second from two minutes on."""
+    return format_duration(float(time), 2)
+
+
+def _format_span(first: float, last: float) -> str:
+    return f"from {_format_time(first)}, until {_format_time(last)}"
+
+
+def _format_gap(duration: float) -> str:
+    """Return a duration with four digits, from two minutes on to the second."""
+    return f"{duration:.4g} s" if duration < 120.0 else format_duration(float(duration))
 
 
 def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[ReportEntry]:
     duration, (first, last) = data.metadata.get(DURATION_KEY), data.span
     if duration and last - first < (1.0 - MAX_SHORTFALL) * float(duration) - 1.0:
-        yield ReportEntry("recording", f"ends after {last:.6g} s; {float(duration):.6g} s were requested")
+        yield ReportEntry(
+            "recording", f"ends after {_format_time(last)}; {format_duration(float(duration))} were requested"
+        )
     runs = data.metadata.get("runs") or []
     if len(runs) > 1:
         yield ReportEntry("recording", f"has {len(runs)} runs; this page shows run {runs[0]}", "note")
@@ -108,7 +128,7 @@ def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[R
     for track in track_map.tracks if track_map else ():
         if track.min_clearance is not None and track.min_clearance[0] < 0.0:
             clearance, time = track.min_clearance
-            text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {time:.6g} s"
+            text = f"is under the ground, by {format_quantity(-clearance, 'm')} at {_format_time(time)}"
             yield ReportEntry(data.tracks[track.name], text)
 
 
@@ -127,7 +147,7 @@ def _check_silence(reading: Reading) -> Iterator[str]:
     gaps = np.diff(marks)
     longest = int(np.argmax(gaps))
     if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
-        yield f"no valid sample for {gaps[longest]:.4g} s from {marks[longest]:.6g} s, the longest gap"
+        yield f"no valid sample for {_format_gap(gaps[longest])} from {_format_time(marks[longest])}, the longest gap"
     share = 1.0 - np.count_nonzero(valid) / max(int(np.count_nonzero(reading.emitted)), 1)
     if share > MAX_INVALID:
         yield f"{100.0 * share:.3g} % of its samples are not valid"
@@ -170,7 +190,7 @@ def _check_bottom(reading: Reading) -> Iterator[str]:
     duration = ends[longest] - starts[longest]
     if duration > MAX_SILENCE:
         share = f"{100.0 * float(np.mean(rows)):.3g} % of its velocities are through the water"
-        yield f"loses the bottom for {duration:.4g} s from {starts[longest]:.6g} s; {share}"
+        yield f"loses the bottom for {_format_gap(duration)} from {_format_time(starts[longest])}; {share}"
 
 
 def _check_beams(reading: Reading) -> Iterator[str]:
@@ -224,7 +244,7 @@ def _check_stamps(reading: Reading) -> Iterator[str]:
     reason = ", half the interval of the samples" if limit < MAX_STAMP_ERROR else ""
     if size > limit:
         yield (
-            f"stamps are up to {format_quantity(size, 's')} off true time, at {reading.time[row]:.6g} s; "
+            f"stamps are up to {format_quantity(size, 's')} off true time, at {_format_time(reading.time[row])}; "
             f"the limit is {format_quantity(limit, 's')}{reason}"
         )
     count = int(np.count_nonzero(np.diff(reading.time + error) <= 0.0))
@@ -238,4 +258,4 @@ def _list_faults(reading: Reading) -> Iterator[str]:
         starts, ends = find_time_spans(reading.time, rows)
         times = "once" if starts.size == 1 else f"{starts.size} times"
         count = format_count(int(np.count_nonzero(rows)), "sample")
-        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, from {starts[0]:.6g} s, until {ends[-1]:.6g} s"
+        yield f"fault: {kind.replace('_', ' ')}, {times}, {count}, {_format_span(starts[0], ends[-1])}"

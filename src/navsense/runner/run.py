@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
-from navsense.core.readings import Current, Reading, TimeSlice, Truth
+from navsense.core.readings import Current, Reading, TimeSlice, Truth, plot_readings, summarize_readings
+from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
+from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.recordings.dataset import cut_time_slice
@@ -51,13 +54,21 @@ class Run(Mapping[str, Reading]):
     truth: Mapping[str, Truth]
     current: Current | None = None
 
-    def __repr__(self) -> str:
-        """Return a short description."""
-        return f"<Run of {self.session.duration:g} s: {', '.join(self.readings) or 'no sensor'}>"
+    def __post_init__(self) -> None:
+        """Accept endings of names."""
+        object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
+
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        runs = f"{format_count(len(self.session.runs), 'run')} of " * (len(self.session.runs) > 1)
+        title = f"{self.session.world.name}: {runs}{self.session.duration:g} s, {format_count(len(self), 'sensor')}"
+        return summarize_readings("Run", title, self.readings)
 
     def __getitem__(self, name: str) -> Reading:
         """Return one sensor's reading by its name. Raises `UnknownNameError`."""
-        return self.readings[resolve_name(name, self.readings, "sensor")]
+        return self.readings[name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the full names of the sensors."""
@@ -66,6 +77,22 @@ class Run(Mapping[str, Reading]):
     def __len__(self) -> int:
         """Return the number of sensors."""
         return len(self.readings)
+
+    def plot(self, *names: str, run: int | None = None) -> Any:
+        """Return a figure of matplotlib with the first three arrays of each sensor, or of each sensor in `names`.
+
+        run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
+
+            >>> run.plot("imu", "compass").savefig("run.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        sensor.
+        """
+        numbers = list(self.session.runs)
+        if run is not None and run not in numbers:
+            raise SimulationError("run", run, allowed=f"must be one of {format_value(numbers)}")
+        index = 0 if run is None else numbers.index(run)
+        return plot_readings(self.readings, names, index, f"{self.session.world.name}, run {numbers[index]}")
 
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
@@ -101,8 +128,12 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
                 remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
             )
         motion = {movable[0]: motion}
-    motions = {}
-    for name, source in motion.items():
+    motions: dict[str, Motion] = {}
+    models = [model.name for model in world.models]
+    for given, source in motion.items():
+        name = resolve_name(given, models, "motion of model", error=SimulationError)
+        if name in motions:
+            raise SimulationError("motion of model", given, allowed=f"is a second motion of {name}")
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')

@@ -18,6 +18,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times, Vector
 from navsense.core.validation import check_numbers
 from navsense.sensors._low_pass import compute_response
@@ -61,6 +62,8 @@ class Vibration:
     linear_acceleration: Vector = (0.0, 0.0, 0.0)
     angular_velocity: Vector = (0.0, 0.0, 0.0)
     phase: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

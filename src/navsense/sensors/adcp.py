@@ -41,6 +41,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.rotation import multiply_arrays
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
@@ -144,6 +145,8 @@ class Adcp:
     invariance_tolerance: ClassVar[float] = 1e-9
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     fault_input_arrays: ClassVar[tuple[str, ...]] = ensemble.FAULT_INPUT_ARRAYS
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 from navsense.clock import Clock
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.core.validation import check_numbers, validate_types
@@ -43,6 +44,8 @@ class AirPressure:
     type: ClassVar[str] = "air_pressure"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the altitude."""

@@ -28,6 +28,7 @@ from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import MAX_TICKS, Ticks
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.core.validation import validate_types
@@ -95,6 +96,8 @@ class ZeroReference:
 
     period: float = math.inf
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the period."""
         period = _to_float(self.period)
@@ -157,6 +160,8 @@ class Altimeter:
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
     fault_input_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the reference."""

@@ -23,6 +23,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import all_true
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 from navsense.environment.base import Environment
@@ -49,6 +50,8 @@ class Output:
     axes: int | tuple[int, ...]
     unit: str
     equivariance: Equivariance = "invariant"
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the axes and the equivariance."""
@@ -211,6 +214,8 @@ class OpaqueSensor:
     outputs: tuple[Output, ...]
     deviations: tuple[tuple[str, tuple[float, ...]], ...] = ()
     stored: str = ""
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the white noise of each axis of each array that has some."""

@@ -44,6 +44,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess, split_initial_draws
 from navsense.core.readings import Reading, make_read_only
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.core.validation import check_numbers
@@ -217,6 +218,8 @@ class Dvl:
     invariance_tolerance: ClassVar[float] = 1e-9
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     fault_input_arrays: ClassVar[tuple[str, ...]] = ping.FAULT_INPUT_ARRAYS
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -37,6 +37,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
@@ -202,6 +203,8 @@ class Imu:
 
     type: ClassVar[str] = "imu"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""

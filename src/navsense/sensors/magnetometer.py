@@ -30,6 +30,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import rotate_rows_inverse
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vector, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
@@ -94,6 +95,8 @@ class Magnetometer:
     type: ClassVar[str] = "magnetometer"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "all"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the numbers."""

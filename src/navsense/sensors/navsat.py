@@ -28,6 +28,7 @@ from navsense.core.geodesy import MAX_ELEVATION, Origin, ecef_to_geodetic, geode
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading, make_read_only
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vectors
 from navsense.core.validation import validate_types
@@ -112,6 +113,8 @@ class NavSat:
     type: ClassVar[str] = "navsat"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the noises."""

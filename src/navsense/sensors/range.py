@@ -36,6 +36,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
 from navsense.core.rotation import rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.core.validation import validate_types
@@ -89,6 +90,8 @@ class Fan:
     vertical_minimum: float = 0.0
     vertical_maximum: float = 0.0
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the fields."""
         validate_types(self, "of a beam")
@@ -126,6 +129,8 @@ class Cone:
     width: float
     rings: int = 3
     axis: Vector = (1.0, 0.0, 0.0)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -169,6 +174,8 @@ class Sound:
     """
 
     speed: float | None = field(default=None, metadata=in_file(above=0.0))
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the speed."""
@@ -245,6 +252,8 @@ class Range:
     type: ClassVar[str] = "range"
     invariance_tolerance: ClassVar[float] = 1e-9
     fault_input_arrays: ClassVar[tuple[str, ...]] = ("range",)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the limits."""

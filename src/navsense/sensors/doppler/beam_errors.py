@@ -43,6 +43,7 @@ from typing import Final
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.doppler.specification import validate_reals
@@ -74,6 +75,8 @@ class TrackErrors:
     long_term_scale: float = field(default=0.0, metadata=NON_NEGATIVE)
     long_term_offset: float = field(default=0.0, metadata=NON_NEGATIVE)
     maximum_velocity: float = field(default=math.inf, metadata=NON_NEGATIVE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -118,6 +121,8 @@ class BeamVelocityErrors:
     long_term_scale: float = 0.0
     long_term_offset: float = 0.0
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the fields."""
         values = ((f"{entry.name} of a profiler's velocity", getattr(self, entry.name)) for entry in fields(self))
@@ -151,6 +156,8 @@ class EchoStrength:
     correlation: float = 0.9
     threshold: float = 6.0
     lock_width: float = field(default=1.0, metadata=in_file("slope"))
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

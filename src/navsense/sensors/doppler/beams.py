@@ -44,6 +44,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.pose import from_rpy, multiply, normalize, rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Vector, Vectors
 from navsense.core.validation import check_numbers, validate_types
 from navsense.sensors.range import Cone, Fan
@@ -105,6 +106,8 @@ class Beam:
     shape: Cone | Fan = ONE_RAY
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     position: Vector = (0.0, 0.0, 0.0)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -180,6 +183,8 @@ class Beams:
     beams: tuple[Beam, ...]
     weighting: BeamWeighting = BeamWeighting.PLANE
     absorption: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check that a velocity can be solved from the beams."""

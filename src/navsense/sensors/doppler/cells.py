@@ -39,6 +39,7 @@ from functools import cached_property
 import numpy as np
 
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.motion.base import MotionBlock
@@ -77,6 +78,8 @@ class DepthCells:
     transmit_length: float | None = None
     lag: float = 0.0
     samples: int = 5
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -28,6 +28,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.sensors.doppler.solution import invert_symmetric
@@ -58,6 +59,8 @@ class LongTermFilter:
     acceleration_density: float
     assumed_offset: float = field(default=0.0, metadata=in_file("stddev"))
     assumed_scale: float = field(default=0.0, metadata=in_file("scale"))
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

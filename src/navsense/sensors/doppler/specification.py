@@ -17,6 +17,7 @@ from typing import Any
 
 from navsense.core.errors import SensorError
 from navsense.core.pose import Pose
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import check_numbers, is_number, validate_types
 from navsense.sensors.range import Sound
 
@@ -158,6 +159,8 @@ class DvlMessageOptions:
     cloud_points: int = 2
     beam_frames: tuple[str, ...] = ()
     beam_ids: tuple[int, ...] = ()
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
