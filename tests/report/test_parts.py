@@ -19,7 +19,7 @@ from navsense.core.text import format_duration
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
 from navsense.noise.specification import Noise
-from navsense.picture.ground import MIN_STILL_SIZE
+from navsense.picture.ground import MIN_STILL_SIZE, View
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_regular_stretch, list_noise_terms
 from navsense.report.labels import shorten_names
@@ -32,7 +32,14 @@ from navsense.report.sensor_section import (
 )
 from navsense.report.summary import list_track_facts
 from navsense.report.svg_figure import UNITS, SvgFigure
-from navsense.report.track import make_height_figure, make_map_figure, make_track_map
+from navsense.report.track import (
+    MAX_RATIO,
+    MIN_RATIO,
+    limit_shape,
+    make_height_figure,
+    make_map_figure,
+    make_track_map,
+)
 from navsense.report.warnings import find_entries
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
@@ -234,9 +241,9 @@ def test_summary_has_length_speed_and_depth_of_a_track() -> None:
         ("Mean speed", f"{run / 400.0:.3g} m/s", "greatest 0.5 m/s"),
     ]
     (way,) = chart.tracks
-    height = ("Height", "\u221235.0\u00a0to\u00a0\u221210.0\u00a0m", "z in the world")
+    in_the_world = ("Height", "\u221235.0\u00a0to\u00a0\u221210.0\u00a0m", "z in the world")
     depth = ("Depth", "12.0\u00a0to\u00a037.0\u00a0m", "")
-    assert list_track_facts(found, way, None) == [*start, height]
+    assert list_track_facts(found, way, None) == [*start, in_the_world]
     assert list_track_facts(found, way, 2.0) == [*start, depth]
     over = replace(way, ground=np.full(way.time.size, -40.0))
     clearance = ("Above the ground", "5.0\u00a0to\u00a030.0\u00a0m", "least at 6 min 40 s")
@@ -584,6 +591,22 @@ def test_waterfall_has_the_means_of_its_columns() -> None:
         assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
+
+
+@pytest.mark.parametrize(("width", "height"), [(10.0, 10.0), (1.0, 50.0), (90.0, 3.0), (20.0, 12.0)])
+def test_map_is_neither_too_tall_nor_too_wide(width: float, height: float) -> None:
+    """The view stays in the middle of the map, which contains it and is not larger than necessary."""
+    view = limit_shape(View(5.0, 5.0 + width, -2.0, -2.0 + height))
+    ratio = view.width / view.height
+    assert MIN_RATIO - 1e-9 <= ratio <= MAX_RATIO + 1e-9
+    assert (view.left + view.right, view.bottom + view.top) == pytest.approx(
+        (10.0 + width, height - 4.0), rel=1e-12, abs=1e-12
+    )
+    assert view.width >= width
+    assert view.height >= height
+    assert view.width == pytest.approx(width, rel=1e-12, abs=0.0) or view.height == pytest.approx(
+        height, rel=1e-12, abs=0.0
+    )
 
 
 def test_track_without_ground_is_shown() -> None:
