@@ -97,8 +97,7 @@ assert block.residual.shape == (50, 3) and np.abs(block.residual).max() < 1e-9
 assert pure.shape == (3,)
 assert ns.calibration.Calibration.load("calibration.json").unit == "T"
 assert (result.unit, result.verdict.ok) == ("nT", True)
-field = 1e9 * samples.field
-free = ns.calibration.ellipsoid(field, unit="nT")
+free = ns.calibration.ellipsoid(samples.field, unit="nT")
 assert free.direction is None
 print("done")
 """
