@@ -100,21 +100,7 @@ def test_commands_of_the_page_are_in_blocks_that_run(name: str) -> None:
     text = pages.strip_code(ALL[name].read_text(encoding="utf-8"))
     assert re.findall(r"^ {4}navsense .*$", text, re.MULTILINE) == []
     languages = {block.language for block in BLOCKS[name]}
-    known = {
-        "",
-        "console",
-        "csv",
-        "dockerfile",
-        "json",
-        "python",
-        "shell",
-        "text",
-        "toml",
-        "xml",
-        "yaml",
-        "{toctree}",
-        "{include}",
-    }
+    known = set("console csv dockerfile json python shell text toml xml yaml {toctree} {include}".split()) | {""}
     assert languages <= known
 
 
