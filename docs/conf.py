@@ -17,6 +17,7 @@ release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "docstrings", "tutorial_pictures"]
 exclude_patterns = ["_extensions", "design-notes/README.md", "development/built"]
+smartquotes = False
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["colon_fence"]

@@ -14,26 +14,72 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-MODULES = {
-    "navsense": "Worlds and runs",
-    "navsense.sensors": "Sensors",
-    "navsense.noise": "Noise",
-    "navsense.clock": "Clocks",
-    "navsense.faults": "Faults",
-    "navsense.motion": "Motion",
-    "navsense.environment": "Environment",
-    "navsense.recordings": "Recordings",
-    "navsense.streams": "Streams",
-    "navsense.calibration": "Calibration",
-    "navsense.factors": "Factors",
-    "navsense.factors.blocks": "Factors in batches",
-    "navsense.analysis": "Analysis",
-    "navsense.report": "Report",
-    "navsense.picture": "Pictures",
-    "navsense.testing": "Testing",
-    "navsense.core.errors": "Errors",
+PAGES: dict[str, tuple[str, dict[str, str]]] = {
+    "navsense": (
+        "Worlds and runs",
+        {
+            "navsense": "",
+            "navsense.world": "World Model Link MountedSensor Note",
+            "navsense.runner.run": "Run RecordResult",
+            "navsense.simulation.live_run": "LiveRun Step LiveSensor LiveClock",
+        },
+    ),
+    "navsense.sensors": ("Sensors", {"navsense.sensors": ""}),
+    "navsense.noise": (
+        "Noise",
+        {
+            "navsense.noise.specification": "Noise",
+            "navsense.noise.channels": "NoiseChannels",
+            "navsense.noise.terms": "-",
+        },
+    ),
+    "navsense.clock": ("Clocks", {"navsense.clock": ""}),
+    "navsense.faults": (
+        "Faults",
+        {"navsense.faults.injection": "Faults", "navsense.faults.schedule": "ScheduledFault FaultSchedule"},
+    ),
+    "navsense.motion": ("Motion", {"navsense.motion": ""}),
+    "navsense.environment": (
+        "Environment",
+        {
+            "navsense.environment.base": "Environment VectorField UniformField FieldSum",
+            "navsense.environment.gravity": "NormalGravity",
+            "navsense.environment.magnetic": "WorldMagneticModel Dipole Anomaly",
+            "navsense.environment.atmosphere": "Atmosphere",
+            "navsense.environment.water": "Water",
+            "navsense.environment.seawater": "Unesco Saunders ConstantDensity",
+            "navsense.environment.signal": "Signal",
+            "navsense.environment.current.stratified": "StratifiedCurrent DepthScaledCurrent BoundaryLayer",
+            "navsense.environment.current.tidal": "TidalCurrent TidalEllipses TidalEllipse TidalConstituent TideTable",
+            "navsense.environment.current.gauss_markov": "GaussMarkovCurrent GaussMarkovProcess UuvGaussMarkovProcess",
+            "navsense.environment.current.gridded": "GriddedCurrent",
+            "navsense.environment.current.replay": "CurrentReplay",
+            "navsense.environment.terrain.scene": "Scene Body",
+            "navsense.environment.terrain.primitives": "Plane Box Sphere Cylinder Capsule Ellipsoid",
+            "navsense.environment.terrain.heightmap": "Heightmap",
+            "navsense.environment.terrain.mesh": "Mesh",
+        },
+    ),
+    "navsense.recordings": ("Recordings", {"navsense.recordings": ""}),
+    "navsense.streams": ("Streams", {"navsense.streams": ""}),
+    "navsense.calibration": ("Calibration", {"navsense.calibration": ""}),
+    "navsense.factors": ("Factors", {"navsense.factors": ""}),
+    "navsense.factors.blocks": ("Factors in batches", {"navsense.factors.blocks": ""}),
+    "navsense.analysis": (
+        "Analysis",
+        {
+            "navsense.analysis.allan": "AllanStatistic AllanCurve",
+            "navsense.analysis.fit": "fit NoiseFit FittedParameter",
+            "navsense.analysis.densities": "welch Spectrum",
+            "navsense.analysis.theory": "",
+        },
+    ),
+    "navsense.report": ("Report", {"navsense.report": ""}),
+    "navsense.picture": ("Pictures", {"navsense.picture": ""}),
+    "navsense.testing": ("Testing", {"navsense.testing": ""}),
+    "navsense.core.errors": ("Errors", {"navsense.core.errors": ""}),
 }
-"""The public modules, with the titles of their pages."""
+"""Page -> its title, and the names of each of its modules. Empty: all public names; "-": only the text of the module."""
 
 FIELD = re.compile(r"((?:`?[A-Za-z_][\w.]*(?:\[\w+\])?`?)(?:, `?_?[A-Za-z_][\w.]*`?)*): (\S.*)")
 CODE = re.compile(r"(``.+?``|`[^`]+`)")
@@ -94,8 +140,8 @@ def format_list(lines: list[str]) -> Iterator[str]:
     yield ""
 
 
-def format_paragraph(lines: list[str]) -> Iterator[str]:
-    """Yield a paragraph of a docstring as reStructuredText."""
+def format_paragraph(lines: list[str], *, is_summary: bool = False) -> Iterator[str]:
+    """Yield a paragraph of a docstring as reStructuredText. The first one, the summary, is no list of fields."""
     if all(line.startswith("    ") for line in lines):
         yield "::"
         yield ""
@@ -103,7 +149,7 @@ def format_paragraph(lines: list[str]) -> Iterator[str]:
         yield ""
     elif all(line.startswith("|") for line in lines):
         yield from format_table(lines)
-    elif (fields := split_fields(lines)) is not None:
+    elif not is_summary and (fields := split_fields(lines)) is not None:
         for name, text in fields:
             yield f"- ``{name}``: {format_inline(' '.join(text))}"
         yield ""
@@ -121,14 +167,16 @@ def format_docstring(lines: list[str]) -> list[str]:
     for line in [*lines, ""]:
         indented = line.startswith("    ") and bool(line.strip())
         if paragraph and indented and not paragraph[0].startswith("    ") and paragraph[-1].endswith(":"):
-            result.extend(format_paragraph(paragraph))  # a formula without an empty line before it
+            result.extend(
+                format_paragraph(paragraph, is_summary=not result)
+            )  # a formula without an empty line before it
             paragraph = []
         if line.strip():
             paragraph.append(line)
         elif paragraph:
             if paragraph[-1].endswith("::"):
                 paragraph[-1] = paragraph[-1][:-1]
-            result.extend(format_paragraph(paragraph))
+            result.extend(format_paragraph(paragraph, is_summary=not result))
             paragraph = []
     return result
 
@@ -146,21 +194,27 @@ def list_public_names(module: Any) -> list[str]:
     return [name for name, member in members if not name.startswith("_") and member.__module__ == module.__name__]
 
 
-def format_module(name: str, title: str) -> str:
-    """Return the page of a module."""
+def format_module(name: str, names: str) -> Iterator[str]:
+    """Yield the text of a module and its members, the functions first."""
     module = importlib.import_module(name)
-    lines = [title, "=" * len(title), "", f".. automodule:: {name}", "   :no-members:", ""]
-    for member_name in list_public_names(module):
-        member = getattr(module, member_name)
+    yield from (f".. automodule:: {name}", "   :no-members:", "")
+    members = {text: getattr(module, text) for text in names.split() or list_public_names(module) if text != "-"}
+    for member_name, member in sorted(members.items(), key=lambda item: not inspect.isfunction(item[1])):
         if inspect.ismodule(member):
             continue
-        full_name = f"{name}.{member_name}"
-        if inspect.isclass(member):
-            lines += [f".. autoclass:: {full_name}", "   :members:", ""]
-        elif callable(member):
-            lines += [f".. autofunction:: {full_name}", ""]
-        else:
-            lines += [f".. autodata:: {full_name}", "   :no-value:", ""]
+        kind = "class" if inspect.isclass(member) else "function" if callable(member) else "data"
+        yield f".. auto{kind}:: {name}.{member_name}"
+        yield from {"class": ["   :members:"], "function": [], "data": ["   :no-value:"]}[kind]
+        yield ""
+
+
+def format_page(title: str, modules: dict[str, str]) -> str:
+    """Return a page; a page of several modules has a section for each."""
+    lines = [title, "=" * len(title), ""]
+    for name, names in modules.items():
+        if len(modules) > 1:
+            lines += [name, "-" * len(name), ""]
+        lines += format_module(name, names)
     return "\n".join(lines) + "\n"
 
 
@@ -168,9 +222,8 @@ def write_pages(app: Sphinx) -> None:
     """Write a page for each public module (event `builder-inited`)."""
     folder = Path(app.srcdir) / "reference" / "api"
     folder.mkdir(exist_ok=True)
-    for name, title in MODULES.items():
-        path = folder / f"{name}.rst"
-        text = format_module(name, title)
+    for name, (title, modules) in PAGES.items():
+        path, text = folder / f"{name}.rst", format_page(title, modules)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
