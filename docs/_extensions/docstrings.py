@@ -79,7 +79,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "navsense.testing": ("Testing", {"navsense.testing": ""}),
     "navsense.core.errors": ("Errors", {"navsense.core.errors": ""}),
 }
-"""Page -> its title, and the names of each of its modules. Empty: all public names; "-": only the text of the module."""
+"""Page -> its title, and the names of each of its modules. Empty: all public names; "-": only the text of a module."""
 
 FIELD = re.compile(r"((?:`?[A-Za-z_][\w.]*(?:\[\w+\])?`?)(?:, `?_?[A-Za-z_][\w.]*`?)*): (\S.*)")
 CODE = re.compile(r"(``.+?``|`[^`]+`)")
@@ -112,11 +112,11 @@ def split_fields(lines: list[str]) -> list[tuple[str, list[str]]] | None:
 
 def format_table(lines: list[str]) -> Iterator[str]:
     """Yield a Markdown table as a list table."""
-    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
+    rows = [[cell.strip() for cell in re.split(r" \| ", line.strip()[2:-2])] for line in lines if "---" not in line]
     yield ".. list-table::"
     yield "   :header-rows: 1"
     yield ""
-    for row in [rows[0], *rows[2:]]:
+    for row in rows:
         for number, cell in enumerate(row):
             yield f"   {'  ' if number else '* '}- {format_inline(cell)}".rstrip()
     yield ""
