@@ -112,7 +112,11 @@ def split_fields(lines: list[str]) -> list[tuple[str, list[str]]] | None:
 
 def format_table(lines: list[str]) -> Iterator[str]:
     """Yield a Markdown table as a list table."""
-    rows = [[cell.strip() for cell in re.split(r" \| ", line.strip()[2:-2])] for line in lines if "---" not in line]
+    rows = [
+        [cell.strip() for cell in re.split(r"(?<=\s)\|(?=\s)", line.strip()[1:-1])]
+        for line in lines
+        if "---" not in line
+    ]
     yield ".. list-table::"
     yield "   :header-rows: 1"
     yield ""
