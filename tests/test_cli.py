@@ -371,7 +371,7 @@ def test_signal_during_compilation_stops_before_the_next_kernel(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The compiled kernels stay usable in the cache."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
     module = tmp_path / f"kernels_of_a_test_{number.name}.py"
     module.write_text(
         "from navsense.core.kernels import kernel\n\n"

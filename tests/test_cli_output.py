@@ -116,7 +116,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> object:
     """Return a module with two kernels that are not compiled."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
     module = tmp_path / f"kernels_of_{request.node.name}.py"
     module.write_text(
         "from navsense.core.kernels import kernel\n\n"

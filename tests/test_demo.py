@@ -84,9 +84,13 @@ def test_demo_without_matplotlib_draws_an_svg(
     assert path == tmp_path / "quadrotor.svg"
     svg = "{http://www.w3.org/2000/svg}"
     drawing = ET.parse(path).getroot()  # noqa: S314 - a file of this test
-    titles = [text.text for text in drawing.findall(f"{svg}text")]
-    assert titles == ["Track from above", "Height of the track"]
-    assert len(drawing.findall(f".//{svg}path[@class='track']")) > 10
+    titles = [text.text for text in drawing.findall(f".//{svg}text[@class='heading']")]
+    assert titles == ["Track from above", "Height"]
+    above, height = (path.attrib["d"] for path in drawing.findall(f".//{svg}path[@class='track']"))
+    x, y = np.array([point.split(",") for point in above[1:].split("L")], dtype=np.float64).T
+    truth = ns.open(demo[0] / "navsense-demo" / "quadrotor.mcap").truth["base_link"].position
+    assert (np.ptp(x) / np.ptp(y)) == pytest.approx(np.ptp(truth[:, 0]) / np.ptp(truth[:, 1]), rel=1e-3, abs=0.0)
+    assert height.count("L") == above.count("L") > 1000
 
 
 def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def write_picture(flight: Path, folder: Path) -> Path:
     """Write the picture of a recorded flight into a folder, and return its path."""
     if find_spec("matplotlib") is None:
         path = folder / "quadrotor.svg"
-        write_flight_picture(flight, QUADROTOR, path)
+        write_flight_picture(flight, path)
         return path
     path = folder / "quadrotor.png"
     draw(path, load(QUADROTOR), duration=DURATION)
