@@ -54,7 +54,7 @@ def repeat_reading(reading: Reading, count: int) -> Reading:
         reading,
         time=reading.time[rows],
         clock_error=reading.clock_error[rows],
-        delayed_arrival=reading.arrival[rows],
+        arrival_after_latency=reading.arrival[rows],
         arrays=arrays,
         ideal={},
         bias={},

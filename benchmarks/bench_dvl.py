@@ -34,7 +34,7 @@ from navsense.environment.water import Water
 from navsense.motion.base import Motion
 from navsense.motion.trajectory import waypoints
 from navsense.noise.specification import Noise
-from navsense.sensors import DopplerTrack, Dvl, EchoStrength, Fan, LongTermFilter, Sound
+from navsense.sensors import Dvl, EchoStrength, Fan, LongTermFilter, Sound, TrackErrors
 from navsense.sensors.doppler import Beams, BeamWeighting, WaterMassLayer, make_janus_beams
 from navsense.sensors.doppler.echoes import compute_echo_timing, find_echoes, get_sound_speed
 from navsense.sensors.doppler.water import find_bottom_distance, find_layer_velocities
@@ -99,12 +99,12 @@ def make_track() -> Motion:
 
 def make_complete_spec() -> Dvl:
     """Return a spec of four beams of nine rays each, with every effect."""
-    track = DopplerTrack(Noise(0.01, precision=1e-4), 0.001, 8.0, 0.0, 0.001, 0.001)
+    track = TrackErrors(Noise(0.01, precision=1e-4), 0.001, 8.0, 0.0, 0.001, 0.001)
     return Dvl(
         beams=make_beams(BeamWeighting.NEAREST),
         bottom=track,
         water=replace(track, reported_stddev=0.02),
-        range=Noise(0.05, precision=0.01),
+        range_noise=Noise(0.05, precision=0.01),
         water_mode=TrackMode.ALWAYS,
         layer=LAYER,
         echo_strength=EchoStrength(120.0, 0.1),

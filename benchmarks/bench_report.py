@@ -40,8 +40,8 @@ GOAL = 2.0
 def shift_reading(reading: Reading, shift: float, last: float) -> Reading:
     """Return a reading moved by some seconds, up to the time `last`."""
     count = int(np.searchsorted(reading.time + shift, last))
-    late = None if reading.delayed_arrival is None else reading.delayed_arrival + shift
-    return replace(reading, time=reading.time + shift, delayed_arrival=late).between(0, count)
+    late = None if reading.arrival_after_latency is None else reading.arrival_after_latency + shift
+    return replace(reading, time=reading.time + shift, arrival_after_latency=late).between(0, count)
 
 
 def shift_truth(truth: Truth, shift: float, last: float) -> Truth:

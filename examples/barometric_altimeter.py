@@ -97,8 +97,8 @@ class BarometricAltimeter:
     position_error: float = 0.0
 
     type: ClassVar[str] = "barometric_altimeter"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the types of the fields, the lag and both atmospheres."""

@@ -49,8 +49,8 @@ class Thermometer:
     gradient: float = -0.0065
 
     type: ClassVar[str] = "thermometer"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     def __post_init__(self) -> None:
         """Check the gradient and the types of the fields."""

@@ -19,7 +19,7 @@ from navsense.faults.schedule import (
     ScheduledFault,
     UsesBottomEchoes,
     check_fault,
-    list_source_arrays,
+    list_fault_input_arrays,
 )
 from navsense.messages.world_messages import pack_fault_bits
 from navsense.recordings.dataset import select_run_by_index
@@ -50,7 +50,7 @@ def make_fault(kind: str, spec: Sensor, array: str = "") -> ScheduledFault:
 def make_faults(kind: str, spec: Sensor) -> tuple[ScheduledFault, ...]:
     """Return one fault of a kind, one fault of every supported kind, or beam faults of every beam array."""
     kinds = [kind for kind in FAULT_BITS if kind != "lost_lock" or isinstance(spec, UsesBottomEchoes)]
-    beams = [make_fault(kind, spec, array) for array in list_source_arrays(spec) for kind in ADDITIVE_KINDS]
+    beams = [make_fault(kind, spec, array) for array in list_fault_input_arrays(spec) for kind in ADDITIVE_KINDS]
     if kind == "heard":
         return tuple(beams)
     return (*(make_fault(kind, spec) for kind in kinds), *beams) if kind == "all" else (make_fault(kind, spec),)
@@ -61,7 +61,7 @@ CASES = [
     for name, sensor in KINDS.items()
     for kind in (*FAULT_BITS, "all", "heard")
     if (kind != "lost_lock" or isinstance(sensor.example_spec(), UsesBottomEchoes))
-    and (kind != "heard" or list_source_arrays(sensor))
+    and (kind != "heard" or list_fault_input_arrays(sensor))
 ]
 
 
@@ -158,7 +158,7 @@ def test_every_fault_kind_acts_on_every_sensor(name: str, kind: str) -> None:
     else:
         rows = bits == bit
         off = np.where(np.reshape(rows, (-1, *[1] * (faulty[first].ndim - 1))), sound[first] + 0.25, sound[first])
-        if first in list_source_arrays(spec):  # limits act after the fault: some echoes are lost, some found
+        if first in list_fault_input_arrays(spec):  # limits act after the fault: some echoes are lost, some found
             both = np.isfinite(faulty[first]) & np.isfinite(off)
             assert both[rows].any()
             assert is_identical(faulty[first][both], off[both])
@@ -215,7 +215,7 @@ def test_fault_changes_only_its_declared_array(name: str, array: str, kind: str)
         elif other not in LASTING:
             assert is_identical(faulty[other][~rows], sound[other][~rows]), other
     assert is_identical(faulty[array][~rows], sound[array][~rows])
-    if name == "Adcp" and array in list_source_arrays(
+    if name == "Adcp" and array in list_fault_input_arrays(
         spec
     ):  # a mean of pings, from which limits exclude different pings
         both = np.isfinite(faulty[array][rows]) & np.isfinite(sound[array][rows])

@@ -133,7 +133,9 @@ def test_memory_estimate_equals_memory_use(latency: Latency | None) -> None:
         if 0 not in array.strides  # a view of one number takes no memory
     )
     taken += sum(reading.time.nbytes + reading.clock_error.nbytes for reading in run.values())
-    taken += sum(0 if reading.delayed_arrival is None else reading.delayed_arrival.nbytes for reading in run.values())
+    taken += sum(
+        0 if reading.arrival_after_latency is None else reading.arrival_after_latency.nbytes for reading in run.values()
+    )
     taken += sum(truth.position.nbytes // 3 * 19 for truth in run.truth.values())
     assert taken <= run_arrays.estimate_memory(run.session) <= 1.25 * taken
     arrivals = sum(8 * 3 * reading.time.size for reading in run.values()) if latency else 0

@@ -28,7 +28,7 @@ from navsense.core.typing import AnyArray
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.specification import Noise
 from navsense.runner.run import Run
-from navsense.sensors.doppler import X_AZIMUTHS_DEG, DopplerTrack, EchoStrength, LongTermFilter, make_janus_beams
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, EchoStrength, LongTermFilter, TrackErrors, make_janus_beams
 from navsense.sensors.dvl import Dvl
 from navsense.world import World
 
@@ -225,7 +225,7 @@ def speed() -> Part:
 
 
 PINGS = 20_000
-LEVEL = DopplerTrack(Noise(stddev=0.005))
+LEVEL = TrackErrors(Noise(stddev=0.005))
 
 
 def measure_at_rest(sheet: Dvl, rate: float = 7.0, distance: float | None = None, count: int = PINGS) -> Reading:
@@ -252,7 +252,7 @@ def growth() -> Part:
         )
     for rate in (3.5, 7.0, 14.0):
         reading = measure_at_rest(
-            Dvl(bottom=DopplerTrack(Noise(stddev=0.005), reference_rate=7.0), propagation=False), rate
+            Dvl(bottom=TrackErrors(Noise(stddev=0.005), reference_rate=7.0), propagation=False), rate
         )
         rows.append(
             [
@@ -281,7 +281,7 @@ def long_term() -> Part:
     rate, sheet = (
         7.0,
         Dvl(
-            bottom=DopplerTrack(Noise(stddev=0.02), long_term_offset=0.001),
+            bottom=TrackErrors(Noise(stddev=0.02), long_term_offset=0.001),
             long_term=LongTermFilter(0.02, 0.001),
             propagation=False,
         ),
@@ -494,7 +494,7 @@ def covariance() -> Part:
 
 def screening() -> Part:
     """Return the effect of an error velocity limit if one echo in a hundred is wrong."""
-    wrong = DopplerTrack(Noise(stddev=0.005, outlier_probability=0.01, outlier_stddev=0.5))
+    wrong = TrackErrors(Noise(stddev=0.005, outlier_probability=0.01, outlier_stddev=0.5))
     rows = []
     for words, limit in (("none", math.inf), ("0.05 m/s", 0.05)):
         sheet = Dvl(bottom=wrong, error_velocity_limit=limit, propagation=False)

@@ -28,7 +28,7 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.sensors import Accuracy, Adcp, BinMapping, DepthCells, Sound
+from navsense.sensors import Adcp, BeamVelocityErrors, BinMapping, DepthCells, Sound
 from navsense.world import Link, Model, MountedSensor, World
 
 FLOW = (0.3, -0.2, 0.0)
@@ -112,7 +112,7 @@ def test_percent_good_counts_solutions_or_beams(tmp_path: Path) -> None:
     """Pings are rejected above one deviation of the error velocity, stddev / (sqrt 2 sin 20 degrees)."""
     sigma, pings = 0.05, 20
     limit = sigma / (math.sqrt(2.0) * math.sin(math.radians(20.0)))
-    spec = replace(SHEET, pings=pings, profile=Accuracy(sigma), error_velocity_limit=limit)
+    spec = replace(SHEET, pings=pings, profile=BeamVelocityErrors(sigma), error_velocity_limit=limit)
     earth, beam = record_ensembles(tmp_path, spec, rotation=LEVEL)
     three, rejected, few, four = np.moveaxis(earth["percent_good"], -1, 0)
     assert (three == 0.0).all()

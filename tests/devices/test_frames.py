@@ -65,7 +65,7 @@ def test_rotations_round_trip_to_angles(up: bool) -> None:
 def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
     azimuths = first + np.array((180.0, 0.0, 270.0, 90.0))
     looks = make_axes(azimuths, up=up)
-    found = rdi_frames.find_mounting(looks, "s")
+    found = rdi_frames.find_rdi_beams(looks, "s")
     third = azimuths[found.order[2]]
     assert (third + 45.0 - 1e-9) % 360.0 <= 90.0 + 1e-9
     assert math.degrees(found.azimuth) == pytest.approx((third + 180.0) % 360.0 - 180.0, abs=1e-9)
@@ -95,4 +95,4 @@ def test_beam_order_and_mounting_are_found(first: float, up: bool) -> None:
 )
 def test_non_rdi_beam_geometry_is_an_error(looks: FloatArray) -> None:
     with pytest.raises(RecordingError, match="beams of sensor 'a::b'; this format requires four beams"):
-        rdi_frames.find_mounting(looks, "a::b")
+        rdi_frames.find_rdi_beams(looks, "a::b")

@@ -63,7 +63,7 @@ def make_spec(count: int = 4, **changes: Any) -> Dvl:
     """Return a spec with both tracks whose velocities are in a separate frame."""
     arguments = {
         "beams": make_beams(count),
-        "range": Noise(stddev=SPREAD),
+        "range_noise": Noise(stddev=SPREAD),
         "water_mode": TrackMode.FALLBACK,
         "layer": WaterMassLayer(2.0, 8.0),
         "transducer": Transducer.PHASED_ARRAY,

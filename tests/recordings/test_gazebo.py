@@ -92,7 +92,7 @@ def test_gazebo_recording_is_described_and_recovered(recording: Path, tmp_path: 
 def test_latency_and_many_chunks(builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("navsense.recordings.mcap.writer.CHUNK_BYTES", 2000)
     part = builders.make_reading(builders.MAG, 0, 40, epoch=7)
-    part = replace(part, delayed_arrival=part.time + np.linspace(0.5, 0.1, 40))
+    part = replace(part, arrival_after_latency=part.time + np.linspace(0.5, 0.1, 40))
     with recordings.open_writer(
         tmp_path / "m.gz.mcap", recordings.RecordedRun(builders.make_world(), epoch=7, duration=4.0)
     ) as writer:

@@ -339,7 +339,9 @@ def test_message_index_is_sorted_for_out_of_order_messages(builders: ModuleType,
     path, time_slice = tmp_path / "run.mcap", builders.make_time_slice(0)
     late = time_slice.readings[builders.MAG].time + 0.01
     late[[2, 7, 9]] += [5.0, -0.3, 2.0]
-    time_slice.readings[builders.MAG] = dataclasses.replace(time_slice.readings[builders.MAG], delayed_arrival=late)
+    time_slice.readings[builders.MAG] = dataclasses.replace(
+        time_slice.readings[builders.MAG], arrival_after_latency=late
+    )
     with recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=1.0)) as writer:
         writer.write(time_slice)
     with path.open("rb") as file:

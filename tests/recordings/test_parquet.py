@@ -180,7 +180,7 @@ def test_metadata_equals_that_of_an_archive(builders: ModuleType, tmp_path: Path
 
 
 def assert_same(got: Reading, expected: Reading) -> None:
-    heads = [(r.name, r.type, r.frame, dict(r.unit), r.epoch, r.delayed_arrival is None) for r in (got, expected)]
+    heads = [(r.name, r.type, r.frame, dict(r.unit), r.epoch, r.arrival_after_latency is None) for r in (got, expected)]
     assert heads[0] == heads[1]
     for key in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):
         old, new = getattr(expected, key), getattr(got, key)

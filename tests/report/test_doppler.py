@@ -28,7 +28,7 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.sensor_section import make_array_figures, make_array_sections
 from navsense.report.svg_figure import UNITS
 from navsense.report.warnings import find_entries
-from navsense.sensors.doppler.beam_errors import DopplerTrack
+from navsense.sensors.doppler.beam_errors import TrackErrors
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor
 
@@ -308,7 +308,7 @@ def test_dvl_without_velocity_is_a_warning() -> None:
 def test_noise_that_depends_on_the_speed_is_not_the_declared_one(track: dict[str, float], declared: float) -> None:
     """The constant term alone would be less than the noise of a moving instrument."""
     reading = replace(make_dvl_recording(), ideal={**make_dvl_recording().ideal, "beam_velocity": np.ones((300, 4))})
-    spec = Dvl(bottom=DopplerTrack(noise=Noise(stddev=0.005), **track))
+    spec = Dvl(bottom=TrackErrors(noise=Noise(stddev=0.005), **track))
     sensor = MountedSensor(reading.name, spec, "a", "a::l", 10.0)
     channels = residuals.make_channels(reading, "beam_velocity", sensor)
     assert [channel.declared_stddev for channel in channels] == [declared] * 4

@@ -14,10 +14,10 @@ from navsense.core.pose import from_rpy, rotate
 from navsense.description import describe
 from navsense.sdf.parse.doppler import ADCP_BINDING
 from navsense.sensors import (
-    Accuracy,
     Adcp,
     Beam,
     Beams,
+    BeamVelocityErrors,
     BeamWeighting,
     BinMapping,
     Cone,
@@ -85,8 +85,8 @@ def test_every_element_is_read(load: Load, wrap_in_link: Text) -> None:
         propagation=False,
         minimum_range=0.7,
         maximum_range=90.0,
-        profile=Accuracy(0.03, 0.003, 0.004),
-        bottom=Accuracy(0.005, 0.002, 0.001),
+        profile=BeamVelocityErrors(0.03, 0.003, 0.004),
+        bottom=BeamVelocityErrors(0.005, 0.002, 0.001),
         reference_cell_size=2.0,
         range_stddev=0.1,
         backscatter=EchoStrength(60.0, 0.15, 0.8, 7.0, 2.0),

@@ -20,11 +20,11 @@ from navsense.sensors.doppler import (
     Beam,
     Beams,
     BeamWeighting,
-    DopplerTrack,
     DvlMessageOptions,
     EchoStrength,
     LongTermFilter,
     MessageDialect,
+    TrackErrors,
     Transducer,
     WaterMassLayer,
     make_janus_beams,
@@ -100,9 +100,9 @@ def test_every_element_is_read(load: Load, wrap_in_link: Text) -> None:
         beams=Beams(beams, BeamWeighting.PATTERN, 0.05),
         minimum_range=0.5,
         maximum_range=90.0,
-        bottom=DopplerTrack(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012, 9.0),
-        water=DopplerTrack(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022, 8.0),
-        range=Noise(precision=0.01, classic=True),
+        bottom=TrackErrors(noises[0], 0.001, 8.0, 0.004, 0.0015, 0.0012, 9.0),
+        water=TrackErrors(noises[1], 0.003, 4.0, 0.005, 0.0025, 0.0022, 8.0),
+        range_noise=Noise(precision=0.01, classic=True),
         bottom_mode=TrackMode.BEST,
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(5.0, 30.0, 2.0, 7, 0.75),
@@ -153,13 +153,13 @@ OTHERS = {
 def test_every_field_can_be_set_in_a_file(load: Load, wrap_in_link: Text) -> None:
     """Fields of `Noise`, which `<noise>` has. One of them is sufficient."""
     found = dict(iter_fields(get_spec(load(wrap_in_link(FULL))), Dvl(), "dvl"))
-    kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range." not in name}
+    kept = {name.removeprefix("dvl."): is_other for name, is_other in found.items() if ".range_noise." not in name}
     noises = {name for name in kept if ".noise." in name}
     unsaid = {name for name, is_other in kept.items() if not is_other} - noises
     starts = {start for start in OTHERS if any(name.startswith(start) for name in unsaid)}
     assert starts == set(OTHERS)
     assert {name for name in unsaid if not name.startswith(tuple(OTHERS))} == set()
-    assert {field.name for field in fields(Dvl)} == {name.partition(".")[0] for name in kept} | {"range"}
+    assert {field.name for field in fields(Dvl)} == {name.partition(".")[0] for name in kept} | {"range_noise"}
 
 
 @pytest.mark.requirement("SDF-1")
@@ -252,7 +252,10 @@ def test_velocity_axes_are_read(
         ),
         ('<bottom_track when="sometimes"/>', "<bottom_track when>: sometimes; must be one of never, always, best"),
         ('<bottom_track when="fallback"/>', "<bottom_track when>: fallback; must be one of never, always, best"),
-        ('<bottom_track when="never"/>', "<bottom_track> bottom_mode and water_mode: never; must not both be never"),
+        (
+            '<bottom_track when="never"/>',
+            "<bottom_track when> bottom_mode and water_mode: never; must not both be never",
+        ),
         (
             "<bottom_track>\n<per_speed>-1</per_speed></bottom_track>",
             "dive.sdf:7: <bottom_track><per_speed>: -1; must be >= 0",
@@ -285,7 +288,7 @@ def test_velocity_axes_are_read(
             "<dvl><dropout_probability>: 2; must be from 0 to 1",
         ),
         ('<long_term stddev="1"/>', "<long_term acceleration_density>: missing; must be given"),
-        ('<long_term acceleration_density="0"/>', "<long_term> acceleration_density of the long term"),
+        ('<long_term acceleration_density="0"/>', "<long_term> acceleration_density of the long-term filter"),
         ('<reference link="tail"/>', "<reference link>: tail; must name a link of the model"),
         ("<reference>1 2</reference>", "<dvl><reference>: 1 2; must be 3 finite numbers: roll pitch yaw"),
     ],

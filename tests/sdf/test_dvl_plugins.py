@@ -28,9 +28,9 @@ from navsense.sensors import Adcp, Cone, CoordinateSystem, Fan, Sound
 from navsense.sensors.doppler import (
     Beams,
     BeamWeighting,
-    DopplerTrack,
     DvlMessageOptions,
     MessageDialect,
+    TrackErrors,
     WaterMassLayer,
     make_dsros_beams,
 )
@@ -141,9 +141,9 @@ def test_ds_sim_sensor_is_read(load: Load, wrap_in_link: Text) -> None:
         beams=replace(make_crossed_beams(math.radians(4.0)), weighting=BeamWeighting.PATTERN),
         minimum_range=0.7,
         maximum_range=90.0,
-        bottom=DopplerTrack(Noise(stddev=0.005)),
-        water=DopplerTrack(Noise(stddev=0.01)),
-        range=Noise(stddev=0.1),
+        bottom=TrackErrors(Noise(stddev=0.005)),
+        water=TrackErrors(Noise(stddev=0.01)),
+        range_noise=Noise(stddev=0.1),
         dialect=MessageDialect.DSROS,
         message_options=DvlMessageOptions("/dvl/ranges", "base", Pose()),
     )
@@ -813,8 +813,8 @@ def test_uuv_simulator_plugin_is_read(load: Load, wrap_in_world: Text) -> None:
         beams=spec.beams,
         minimum_range=0.7,
         maximum_range=90.0,
-        bottom=DopplerTrack(Noise(stddev=0.005), reported_stddev=0.004),
-        range=Noise(stddev=0.005, precision=0.01),
+        bottom=TrackErrors(Noise(stddev=0.005), reported_stddev=0.004),
+        range_noise=Noise(stddev=0.005, precision=0.01),
         sound=Sound(),
         dialect=MessageDialect.UUV,
         message_options=DvlMessageOptions(beam_frames=tuple(f"frame{i}" for i in range(4))),
@@ -1011,7 +1011,7 @@ def test_uuv_simulator_plugin_defaults(load: Load, wrap_in_world: Text) -> None:
     )
     found = find_dvl(load(wrap_in_world(make_uuv_model(lacking))))
     assert (found.rate, found.frame) == (30.0, "base_ned")
-    assert get_spec(found).bottom == DopplerTrack()
+    assert get_spec(found).bottom == TrackErrors()
 
 
 @pytest.mark.requirement("DVU-3", "DVU-5", "GAP-5")
@@ -1083,7 +1083,7 @@ def test_beams_with_different_parameters_are_an_error(
     world = load(wrap_in_world(make_uuv_model(third=change)))
     spec = get_spec(find_dvl(world))
     assert (spec.minimum_range, spec.maximum_range) == figures
-    assert spec.range == Noise(stddev=0.005, precision=0.01)
+    assert spec.range_noise == Noise(stddev=0.005, precision=0.01)
     (note,) = (reason for element, reason in list_warnings(world) if element == "<plugin>: auv::base::dvl_plugin")
     assert note.startswith(f"the range sensors of its beams differ in {named}: ")
 
@@ -1264,7 +1264,7 @@ def test_dave_models_are_read(request: pytest.FixtureRequest, data: str, file: s
     spec = get_spec(found)
     assert (spec.minimum_range, spec.maximum_range, found.rate) == (least, most, rate)
     assert spec.water.noise.stddev == through
-    assert spec.range.stddev == 0.1
+    assert spec.range_noise.stddev == 0.1
     assert spec.water_mode is TrackMode.FALLBACK
     assert all(beam.shape == Cone(math.radians(width), 1) for beam in spec.beams.beams)
     assert [abs(z) for z in spec.beams.axes[:, 2]] == pytest.approx(

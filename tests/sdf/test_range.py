@@ -272,7 +272,7 @@ PLUGIN = """<plugin filename="libgazebo_ros_range.so" name="dvl_sonar0"><gaussia
 def test_gazebo_range_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
     world = load(wrap_in_link(f'<sensor name="eye" type="ray"><ray>{SCAN}</ray>{PLUGIN}</sensor>'))
     (sensor,) = world.sensors
-    assert get_spec(world).range == Noise(stddev=0.005, precision=0.01)
+    assert get_spec(world).range_noise == Noise(stddev=0.005, precision=0.01)
     assert get_spec(world).sound == Sound()
     assert (sensor.rate, sensor.topic, sensor.frame) == (7.0, "/dvl/dvl_sonar0", "dvl/dvl_sonar0_link")
     assert {note.what for note in world.notes} == {"<plugin><alwaysOn>"}
@@ -285,7 +285,7 @@ def test_range_plugin_uses_sensor_values(load: Load, wrap_in_link: Text) -> None
     own = "<update_rate>5</update_rate><topic>own</topic><frame_id>mine</frame_id>"
     world = load(wrap_in_link(f'<sensor name="eye" type="ray">{own}<ray>{SCAN}{noise}</ray>{plugin}</sensor>'))
     (sensor,) = world.sensors
-    assert get_spec(world).range.stddev == pytest.approx(0.013, rel=1e-15, abs=0.0)
+    assert get_spec(world).range_noise.stddev == pytest.approx(0.013, rel=1e-15, abs=0.0)
     assert get_spec(world).sound is None
     assert (sensor.rate, sensor.topic, sensor.frame) == (5.0, "/own", "mine")
     wide = SCAN.replace("-0.03", "-1.4").replace("0.03", "1.4")

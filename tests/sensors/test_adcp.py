@@ -34,8 +34,8 @@ from navsense.messages.world_messages import pack_fault_bits
 from navsense.motion.base import MotionBlock
 from navsense.motion.trajectory import waypoints
 from navsense.sensors import (
-    Accuracy,
     Adcp,
+    BeamVelocityErrors,
     BinMapping,
     CoordinateSystem,
     DepthCells,
@@ -386,7 +386,7 @@ def test_ensemble_noise_equals_the_declaration(pings: int, reference: float) -> 
     """The noise is 1 / sqrt(pings) of one ping by RDI's transformation, and half of it in cells of twice the size."""
     count = RUNS if pings == 1 else RUNS // 4
     spec = make_spec(
-        cells=DepthCells(2, 2.0, 1.0), pings=pings, profile=Accuracy(SIGMA), reference_cell_size=reference,
+        cells=DepthCells(2, 2.0, 1.0), pings=pings, profile=BeamVelocityErrors(SIGMA), reference_cell_size=reference,
         bin_mapping=BinMapping.NONE, coordinates=CoordinateSystem.INSTRUMENT,
     )  # fmt: skip
     one = measure(spec, PassingMotion(40.0), make_sea(), count).arrays
@@ -406,7 +406,7 @@ def test_echo_and_percent_good_fall_with_range() -> None:
     """The share of each beam follows the logistic law with S = level - 20 log r - 2 absorption r."""
     cells = DepthCells(10, 4.0, 2.0)
     echo = EchoStrength(60.0, 0.35, 0.8, 6.0, 2.0)
-    spec = make_spec(cells=cells, backscatter=echo, pings=10, profile=Accuracy(0.01), min_good_share=0.3)
+    spec = make_spec(cells=cells, backscatter=echo, pings=10, profile=BeamVelocityErrors(0.01), min_good_share=0.3)
     count = 40 if not INTERPRETED else 10
     one = measure(spec, PassingMotion(80.0), make_sea(), count).arrays
     slant = cells.distances / math.cos(math.radians(20.0))
@@ -475,7 +475,7 @@ def test_three_beam_solutions_and_screening() -> None:
     four = measure(replace(spec, min_beams=4), PassingMotion(40.0), environment).arrays
     assert (four["percent_good"][0] == 0.0).tolist() == behind.tolist()
     assert four["solutions"][0].tolist() == [[0.0, 0.0, float(b), float(not b)] for b in behind]
-    noisy = replace(spec, profile=Accuracy(0.1), error_velocity_limit=0.05, pings=20)
+    noisy = replace(spec, profile=BeamVelocityErrors(0.1), error_velocity_limit=0.05, pings=20)
     found = measure(noisy, PassingMotion(40.0), environment).arrays
     good, ways = found["percent_good"][0], found["solutions"][0]
     assert (good[:3] < 1.0).all()
@@ -508,7 +508,9 @@ def test_percent_good_is_a_count_of_pings(monkeypatch: pytest.MonkeyPatch) -> No
     spec = make_spec(
         beams=make_rotation(), cells=DepthCells(10, 4.0, 2.0), backscatter=weak, pings=pings[0], bottom_pings=pings[1]
     )
-    spec = replace(spec, profile=Accuracy(spread), bottom=Accuracy(spread), error_velocity_limit=limit)
+    spec = replace(
+        spec, profile=BeamVelocityErrors(spread), bottom=BeamVelocityErrors(spread), error_velocity_limit=limit
+    )
     spec = replace(spec, bin_mapping=BinMapping.NONE, range_stddev=1.0, maximum_range=80.5 / math.cos(math.radians(20)))
     one = measure(spec, PassingMotion(80.0), make_sea(), 12).arrays
     factor = 1.0 / (2.0 * math.sqrt(2.0) * math.sin(math.radians(20.0)))
@@ -551,7 +553,7 @@ def test_bottom_pings_have_one_of_four_results() -> None:
         assert np.isfinite(one["bottom_velocity"][0]).all() == (count > 2)
     sigma, pings = 0.05, 500 if not INTERPRETED else 100
     limit = sigma / (math.sqrt(2.0) * math.sin(math.radians(20.0)))
-    noisy = make_spec(bottom_pings=pings, bottom=Accuracy(sigma), error_velocity_limit=limit)
+    noisy = make_spec(bottom_pings=pings, bottom=BeamVelocityErrors(sigma), error_velocity_limit=limit)
     three, rejected, few, four = measure(noisy, PassingMotion(39.0), make_sea()).arrays["bottom_solutions"][0].tolist()
     least, most = binom.ppf([FALSE_ALARM / 2.0, 1.0 - FALSE_ALARM / 2.0], pings, 2.0 * norm.sf(1.0))
     assert least <= rejected * pings <= most
@@ -616,7 +618,7 @@ def test_bottom_loss_fault_keeps_the_water_velocity() -> None:
 
 @pytest.mark.requirement("GAP-8")
 def test_instruments_have_different_constant_errors() -> None:
-    spec = make_spec(profile=Accuracy(0.0, 0.01, 0.02), bottom=Accuracy(0.0, 0.01, 0.02))
+    spec = make_spec(profile=BeamVelocityErrors(0.0, 0.01, 0.02), bottom=BeamVelocityErrors(0.0, 0.01, 0.02))
     ones = [measure(spec, PassingMotion(40.0), make_sea(), 3, seed=seed).arrays for seed in (1, 2)]
     for one in ones:
         assert np.ptp(one["velocity"], axis=0) == pytest.approx(0.0, abs=ROUNDING)
@@ -666,7 +668,7 @@ SIZES = tuple(f.name for f in fields(Adcp) if f.type in ("int", "float"))
 OF_SHEETS: tuple[tuple[Any, str], ...] = (
     *((make_spec, name) for name in (*SIZES, "reference")),
     *((DepthCells, field.name) for field in fields(DepthCells)),
-    *((Accuracy, field.name) for field in fields(Accuracy)),
+    *((BeamVelocityErrors, field.name) for field in fields(BeamVelocityErrors)),
 )
 
 
@@ -717,4 +719,4 @@ def test_invalid_cells_are_an_error(change: Any) -> None:
     with pytest.raises(SensorError, match=r"cell|profile"):
         DepthCells(**change)
     with pytest.raises(SensorError, match="profiler's velocity"):
-        Accuracy(-1.0)
+        BeamVelocityErrors(-1.0)

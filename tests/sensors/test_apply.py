@@ -19,13 +19,13 @@ from navsense.sensors import (
     AirPressure,
     Altimeter,
     Depth,
-    DopplerTrack,
     Dvl,
     Imu,
     Magnetometer,
     NavSat,
     Range,
     Sensor,
+    TrackErrors,
 )
 
 TIME = np.arange(1000) / 200.0
@@ -147,7 +147,7 @@ def make_noisy_spec(kind: type[Sensor]) -> Any:
     """Return a spec with turn-on bias, drift and white noise in every noise."""
     noise = Noise(stddev=0.1, bias_stddev=0.2, dynamic_bias_stddev=0.3, dynamic_bias_correlation_time=5.0)
     if kind is Dvl:
-        return Dvl(bottom=DopplerTrack(noise), range=noise)
+        return Dvl(bottom=TrackErrors(noise), range_noise=noise)
     sheet: Any = replace_noise(kind(), noise)
     return replace(sheet, maximum_range=100.0) if kind is Range else sheet
 

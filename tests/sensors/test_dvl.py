@@ -26,9 +26,9 @@ from navsense.motion.base import MotionBlock
 from navsense.noise.specification import Noise
 from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import (
-    DopplerTrack,
     EchoStrength,
     LongTermFilter,
+    TrackErrors,
     Transducer,
     WaterMassLayer,
     make_janus_beams,
@@ -41,7 +41,7 @@ FALSE_ALARM = 1e-6
 MANY = 250 if INTERPRETED else 10_000
 RATE = 10.0
 CROSSED, PLUS = (-135.0, 135.0, 45.0, -45.0), (0.0, 90.0, 180.0, 270.0)
-RED = DopplerTrack(Noise(stddev=0.01))
+RED = TrackErrors(Noise(stddev=0.01))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def compute_fading(strength: EchoStrength, slant: AnyArray, cosine: AnyArray) ->
     power = 10 ** (decibels / 10)
     rho = strength.correlation * power / (1 + power)
     factor = np.sqrt((rho**-2 - 1) / (strength.correlation**-2 - 1))
-    return factor, 1 / (1 + np.exp((strength.threshold - decibels) / strength.slope))
+    return factor, 1 / (1 + np.exp((strength.threshold - decibels) / strength.lock_width))
 
 
 FAINT = EchoStrength(60.0, 0.3, threshold=-200.0)
@@ -216,7 +216,7 @@ def test_beam_velocity_on_a_rotating_vehicle_over_a_moving_plate() -> None:
 @pytest.mark.parametrize(("reference", "growth"), [(0.0, 1.0), (2.5, 2.0)])
 def test_deviations_grow_with_speed_and_rate(speed: float, reference: float, growth: float) -> None:
     sigma = (0.002 + 0.001 * speed) * growth
-    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.002), 0.001, reference))
+    spec = make_spec(bottom=TrackErrors(Noise(stddev=0.002), 0.001, reference))
     arrays = measure_pings(spec, LinearMotion(velocity=(speed, 0.0, 0.0), rpy=(0.0, 0.1, 0.0)), make_bed(), MANY).arrays
     true = compute_axes(30.0, CROSSED) @ [speed * math.cos(0.1), 0.0, speed * math.sin(0.1)]
     assert np.allclose(arrays["beam_deviation"], sigma, rtol=1e-12, atol=0.0)
@@ -236,13 +236,13 @@ def test_reported_stddev_may_differ() -> None:
 @pytest.mark.requirement("DVW-4", "GAP-2")
 def test_range_noise_and_resolution() -> None:
     """Range errors change the altitude only: for four equal beams, their mean times cos 30 deg."""
-    spec = make_spec(range=Noise(stddev=0.05))
+    spec = make_spec(range_noise=Noise(stddev=0.05))
     arrays = measure_pings(spec, LinearMotion(velocity=(1.0, 0.0, 0.0)), make_bed(), MANY).arrays
     check_spread(arrays["beam_range"] - 20.0 / math.cos(math.radians(30.0)), 0.0025 * np.eye(4))
     off = (arrays["altitude"] - 20.0) / (0.025 * math.cos(math.radians(30.0)))
     check_sum(float(off @ off), MANY, 0.1 * FALSE_ALARM)  # of a plane through four crosswise points, to 1e-5
     assert np.allclose(arrays["velocity"], [1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    coarse = measure_pings(replace(spec, range=Noise(precision=0.5)), LinearMotion(), make_bed()).arrays
+    coarse = measure_pings(replace(spec, range_noise=Noise(precision=0.5)), LinearMotion(), make_bed()).arrays
     assert coarse["beam_range"][0] == pytest.approx(np.full(4, 23.0), abs=1e-12)
 
 
@@ -253,8 +253,8 @@ def test_range_noise_and_resolution() -> None:
 def test_long_term_error_differs_by_instrument() -> None:
     """The error s v + o has the covariance scale^2 v v^T + offset^2 I, separate for bottom and water."""
     spec = make_spec(
-        bottom=DopplerTrack(long_term_scale=0.004, long_term_offset=0.002),
-        water=DopplerTrack(long_term_scale=0.01, long_term_offset=0.02),
+        bottom=TrackErrors(long_term_scale=0.004, long_term_offset=0.002),
+        water=TrackErrors(long_term_scale=0.01, long_term_offset=0.02),
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(2.0, 10.0),
     )
@@ -453,7 +453,7 @@ def test_share_of_dropouts_and_weak_echoes() -> None:
         for j in range(i):
             both = reading.arrays["beam_valid"][:, i] * reading.arrays["beam_valid"][:, j]
             check_share(float(both.sum()), MANY, (1.0 - p) ** 2)
-    faint = EchoStrength(60.0, 0.2, threshold=8.0, slope=2.0)
+    faint = EchoStrength(60.0, 0.2, threshold=8.0, lock_width=2.0)
     slant = np.full(4, 20.0 / math.cos(math.radians(30.0)))
     share = compute_fading(faint, slant, np.full(4, math.cos(math.radians(30.0))))[1][0]
     assert 0.1 < share < 0.9
@@ -497,8 +497,8 @@ def test_share_of_dropouts_and_weak_echoes() -> None:
             lambda: Dvl(maximum_range=20.0, layer=WaterMassLayer(1.0, 17.4)),
             "far boundary of the water layer (m): 17.4; must be",
         ),
-        (lambda: Dvl(bottom=DopplerTrack(per_speed=-1.0)), "per_speed of a track: -1.0"),
-        (lambda: Dvl(long_term=LongTermFilter(0.0)), "acceleration_density of the long term"),
+        (lambda: Dvl(bottom=TrackErrors(per_speed=-1.0)), "per_speed of a track: -1.0"),
+        (lambda: Dvl(long_term=LongTermFilter(0.0)), "acceleration_density of the long-term filter"),
         (lambda: Dvl(echo_strength=EchoStrength(50.0, -0.1)), "absorption of the echo's strength (dB/m): -0.1"),
         (lambda: Dvl(sound=Sound(-1.0)), "assumed speed of sound (m/s): -1.0"),
     ],
@@ -517,7 +517,7 @@ def test_layer_just_within_range() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"bottom": 0.005}, "bottom: 0.005; must be of DopplerTrack; give an ns.sensors.DopplerTrack"),
+        ({"bottom": 0.005}, "bottom: 0.005; must be of TrackErrors; give an ns.sensors.TrackErrors"),
         ({"sound": 1500.0}, "sound: 1500.0; must be of Sound"),
         ({"layer": (5.0, 15.0)}, "must be of WaterMassLayer"),
         ({"long_term": 0.05}, "must be of LongTermFilter"),
@@ -529,6 +529,6 @@ def test_fields_of_another_class_are_an_error(arguments: dict[str, Any], problem
         Dvl(**arguments)
     assert problem in str(caught.value)
     with pytest.raises(SensorError, match="noise of a track"):
-        DopplerTrack(0.005)  # type: ignore[arg-type]
+        TrackErrors(0.005)  # type: ignore[arg-type]
     with pytest.raises(SensorError, match=r"azimuth of a beam .*give radians"):
         make_janus_beams(0.5, [0.0, 90.0, 180.0])

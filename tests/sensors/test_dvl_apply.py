@@ -20,7 +20,7 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.motion.base import MotionBlock
 from navsense.noise.specification import Noise
 from navsense.sensors import Dvl
-from navsense.sensors.doppler import DopplerTrack, EchoStrength, WaterMassLayer, make_dsros_beams, make_janus_beams
+from navsense.sensors.doppler import EchoStrength, TrackErrors, WaterMassLayer, make_dsros_beams, make_janus_beams
 from navsense.sensors.doppler.apply_inputs import make_level_attitude
 from navsense.sensors.dvl import TrackMode
 from navsense.sensors.range import Sound
@@ -49,8 +49,8 @@ NORMAL = 5.33
 """Two-sided quantile of the normal at 1e-7: a false-alarm rate below 1e-6 over ten comparisons."""
 
 
-def make_track(stddev: float, **track: float) -> DopplerTrack:
-    return DopplerTrack(Noise(stddev=stddev), **track)
+def make_track(stddev: float, **track: float) -> TrackErrors:
+    return TrackErrors(Noise(stddev=stddev), **track)
 
 
 @pytest.mark.compiled
@@ -146,7 +146,7 @@ def test_pings_are_output_after_their_echoes() -> None:
 @pytest.mark.requirement("DOO-1", "GAP-2")
 def test_rate_is_that_of_the_given_times() -> None:
     """A deviation for 16 Hz is halved at 4 Hz. A density is multiplied by the square root of the rate."""
-    for track in (make_track(0.02, reference_rate=16.0), DopplerTrack(Noise(noise_density=0.005))):
+    for track in (make_track(0.02, reference_rate=16.0), TrackErrors(Noise(noise_density=0.005))):
         reading = Dvl(bottom=track).apply(TIME, OWN, seed=3)
         off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
         assert float(np.sqrt((off**2).mean())) == pytest.approx(0.01, rel=NORMAL / math.sqrt(8.0 * COUNT), abs=0.0)
@@ -183,7 +183,7 @@ def test_instrument_without_attitude_points_down() -> None:
 def test_apply_accepts_clock_and_temperature() -> None:
     warm, clock = Noise(temperature_coefficient=0.001, reference_temperature=290.0), Clock("one", Noise(mean=0.5))
     kelvin = np.array([290.0, 300.0, 310.0])
-    reading = Dvl(bottom=DopplerTrack(warm)).apply(TIME[:3], OWN[:3], temperature=kelvin, seed=1, clock=clock)
+    reading = Dvl(bottom=TrackErrors(warm)).apply(TIME[:3], OWN[:3], temperature=kelvin, seed=1, clock=clock)
     off = reading["beam_velocity"] - reading.ideal["beam_velocity"]
     assert off == pytest.approx(np.outer([0.0, 0.01, 0.02], np.ones(4)), abs=1e-14)
     assert reading.clock_error == pytest.approx(0.5, rel=1e-12, abs=0.0)

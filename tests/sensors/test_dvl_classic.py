@@ -26,8 +26,8 @@ from navsense.sensors.base import Measurement
 from navsense.sensors.doppler import (
     X_AZIMUTHS_DEG,
     BeamWeighting,
-    DopplerTrack,
     MessageDialect,
+    TrackErrors,
     WaterMassLayer,
     make_dsros_beams,
     make_janus_beams,
@@ -91,7 +91,7 @@ def make_uuv_spec(**more: Any) -> Dvl:
         "beams": make_janus_beams(0.52, PLUS),
         "minimum_range": 2.0,
         "maximum_range": 30.0,
-        "bottom": DopplerTrack(Noise(stddev=0.02), reported_stddev=0.05),
+        "bottom": TrackErrors(Noise(stddev=0.02), reported_stddev=0.05),
     }
     return Dvl(**{**arguments, **more}, dialect=MessageDialect.UUV, classic=True)
 
@@ -118,7 +118,7 @@ def test_uuv_velocity_is_that_of_the_link_with_noise_per_axis() -> None:
 
 @pytest.mark.requirement("DVU-3")
 def test_uuv_velocity_does_not_need_a_bottom() -> None:
-    reading = measure_pings(make_uuv_spec(bottom=DopplerTrack()), DriftingMotion((0.0, 0.0, 10.0)), Environment())
+    reading = measure_pings(make_uuv_spec(bottom=TrackErrors()), DriftingMotion((0.0, 0.0, 10.0)), Environment())
     assert reading.arrays["velocity"][0] == pytest.approx(V, abs=1e-15)
     assert reading.arrays["velocity_mode"][0] == 1.0
     assert np.isnan(reading.arrays["altitude"][0])
@@ -166,7 +166,10 @@ def test_ranges_at_both_limits_have_a_mean() -> None:
 @pytest.mark.requirement("DVU-5")
 def test_noisy_ranges_stay_within_their_limits() -> None:
     arrays = measure_pings(
-        make_uuv_spec(range=Noise(stddev=1.0)), DriftingMotion((0.0, 0.0, 29.0 * math.cos(0.52))), make_bed(), MANY
+        make_uuv_spec(range_noise=Noise(stddev=1.0)),
+        DriftingMotion((0.0, 0.0, 29.0 * math.cos(0.52))),
+        make_bed(),
+        MANY,
     ).arrays
     ranges = arrays["beam_range"]
     assert ranges.max() == 30.0
@@ -179,7 +182,7 @@ def test_noisy_ranges_stay_within_their_limits() -> None:
 @pytest.mark.requirement("DVU-3", "DVU-5")
 def test_physical_fidelity_solves_the_same_beams() -> None:
     """Without `classic`, velocity and covariance are solved from the beams, and the altitude is the true one."""
-    spec = replace(make_uuv_spec(), classic=False, bottom=DopplerTrack(reported_stddev=0.05), propagation=False)
+    spec = replace(make_uuv_spec(), classic=False, bottom=TrackErrors(reported_stddev=0.05), propagation=False)
     arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 10.0)), make_bed(0.3)).arrays
     sine, cosine = math.sin(0.52), math.cos(0.52)
     unit = np.diag([0.5 / sine**2, 0.5 / sine**2, 0.25 / cosine**2])
@@ -196,9 +199,9 @@ def make_whoi_spec(angle: float = 25.0, **more: Any) -> Dvl:
         "beams": make_dsros_beams(math.radians(angle), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True),
         "minimum_range": 0.7,
         "maximum_range": 90.0,
-        "bottom": DopplerTrack(Noise(stddev=0.005)),
-        "water": DopplerTrack(Noise(stddev=0.01)),
-        "range": Noise(stddev=0.1),
+        "bottom": TrackErrors(Noise(stddev=0.005)),
+        "water": TrackErrors(Noise(stddev=0.01)),
+        "range_noise": Noise(stddev=0.1),
         "water_mode": TrackMode.FALLBACK,
         "layer": WaterMassLayer(1.0, 20.0),
     }
@@ -235,11 +238,11 @@ def test_whoi_beam_noise_altitude_course_and_speed_equal_the_documentation() -> 
     assert np.allclose(arrays["course"], np.mod(np.arctan2(x, y), 2.0 * math.pi), rtol=0.0, atol=1e-12)
     assert np.allclose(arrays["speed"], np.hypot(x, y), rtol=1e-12, atol=0.0)
     quiet = measure_pings(
-        make_whoi_spec(bottom=DopplerTrack()), DriftingMotion((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), make_bed()
+        make_whoi_spec(bottom=TrackErrors()), DriftingMotion((0.0, 0.0, 20.0), OVER, (1.0, 0.0, 0.0)), make_bed()
     ).arrays
     assert math.degrees(quiet["course"][0]) == pytest.approx(90.0, abs=1e-9)
     back = measure_pings(
-        make_whoi_spec(bottom=DopplerTrack()), DriftingMotion((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), make_bed()
+        make_whoi_spec(bottom=TrackErrors()), DriftingMotion((0.0, 0.0, 20.0), OVER, (-1.0, 0.0, 0.0)), make_bed()
     ).arrays
     assert math.degrees(back["course"][0]) == pytest.approx(270.0, abs=1e-9)
 
@@ -248,7 +251,7 @@ def test_whoi_beam_noise_altitude_course_and_speed_equal_the_documentation() -> 
 def test_beams_are_single_rays_and_the_layer_ends_at_the_bottom() -> None:
     """Beam width does not change ranges. The layer ends at the bottom and averages the sheared current."""
     wide = make_dsros_beams(math.radians(25.0), [math.radians(a) for a in X_AZIMUTHS_DEG], pos_z_down=True, width=0.1)
-    spec = make_whoi_spec(beams=wide, range=Noise(), water=DopplerTrack(), water_mode=TrackMode.ALWAYS)
+    spec = make_whoi_spec(beams=wide, range_noise=Noise(), water=TrackErrors(), water_mode=TrackMode.ALWAYS)
     sheared = StratifiedCurrent((0.0, 100.0), ((0.0, 0.0, 0.0), (4.0, -2.0, 0.0)), surface=50.0)
     environment = replace(make_bed(), water=Water(surface=50.0), current=sheared)
     classic = measure_pings(spec, DriftingMotion((0.0, 0.0, 15.0), OVER), environment).arrays
@@ -267,9 +270,9 @@ def test_beams_are_single_rays_and_the_layer_ends_at_the_bottom() -> None:
 def test_classic_solution_needs_all_beams(classic: bool) -> None:
     """One of four beams is out of range: classic has no bottom velocity, physical uses the other three."""
     farthest = float(compute_slant_ranges(0.5, 20.0, 30.0).max())
-    spec = make_whoi_spec(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range=Noise())
+    spec = make_whoi_spec(30.0, maximum_range=farthest, water_mode=TrackMode.NEVER, layer=None, range_noise=Noise())
     turned = from_rpy(math.pi, 0.0, 0.3)  # of two equally far beams, one is farther, the other nearer
-    spec = replace(spec, classic=classic, propagation=False, bottom=DopplerTrack())
+    spec = replace(spec, classic=classic, propagation=False, bottom=TrackErrors())
     arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 20.0), turned), make_bed(0.5)).arrays
     assert arrays["num_good_beams"][0] == 3.0
     if classic:

@@ -20,7 +20,7 @@ from navsense.environment.terrain.scene import Body, Scene
 from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.specification import Noise
-from navsense.sensors.doppler import X_AZIMUTHS_DEG, Beams, DopplerTrack, EchoStrength, WaterMassLayer, make_janus_beams
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, Beams, EchoStrength, TrackErrors, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -168,8 +168,8 @@ def test_velocity_and_covariance_in_another_frame() -> None:
     matrix = np.array([rotate(turn, (x, y, z)) for x, y, z in np.eye(3).tolist()]).T
     plain = Dvl(
         propagation=False,
-        bottom=DopplerTrack(Noise(stddev=0.01)),
-        water=DopplerTrack(Noise(stddev=0.02), 0.01),
+        bottom=TrackErrors(Noise(stddev=0.01)),
+        water=TrackErrors(Noise(stddev=0.02), 0.01),
         water_mode=TrackMode.ALWAYS,
         layer=WaterMassLayer(1.0, 5.0),
         echo_strength=EchoStrength(60.0, 0.3, threshold=-200.0),

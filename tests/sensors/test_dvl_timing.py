@@ -27,7 +27,7 @@ from navsense.messages.world_messages import pack_fault_bits
 from navsense.motion.base import MotionBlock
 from navsense.noise.specification import Noise
 from navsense.sensors.base import Measurement
-from navsense.sensors.doppler import DopplerTrack, LongTermFilter, WaterMassLayer, make_janus_beams
+from navsense.sensors.doppler import LongTermFilter, TrackErrors, WaterMassLayer, make_janus_beams
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -259,7 +259,7 @@ def test_pings_in_flight_are_equal_in_batch_and_live_runs() -> None:
     """Truth is that of the echo, and ticks without a ping are not published."""
     motion, spec = (
         AcceleratedMotion((0.0, 0.0, 60.0), (0.5, 0.0, 0.3), (0.8, -0.4, 0.0)),
-        make_spec(bottom=DopplerTrack(Noise(stddev=0.01))),
+        make_spec(bottom=TrackErrors(Noise(stddev=0.01))),
     )
     model = Model("auv", (Link("auv::hull"),), "auv::hull", motion=motion)
     eye = MountedSensor("dvl", spec, "auv", "auv::hull", 20.0)
@@ -350,7 +350,7 @@ def test_long_term_velocity_covariance_matches_its_errors() -> None:
     runs, count, rate, density, offset, scale = 1000, 25, 4.0, 0.05, 0.004, 0.002
     spec = make_spec(
         propagation=False,
-        bottom=DopplerTrack(Noise(stddev=0.02), long_term_offset=offset, long_term_scale=scale),
+        bottom=TrackErrors(Noise(stddev=0.02), long_term_offset=offset, long_term_scale=scale),
         long_term=LongTermFilter(density, offset, scale),
     )
     ticks, rng = Ticks(np.arange(count, dtype=np.int64), rate), np.random.default_rng(11)
@@ -375,7 +375,7 @@ def test_long_term_velocity_covariance_matches_its_errors() -> None:
 @pytest.mark.requirement("GAP-2")
 def test_live_steps_may_be_shorter_than_the_travel_time() -> None:
     velocity, rate, errors = (1.2, -0.4, 0.1), 5.0, []
-    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
+    spec = make_spec(bottom=TrackErrors(Noise(stddev=0.01)), processing_time=0.02, maximum_range=60.0)
     mounted = MountedSensor("auv::base::dvl", spec, "auv", "auv::base", rate, topic="/dvl")
     model = Model("auv", (Link("auv::base"),), "auv::base")
     for step in (0.2, 0.004):

@@ -25,7 +25,7 @@ from navsense.environment.water import Water
 from navsense.motion.base import MotionBlock
 from navsense.noise.specification import Noise
 from navsense.sensors.base import Measurement
-from navsense.sensors.doppler import X_AZIMUTHS_DEG, DopplerTrack, Transducer, WaterMassLayer
+from navsense.sensors.doppler import X_AZIMUTHS_DEG, TrackErrors, Transducer, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Sound
 from navsense.world import Link, Model, MountedSensor, World
@@ -113,7 +113,7 @@ TABLE = {
 @pytest.mark.parametrize(("modes", "expected"), TABLE.items(), ids=["-".join(modes) for modes in TABLE])
 def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) -> None:
     bottom_mode, water_mode = (TrackMode(mode) for mode in modes)
-    fine, coarse = DopplerTrack(reported_stddev=0.01), DopplerTrack(reported_stddev=0.02)
+    fine, coarse = TrackErrors(reported_stddev=0.01), TrackErrors(reported_stddev=0.02)
     cases = (
         (fine, coarse, BOTH),
         (coarse, fine, BOTH),
@@ -148,7 +148,7 @@ def test_best_track_is_bottom_or_water(modes: tuple[str, str], expected: str) ->
 @pytest.mark.requirement("GAP-1", "GAP-4")
 def test_beam_values_of_a_water_track_are_those_of_the_layer() -> None:
     """Without a bottom, each beam has an echo of the layer with its deviation. Bottom values are NaN."""
-    spec = make_spec(water=DopplerTrack(reported_stddev=0.02))
+    spec = make_spec(water=TrackErrors(reported_stddev=0.02))
     arrays = measure_pings(
         spec, DriftingMotion((0.0, 0.0, 20.0)), make_sea(bottom=False, current=UniformField(FLOW))
     ).arrays
@@ -207,7 +207,7 @@ def test_water_track_in_a_sheared_current(rpy: Vector, height: float) -> None:
 def test_water_track_has_separate_noise() -> None:
     """Each track has sigma^2 diag(2, 2, 1/3), and both are uncorrelated (false alarms 1e-6)."""
     count, unit = 500 if INTERPRETED else 10_000, np.diag([2.0, 2.0, 1.0 / 3.0])
-    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.03)))
+    spec = make_spec(bottom=TrackErrors(Noise(stddev=0.01)), water=TrackErrors(Noise(stddev=0.03)))
     arrays = measure_pings(spec, DriftingMotion((0.0, 0.0, 20.0)), make_sea(current=UniformField(FLOW)), count).arrays
     assert np.allclose(arrays["water_velocity_covariance"], 9e-4 * unit, rtol=1e-9, atol=1e-16)
     off = np.column_stack([arrays["velocity"] - V, arrays["water_velocity"] - (np.array(V) - FLOW)])
@@ -232,7 +232,7 @@ def test_drifting_vehicle_has_no_water_velocity() -> None:
         misalignment=(0.02, -0.05, 0.03),
         sound=Sound(1500.0),
         transducer=Transducer.PHASED_ARRAY,
-        water=DopplerTrack(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
+        water=TrackErrors(Noise(stddev=0.002), per_speed=0.5, long_term_scale=0.1),
     )
     reading = measure_pings(spec, motion, environment, 200).arrays
     quiet = reading["water_velocity"] / (0.002 * np.sqrt([2.0, 2.0, 1.0 / 3.0]))
@@ -262,7 +262,7 @@ def make_dive() -> World:
         GaussMarkovProcess.from_stddev(0.5, 0.2, 30.0),
         name="wander",
     )
-    spec = make_spec(bottom=DopplerTrack(Noise(stddev=0.01)), water=DopplerTrack(Noise(stddev=0.02)), propagation=True)
+    spec = make_spec(bottom=TrackErrors(Noise(stddev=0.01)), water=TrackErrors(Noise(stddev=0.02)), propagation=True)
     model = Model("auv", (Link("auv::hull"),), "auv::hull", Pose((0.0, 0.0, 20.0)))
     return World(
         "w",

@@ -24,7 +24,7 @@ from navsense.messages.world_messages import pack_fault_bits
 from navsense.motion.trajectory import waypoints
 from navsense.noise.specification import Noise
 from navsense.sensors.adcp import Adcp
-from navsense.sensors.doppler import DepthCells, DopplerTrack, WaterMassLayer
+from navsense.sensors.doppler import DepthCells, TrackErrors, WaterMassLayer
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -33,9 +33,9 @@ HEIGHT, START, END, OFF = 20.0, 1.0, 2.0, 0.12
 SEEN = ("beam_velocity", "water_beam_velocity", "beam_range")
 
 DVL = Dvl(
-    bottom=DopplerTrack(Noise(stddev=0.01)),
-    water=DopplerTrack(Noise(stddev=0.01)),
-    range=Noise(stddev=0.05),
+    bottom=TrackErrors(Noise(stddev=0.01)),
+    water=TrackErrors(Noise(stddev=0.01)),
+    range_noise=Noise(stddev=0.05),
     water_mode=TrackMode.ALWAYS,
     layer=WaterMassLayer(2.0, 8.0),
 )
@@ -100,7 +100,7 @@ def test_beam_velocity_fault_changes_every_derived_array(array: str, velocity: s
 
 @pytest.mark.requirement("NOI-6")
 def test_range_fault_changes_the_altitude_and_limits_lose_the_beam() -> None:
-    level = replace(DVL, range=Noise())  # unequal ranges tilt the fitted bottom plane
+    level = replace(DVL, range_noise=Noise())  # unequal ranges tilt the fitted bottom plane
     sound, faulty, rows = measure_both(level, ScheduledFault("bias", START, END, "beam_range", (OFF,)))
     lower = OFF * math.cos(math.radians(30.0))
     assert faulty["altitude"][rows] - sound["altitude"][rows] == pytest.approx(lower, abs=1e-12)
@@ -182,7 +182,7 @@ def test_every_device_format_has_the_same_fault(tmp_path: Path) -> None:
     farther = 10.0 * OFF
     higher = farther * math.cos(math.radians(30.0))
     schedules = ((), (ScheduledFault("bias", 0.0, math.inf, "beam_range", (farther,)),))
-    level = replace(DVL, range=Noise())
+    level = replace(DVL, range_noise=Noise())
     slants = [
         pd0.decode(encode(tmp_path / "b.pd0", *one, spec=level)).blocks[0].arrays["bottom_range"] for one in schedules
     ]

@@ -26,7 +26,6 @@ from navsense.sensors import (
     Cone,
     Depth,
     DepthCells,
-    DopplerTrack,
     Dvl,
     DvlMessageOptions,
     Fan,
@@ -36,6 +35,7 @@ from navsense.sensors import (
     NavSat,
     Range,
     Sound,
+    TrackErrors,
     TrackMode,
     WaterMassLayer,
     ZeroReference,
@@ -157,7 +157,7 @@ def test_every_spec_class_is_checked() -> None:
             lambda: ScheduledFault("bias", 0.0, 1.0, "x", ("1",)),
             "value of a fault: ('1',); must be a tuple, each a number",
         ),
-        (lambda: DopplerTrack(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
+        (lambda: TrackErrors(noise=0.01), "noise of a track: 0.01; must be of Noise; give an ns.Noise"),
     ],
 )
 def test_error_has_problem_and_remedy(make: Any, message: str) -> None:

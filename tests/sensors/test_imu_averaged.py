@@ -198,7 +198,7 @@ def test_rows_do_not_depend_on_other_rows() -> None:
         for name in ("angular_velocity", "linear_acceleration", "orientation"):
             assert some[name].tobytes() == complete[name][rows].tobytes()
     coarse = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(20), RATE / 5.0))
-    wide = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, spacing=5))
+    wide = sheet.ideal(make_violent_motion(), ON_EARTH, Ticks(np.arange(0, 100, 5), RATE, nominal_step=5))
     assert np.allclose(wide["linear_acceleration"], coarse["linear_acceleration"], rtol=0.0, atol=1e-12)
 
 
@@ -318,10 +318,10 @@ def test_earth_rotation_needs_coordinates() -> None:
 @pytest.mark.requirement("IMU-4", "NOI-6")
 def test_readings_without_earth_rotation_are_rotation_invariant() -> None:
     """With earth rotation, they are invariant to rotations about the vertical, which the laws test."""
-    assert Imu.example_spec().symmetry_group == "vertical"
+    assert Imu.example_spec().rotation_invariance == "vertical"
     for averaged in (False, True):
         sheet = replace(Imu.example_spec(), earth_rotation=False, averaged=averaged)
-        assert sheet.symmetry_group == "all"
+        assert sheet.rotation_invariance == "all"
         check_equivariance(sheet)
     check_equivariance(replace(Imu.example_spec(), averaged=False))
 

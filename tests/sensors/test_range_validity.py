@@ -21,7 +21,7 @@ from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.specification import Noise
 from navsense.sensors import Dvl, EchoStrength, MessageDialect, Sound
-from navsense.sensors.doppler import DopplerTrack
+from navsense.sensors.doppler import TrackErrors
 from navsense.world import World
 
 NO_ECHO, LOW, HIGH, VALID = 0.0, 1.0, 2.0, 3.0
@@ -50,9 +50,9 @@ def test_ranges_below_and_above_the_limits(dialect: MessageDialect, classic: boo
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"range": Noise(mean=1.0)}, [LOW, VALID, VALID, HIGH]),
-        ({"range": Noise(mean=-0.1)}, [LOW, LOW, VALID, VALID]),
-        ({"sound": Sound(1600.0), "range": Noise(scale_factor=0.1)}, [LOW, VALID, VALID, HIGH]),
+        ({"range_noise": Noise(mean=1.0)}, [LOW, VALID, VALID, HIGH]),
+        ({"range_noise": Noise(mean=-0.1)}, [LOW, LOW, VALID, VALID]),
+        ({"sound": Sound(1600.0), "range_noise": Noise(scale_factor=0.1)}, [LOW, VALID, VALID, HIGH]),
         ({"dropout_probability": 1.0}, [NO_ECHO] * 4),
         ({"min_incidence_cosine": 0.99}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
         ({"echo_strength": EchoStrength(-200.0)}, [LOW, NO_ECHO, NO_ECHO, NO_ECHO]),
@@ -76,7 +76,9 @@ def test_beam_without_lock_has_no_valid_echo() -> None:
 @pytest.mark.parametrize("spread", [0.0, 0.5])
 def test_valid_range_belongs_to_a_valid_beam(spread: float) -> None:
     rng = np.random.default_rng(4)
-    noisy = replace(SHEET, range=Noise(stddev=spread), dropout_probability=0.2, bottom=DopplerTrack(Noise(stddev=0.01)))
+    noisy = replace(
+        SHEET, range_noise=Noise(stddev=spread), dropout_probability=0.2, bottom=TrackErrors(Noise(stddev=0.01))
+    )
     ranges = rng.uniform(0.0, 110.0, size=(400, 4))
     time = 4.0 * np.arange(400)
     reading = noisy.apply(time, np.zeros((400, 3)), beam_range=ranges, seed=2)

@@ -19,7 +19,7 @@ from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.driven import DrivenMotion, State
 from navsense.motion.trajectory import waypoints
 from navsense.noise.specification import Noise
-from navsense.sensors import Adcp, DopplerTrack, Dvl, TrackMode, WaterMassLayer
+from navsense.sensors import Adcp, Dvl, TrackErrors, TrackMode, WaterMassLayer
 from navsense.simulation.motions import make_sensor_motion, resolve_motions
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -86,10 +86,10 @@ def test_changed_world_has_current_warnings() -> None:
 @pytest.mark.requirement("GAP-2", "GAP-9")
 def test_track_without_covariance_warns_in_every_construction(tmp_path: Path) -> None:
     """A track with long-term errors but no ping deviation warns. One with a deviation or without errors does not."""
-    spec = Dvl(bottom=DopplerTrack(long_term_offset=0.001))
+    spec = Dvl(bottom=TrackErrors(long_term_offset=0.001))
     (note,) = make_world(spec).notes
     assert (note.kind, note.what) == ("warning", f"sensor {NAME}: bottom track")
-    assert "a covariance of 0 is reported: give one: DopplerTrack(noise=Noise(stddev=...)) as `bottom`" in note.reason
+    assert "a covariance of 0 is reported: give one: TrackErrors(noise=Noise(stddev=...)) as `bottom`" in note.reason
     path = tmp_path / "w.sdf"
     path.write_text(FILE.format(kind="dvl", inside=OFFSET))
     (read,) = ns.load(path).notes
@@ -104,7 +104,7 @@ def test_track_without_covariance_warns_in_every_construction(tmp_path: Path) ->
 
 @pytest.mark.requirement("GAP-2")
 def test_every_active_track_is_checked() -> None:
-    sheet = Dvl(bottom=DopplerTrack(Noise(stddev=0.005)), layer=WaterMassLayer(1.0, 5.0))
+    sheet = Dvl(bottom=TrackErrors(Noise(stddev=0.005)), layer=WaterMassLayer(1.0, 5.0))
     assert not make_world(sheet).notes
     (note,) = make_world(replace(sheet, water_mode=TrackMode.BEST)).notes
     assert note.what == f"sensor {NAME}: water track"
@@ -162,5 +162,5 @@ def test_sensor_attitude_equals_its_truth_for_any_links() -> None:
 def test_no_warning_without_track_errors() -> None:
     """Misalignment, range noise and dropouts are not track errors."""
     assert not make_world(Dvl(misalignment=(0.0, 0.0, 0.01))).notes
-    assert not make_world(Dvl(range=Noise(stddev=0.1))).notes
-    assert make_world(Dvl(bottom=DopplerTrack(long_term_offset=0.01), misalignment=(0.0, 0.0, 0.01))).notes
+    assert not make_world(Dvl(range_noise=Noise(stddev=0.1))).notes
+    assert make_world(Dvl(bottom=TrackErrors(long_term_offset=0.01), misalignment=(0.0, 0.0, 0.01))).notes

@@ -8,7 +8,7 @@ and B bottom pings:
     long-term           measured / b - 1 has the deviation `long_term_scale` over runs; if b = 0, measured = u . o
     sound               c0 = c measured / r
     backscatter         S = 10 log10(10^(echo / 10) - 1), of two cells;  correlation = rho (1 + 1 / s);  the logits of
-                        the shares of good pings are (S - threshold) / slope
+                        the shares of good pings are (S - threshold) / lock_width
     limits              the beam disagreement, or the share of lost pings, grows row by row: the limit is between the
                         last valid row and the next
 
@@ -29,7 +29,14 @@ from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.stationary import Stationary
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import Sensor
-from navsense.sensors.doppler import Accuracy, BinMapping, CoordinateSystem, DepthCells, EchoStrength, Transducer
+from navsense.sensors.doppler import (
+    BeamVelocityErrors,
+    BinMapping,
+    CoordinateSystem,
+    DepthCells,
+    EchoStrength,
+    Transducer,
+)
 from tests.verification.estimates import ROUNDING, Estimate, MotionTerm, MotionTrial
 
 MAXIMUM_RANGE = 1e5
@@ -110,20 +117,20 @@ def estimate_accuracy(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     spec = trial.spec
     if not isinstance(spec, Adcp):
         return
-    name = "profile" if spec.profile != Accuracy() else "bottom"
-    declared: Accuracy = {"profile": spec.profile, "bottom": spec.bottom}[name]
+    name = "profile" if spec.profile != BeamVelocityErrors() else "bottom"
+    declared: BeamVelocityErrors = {"profile": spec.profile, "bottom": spec.bottom}[name]
     output, pings = _select_track(name)
     if declared.stddev > 0.0:
-        isolated = replace(spec, **{name: Accuracy(declared.stddev)})  # type: ignore[arg-type]
+        isolated = replace(spec, **{name: BeamVelocityErrors(declared.stddev)})  # type: ignore[arg-type]
         per_cell = spec.cells.size / spec.reference_cell_size if spec.reference_cell_size and name == "profile" else 1.0
         samples = math.sqrt(pings(spec)) * per_cell * _measure(isolated, (name, 0), ROWS)[output].reshape(-1)
         yield output, _make_stddev_estimate(f"{name} stddev", declared.stddev, samples, "m/s")
     if declared.long_term_scale > 0.0:
-        isolated = replace(spec, **{name: Accuracy(0.0, declared.long_term_scale)})  # type: ignore[arg-type]
+        isolated = replace(spec, **{name: BeamVelocityErrors(0.0, declared.long_term_scale)})  # type: ignore[arg-type]
         found = [float(_measure(isolated, (name, run), 1, 1.0, 1.0)[output].flat[0]) - 1.0 for run in range(RUNS)]
         yield output, _make_stddev_estimate(f"{name} long_term_scale", declared.long_term_scale, np.array(found), "1")
     if declared.long_term_offset > 0.0:
-        isolated = replace(spec, **{name: Accuracy(0.0, 0.0, declared.long_term_offset)})  # type: ignore[arg-type]
+        isolated = replace(spec, **{name: BeamVelocityErrors(0.0, 0.0, declared.long_term_offset)})  # type: ignore[arg-type]
         rows = [_measure(isolated, (name, run), 1)[output].reshape(-1, len(spec.beams.beams))[0] for run in range(RUNS)]
         solved = np.linalg.lstsq(spec.beams.axes, np.array(rows).T, rcond=None)[0].reshape(-1)
         yield output, _make_stddev_estimate(f"{name} long_term_offset", declared.long_term_offset, solved, "m/s")
@@ -178,11 +185,11 @@ def estimate_backscatter(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     error = 1.0 / np.sqrt(pings * share * (1.0 - share))
     near, far = (_compute_strength(echo, float(r)) for r in slant)
     between = float(logit[0] - logit[1])
-    slope = (near - far) / between
-    uncertainty = math.hypot(*error.tolist()) * slope / between
-    yield "beam_percent_good", Estimate("backscatter slope", echo.slope, slope, uncertainty, unit="dB")
-    threshold = 0.5 * (near + far) - 0.5 * echo.slope * float(logit[0] + logit[1])
-    uncertainty = 0.5 * echo.slope * math.hypot(*error.tolist())
+    lock_width = (near - far) / between
+    uncertainty = math.hypot(*error.tolist()) * lock_width / between
+    yield "beam_percent_good", Estimate("backscatter lock_width", echo.lock_width, lock_width, uncertainty, unit="dB")
+    threshold = 0.5 * (near + far) - 0.5 * echo.lock_width * float(logit[0] + logit[1])
+    uncertainty = 0.5 * echo.lock_width * math.hypot(*error.tolist())
     yield "beam_percent_good", Estimate("backscatter threshold", echo.threshold, threshold, uncertainty, unit="dB")
 
 
@@ -230,7 +237,9 @@ def _make_accuracy_specs(spec: Sensor) -> Sequence[Sensor]:
     """Return specs with the errors of either velocity alone."""
     if not isinstance(spec, Adcp):
         return ()
-    names = [name for name, value in (("profile", spec.profile), ("bottom", spec.bottom)) if value != Accuracy()]
+    names = [
+        name for name, value in (("profile", spec.profile), ("bottom", spec.bottom)) if value != BeamVelocityErrors()
+    ]
     bottom = max(int(spec.bottom_pings), 1)
     return [_remove_errors(spec, bottom_pings=bottom, **{name: getattr(spec, name)}) for name in names]
 
@@ -245,12 +254,12 @@ def _make_ranging_specs(spec: Sensor) -> Sequence[Sensor]:
 
 
 def _make_backscatter_specs(spec: Sensor) -> Sequence[Sensor]:
-    """Return a spec with the backscatter alone. Its two cells are one slope above and below the threshold."""
+    """Return a spec with the backscatter alone. Its two cells are one lock width above and below the threshold."""
     if not isinstance(spec, Adcp) or spec.backscatter is None:
         return ()
     echo = spec.backscatter
     near, far = (
-        spec.beams.janus_cosines[0] * _find_range(echo, echo.threshold + side * echo.slope) for side in (1.0, -1.0)
+        spec.beams.janus_cosines[0] * _find_range(echo, echo.threshold + side * echo.lock_width) for side in (1.0, -1.0)
     )
     size = far - near
     cells = DepthCells(2, size, max(near - 0.5 * size, 0.0), 0.0, 0.0, 1)

@@ -33,7 +33,7 @@ from navsense.environment.water import Water
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.base import TEMPERATURE, HasIndirectNoise, Output, Sensor
-from navsense.sensors.doppler import DopplerTrack
+from navsense.sensors.doppler import TrackErrors
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.magnetometer import MOTOR_CURRENT
 from navsense.sensors.range import Fan, Range
@@ -146,8 +146,8 @@ def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
     def isolate(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(isolate(part) for part in value)
-        if isinstance(value, DopplerTrack):
-            return DopplerTrack(isolate(value.noise))
+        if isinstance(value, TrackErrors):
+            return TrackErrors(isolate(value.noise))
         return replace(NO_NOISE, **{name: getattr(value, name) for name in names})
 
     base = spec.without_errors()
@@ -164,7 +164,7 @@ def isolate_fields(spec: Sensor, names: Sequence[str]) -> Sensor:
 def _contains_noise(spec: Sensor, name: str) -> bool:
     """True if a field of a spec is a noise, several noises, or contains one."""
     value = getattr(spec, name)
-    return any(isinstance(part, Noise | DopplerTrack) for part in (value if isinstance(value, tuple) else (value,)))
+    return any(isinstance(part, Noise | TrackErrors) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def make_environment(count: int, rate: float) -> Environment:

@@ -10,8 +10,8 @@ axes are u_k, and the beam velocities b_k = u_k . v. With one kind of error:
     rejection   the beam disagreement grows row by row: the limit is between the last valid row and the next
     lock        shares of lost beams; the shortest time without lock; the age of the echo minus its travel time
     strength    S of a deviation's factor f: (1 + 1 / s)^2 = f^2 (1 - rho^2) + rho^2,  s = 10^(S / 10)
-    long term   with R of a ping, C_n of the filter: C_1 = R + stddev^2,  q^2 dt = (P_2^-1 - R^-1)^-1 - R,
-                P_2 = C_2 - stddev^2
+    long term   with R of a ping, C_n of the filter: C_1 = R + o0^2,  q^2 dt = (P_2^-1 - R^-1)^-1 - R,
+                P_2 = C_2 - o0^2,  o0 = assumed_offset
 
 Random estimates have the errors of `estimates`: s / sqrt(2 n) of a deviation, sqrt(p (1 - p) / n) of a share.
 """
@@ -34,9 +34,9 @@ from navsense.motion.base import Motion
 from navsense.motion.stationary import Stationary
 from navsense.noise.specification import Noise
 from navsense.sensors.base import Output, Sensor, evaluate_signals
-from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, EchoStrength, ping
+from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, EchoStrength, TrackErrors, ping
 from navsense.sensors.doppler.beams import ONE_RAY
-from navsense.sensors.doppler.echoes import PlainTuple
+from navsense.sensors.doppler.echoes import KernelTuple
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.sensors.range import Cone
 from tests.verification.assumed_water import make_underwater_motion
@@ -68,7 +68,7 @@ class UnlimitedDvl(Dvl):
     """A DVL with an echo on every beam, at any distance and in any mode."""
 
     @cached_property
-    def _solution_parameters(self) -> PlainTuple:
+    def _solution_parameters(self) -> KernelTuple:
         """The limits of a ping, without those of range and incidence."""
         limits = ping.SolutionParameters(*super()._solution_parameters)
         return tuple(limits._replace(minimum_range=-math.inf, min_incidence_cosine=-math.inf, maximum_range=math.inf))
@@ -136,7 +136,7 @@ def _isolate_track(side: str, *names: str) -> Callable[[Sensor], Sequence[Sensor
         track = {"bottom": spec.bottom, "water": spec.water}[side]
         if not getattr(track, names[0]):
             return ()
-        track_only: dict[str, Any] = {side: DopplerTrack(**{name: getattr(track, name) for name in names})}
+        track_only: dict[str, Any] = {side: TrackErrors(**{name: getattr(track, name) for name in names})}
         return (replace(spec.without_errors(), **track_only),)
 
     return make_specs
@@ -377,15 +377,15 @@ def _compute_strength(factor: float, correlation: float) -> float:
 def estimate_echo_strength(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     """Yield the parameters of the echo strength.
 
-    Level, absorption and correlation follow from deviations, threshold and slope from shares of valid beams. The beams
-    are perpendicular, at the ranges where the strength should be 10 dB, 0 dB, the threshold, and one slope above the
-    threshold.
+    Level, absorption and correlation follow from deviations, threshold and lock width from shares of valid beams. The
+    beams are perpendicular. Their ranges are those where the strength should be 10 dB, 0 dB, the threshold, and one
+    lock width above the threshold.
     """
     spec = trial.spec
     if not isinstance(spec, Dvl) or spec.echo_strength is None:
         return
     strength, shape = spec.echo_strength, (PINGS, len(spec.beams.beams))
-    strengths = (10.0, 0.0, strength.threshold, strength.threshold + strength.slope)
+    strengths = (10.0, 0.0, strength.threshold, strength.threshold + strength.lock_width)
     ranges = [_find_range(strength, level, 1.0) for level in strengths]
     readings = [
         _measure(
@@ -415,16 +415,16 @@ def estimate_echo_strength(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]
     shares = [float(reading["beam_valid"].mean()) for reading in readings[2:]]
     errors = [1.0 / math.sqrt(p * (1.0 - p) * shape[0] * shape[1]) for p in shares]
     logits = [math.log(p / (1.0 - p)) for p in shares]
-    half, slope = strength.threshold - strength.slope * logits[0], strength.slope / logits[1]
-    for name, value, error in (("threshold", half, errors[0]), ("slope", slope, errors[1])):
+    half, lock_width = strength.threshold - strength.lock_width * logits[0], strength.lock_width / logits[1]
+    for name, value, error in (("threshold", half, errors[0]), ("lock_width", lock_width, errors[1])):
         declared = getattr(strength, name)
-        yield "beam_valid", Estimate(f"strength {name}", declared, value, strength.slope * error, unit="dB")
+        yield "beam_valid", Estimate(f"strength {name}", declared, value, strength.lock_width * error, unit="dB")
 
 
 def estimate_long_term_filter(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
     """Yield the parameters of the long-term filter from its covariance at two pings.
 
-    At speed u, C_n also contains scale^2 u u^T, which has no component across u.
+    At speed u, C_n also contains assumed_scale^2 u u^T, which has no component across u.
     """
     if not isinstance(trial.spec, Dvl) or trial.spec.long_term is None:
         return
@@ -441,8 +441,8 @@ def estimate_long_term_filter(trial: MotionTrial) -> Iterator[tuple[str, Estimat
     acceleration = float(np.mean(np.diag(after - ping_))) * trial.rate
     names = (
         ("acceleration_density", acceleration, "m/s^2 / sqrt(Hz)"),
-        ("stddev", square, "m/s"),
-        ("scale", share, "1"),
+        ("assumed_offset", square, "m/s"),
+        ("assumed_scale", share, "1"),
     )
     for name, found, unit in names:
         size = getattr(declared, name)
@@ -450,7 +450,7 @@ def estimate_long_term_filter(trial: MotionTrial) -> Iterator[tuple[str, Estimat
         yield "long_term_covariance", Estimate(f"long_term {name}", size, math.sqrt(max(found, 0.0)), error, unit=unit)
 
 
-_WHITE_TRACK = DopplerTrack(Noise(stddev=PING_STDDEV))
+_WHITE_TRACK = TrackErrors(Noise(stddev=PING_STDDEV))
 _SIDES = (("bottom", "beam_velocity", "beam_deviation"), ("water", "water_beam_velocity", "water_beam_deviation"))
 
 TERMS: tuple[Term | MotionTerm, ...] = (

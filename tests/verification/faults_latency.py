@@ -175,7 +175,11 @@ def simulate_latencies(sensor: MountedSensor, seed: int, latency: Latency, count
     isolated = replace(sensor, name=f"{sensor.name} {latency}", faults=Faults(), latency=latency)
     arrivals = simulate_blocks(isolated, None, np.arange(count), seed=seed, run=0)
     return np.concatenate(
-        [block.delayed_arrival - ticks.time for ticks, block in arrivals if block.delayed_arrival is not None]
+        [
+            block.arrival_after_latency - ticks.time
+            for ticks, block in arrivals
+            if block.arrival_after_latency is not None
+        ]
     )
 
 

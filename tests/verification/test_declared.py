@@ -72,8 +72,8 @@ class Meter:
     factors: Mapping[str, float] | None = None
 
     type: ClassVar[str] = "meter"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "all"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "all"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -287,10 +287,10 @@ WRONG_VALUES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("loudness", "strength absorption"): {"echo_strength": EchoStrength(30.0, 0.51)},
     ("loudness", "strength correlation"): {"echo_strength": EchoStrength(30.0, 0.5, 0.91)},
     ("loudness", "strength threshold"): {"echo_strength": EchoStrength(30.0, 0.5, threshold=6.2)},
-    ("loudness", "strength slope"): {"echo_strength": EchoStrength(30.0, 0.5, slope=1.3)},
+    ("loudness", "strength lock_width"): {"echo_strength": EchoStrength(30.0, 0.5, lock_width=1.3)},
     ("long term", "long_term acceleration_density"): {"long_term": LongTermFilter(0.301, 0.01, 0.02)},
-    ("long term", "long_term stddev"): {"long_term": LongTermFilter(0.3, 0.0101, 0.02)},
-    ("long term", "long_term scale"): {"long_term": LongTermFilter(0.3, 0.01, 0.0202)},
+    ("long term", "long_term assumed_offset"): {"long_term": LongTermFilter(0.3, 0.0101, 0.02)},
+    ("long term", "long_term assumed_scale"): {"long_term": LongTermFilter(0.3, 0.01, 0.0202)},
 }
 """By term and parameter: simulated values that are ten standard errors from the declared ones."""
 

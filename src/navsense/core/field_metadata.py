@@ -57,7 +57,7 @@ NOT_IN_FILE = in_file(excluded=True)
 def get_file_fields(spec: Any) -> Mapping[str, FileField]:
     """Return the `FileField` of each field of a dataclass, by name.
 
-    Fields that are not in files (`NOT_IN_FILE`), and fields that only messages use, are left out.
+    Fields that are not in files (`NOT_IN_FILE`, `sensors.base.NO_PHYSICAL_EFFECT`) are left out.
     """
     return _collect_file_fields(spec)  # The signature of a cached function does not accept all dataclasses.
 
@@ -65,5 +65,7 @@ def get_file_fields(spec: Any) -> Mapping[str, FileField]:
 @cache
 def _collect_file_fields(spec: Any) -> Mapping[str, FileField]:
     metadata = {entry.name: entry.metadata for entry in fields(spec)}
-    file_fields = {name: data.get("file", _DEFAULT) for name, data in metadata.items() if "message_only" not in data}
+    file_fields = {
+        name: data.get("file", _DEFAULT) for name, data in metadata.items() if "no_physical_effect" not in data
+    }
     return MappingProxyType({name: file for name, file in file_fields.items() if not file.excluded})

@@ -73,6 +73,10 @@ class Truth:
 
     position (m), orientation (w x y z, body to world), velocity (m/s), acceleration (m/s^2) in the world frame;
     angular_velocity (rad/s), angular_acceleration (rad/s^2) in the link's own frame. Read-only.
+
+        >>> truth = run.truth["quadrotor"]  # of the canonical link
+        >>> truth.position.shape, truth.orientation[0].round(3)
+        ((100, 3), array([ 1.   , -0.002, -0.003, -0.   ]))
     """
 
     name: str
@@ -242,8 +246,15 @@ class Reading(Mapping[str, AnyArray]):
     valid: false where the values are invalid, (*runs, time).
     emitted: false where the sensor published no sample, (*runs, time).
     arrival: true time at which the receiver gets the sample, (*runs, time) s.
-    delayed_arrival: the stored arrival of a sensor with latency; None: the arrival is `time`.
+    arrival_after_latency: `arrival` of a sensor with latency; None without latency, where `arrival` is `time`.
     unit[name]: unit of each array.
+
+        >>> imu = run["imu"]
+        >>> imu["angular_velocity"].shape, imu.unit["angular_velocity"]
+        ((1000, 3), 'rad/s')
+        >>> error = imu["angular_velocity"] - imu.ideal["angular_velocity"]
+        >>> error.shape == imu.bias["angular_velocity"].shape
+        True
     """
 
     name: str
@@ -258,7 +269,7 @@ class Reading(Mapping[str, AnyArray]):
     valid: BoolArray
     emitted: BoolArray
     epoch: int = 0
-    delayed_arrival: FloatArray | None = None
+    arrival_after_latency: FloatArray | None = None
     ideal_in_runs: bool = False
     turn_on_bias: Mapping[str, AnyArray] = field(default_factory=dict)
     fault: Mapping[str, AnyArray] = field(default_factory=dict)
@@ -295,7 +306,9 @@ class Reading(Mapping[str, AnyArray]):
     def arrival(self) -> FloatArray:
         """The true time (*runs, time) s at which each row arrives: without latency the time of the row."""
         return (
-            np.broadcast_to(self.time, self.clock_error.shape) if self.delayed_arrival is None else self.delayed_arrival
+            np.broadcast_to(self.time, self.clock_error.shape)
+            if self.arrival_after_latency is None
+            else self.arrival_after_latency
         )
 
     @property
@@ -385,7 +398,7 @@ class Reading(Mapping[str, AnyArray]):
             fault=Rows(self.fault, index) if self.fault else self.fault,
             valid=self.valid[index],
             emitted=self.emitted[index],
-            delayed_arrival=None if self.delayed_arrival is None else self.delayed_arrival[index],
+            arrival_after_latency=None if self.arrival_after_latency is None else self.arrival_after_latency[index],
         )
         return part
 
@@ -433,9 +446,9 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
         named = [getattr(part, group) for part in parts]
         names = [name for name in named[0] if all(name in arrays for arrays in named)]
         columns[group] = {name: np.concatenate([arrays[name] for arrays in named]) for name in names}
-    has_delay = any(part.delayed_arrival is not None for part in parts)
-    delayed_arrival = np.concatenate([part.arrival for part in parts]) if has_delay else None
-    return replace(parts[0], **columns, delayed_arrival=delayed_arrival)
+    has_delay = any(part.arrival_after_latency is not None for part in parts)
+    arrival_after_latency = np.concatenate([part.arrival for part in parts]) if has_delay else None
+    return replace(parts[0], **columns, arrival_after_latency=arrival_after_latency)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,13 @@ MAX_TICKS = 2.0**52
 class Ticks:
     """Sample instants of one sensor: `index` (n,) increasing integers, `rate` in Hz; t = index / rate.
 
-    `spacing` (ticks) is the nominal step: 1, or the first step of your own arrays. White noise and interval means use
-    it for sample 0. Biases take no step there.
+    `nominal_step` (ticks) is 1, or the first step of your own times (`apply`), whose ticks are nanoseconds. White noise
+    and interval means use it for sample 0, which has no sample before it. Biases take no step there.
     """
 
     index: IntArray
     rate: float
-    spacing: int = 1
+    nominal_step: int = 1
     time: Times = field(init=False, repr=False, compare=False)
     """The instants (n,) in seconds since the run's start."""
 
@@ -38,6 +38,11 @@ class Ticks:
     def __len__(self) -> int:
         """Return the number of ticks."""
         return int(self.index.size)
+
+    @property
+    def row_rate(self) -> float:
+        """The nominal rate (Hz) of the rows. `rate` is that of the ticks."""
+        return self.rate / self.nominal_step
 
 
 def check_rate(rate: float, what: str = "rate") -> float:

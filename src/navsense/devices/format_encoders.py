@@ -65,7 +65,7 @@ def _select_coordinates(instrument: DopplerInstrument, requested: str) -> Coordi
         allowed = f"must be {default} or beam: the profile of sensor {name!r} is in {default} coordinates"
         remedy = "change <coordinates> in the world file"
         raise RecordingError("coordinates", requested, allowed=allowed, remedy=remedy)
-    degrees = math.degrees(instrument.mounting.angle)
+    degrees = math.degrees(instrument.rdi_beams.angle)
     if coordinates is CoordinateSystem.BEAM and abs(degrees - round(degrees)) > 0.01:
         allowed = "must be a whole number for beam coordinates, because PD0 holds whole degrees"
         remedy = "use instrument, ship or earth coordinates"
@@ -83,7 +83,7 @@ def to_coordinates(
 ) -> FloatArray:
     """Return velocities (n, 3), given in vehicle axes, in coordinates."""
     if coordinates is CoordinateSystem.INSTRUMENT:
-        return rotate_vectors(velocity, instrument.mounting.rotation.T)
+        return rotate_vectors(velocity, instrument.rdi_beams.rotation.T)
     heading, pitch, roll = rdi_frames.compute_angles(data.attitude)
     if coordinates is CoordinateSystem.SHIP:
         heading = np.zeros_like(heading)
@@ -96,25 +96,25 @@ class Pd0Encoder:
     def __init__(self, instrument: DopplerInstrument, coordinates: str) -> None:
         """Select the coordinates. Raises `RecordingError` if PD0 does not support them or the beams."""
         self._coordinates = _select_coordinates(instrument, coordinates)
-        self._instrument, self._spec, self._mounting = instrument, instrument.spec, instrument.mounting
+        self._instrument, self._spec, self._rdi_beams = instrument, instrument.spec, instrument.rdi_beams
         self._next_number = 1
 
     def __call__(self, data: InstrumentData) -> bytes:
         """Return the ensembles of a block."""
-        mounting, spec = self._mounting, self._spec
+        rdi_beams, spec = self._rdi_beams, self._spec
         # The reader rotates beam and instrument coordinates, by the attitude of the instrument.
         has_instrument_attitude = self._coordinates in (CoordinateSystem.BEAM, CoordinateSystem.INSTRUMENT)
-        attitude = data.attitude @ mounting.rotation if has_instrument_attitude else data.attitude
-        looks_up = mounting.looks_up and has_instrument_attitude
+        attitude = data.attitude @ rdi_beams.rotation if has_instrument_attitude else data.attitude
+        looks_up = rdi_beams.looks_up and has_instrument_attitude
         heading, pitch, roll = rdi_frames.compute_angles(attitude, looks_up=looks_up)
         arrays = self._make_leaders(data)
         arrays |= {"ensemble_number": np.arange(self._next_number, self._next_number + len(data))}
         # The clock of an ensemble holds the time of validity, not the start of the ensemble.
         arrays |= {**pd0.encode_rtc(data.stamp), "heading": round_heading(heading), "pitch": pitch, "roll": roll}
-        arrays["heading_alignment"] = 0.0 if has_instrument_attitude else mounting.azimuth
+        arrays["heading_alignment"] = 0.0 if has_instrument_attitude else rdi_beams.azimuth
         arrays |= self._make_bottom_track(data)
         if isinstance(spec, Dvl) and spec.layer is not None:
-            beam_velocity = data.water_beam_velocity[:, mounting.order]
+            beam_velocity = data.water_beam_velocity[:, rdi_beams.order]
             arrays |= {
                 "layer_near": spec.layer.near,
                 "layer_far": spec.layer.far,
@@ -131,7 +131,7 @@ class Pd0Encoder:
 
     def _make_leaders(self, data: InstrumentData) -> dict[str, ArrayLike]:
         """Return the arrays of the leaders. Fields without an array are 0."""
-        spec, angle = self._spec, round(math.degrees(self._mounting.angle))
+        spec, angle = self._spec, round(math.degrees(self._rdi_beams.angle))
         system = JANUS | BEAM_ANGLE_BITS.get(angle, OTHER_ANGLE_BITS) | KILOHERTZ_600 | CONVEX | ATTACHED
         transformation = list(CoordinateSystem).index(self._coordinates) << 3 | THREE_BEAM_SOLUTIONS
         if self._coordinates in (CoordinateSystem.SHIP, CoordinateSystem.EARTH):
@@ -143,7 +143,7 @@ class Pd0Encoder:
         arrays: dict[str, ArrayLike] = {
             "firmware_version": FIRMWARE[0],
             "firmware_revision": FIRMWARE[1],
-            "system": system | (LOOKS_UP if self._mounting.looks_up else 0),
+            "system": system | (LOOKS_UP if self._rdi_beams.looks_up else 0),
             "simulated": 1,
             "beams": rdi_frames.BEAMS,
             "coordinates": transformation,
@@ -171,7 +171,7 @@ class Pd0Encoder:
 
     def _make_bottom_track(self, data: InstrumentData) -> dict[str, ArrayLike]:
         """Return the arrays of the bottom track."""
-        spec, order, cosine = self._spec, self._mounting.order, math.cos(self._mounting.angle)
+        spec, order, cosine = self._spec, self._rdi_beams.order, math.cos(self._rdi_beams.angle)
         beam_velocity = data.bottom_beam_velocity[:, order]
         if data.profile is None:
             percent_good = self._compute_percent_good(beam_velocity, data.velocity_over_bottom)
@@ -200,7 +200,7 @@ class Pd0Encoder:
         if self._coordinates is CoordinateSystem.BEAM:
             return beam_velocity
         bottom_velocity = -to_coordinates(self._instrument, data, self._coordinates, velocity)
-        error_velocity = rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3]
+        error_velocity = rdi_frames.solve_rdi_velocity(beam_velocity, self._rdi_beams.angle)[:, 3]
         error_velocity[np.isnan(velocity[:, 0])] = math.nan
         return np.concatenate((bottom_velocity, error_velocity[:, None]), axis=1)
 
@@ -218,7 +218,7 @@ class Pd0Encoder:
         if self._coordinates is CoordinateSystem.BEAM:
             return is_good.astype(np.float64)
         count, is_solved = is_good.sum(axis=1), np.isfinite(vehicle_velocity).all(axis=1)
-        error_velocity = np.abs(rdi_frames.solve_rdi_velocity(beam_velocity, self._mounting.angle)[:, 3])
+        error_velocity = np.abs(rdi_frames.solve_rdi_velocity(beam_velocity, self._rdi_beams.angle)[:, 3])
         outcomes = (
             is_solved & (count < rdi_frames.BEAMS),
             ~is_solved & (error_velocity > self._spec.error_velocity_limit),
@@ -229,7 +229,7 @@ class Pd0Encoder:
 
     def _make_profile(self, spec: Adcp, profile: ProfileData) -> dict[str, ArrayLike]:
         """Return the arrays of the profile: velocities of the water relative to the instrument."""
-        order = self._mounting.order
+        order = self._rdi_beams.order
         if self._coordinates is CoordinateSystem.BEAM:
             velocity, percent_good = profile.beam_velocity[..., order], profile.beam_good[..., order]
         else:
@@ -284,7 +284,7 @@ class Pd6Encoder:
 
     def __init__(self, instrument: DopplerInstrument) -> None:
         """Start the distances at 0. Raises `RecordingError` for beams other than RDI's four."""
-        self._instrument, self._mounting = instrument, instrument.mounting
+        self._instrument, self._rdi_beams = instrument, instrument.rdi_beams
         self._distances = {track: _DistanceIntegrator() for track in pd6.TRACKS}
 
     def __call__(self, data: InstrumentData) -> bytes:
@@ -299,7 +299,7 @@ class Pd6Encoder:
             "bottom": (data.velocity_over_bottom, data.bottom_beam_velocity),
         }
         for track, (velocity, beam_velocity) in tracks.items():
-            solution = rdi_frames.solve_rdi_velocity(beam_velocity[:, self._mounting.order], self._mounting.angle)
+            solution = rdi_frames.solve_rdi_velocity(beam_velocity[:, self._rdi_beams.order], self._rdi_beams.angle)
             instrument, ship, earth = (
                 to_coordinates(self._instrument, data, coordinates, velocity)
                 for coordinates in (CoordinateSystem.INSTRUMENT, CoordinateSystem.SHIP, CoordinateSystem.EARTH)
@@ -318,12 +318,14 @@ class WaterLinkedEncoder:
 
     def __init__(self, instrument: DopplerInstrument) -> None:
         """Compute the axes. Raises `RecordingError` unless the beams are four, a quarter turn apart."""
-        mounting = instrument.mounting
-        across, along, face = mounting.rotation.T
-        starboard = math.sin(mounting.azimuth) * (1.0 if mounting.looks_up else -1.0)
-        forward = math.cos(mounting.azimuth) * along + starboard * across
-        self._axes = np.stack((forward, np.cross(-face, forward), -face))
-        self._order, self._cosine = mounting.order[[1, 3, 0, 2]], math.cos(mounting.angle)
+        rdi_beams = instrument.rdi_beams
+        x_axis, y_axis, z_axis = rdi_beams.rotation.T
+        # Beam 3 is along y, at its azimuth from forward. This sine is the part of forward along x.
+        x_share = math.sin(rdi_beams.azimuth) * (1.0 if rdi_beams.looks_up else -1.0)
+        forward = math.cos(rdi_beams.azimuth) * y_axis + x_share * x_axis
+        # Water Linked's z is along the beams, RDI's against them.
+        self._axes = np.stack((forward, np.cross(-z_axis, forward), -z_axis))
+        self._order, self._cosine = rdi_beams.order[[1, 3, 0, 2]], math.cos(rdi_beams.angle)
         self._last: int | None = None
 
     def __call__(self, data: InstrumentData) -> bytes:
@@ -342,6 +344,7 @@ class WaterLinkedEncoder:
         total = np.where(has_range, beam_range, 0.0).sum(axis=1) * self._cosine
         arrays = {
             "stamp": data.stamp,
+            # Water Linked's `time_of_transmission` is that of the report, not that of the acoustic pulse.
             "transmission_stamp": arrival_stamp,
             "elapsed": (arrival_stamp - previous) * SECONDS_PER_NANOSECOND,
             "velocity": rotate_vectors(velocity, self._axes),

@@ -28,7 +28,7 @@ from navsense.core.readings import Reading, Truth
 from navsense.core.rotation import multiply_arrays, to_matrix_python
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.devices import rdi_frames
-from navsense.devices.rdi_frames import BeamMounting
+from navsense.devices.rdi_frames import RdiBeams
 from navsense.messages.base import compute_stamps, get_clock_name
 from navsense.messages.dvl import time_of_validity
 from navsense.sensors.adcp import Adcp
@@ -47,6 +47,9 @@ LOWEST_SOUND_SPEED = 1400.0
 
 `Dvl.max_age` has the lowest speed that a world may have. It would make the history much longer.
 """
+
+HISTORY_MARGIN = 1.0
+"""s, added to the oldest echo: for slower sound, and for a stuck sensor, which repeats an older echo."""
 
 
 @dataclass(eq=False)
@@ -185,7 +188,7 @@ class DopplerInstrument:
             max_age = self.spec.duration
         else:
             max_age = 2.0 * self.spec.maximum_range / LOWEST_SOUND_SPEED + self.spec.processing_time
-        self._history = LinkHistory(1.0 + max_age)
+        self._history = LinkHistory(HISTORY_MARGIN + max_age)
 
     @cached_property
     def sensor_to_vehicle(self) -> FloatArray:
@@ -210,9 +213,9 @@ class DopplerInstrument:
         return np.asarray(self.spec.beams.axes @ self.sensor_to_vehicle.T)
 
     @cached_property
-    def mounting(self) -> BeamMounting:
+    def rdi_beams(self) -> RdiBeams:
         """The four beams as RDI's beams 1 to 4. Raises `RecordingError` for other beams."""
-        return rdi_frames.find_mounting(self.beam_axes, self.sensor.name)
+        return rdi_frames.find_rdi_beams(self.beam_axes, self.sensor.name)
 
     def add_truth(self, truth: Mapping[str, Truth], start: float) -> None:
         """Add the ground truth of a time slice, before its readings, which begin at `start` (s)."""
@@ -295,7 +298,7 @@ class DopplerInstrument:
         if spec.coordinates is CoordinateSystem.INSTRUMENT:
             return rotate_vectors(velocity, self.output_to_vehicle)
         if spec.coordinates is CoordinateSystem.BEAM:
-            order, angle, rotation = self.mounting[:3]
+            order, angle, rotation = self.rdi_beams[:3]
             return -rotate_vectors(rdi_frames.solve_rdi_velocity(beam_velocity[:, order], angle)[:, :3], rotation)
         if spec.coordinates is CoordinateSystem.SHIP:
             heading = rdi_frames.compute_angles(attitude)[0]
@@ -310,7 +313,7 @@ class DopplerInstrument:
             return velocity
         if spec.coordinates is CoordinateSystem.SHIP:
             return rotate_vectors(velocity, FLU_TO_SFM)
-        return rotate_vectors(velocity, self.mounting.rotation.T @ self.output_to_vehicle)
+        return rotate_vectors(velocity, self.rdi_beams.rotation.T @ self.output_to_vehicle)
 
     def _evaluate_water(self, position: Vectors) -> dict[str, Any]:
         """Return depth (m, below the surface or the world's 0), temperature, salinity and pressure of the water."""

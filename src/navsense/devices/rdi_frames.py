@@ -1,4 +1,4 @@
-"""Axes of Teledyne RD Instruments' Doppler instruments and their mounting in a vehicle.
+"""Axes and beams of Teledyne RD Instruments' Doppler instruments in a vehicle.
 
 Vehicle and ship axes are starboard, forward, mast. Instrument axes are X from beam 1 to 2, Y from beam 4 to 3, and Z
 against the beams: up if the transducers look down. Beam velocities b are positive if bottom and transducer approach,
@@ -8,8 +8,8 @@ as those of navsense are. X, Y and Z are velocities of the bottom relative to th
     x = (b1 - b2) / (2 sin theta),   y = (b4 - b3) / (2 sin theta),   z = sum b / (4 cos theta)
     e = (b1 + b2 - b3 - b4) / (2 sqrt 2 sin theta)
 
-and e = 0 for a three-beam solution. Heading H is clockwise from north. H and pitch T and roll R of the inclinometers
-rotate instrument to earth (east, north, up) by
+and e = 0 for a three-beam solution. Heading H is clockwise from north. The inclinometers measure pitch T (`pitch`) and
+roll R (`roll`). P (`tilt`) is the pitch angle of the rotation from instrument to earth axes (east, north, up):
 
     M = Mz(H) Mx(P) My(R'),   tan P = tan T cos R,   R' = R, or R + 180 degrees if the transducers look up
 
@@ -40,10 +40,14 @@ ANGLE_TOLERANCE = math.radians(0.5)
 """rad: tolerance of the beam angles and of the quarter turns between beams."""
 
 
-class BeamMounting(NamedTuple):
-    """Four beams: indices of beams 1 to 4, beam angle (rad), and the mounting in the vehicle.
+class RdiBeams(NamedTuple):
+    """Four beams as RDI numbers them, and the axes of an RDI instrument with these beams.
 
-    `rotation` (3, 3) is instrument to vehicle axes; `azimuth` (rad) is that of beam 3, clockwise from forward.
+    order: indices of beams 1 to 4 among the beams of the sensor.
+    angle: Janus angle, rad.
+    rotation: (3, 3), instrument axes to vehicle axes.
+    azimuth: of beam 3, clockwise from forward, rad.
+    looks_up: true if the transducers look up.
     """
 
     order: IntArray
@@ -53,7 +57,7 @@ class BeamMounting(NamedTuple):
     looks_up: bool
 
 
-def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
+def find_rdi_beams(axes: FloatArray, name: str) -> RdiBeams:
     """Return beams (k, 3) in vehicle axes as RDI's beams 1 to 4.
 
     Beam 3 is the one within 45 degrees of forward; of two, the one to starboard.
@@ -84,7 +88,7 @@ def find_mounting(axes: FloatArray, name: str) -> BeamMounting:
     y = axes[order[2]] - (axes[order[2]] @ axis) * axis
     y /= math.sqrt(float(y @ y))
     rotation = np.stack((np.cross(y, z), y, z), axis=1)
-    return BeamMounting(order, float(angles.mean()), rotation, float(azimuths[third]), looks_up)
+    return RdiBeams(order, float(angles.mean()), rotation, float(azimuths[third]), looks_up)
 
 
 def _make_beam_error(name: str) -> RecordingError:

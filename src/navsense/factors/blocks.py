@@ -8,8 +8,9 @@ R_nb, body to navigation frame: quaternions w x y z (n, 4), matrices (n, 3, 3) o
 in rad or Rot2. Directions are vectors of any length or Unit3. Any unit is allowed; a `FactorWarning` says if two units
 are likely.
 
-    block = ns.factors.blocks.mag_factor1(attitudes, readings, 50e-6, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0))
-    block.residual, block.jacobians[0]    # (n, 3), (n, 3, 3)
+    >>> block = ns.factors.blocks.mag_factor1(rotation_ws, field, 50e-6, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0))
+    >>> block.residual.shape, block.jacobians[0].shape
+    ((599, 3), (599, 3, 3))
 
 The loops allocate no temporary arrays and rows are independent: you can split a record anywhere. Pass an earlier result
 as `out` to reuse its arrays, because allocation takes longer than the arithmetic.

@@ -157,21 +157,21 @@ def apply_faults(
     draws: FloatArray,
     arrays: Mapping[str, AnyArray],
     emitted: BoolArray,
-    source_arrays: Sequence[str] = (),
+    fault_input_arrays: Sequence[str] = (),
 ) -> tuple[FaultState, dict[str, AnyArray], dict[str, BoolArray]]:
     """Return the new state, the arrays with faults, and the rows (n,) on which each kind of fault acts.
 
     draws (kinds, n): uniforms of `Faults.random_kinds`.
     arrays: the arrays (n, ...) without faults, by name.
     emitted (n,): the rows that the sensor emits without faults.
-    source_arrays: arrays whose biases and spikes the sensor has already applied.
+    fault_input_arrays: arrays whose biases and spikes the sensor has already applied.
 
     A sample is published on the rows without a dropout.
     """
     count = len(ticks)
     emissions = EmissionMask.from_ticks(ticks, emitted, state.last_emitted_tick)
     active = faults.schedule.find_active(emissions)
-    arrays = apply_offsets([(fault, rows) for fault, rows in active if fault.array not in source_arrays], arrays)
+    arrays = apply_offsets([(fault, rows) for fault, rows in active if fault.array not in fault_input_arrays], arrays)
     rows_of = {kind: find_rows_of_kind(active, kind, count) for kind in FAULT_BITS}
     active_kinds = []
     for kind, uniforms, was_on in zip(faults.random_kinds, draws, state.active, strict=True):

@@ -144,18 +144,18 @@ class EmissionMask(NamedTuple):
 
 
 OFFSET_SUFFIX = "_off"
-"""Suffix of the arrays that hold the added values of the source arrays of a `HasDerivedArrays`."""
+"""Suffix of the arrays that hold the values to add to the `fault_input_arrays` of a `HasDerivedArrays`."""
 
 
 @runtime_checkable
 class HasDerivedArrays(Protocol):
-    """A sensor that derives some arrays from `source_arrays`: velocities along beams, a pressure, a range.
+    """A sensor that adds injected biases and spikes itself, to arrays from which it derives others.
 
-    The sensor receives the added values of its source arrays as arrays with the suffix `OFFSET_SUFFIX` and applies them
-    before it derives the other arrays.
+    Examples of `fault_input_arrays` are velocities along beams, a pressure, a range. `measure` receives the values to
+    add as arrays with the suffix `OFFSET_SUFFIX`.
     """
 
-    source_arrays: ClassVar[tuple[str, ...]]
+    fault_input_arrays: ClassVar[tuple[str, ...]]
 
 
 @runtime_checkable
@@ -220,20 +220,20 @@ class FaultSchedule:
 
 
 def add_offset(name: str, array: FloatArray, ideal: Mapping[str, AnyArray]) -> FloatArray:
-    """Return the source array `name` (n, ...) plus its offset in `ideal`, if there is one."""
+    """Return the array `name` (n, ...) plus its offset in `ideal`, if there is one."""
     offset = ideal.get(f"{name}{OFFSET_SUFFIX}")
     return array if offset is None else array + offset
 
 
-def list_source_arrays(spec: object) -> tuple[str, ...]:
-    """Return the source arrays of a sensor, none if it is not `HasDerivedArrays`."""
-    return spec.source_arrays if isinstance(spec, HasDerivedArrays) else ()
+def list_fault_input_arrays(spec: object) -> tuple[str, ...]:
+    """Return the `fault_input_arrays` of a sensor, none if it is not `HasDerivedArrays`."""
+    return spec.fault_input_arrays if isinstance(spec, HasDerivedArrays) else ()
 
 
-def compute_source_offsets(active: ActiveFaults, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, AnyArray]:
-    """Return the sums of biases and spikes of source arrays, by name with `OFFSET_SUFFIX`.
+def compute_fault_offsets(active: ActiveFaults, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, AnyArray]:
+    """Return the sums of biases and spikes of `fault_input_arrays`, by name with `OFFSET_SUFFIX`.
 
-    `shapes` is the shape of a row of each source array.
+    `shapes` is the shape of a row of each of these arrays.
     """
     own = [(fault, rows) for fault, rows in active if fault.array in shapes]
     zeros = {fault.array: np.zeros((rows.size, *shapes[fault.array])) for fault, rows in own}

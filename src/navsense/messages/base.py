@@ -66,16 +66,17 @@ def make_stamp_error(clock: str, seconds: float) -> RecordingError:
     )
 
 
-def compute_stamps(reading: Reading, clock: str, validity: Times | None = None) -> IntArray:
-    """Return the time on the sensor's clock at each row, or at its time of validity (n,) s, in integer nanoseconds.
+def compute_stamps(reading: Reading, clock: str, time: Times | None = None) -> IntArray:
+    """Return true times (n,) s on the sensor's clock, in integer nanoseconds.
 
-    The clock error is that at the time of the row, not at the time of validity. Raises `RecordingError` with the
-    name of the clock for a stamp that is not finite or outside the limits of all formats.
+    `time` is a time for each row, for example the time of validity or the arrival; by default that of the row. The
+    clock error is always that of the row. Raises `RecordingError` with the name of the clock for a stamp that is not
+    finite or outside the limits of all formats.
     """
-    time = (reading.time if validity is None else validity) + reading.clock_error
-    if time.size and not (time.min() >= -MAX_CLOCK_TIME and time.max() <= MAX_CLOCK_TIME):
-        raise make_stamp_error(clock, float(time[~(np.abs(time) <= MAX_CLOCK_TIME)][0]))
-    return to_nanoseconds(reading.epoch, time)
+    clock_time = (reading.time if time is None else time) + reading.clock_error
+    if clock_time.size and not (clock_time.min() >= -MAX_CLOCK_TIME and clock_time.max() <= MAX_CLOCK_TIME):
+        raise make_stamp_error(clock, float(clock_time[~(np.abs(clock_time) <= MAX_CLOCK_TIME)][0]))
+    return to_nanoseconds(reading.epoch, clock_time)
 
 
 def make_covariance(series_kind: SeriesKind, *stddevs: float) -> tuple[float, ...]:

@@ -18,7 +18,7 @@ Messages of the dialects:
 - A beam velocity is positive when the sensor moves along the beam. It belongs to the track of the velocity, which
   `velocity_mode` names. Ranges are slant ranges from the transducer.
 - Unknown values are NaN, with a variance or covariance of -1. In `uuv`, unknown altitudes and ranges are -1, by its
-  definitions. Ground truth and biases have variances of 0. `velocity_mode` is 0 without a velocity.
+  definitions. Ideal values and biases have variances of 0. `velocity_mode` is 0 without a velocity.
 - Arrays of four beams hold the first four; missing beams are unknown and have no direction.
 
 Reading: `_ping` holds all arrays and has priority. Without it, as in recordings of other programs, the messages of the
@@ -104,7 +104,7 @@ SERIES_ARRAYS: Mapping[SeriesKind, tuple[str, ...]] = {
     "ideal": (*IDEAL_OUTPUTS, "sound_speed", "time_of_validity"),
     "bias": ("beam_range", "beam_velocity"),
 }
-"""Arrays of ground truth and of biases."""
+"""Arrays of ideal values and of biases."""
 
 UNKNOWN = -1.0
 """An unknown variance; in `uuv` also an unknown altitude or range."""
@@ -156,7 +156,7 @@ class DvlMessageInfo:
     @property
     def range_variance(self) -> float:
         """The reported variance of a range (m^2)."""
-        return self.spec.range.white_stddev(self.sensor.rate) ** 2 if self.series_kind == "measured" else 0.0
+        return self.spec.range_noise.white_stddev(self.sensor.rate) ** 2 if self.series_kind == "measured" else 0.0
 
     def write_stamps(self, rows: AnyArray, stamp: IntArray, *paths: str) -> None:
         """Write stamps (n,) ns at the paths."""
@@ -165,8 +165,11 @@ class DvlMessageInfo:
 
 
 @dataclass(frozen=True, eq=False)
-class DvlRows:
-    """n rows of one series, as the columns of n messages with k beams; NaN for an array that the series lacks."""
+class DvlSeries:
+    """The arrays of one series, from which the encoders fill n messages; NaN for an array that the series lacks.
+
+    Arrays have a row for each message, and k beams.
+    """
 
     info: DvlMessageInfo
     arrays: Mapping[str, AnyArray]
@@ -252,7 +255,7 @@ class DvlRows:
         return reported if reported.shape[1] == 9 else np.repeat(reported, 9, axis=1)
 
     def report_variance(self, variance: Callable[[], FloatArray | float], value: FloatArray) -> FloatArray:
-        """Return the reported variance: -1 for an unknown value, 0 in ground truth and biases.
+        """Return the reported variance: -1 for an unknown value, 0 for ideal values and biases.
 
         `variance` is called for measured values. It returns one number, one for each value, or several (n, m) for one
         value (n, 1).
@@ -325,7 +328,7 @@ def _take_four_beams(values: FloatArray, missing: float) -> FloatArray:
     return padded
 
 
-def _write_four_ranges(rows: AnyArray, series: DvlRows) -> None:
+def _write_four_ranges(rows: AnyArray, series: DvlSeries) -> None:
     """Write the ranges (m) of the first four beams and their variances."""
     rows["range"] = _take_four_beams(series.beam_range, math.nan)
     rows["range_covar"] = _take_four_beams(series.range_variance, UNKNOWN)
@@ -359,7 +362,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
 
 
 def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
-    """Return the encoder of the main message of the dialect.
+    """Return the encoder of the main message of the dialect, for `messages.make_encoder`.
 
     Raises `RecordingError` for a specification of another sensor type.
     """
@@ -395,7 +398,7 @@ def _has_both_tracks(spec: Dvl) -> bool:
     return spec.bottom_mode is not TrackMode.NEVER and spec.water_mode is TrackMode.ALWAYS
 
 
-def _compute_water_track_delay(series: DvlRows) -> IntArray:
+def _compute_water_track_delay(series: DvlSeries) -> IntArray:
     """Return the delay (n,) ns of the water track's time of validity after the bottom track's; 0 if unknown."""
     delay = series.get_column("water_time_of_validity") - series.get_column("time_of_validity")
     return np.rint(nan_to_zero(delay) * NANOSECONDS_PER_SECOND).astype(np.int64)
@@ -411,7 +414,7 @@ def _make_marine_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Mess
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity_mode"], rows["num_good_beams"] = series.velocity_mode, series.good_beam_count
         _write_marine_velocity(rows, series, "velocity")
@@ -436,7 +439,7 @@ def _build_marine_cdr(info: DvlMessageInfo) -> CdrLayout:
     return build_layout(MARINE_TYPE, info.header_strings).with_constants({**_instrument_values(info), **unknown})
 
 
-def _write_marine_velocity(rows: AnyArray, series: DvlRows, name: str) -> None:
+def _write_marine_velocity(rows: AnyArray, series: DvlSeries, name: str) -> None:
     """Write a velocity (m/s) with its covariance, and the speed of sound."""
     if series.has(name):
         write_vectors(rows, "velocity", series.get_column(name, 3))
@@ -478,7 +481,7 @@ def make_water_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         velocity, beams = series.get_column("water_velocity", 3), series.get_beam_column("water_beam_velocity")
         info.write_stamps(rows, stamp + _compute_water_track_delay(series), "header.stamp")
         rows["velocity_mode"] = np.where(np.isnan(velocity[:, 0]), NO_TRACK, WATER_TRACK)
@@ -505,7 +508,7 @@ def _make_uuv_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Message
     layout = build_layout(UUV_TYPE, strings, {"beams": len(info.transducer_poses)}).with_constants(fixed)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["velocity"], rows["velocity_covariance"] = series.get_column("velocity", 3), series.get_covariance()
         rows["altitude"] = nan_to_unknown(series.get_column("altitude"))
@@ -525,7 +528,7 @@ def make_twist_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         rows["twist.twist.linear"] = series.get_column("velocity", 3)
         covariance = np.zeros((stamp.size, 6, 6))
@@ -545,7 +548,7 @@ def make_state_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> Messa
     return MessageEncoder(STATE_TYPE, build_layout(STATE_TYPE), fill, ignores_arrays=True)
 
 
-def _write_dsros_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlRows) -> None:
+def _write_dsros_header(rows: AnyArray, info: DvlMessageInfo, stamp: IntArray, series: DvlSeries) -> None:
     """Write the stamps of both headers: the time of validity, and the output time."""
     info.write_stamps(rows, stamp, "header.stamp")
     info.write_stamps(rows, stamp + series.output_delay, "ds_header.io_time")
@@ -561,7 +564,7 @@ def _make_dsros_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     info = DvlMessageInfo(sensor, series_kind)
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         _write_dsros_header(rows, info, stamp, series)
         rows["dvl_time"] = stamp / NANOSECONDS_PER_SECOND
         rows["velocity"], rows["velocity_covar"] = series.get_column("velocity", 3), series.get_covariance()
@@ -578,7 +581,7 @@ def _make_dsros_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     return MessageEncoder(DS_TYPE, build_layout(DS_TYPE, info.header_strings).with_constants(fixed), fill)
 
 
-def _compute_range_validity(series: DvlRows) -> FloatArray:
+def _compute_range_validity(series: DvlSeries) -> FloatArray:
     """Return the validity (n, k) of ranges. Without this array, ranges are valid or indeterminate."""
     if not series.has("range_validity"):
         return np.where(np.isnan(series.beam_range), float(NO_ECHO), float(IN_RANGE))
@@ -592,7 +595,7 @@ def make_ranges_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messa
     strings = {f"ranges.{i}.range.header.frame_id": frame for i in range(count)}
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         _write_dsros_header(rows, info, stamp, series)
         quality, validity = _compute_quality(series.beam_range), _compute_range_validity(series)
         points = series.bottom_points
@@ -618,7 +621,7 @@ def make_cloud_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     axes = [rotate(options.pointcloud_pose.rotation, (x, y, z)) for x, y, z in info.beam_axes.tolist()]
 
     def fill(rows: AnyArray, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
-        series = DvlRows(info, arrays, stamp.size)
+        series = DvlSeries(info, arrays, stamp.size)
         info.write_stamps(rows, stamp, "header.stamp")
         for i, (transducer, axis) in enumerate(zip(transducers, axes, strict=True)):
             for j, fraction in enumerate(fractions):
@@ -645,7 +648,7 @@ class GzTrack(NamedTuple):
     range_variance: list[list[float]]
 
 
-def _make_bottom_track(info: DvlMessageInfo, series: DvlRows) -> GzTrack:
+def _make_bottom_track(info: DvlMessageInfo, series: DvlSeries) -> GzTrack:
     """Return the bottom track; rows of the water track have no velocity."""
     velocity = np.where((series.velocity_mode == WATER_TRACK)[:, None], math.nan, series.get_column("velocity", 3))
     beams = _list_beams(info, series, "beam")
@@ -653,7 +656,7 @@ def _make_bottom_track(info: DvlMessageInfo, series: DvlRows) -> GzTrack:
     return GzTrack(BOTTOM_TRACK, velocity.tolist(), series.get_covariance().tolist(), *beams, *ranges)
 
 
-def _make_water_track(info: DvlMessageInfo, series: DvlRows, name: str) -> GzTrack:
+def _make_water_track(info: DvlMessageInfo, series: DvlSeries, name: str) -> GzTrack:
     """Return the water track, with the velocity of an array.
 
     The range of a beam is the distance to the middle of the layer. Its variance is that of a uniform distribution over
@@ -667,7 +670,7 @@ def _make_water_track(info: DvlMessageInfo, series: DvlRows, name: str) -> GzTra
     return GzTrack(WATER_TRACK, velocity, covariance, *beams, middle.tolist(), variance.tolist())
 
 
-def _list_beams(info: DvlMessageInfo, series: DvlRows, name: str) -> tuple[list[Any], list[Any], list[Any]]:
+def _list_beams(info: DvlMessageInfo, series: DvlSeries, name: str) -> tuple[list[Any], list[Any], list[Any]]:
     """Return lock, velocity vectors and their covariances for the beams of one track."""
     speed, stddev = series.get_beam_column(f"{name}_velocity"), series.get_beam_column(f"{name}_deviation")
     projection = info.beam_axes[:, :, None] * info.beam_axes[:, None, :]
@@ -675,7 +678,7 @@ def _list_beams(info: DvlMessageInfo, series: DvlRows, name: str) -> tuple[list[
     return np.isfinite(speed).tolist(), (speed[:, :, None] * info.beam_axes).tolist(), covariance.tolist()
 
 
-def _list_tracks(info: DvlMessageInfo, series: DvlRows, rows: Sequence[int]) -> list[tuple[int, GzTrack]]:
+def _list_tracks(info: DvlMessageInfo, series: DvlSeries, rows: Sequence[int]) -> list[tuple[int, GzTrack]]:
     """Return the row and the track of each message: both tracks of a row, or the track of its velocity."""
     bottom = _make_bottom_track(info, series)
     if _has_both_tracks(info.spec):
@@ -724,7 +727,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     If the bottom track is on and the water track is `always`, each row has two messages: bottom, then water.
     """
     info, rows = DvlMessageInfo(sensor, "measured"), list_emitted_rows(reading)
-    series = DvlRows(info, reading.arrays, reading.time.size)
+    series = DvlSeries(info, reading.arrays, reading.time.size)
     stamp = compute_stamps(reading, get_clock_name(sensor), time_of_validity(reading))
     stamps = {BOTTOM_TRACK: stamp.tolist(), WATER_TRACK: (stamp + _compute_water_track_delay(series)).tolist()}
     return [

@@ -76,7 +76,7 @@ def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncod
         "field_of_view": spec.beam.width,
         "min_range": spec.minimum_range,
         "max_range": spec.maximum_range,
-        "variance": make_covariance(series_kind, spec.range.white_stddev(sensor.rate))[0],
+        "variance": make_covariance(series_kind, spec.range_noise.white_stddev(sensor.rate))[0],
     }
     return MessageEncoder(
         TYPE, build_layout(TYPE, {"header.frame_id": get_frame_id(sensor)}).with_constants(constants), fill

@@ -167,7 +167,7 @@ class NoiseChannels:
             input_axes,
             index,
             ticks.rate,
-            float(ticks.spacing),
+            float(ticks.nominal_step),
             self._parameters,
             self._draw_rows,
             _FLICKER_COMPONENTS,

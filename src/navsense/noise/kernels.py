@@ -234,7 +234,7 @@ def apply_noise(
     inputs: tuple[FloatArray, ...],
     index: IntArray,
     rate: float,
-    spacing: float,
+    nominal_step: float,
     parameters: AnyArray,
     draw_rows: AnyArray,
     flicker: FloatArray,
@@ -252,7 +252,7 @@ def apply_noise(
     inputs: the inputs x of `Noise`, as axes (axes, n), one entry per array of the sensor; unused ones are empty.
     index: (n,) tick numbers.
     rate: Hz, of the ticks.
-    spacing: ticks. Sample 0 has no sample before it, so its white noise uses this step.
+    nominal_step: ticks. Sample 0 has no sample before it, so its white noise uses this step.
     parameters, draw_rows: (channels,) records of type `PARAMETER_DTYPE` and `DRAW_ROW_DTYPE`.
     flicker: (2, m), time constants (s) and standard deviations of the components of flicker with B = 1.
     draws: (rows, n).
@@ -266,7 +266,7 @@ def apply_noise(
     while first < count:
         stop, gap = _find_equal_gaps_end(index, first, previous_tick), index[first] - previous_tick
         section_draws, section_temperature = draws[:, first:stop], temperature[first:stop]
-        bias_dt, white_dt = gap / rate, (float(gap) if gap > 0 else spacing) / rate
+        bias_dt, white_dt = gap / rate, (float(gap) if gap > 0 else nominal_step) / rate
         _write_biases(
             bias_dt,
             parameters,

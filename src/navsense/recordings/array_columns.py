@@ -115,7 +115,7 @@ def make_reading(
         valid=columns["valid"],
         emitted=columns["emitted"],
         epoch=sensor_metadata["epoch"],
-        delayed_arrival=columns["arrival"] if sensor_metadata["latency"] else None,
+        arrival_after_latency=columns["arrival"] if sensor_metadata["latency"] else None,
         ideal_in_runs=sensor_metadata["ideal_in_runs"],
         **{group: groups.get(group, {}) for group in ARRAY_GROUPS},
     )

@@ -58,6 +58,13 @@ class Dataset(Mapping[str, Reading]):
     current: the water's velocity, or None.
 
     A name can be any unambiguous ending of a full name: `recording["imu"]`. Other names raise `UnknownNameError`.
+
+        >>> run.save("flight.npz")
+        >>> recording = ns.open("flight.npz")
+        >>> recording["imu"]["linear_acceleration"].shape, recording.runs
+        ((1000, 3), [0])
+        >>> recording.world.sensor("imu").rate
+        1000.0
     """
 
     readings: Mapping[str, Reading]
@@ -198,7 +205,7 @@ def select_run_by_index(reading: Reading, index: int) -> Reading:
         clock_error=reading.clock_error[index],
         valid=reading.valid[index],
         emitted=reading.emitted[index],
-        delayed_arrival=None if reading.delayed_arrival is None else reading.delayed_arrival[index],
+        arrival_after_latency=None if reading.arrival_after_latency is None else reading.arrival_after_latency[index],
         ideal_in_runs=False,
         **groups,
     )

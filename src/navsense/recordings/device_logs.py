@@ -3,8 +3,8 @@
     NAME[.SENSOR][.FRAME].pd0   NAME[.SENSOR].pd6   NAME[.SENSOR].wl.json   NAME[.SENSOR].nmea
 
 SENSOR is the full name of a sensor or the end of it. It is required if several sensors fit. FRAME is beam, instrument,
-ship or earth. A file is written under its own name, because each ensemble, ping or sentence can be read alone. A block
-that cannot be written completely is removed.
+ship or earth. A file has its final name from the start: the ensembles, pings or sentences of an incomplete file can be
+read. A block that cannot be written completely is removed.
 """
 
 from __future__ import annotations

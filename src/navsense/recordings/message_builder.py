@@ -163,7 +163,7 @@ class MessageBuilder:
             series = {series_kind: {**arrays, AGE: age} for series_kind, arrays in series.items()}
         stamp = compute_stamps(reading, get_clock_name(self._sensors[name]), time_of_validity)
         arrival = publish_time
-        if time_of_validity is not None or reading.delayed_arrival is not None:
+        if time_of_validity is not None or reading.arrival_after_latency is not None:
             arrival = to_nanoseconds(reading.epoch, reading.arrival).view(np.uint64)
         indices = None if reading.emitted.all() else np.flatnonzero(reading.emitted)
         blocks = []

@@ -50,7 +50,7 @@ def make_sensor_metadata(recorded_run: RecordedRun, name: str, reading: Reading)
         "unit": dict(reading.unit),
         "bias_unit": {} if sensor is None else _list_bias_units(sensor, reading),
         "epoch": reading.epoch,
-        "latency": reading.delayed_arrival is not None,
+        "latency": reading.arrival_after_latency is not None,
         "runs": list(run_shape),
         **{group: shapes.get(group, {}) for group in ARRAY_GROUPS},
         "ideal_in_runs": reading.ideal_in_runs,

@@ -127,8 +127,8 @@ class PendingNpz(PendingArrays):
         owner = f"sensor {name!r}"
         self._append(f"{name}/time", owner, reading.time, 0)
         self._append(f"{name}/clock_error", owner, reading.clock_error, runs)
-        if reading.delayed_arrival is not None:
-            self._append(f"{name}/arrival", owner, reading.delayed_arrival, runs)
+        if reading.arrival_after_latency is not None:
+            self._append(f"{name}/arrival", owner, reading.arrival_after_latency, runs)
         self._append(f"{name}/valid", owner, reading.valid, runs)
         self._append(f"{name}/emitted", owner, reading.emitted, runs)
         for key, array in reading.arrays.items():

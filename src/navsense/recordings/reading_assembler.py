@@ -232,7 +232,7 @@ class SensorAssembler:
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
             emitted=all_true((time.size,)),
             epoch=base.epoch,
-            delayed_arrival=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
+            arrival_after_latency=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
             if has_latency
             else None,
         )

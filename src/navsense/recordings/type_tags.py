@@ -76,7 +76,7 @@ EQUIVARIANCE_KEY = "turns"
 
 TYPES: dict[str, StoredType] = {
     **{sensor.type: StoredType(sensor) for sensor in sensors.SENSORS},
-    "accuracy": StoredType(sensors.Accuracy),
+    "accuracy": StoredType(sensors.BeamVelocityErrors),
     "beam": StoredType(sensors.Beam),
     "beam_weighting": StoredType(sensors.BeamWeighting),
     "beams": StoredType(sensors.Beams),
@@ -90,20 +90,23 @@ TYPES: dict[str, StoredType] = {
     "current_layers_topic": StoredType(LayersTopic),
     "depth_cells": StoredType(sensors.DepthCells),
     "discipline": StoredType(Discipline),
-    "doppler_track": StoredType(sensors.DopplerTrack),
+    "doppler_track": StoredType(sensors.TrackErrors),
     "dvl": StoredType(
         sensors.Dvl,
         keys={
             "bottom": "bottom_track",
             "water": "water_track",
+            "range_noise": "range",
         },
     ),
     "dvl_message_options": StoredType(sensors.DvlMessageOptions),
-    "echo_strength": StoredType(sensors.EchoStrength),
+    "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
     "latency": StoredType(Latency),
-    "long_term_accuracy": StoredType(sensors.LongTermFilter),
+    "long_term_accuracy": StoredType(
+        sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
+    ),
     "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),
@@ -112,6 +115,7 @@ TYPES: dict[str, StoredType] = {
     "oscillator": StoredType(Oscillator),
     "output": StoredType(sensors.Output, keys={"equivariance": EQUIVARIANCE_KEY}),
     "pose": StoredType(Pose),
+    "range": StoredType(sensors.Range, keys={"range_noise": "range"}),
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),
     "signal": StoredType(Signal),

@@ -167,7 +167,9 @@ class ElementBinding(Generic[Spec]):
         # The error shows the text of the file. Three errors show their own value instead: of a field in degrees, of a
         # field that the file does not give, and of something that is not one field (`what` differs from `field`).
         if entry.degrees or error.what != error.field or (child is None and tag not in container.attributes):
-            return error_at(child or container, error)
+            # The error names the field. The attribute is shown if it has another name.
+            is_other_attribute = child is None and tag in container.attributes and tag != error.field
+            return error_at(child or container, error, attribute=tag if is_other_attribute else "")
         if child is None:
             value, attribute = container.attributes[tag], tag
             return invalid_value(container, value, error.allowed, attribute=attribute, remedy=error.remedy)

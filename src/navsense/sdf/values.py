@@ -35,10 +35,10 @@ def invalid_choice(
     return invalid_value(element, shown, allowed, parent=parent, attribute=attribute, remedy=remedy)
 
 
-def error_at(element: Element, error: NavsenseError) -> SdfError:
-    """Return the error of a specification as an error of the SDF file at the line of an element."""
+def error_at(element: Element, error: NavsenseError, *, attribute: str = "") -> SdfError:
+    """Return the error of a specification as an error of the SDF file at an element, or at an attribute of it."""
     place = f"{error.where}: " if error.where else ""
-    what = f"<{element.tag}> {place}{error.what}"
+    what = f"<{element.tag} {attribute}> {place}{error.what}" if attribute else f"<{element.tag}> {place}{error.what}"
     return SdfError(what, error.value, where=element.where, allowed=error.allowed, remedy=error.remedy)
 
 

@@ -9,7 +9,7 @@ from navsense.sensors.altimeter import Altimeter, ZeroReference
 from navsense.sensors.base import Measurement, Output, Sensor
 from navsense.sensors.depth import Depth
 from navsense.sensors.doppler import Transducer
-from navsense.sensors.doppler.beam_errors import Accuracy, DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beam_errors import BeamVelocityErrors, EchoStrength, TrackErrors
 from navsense.sensors.doppler.beams import Beam, Beams, BeamWeighting, make_janus_beams
 from navsense.sensors.doppler.cells import DepthCells
 from navsense.sensors.doppler.ensemble import BinMapping, CoordinateSystem
@@ -27,11 +27,11 @@ SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, 
 
 __all__ = [
     "SENSORS",
-    "Accuracy",
     "Adcp",
     "AirPressure",
     "Altimeter",
     "Beam",
+    "BeamVelocityErrors",
     "BeamWeighting",
     "Beams",
     "BinMapping",
@@ -39,7 +39,6 @@ __all__ = [
     "CoordinateSystem",
     "Depth",
     "DepthCells",
-    "DopplerTrack",
     "Dvl",
     "DvlMessageOptions",
     "EchoStrength",
@@ -54,6 +53,7 @@ __all__ = [
     "Range",
     "Sensor",
     "Sound",
+    "TrackErrors",
     "TrackMode",
     "Transducer",
     "Vibration",

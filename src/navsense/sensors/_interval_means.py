@@ -111,7 +111,7 @@ def evaluate_interval_starts(
     The interval of tick 0 has length 0. A motion without memory is evaluated at single instants, which `CachedMotion`
     stores.
     """
-    index = np.maximum(ticks.index - ticks.spacing, 0)
+    index = np.maximum(ticks.index - ticks.nominal_step, 0)
     time = index / ticks.rate
     if not is_known_ahead(motion) and len(ticks) > 1:
         motion.at(ticks.time[-1:])
@@ -135,7 +135,7 @@ def average_intervals(
 
     `motion_block`: motion of the sensor at the ticks. `field`: gravity, earth (3,) rad/s.
     """
-    interval = ticks.spacing / ticks.rate
+    interval = ticks.nominal_step / ticks.rate
     time, place, rotation, velocity = evaluate_interval_starts(motion, ticks, motion_block)
     # The arrays are read-only, as those of the motion are, so that the kernel is compiled once.
     place, rotation, velocity = (make_read_only(array) for array in (place, rotation, velocity))

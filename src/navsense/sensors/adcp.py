@@ -47,9 +47,9 @@ from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quat
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.specification import Noise
-from navsense.sensors.base import MESSAGE_ONLY, Measurement, Output
+from navsense.sensors.base import NO_PHYSICAL_EFFECT, Measurement, Output
 from navsense.sensors.doppler import ensemble
-from navsense.sensors.doppler.beam_errors import Accuracy, EchoStrength, make_long_term_errors
+from navsense.sensors.doppler.beam_errors import BeamVelocityErrors, EchoStrength, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.cells import DepthCells, find_cell_velocities
 from navsense.sensors.doppler.echoes import SOUND_SPEED, compute_sensor_state, find_echoes, get_sound_speed
@@ -73,7 +73,7 @@ DEFAULT_JANUS_ANGLE = math.radians(20.0)
 MAX_PINGS = 1000
 """Largest number of pings of one kind in an ensemble."""
 
-IDEAL_ACCURACY = Accuracy()
+NO_VELOCITY_ERRORS = BeamVelocityErrors()
 
 
 class AdcpState(NamedTuple):
@@ -121,8 +121,8 @@ class Adcp:
     propagation: bool = True
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
-    profile: Accuracy = IDEAL_ACCURACY
-    bottom: Accuracy = IDEAL_ACCURACY
+    profile: BeamVelocityErrors = NO_VELOCITY_ERRORS
+    bottom: BeamVelocityErrors = NO_VELOCITY_ERRORS
     reference_cell_size: float = 0.0
     range_stddev: float = 0.0
     backscatter: EchoStrength | None = None
@@ -138,13 +138,13 @@ class Adcp:
     reference: Quaternion = IDENTITY_ROTATION
     own_hull: bool = False
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
-    dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=MESSAGE_ONLY)
+    dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=NO_PHYSICAL_EFFECT)
 
     # See `sensors.base.Sensor`; rotations about the vertical leave a reading unchanged.
     type: ClassVar[str] = "adcp"
-    symmetry_tolerance: ClassVar[float] = 1e-9
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    source_arrays: ClassVar[tuple[str, ...]] = ensemble.SOURCE_ARRAYS
+    invariance_tolerance: ClassVar[float] = 1e-9
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    fault_input_arrays: ClassVar[tuple[str, ...]] = ensemble.FAULT_INPUT_ARRAYS
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -216,8 +216,8 @@ class Adcp:
         pings, bottom = int(self.pings) * m * k, int(self.bottom_pings) * k
         processes = [
             RandomProcess(channel, "long_term", initial=4, per_tick=0)
-            for channel, accuracy, count in (("profile", self.profile, 1), ("bottom", self.bottom, bottom))
-            if accuracy.has_long_term_errors and count
+            for channel, errors, count in (("profile", self.profile, 1), ("bottom", self.bottom, bottom))
+            if errors.has_long_term_errors and count
         ]
         for channel, name, acts, count in (
             ("profile", "white", self.ping_stddev > 0.0, pings),
@@ -321,9 +321,9 @@ class Adcp:
         if self.backscatter is not None:
             loss = f"{self.backscatter.level:g} dB minus 20 log10(r) and {2.0 * self.backscatter.absorption:g} dB/m"
             lines.append(f"echo: {loss}; half of the cells at {self.backscatter.threshold:g} dB are good")
-        for name, accuracy in (("profile", self.profile), ("bottom", self.bottom)):
-            if accuracy.has_long_term_errors:
-                scale, offset = 100.0 * accuracy.long_term_scale, accuracy.long_term_offset
+        for name, errors in (("profile", self.profile), ("bottom", self.bottom)):
+            if errors.has_long_term_errors:
+                scale, offset = 100.0 * errors.long_term_scale, errors.long_term_offset
                 lines.append(f"{name}, long term: scale error {scale:g} %, offset {offset:g} m/s (standard deviations)")
         return tuple(lines)
 
@@ -345,9 +345,9 @@ class Adcp:
     def init(self, draws: FloatArray) -> AdcpState:
         """Return the scale errors and offsets of an instrument."""
         long_term_errors, initial = np.zeros((2, 4)), split_initial_draws(self._processes, draws)
-        for row, (channel, accuracy) in enumerate((("profile", self.profile), ("bottom", self.bottom))):
+        for row, (channel, errors) in enumerate((("profile", self.profile), ("bottom", self.bottom))):
             if (channel, "long_term") in initial:
-                long_term_errors[row] = make_long_term_errors(accuracy, initial[channel, "long_term"].tolist())
+                long_term_errors[row] = make_long_term_errors(errors, initial[channel, "long_term"].tolist())
         return AdcpState(long_term_errors)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
@@ -529,8 +529,8 @@ class Adcp:
         """Return the same spec without errors: no assumed speed of sound, no loss of pings."""
         return replace(
             self,
-            profile=IDEAL_ACCURACY,
-            bottom=IDEAL_ACCURACY,
+            profile=NO_VELOCITY_ERRORS,
+            bottom=NO_VELOCITY_ERRORS,
             range_stddev=0.0,
             backscatter=None,
             sound=TRUE_SOUND,
@@ -552,8 +552,8 @@ class Adcp:
             processing_time=0.003,
             minimum_range=2.3,
             maximum_range=4.2,
-            profile=Accuracy(0.05, 0.01, 0.005),
-            bottom=Accuracy(0.02, 0.01, 0.005),
+            profile=BeamVelocityErrors(0.05, 0.01, 0.005),
+            bottom=BeamVelocityErrors(0.02, 0.01, 0.005),
             reference_cell_size=0.25,
             range_stddev=0.02,
             backscatter=EchoStrength(14.0, 0.5, 0.8, 6.0, 2.0),

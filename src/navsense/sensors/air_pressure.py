@@ -36,14 +36,18 @@ from navsense.sensors.user_arrays import check_rows, check_time, simulate_readin
 
 @dataclass(frozen=True)
 class AirPressure:
-    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m)."""
+    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m).
+
+    >>> ns.sensors.AirPressure(pressure=ns.Noise(stddev=2.0, bias_stddev=50.0))
+    AirPressure(pressure=Noise(stddev=2.0, bias_stddev=50.0))
+    """
 
     pressure: Noise = NO_NOISE
     reference_altitude: float = 0.0
 
     type: ClassVar[str] = "air_pressure"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 

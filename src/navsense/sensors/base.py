@@ -44,6 +44,9 @@ class Output:
         quaternion sensor to reference) or "vertical" (a scalar along the vertical, unchanged by rotations about it).
 
     Raises `SensorError` for axes below 0 and another equivariance.
+
+        >>> ns.sensors.Output("field", 3, "T").shape
+        (3,)
     """
 
     name: str
@@ -83,6 +86,10 @@ class Measurement(NamedTuple):
     emitted: false where no sample is published, (n,). None: all are published.
     turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
     fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
+
+        >>> measurement = ns.sensors.Measurement({"speed": np.zeros(3)}, {"speed": np.zeros(3)})
+        >>> measurement.valid is None  # all values are valid
+        True
     """
 
     arrays: Mapping[str, AnyArray]
@@ -136,9 +143,11 @@ def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArra
     return views
 
 
-MESSAGE_ONLY: Mapping[str, bool] = MappingProxyType({"message_only": True})
-"""Metadata of a field that only messages use, such as topics and frames, or that changes readings only under classic,
-such as dialects."""
+NO_PHYSICAL_EFFECT: Mapping[str, bool] = MappingProxyType({"no_physical_effect": True})
+"""Metadata of a field that is no parameter of the physical model and has no element of its own in files.
+
+Examples are options of messages, the dialect (which selects rules only under classic), and lists for descriptions.
+"""
 
 TEMPERATURE = "temperature"
 """Name of the signal (K) for temperature coefficients, and of its values among the ideal values."""
@@ -224,16 +233,19 @@ class Sensor(Protocol):
     """A sensor type with its specification: a frozen dataclass.
 
     type: the SDF type.
-    symmetry_group: rotations of the world, with its fields and vehicles, that leave the readings unchanged. The
-        symmetry tests use it.
-    symmetry_tolerance: relative tolerance of these tests.
+    rotation_invariance: rotations of the world, with its fields and vehicles, that leave the readings unchanged.
+        `testing.check_sensor` checks it.
+    invariance_tolerance: relative tolerance of this check.
+
+        >>> [kind.type for kind in ns.sensors.SENSORS]
+        ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp']
     """
 
     type: ClassVar[str]
-    symmetry_tolerance: ClassVar[float]
+    invariance_tolerance: ClassVar[float]
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """All rotations, or those about the vertical; a class variable if it is the same for all specs."""
         ...
 

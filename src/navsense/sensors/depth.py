@@ -74,6 +74,9 @@ class Depth:
     gauge: true for a pressure relative to `surface_pressure`.
 
     Raises `SensorError`.
+
+        >>> ns.sensors.Depth(pressure=ns.Noise(stddev=60.0, precision=10.0))
+        Depth(pressure=Noise(stddev=60.0, precision=10.0))
     """
 
     pressure: Noise = NO_NOISE
@@ -82,9 +85,9 @@ class Depth:
     gauge: bool = False
 
     type: ClassVar[str] = "depth"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
-    source_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
+    fault_input_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 

@@ -42,7 +42,7 @@ from navsense.clock import Clock
 from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
-from navsense.core.random_streams import RandomProcess
+from navsense.core.random_streams import RandomProcess, split_initial_draws
 from navsense.core.readings import Reading, make_read_only
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
@@ -53,19 +53,20 @@ from navsense.environment.water import MIN_SOUND_SPEED
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
-from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.base import NO_PHYSICAL_EFFECT, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.catalogue import load_part
+from navsense.sensors.catalogue.units import ECHO_STRENGTH, NOISE_GROWTH
 from navsense.sensors.doppler import (
     apply_inputs,
     datasheet,
     long_term_filter,
     ping,
 )
-from navsense.sensors.doppler.beam_errors import DopplerTrack, EchoStrength, make_long_term_errors
+from navsense.sensors.doppler.beam_errors import EchoStrength, TrackErrors, make_long_term_errors
 from navsense.sensors.doppler.beams import Beams, BeamWeighting, make_x_beams
 from navsense.sensors.doppler.echoes import (
     SOUND_SPEED,
-    PlainTuple,
+    KernelTuple,
     SampledMotion,
     compute_echo_timing,
     compute_sensor_state,
@@ -97,17 +98,19 @@ from navsense.sensors.user_arrays import check_time, simulate_readings
 DEFAULT_JANUS_ANGLE = math.radians(30.0)
 """rad: default Janus angle of a DVL."""
 
-IDEAL_TRACK = DopplerTrack()
+NO_TRACK_ERRORS = TrackErrors()
 
 MISSING_VALUES = "not simulated, because neither the part nor the world has a value"
-"""Beginning of the line of a description that lists the missing values that the specification does not set."""
+"""`describe` begins the line of the missing values with this text."""
 
 MAX_MISALIGNMENT = 1.0
 """rad: upper limit of a misalignment."""
 
 
 class TrackMode(StrEnum):
-    """When a track with a solution supplies `velocity`; a water track also does if the bottom track has no solution.
+    """When a track supplies `velocity`. A track without a solution never does.
+
+    Without a solution of the bottom track, a water track that is not `NEVER` supplies it.
 
     | mode | bottom track | water track |
     |---|---|---|
@@ -117,6 +120,9 @@ class TrackMode(StrEnum):
     | `FALLBACK` | not allowed | only if the bottom track has no solution |
 
     The better track is the one with the smaller variance; the bottom track if both are equal.
+
+        >>> [one.value for one in ns.sensors.TrackMode]
+        ['never', 'always', 'best', 'fallback']
     """
 
     NEVER = "never"
@@ -151,7 +157,7 @@ class Dvl:
     beams: axes, positions and shapes.
     minimum_range, maximum_range: along a beam, m.
     bottom, water: errors of the two tracks.
-    range: noise of a beam's range, m.
+    range_noise: noise of a beam's range, m.
     bottom_mode, water_mode: when each track supplies the velocity.
     layer: water-mass layer; required for a water track.
     echo_strength: a weak echo has more noise and can lose lock. None: all echoes are strong.
@@ -184,10 +190,10 @@ class Dvl:
     beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))
     minimum_range: float = field(default=0.0, metadata=in_file("min"))
     maximum_range: float = field(default=100.0, metadata=in_file("max"))
-    bottom: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("bottom_track"))
-    water: DopplerTrack = field(default=IDEAL_TRACK, metadata=in_file("water_track"))
-    range: Noise = NO_NOISE
-    # `container` is for error locations. The parser of <dvl> reads fields with a container (`sdf.parse.doppler`).
+    bottom: TrackErrors = field(default=NO_TRACK_ERRORS, metadata=in_file("bottom_track"))
+    water: TrackErrors = field(default=NO_TRACK_ERRORS, metadata=in_file("water_track"))
+    range_noise: Noise = field(default=NO_NOISE, metadata=in_file("range"))
+    # The metadata locate errors. `DVL_BINDING` binds the fields without a container; `sdf.parse.doppler` reads these.
     bottom_mode: TrackMode = field(default=TrackMode.ALWAYS, metadata=in_file("when", container="bottom_track"))
     water_mode: TrackMode = field(default=TrackMode.NEVER, metadata=in_file("when", container="water_track"))
     layer: WaterMassLayer | None = field(default=None, metadata=in_file(container="water_track"))
@@ -206,15 +212,15 @@ class Dvl:
     reference: Quaternion = IDENTITY_ROTATION
     own_hull: bool = False
     classic: bool = field(default=False, metadata=NOT_IN_FILE)
-    dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=MESSAGE_ONLY)
-    message_options: DvlMessageOptions = field(default=DvlMessageOptions(), metadata=MESSAGE_ONLY)
-    missing_values: tuple[str, ...] = field(default=(), metadata=MESSAGE_ONLY)
+    dialect: MessageDialect = field(default=MessageDialect.OWN, metadata=NO_PHYSICAL_EFFECT)
+    message_options: DvlMessageOptions = field(default=DvlMessageOptions(), metadata=NO_PHYSICAL_EFFECT)
+    missing_values: tuple[str, ...] = field(default=(), metadata=NO_PHYSICAL_EFFECT)
 
-    # See `sensors.base.Sensor`, and `faults.schedule.HasDerivedArrays` for `source_arrays`.
+    # See `sensors.base.Sensor`, and `faults.schedule.HasDerivedArrays` for `fault_input_arrays`.
     type: ClassVar[str] = "dvl"
-    symmetry_tolerance: ClassVar[float] = 1e-9
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    source_arrays: ClassVar[tuple[str, ...]] = ping.SOURCE_ARRAYS
+    invariance_tolerance: ClassVar[float] = 1e-9
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    fault_input_arrays: ClassVar[tuple[str, ...]] = ping.FAULT_INPUT_ARRAYS
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -258,17 +264,19 @@ class Dvl:
     def _channels(self) -> NoiseChannels:
         """Channels of each beam: bottom-track velocity, water-track velocity, range.
 
-        They have all terms of `Noise` except the white noise of the velocities.
+        They have all terms of `Noise` except the white noise of the velocities, see `_instrument_processes`.
         """
         k = len(self.beams.beams)
-        # White noise depends on speed and echo strength, so `apply_beam_errors` adds it.
         bottom, water = (replace(t.noise, stddev=0.0, noise_density=0.0) for t in (self.bottom, self.water))
         names = [f"{channel}_{i}" for channel in ("bottom", "water", "range") for i in range(k)]
-        return NoiseChannels(tuple(names), (bottom,) * k + (water,) * k + (self.range,) * k)
+        return NoiseChannels(tuple(names), (bottom,) * k + (water,) * k + (self.range_noise,) * k)
 
     @cached_property
     def _instrument_processes(self) -> tuple[RandomProcess, ...]:
-        """Random processes other than those of the noise channels, in the order of their draws."""
+        """Random processes other than those of `_channels`, in the order of their draws.
+
+        The table of `doppler.ping` lists them. The white noise of `bottom_k` and `water_k` is one of them.
+        """
         k, rule = len(self.beams.beams), self._solution_rule
         processes = [
             RandomProcess(channel, name, initial=count, per_tick=0)
@@ -292,11 +300,9 @@ class Dvl:
         return tuple(processes)
 
     @cached_property
-    def _draw_rows(self) -> tuple[PlainTuple, IntArray]:
+    def _draw_rows(self) -> tuple[KernelTuple, IntArray]:
         """Rows of the draws of each beam (`DrawRows`), and of the velocity's components."""
-        beams, components = ping.make_draw_rows(
-            self._instrument_processes, len(self.beams.beams), self._channels.draws_per_tick
-        )
+        beams, components = ping.make_draw_rows(self.processes(), len(self.beams.beams))
         return tuple(beams), components
 
     @cached_property
@@ -327,11 +333,11 @@ class Dvl:
         """
         bottom_distance = find_bottom_distance(self.beams.positive_janus_cosines, beam_range)
         if self._solution_rule == ping.DSROS_RULE:
-            bottom_distance[np.isnan(find_far_boundaries(layer.boundaries, bottom_distance))] = math.inf
+            bottom_distance[np.isnan(find_far_boundaries(layer.parameters, bottom_distance))] = math.inf
         return bottom_distance
 
     @cached_property
-    def _solution_parameters(self) -> PlainTuple:
+    def _solution_parameters(self) -> KernelTuple:
         """The fields of `SolutionParameters`."""
         modes = list(TrackMode)
         parameters = ping.SolutionParameters(
@@ -351,7 +357,7 @@ class Dvl:
         return tuple(parameters)
 
     @cached_property
-    def _ideal_solution_parameters(self) -> PlainTuple:
+    def _ideal_solution_parameters(self) -> KernelTuple:
         """The same without errors, dropout and reacquisition. The limits of range and incidence stay."""
         parameters = ping.SolutionParameters(*self._solution_parameters)._replace(
             error_velocity_limit=math.inf,
@@ -364,7 +370,7 @@ class Dvl:
         return tuple(parameters)
 
     @cached_property
-    def _receiver_parameters(self) -> PlainTuple:
+    def _receiver_parameters(self) -> KernelTuple:
         """Parameters of the receiver for `apply_beam_errors`, `ReceiverParameters`."""
         strength = (0.0,) * 5 if self.echo_strength is None else self.echo_strength.parameters
         is_phased_array = self.transducer is Transducer.PHASED_ARRAY
@@ -375,7 +381,7 @@ class Dvl:
         )
 
     @cached_property
-    def _track_parameters(self) -> tuple[PlainTuple, PlainTuple]:
+    def _track_parameters(self) -> tuple[KernelTuple, KernelTuple]:
         """The fields of `TrackParameters` of both tracks, except `stddev`."""
         bottom, water = (
             (float(track.per_speed), float(track.reference_rate), float(track.maximum_velocity))
@@ -384,7 +390,7 @@ class Dvl:
         return bottom, water
 
     @cached_property
-    def _geometry(self) -> PlainTuple:
+    def _geometry(self) -> KernelTuple:
         """The fields of `BeamGeometry`: beams and output frame."""
         rotation = np.array(pose.normalize(self.reference))
         return tuple(ping.BeamGeometry(self.beams.axes, self.beams.positions, self.beams.instrument_axis, rotation))
@@ -410,7 +416,7 @@ class Dvl:
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of each beam's bottom-track velocity, and of its range."""
         k = len(self.beams.beams)
-        return {"beam_velocity": (self.bottom.noise,) * k, "beam_range": (self.range,) * k}
+        return {"beam_velocity": (self.bottom.noise,) * k, "beam_range": (self.range_noise,) * k}
 
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return lines on beams, limits, tracks, times and systematic errors, at a rate (Hz) of ticks."""
@@ -436,7 +442,7 @@ class Dvl:
             if mode != TrackMode.NEVER and not track.has_white_noise and has_errors:
                 value = f"{track.reported_stddev:g} m/s" if track.reported_stddev > 0.0 else "a covariance of 0"
                 problem = f"the standard deviation of single pings is 0, and {value} is reported"
-                remedy = f"give one: DopplerTrack(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
+                remedy = f"give one: TrackErrors(noise=Noise(stddev=...)) as `{name}`, or <{name}_track><noise>"
                 warnings.append((f"{name} track", f"{problem}: {remedy}"))
         return tuple(warnings)
 
@@ -446,25 +452,25 @@ class Dvl:
 
     def init(self, draws: FloatArray) -> DvlState:
         """Return the turn-on biases, scale errors, offsets and misalignment of an instrument."""
-        first = sum(process.initial for process in self._channels.processes)
-        remaining, long_term_errors, angles = draws[first:].tolist(), np.zeros((2, 4)), list(self.misalignment)
-        for process in self._instrument_processes:
-            process_draws, remaining = remaining[: process.initial], remaining[process.initial :]
-            if process.channel == "mounting":
-                angles = [angle + self.misalignment_stddev * w for angle, w in zip(angles, process_draws, strict=True)]
-            elif process.initial:
-                row, track = (0, self.bottom) if process.channel == "bottom" else (1, self.water)
-                long_term_errors[row] = make_long_term_errors(track, process_draws)
-        misalignment = np.array(pose.from_rotation_vector((angles[0], angles[1], angles[2])))
+        channel_draws = draws[: sum(process.initial for process in self._channels.processes)]
+        initial = split_initial_draws(self._instrument_processes, draws[channel_draws.size :])
+        long_term_errors, (x, y, z) = np.zeros((2, 4)), self.misalignment
+        for row, (channel, track) in enumerate((("bottom", self.bottom), ("water", self.water))):
+            if (channel, "long_term") in initial:
+                long_term_errors[row] = make_long_term_errors(track, initial[channel, "long_term"].tolist())
+        if ("mounting", "misalignment") in initial:
+            dx, dy, dz = (self.misalignment_stddev * w for w in initial["mounting", "misalignment"].tolist())
+            x, y, z = x + dx, y + dy, z + dz
+        misalignment = np.array(pose.from_rotation_vector((x, y, z)))
         unlocked_until = np.full(len(self.beams.beams), -math.inf)
-        channels, filter_state = self._channels.init(draws[:first]), long_term_filter.make_state()
+        channels, filter_state = self._channels.init(channel_draws), long_term_filter.make_state()
         return DvlState(channels, long_term_errors, misalignment, 0.0, unlocked_until, filter_state)
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
-        """Return the ideal outputs, the true values from which the errors are computed, and the signals.
+        """Return the ideal outputs, the true values (`ping.TRUE_VALUES`), and the signals.
 
-        The true values are the fields of `EchoInputs`, `SensorInputs` and `TrackInputs`, and the duration of the
-        ping.
+        Ideal outputs are those of an instrument without errors, after its limits. True values are those of the world,
+        before the limits, and the inputs of the errors.
 
         Raises `FieldError` if a body, the current or the speed of sound has no value there.
         """
@@ -500,7 +506,7 @@ class Dvl:
             bottom_distance, layer_motion = self._find_bottom_distance(layer, echoes.beam_range), motion
             if self.models_travel_time:
                 layer_time_of_validity = compute_layer_times_of_validity(
-                    layer.boundaries,
+                    layer.parameters,
                     bottom_distance,
                     transmit_time,
                     self.beams.mean_inverse_janus_cosine,
@@ -528,7 +534,11 @@ class Dvl:
         tracks: ping.TrackInputs,
         ping_duration: FloatArray,
     ) -> dict[str, AnyArray]:
-        """Return the ideal outputs and the true values of `ERROR_INPUT_NAMES` by name."""
+        """Return the ideal outputs and the true values of `ping.TRUE_VALUES` by name.
+
+        `solve_ideal_pings` and the measurement call the same kernel: here with true instead of measured values, and
+        with parameters without errors.
+        """
         inputs = (*echoes, *sensor_inputs, *tracks, ping_duration)
         for array in inputs:
             array.setflags(False)  # type: ignore[call-arg]  # the kernel is compiled for read-only inputs
@@ -542,7 +552,7 @@ class Dvl:
             tuple(memory),
         )
         ideal = memory.name_ideal_outputs()
-        ideal.update(zip(ping.ERROR_INPUT_NAMES, inputs, strict=True))
+        ideal.update(zip(ping.TRUE_VALUES, inputs, strict=True))
         return ideal
 
     def measure(
@@ -591,17 +601,16 @@ class Dvl:
         draws: FloatArray,
         emitted: BoolArray,
         unlocked_until: FloatArray,
-        output_memory: PlainTuple,
+        output_memory: KernelTuple,
     ) -> tuple[NoiseState, FloatArray]:
         """Write the outputs of the ticks; return the state of the channels and the biases (n, 3 k).
 
         The steps are those of `doppler.ping`: errors of the beams, noise, faults, solution. The columns of the biases
         are bottom-track velocities, water-track velocities and ranges.
         """
-        # `spacing` is above 1 only for your own times (`apply`).
-        (n, k), rate = ideal["true_beam_range"].shape, ticks.rate / ticks.spacing
+        (n, k), rate = ideal["true_beam_range"].shape, ticks.row_rate
         # Arrays of noise channels are contiguous along the ticks of one channel.
-        measurement_arrays, channel_inputs = np.empty((len(ping.BeamMeasurements._fields), n, k)), np.empty((3 * k, n))
+        beam_arrays, channel_inputs = np.empty((len(ping.BeamQuantities._fields), n, k)), np.empty((3 * k, n))
         bottom_stddev, water_stddev = self.bottom.noise.white_stddev(rate), self.water.noise.white_stddev(rate)
         bottom, water = self._track_parameters
         (beam_rows, component_rows), sensor_inputs = self._draw_rows, ping.select_sensor(ideal)
@@ -616,7 +625,7 @@ class Dvl:
             sensor_inputs,
             beam_rows,
             draws,
-            measurement_arrays,
+            beam_arrays,
             channel_inputs,
         )
         channels, measured, biases = self._channels.apply(
@@ -631,7 +640,7 @@ class Dvl:
             self._solution_parameters,
             self._geometry,
             measured.T,
-            measurement_arrays,
+            beam_arrays,
             sensor_inputs,
             ping.select_tracks(ideal),
             ticks.time,
@@ -678,7 +687,7 @@ class Dvl:
         water_beam_velocity, far_boundary = np.full(ranges.shape, math.nan), np.full(count, math.nan)
         if layer is not None:
             bottom_distance = self._find_bottom_distance(layer, np.where(ranges < math.inf, ranges, math.nan))
-            far_boundary = find_far_boundaries(layer.boundaries, bottom_distance)
+            far_boundary = find_far_boundaries(layer.parameters, bottom_distance)
             water_beam_velocity = apply_inputs.project_velocity(
                 beams.axes, velocity_through_water, np.zeros(ranges.shape)
             )
@@ -736,9 +745,9 @@ class Dvl:
         """
         return replace(
             self,
-            bottom=DopplerTrack(),
-            water=DopplerTrack(),
-            range=NO_NOISE,
+            bottom=TrackErrors(),
+            water=TrackErrors(),
+            range_noise=NO_NOISE,
             echo_strength=None,
             sound=Sound(),
             misalignment=(0.0, 0.0, 0.0),
@@ -755,7 +764,7 @@ class Dvl:
     def example_spec(cls) -> Dvl:
         """Return a spec in which every field acts, for the shallow water of the example world."""
         noise = make_example_noise(0.02, maximum=0.9, minimum=-0.9)
-        track = DopplerTrack(
+        track = TrackErrors(
             noise,
             per_speed=0.01,
             reference_rate=100.0,
@@ -771,7 +780,7 @@ class Dvl:
             maximum_range=4.8,
             bottom=track,
             water=replace(track, reported_stddev=0.05),
-            range=make_example_noise(0.02, maximum=4.6, minimum=2.4),
+            range_noise=make_example_noise(0.02, maximum=4.6, minimum=2.4),
             bottom_mode=TrackMode.BEST,
             water_mode=TrackMode.BEST,
             layer=WaterMassLayer(0.2, 1.2, 0.9, 3, 0.5),
@@ -800,25 +809,28 @@ FIELD_LIMITS = (
 """Limits of the fields that only a DVL has."""
 
 
-def _list_tracks(spec: Dvl) -> tuple[tuple[str, TrackMode, DopplerTrack], ...]:
+def _list_tracks(spec: Dvl) -> tuple[tuple[str, TrackMode, TrackErrors], ...]:
     """Return the name, the mode and the errors of each track."""
     return (("bottom", spec.bottom_mode, spec.bottom), ("water", spec.water_mode, spec.water))
 
 
 def _list_missing_values(spec: Dvl) -> list[str]:
-    """Return the `missing_values` that no field of the specification sets."""
+    """Return the `missing_values` that no field of the specification sets.
+
+    `catalogue.Part.missing_values` makes these texts: a section and an entry, "transducer", or a constant.
+    """
     is_set = {
         "beam.range": (spec.minimum_range, spec.maximum_range) != (Dvl.minimum_range, Dvl.maximum_range),
-        "beam.noise_rms": spec.range.has_white_noise,
+        "beam.noise_rms": spec.range_noise.has_white_noise,
         "water_track.layer": spec.layer is not None,
         "transducer": spec.transducer is not Dvl.transducer,
-        "growth of the noise with speed": spec.bottom.per_speed + spec.water.per_speed > 0.0,
-        "strength of the echo": spec.echo_strength is not None,
+        NOISE_GROWTH: spec.bottom.per_speed + spec.water.per_speed > 0.0,
+        ECHO_STRENGTH: spec.echo_strength is not None,
     }
     for name, _, track in _list_tracks(spec):
         is_set[f"{name}_track.noise_rms"] = track.noise.has_white_noise
         for entry in ("long_term_scale", "long_term_offset", "maximum_velocity"):
-            is_set[f"{name}_track.{entry}"] = getattr(track, entry) != getattr(IDEAL_TRACK, entry)
+            is_set[f"{name}_track.{entry}"] = getattr(track, entry) != getattr(NO_TRACK_ERRORS, entry)
     return [name for name in spec.missing_values if not is_set.get(name, False)]
 
 
@@ -854,7 +866,7 @@ def _describe_losses(spec: Dvl) -> tuple[str, ...]:
     lines, strength = [], spec.echo_strength
     if strength is not None:
         loss = f"{strength.level:g} dB minus 30 log10(r) and {2.0 * strength.absorption:g} dB/m"
-        lines.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.slope:g} dB")
+        lines.append(f"echo: {loss}; lock at {strength.threshold:g} dB, within {strength.lock_width:g} dB")
     if spec.dropout_probability + spec.reacquisition_time > 0.0:
         dropouts = f"{spec.dropout_probability:g} of a beam's pings"
         lines.append(f"dropouts: {dropouts}; {spec.reacquisition_time:g} s without lock after a loss")

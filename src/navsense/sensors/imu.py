@@ -173,6 +173,12 @@ class Imu:
         The angle xy is the share of y that the x axis measures.
     g_sensitivity: matrix, row by row, from specific force to an error of the angular velocity, rad/s per m/s^2.
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
+
+        >>> time = np.arange(200) / 200.0  # s
+        >>> still = np.tile([0.0, 0.0, 9.81], (200, 1))
+        >>> reading = ns.sensors.Imu.from_part("stim300").apply(time, np.zeros((200, 3)), still, seed=7)
+        >>> reading["angular_velocity"].shape
+        (200, 3)
     """
 
     angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="angular_velocity"))
@@ -202,7 +208,7 @@ class Imu:
     earth_rotation: bool = field(default=False, metadata=in_file("navsense:earth_rotation"))
 
     type: ClassVar[str] = "imu"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -228,7 +234,7 @@ class Imu:
         validate_types(self)
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave the readings unchanged: about the vertical, with `earth_rotation`."""
         return "vertical" if self.earth_rotation else "all"
 
@@ -357,7 +363,9 @@ class Imu:
             stiffness, last_tick = compute_stiffness(self.bandwidth), state.noise.last_tick
             filter_rows(stiffness, ticks.index, ticks.rate, last_tick, filter_state, rows)
         if self.vibration:
-            add_lines(self._vibration_lines, ticks.spacing / ticks.rate if self.averaged else 0.0, ticks.time, rows)
+            add_lines(
+                self._vibration_lines, ticks.nominal_step / ticks.rate if self.averaged else 0.0, ticks.time, rows
+            )
         if self._mixing_matrix is not None:
             rows, aligned = np.empty(rows.shape), rows
             mix_axes(self._mixing_matrix, aligned, rows)

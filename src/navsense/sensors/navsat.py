@@ -103,6 +103,9 @@ class NavSat:
 
     horizontal_position, vertical_position: noise of the position, m. The horizontal noise acts on east and on north.
     horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
+
+        >>> ns.sensors.NavSat(horizontal_position=ns.Noise(stddev=1.5), vertical_position=ns.Noise(stddev=3.0))
+        NavSat(horizontal_position=Noise(stddev=1.5), vertical_position=Noise(stddev=3.0))
     """
 
     horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", container="position_sensing"))
@@ -111,8 +114,8 @@ class NavSat:
     vertical_velocity: Noise = field(default=NO_NOISE, metadata=in_file("vertical", container="velocity_sensing"))
 
     type: ClassVar[str] = "navsat"
-    symmetry_group: ClassVar[Literal["all", "vertical"]] = "vertical"
-    symmetry_tolerance: ClassVar[float] = 1e-12
+    rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
+    invariance_tolerance: ClassVar[float] = 1e-12
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 

@@ -46,7 +46,7 @@ from navsense.faults.schedule import add_offset
 from navsense.motion.base import Motion
 from navsense.noise.channels import NoiseChannels, NoiseState
 from navsense.noise.specification import NO_NOISE, Noise, make_example_noise
-from navsense.sensors.base import MESSAGE_ONLY, TEMPERATURE, Measurement, Output, evaluate_signals
+from navsense.sensors.base import NO_PHYSICAL_EFFECT, TEMPERATURE, Measurement, Output, evaluate_signals
 from navsense.sensors.plausibility import check_minimum
 from navsense.sensors.user_arrays import check_rows, check_time, simulate_readings
 
@@ -81,7 +81,11 @@ def _make_angles(samples: int, minimum: float, maximum: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Fan:
-    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`."""
+    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`.
+
+    >>> ns.sensors.Range(beam=ns.sensors.Fan(5, -0.1, 0.1)).beam
+    Fan(horizontal_samples=5, horizontal_minimum=-0.1, horizontal_maximum=0.1)
+    """
 
     horizontal_samples: int = 1
     horizontal_minimum: float = 0.0
@@ -124,6 +128,9 @@ class Cone:
     """A round beam of full `width` (rad) around an `axis` of any length: a ray and rings of rays.
 
     Raises `SensorError`.
+
+        >>> ns.sensors.Range(beam=ns.sensors.Cone(width=0.17, rings=2)).beam
+        Cone(width=0.17, rings=2)
     """
 
     width: float
@@ -171,6 +178,9 @@ class Sound:
     """Sound as a sensor assumes it. `speed` (m/s) is the assumed speed of sound; None: the true one.
 
     Raises `SensorError`.
+
+        >>> ns.sensors.Range(sound=ns.sensors.Sound(speed=1500.0)).sound
+        Sound(speed=1500.0)
     """
 
     speed: float | None = field(default=None, metadata=in_file(above=0.0))
@@ -231,27 +241,30 @@ def _apply_limits(
 class Range:
     """Specification of a range sensor.
 
-    noise: of the range, m.
+    range_noise: noise of the range, m.
     minimum_range, maximum_range: m.
     beam: a `Fan` or a `Cone`.
     sound: None for optical sensors.
     own_hull: true if its rays hit the model that carries it.
 
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
+
+        >>> ns.sensors.Range(ns.Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
+        Range(range_noise=Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
     """
 
-    range: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
+    range_noise: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
     minimum_range: float = field(default=0.0, metadata=in_file("min", minimum=0.0))
     maximum_range: float = field(default=math.inf, metadata=in_file("max", minimum=0.0))
     beam: Fan | Cone = Fan()
     sound: Sound | None = None
     own_hull: bool = False
-    ros_plugin: bool = field(default=False, metadata=MESSAGE_ONLY)
-    classic: bool = field(default=False, metadata=MESSAGE_ONLY)
+    ros_plugin: bool = field(default=False, metadata=NO_PHYSICAL_EFFECT)
+    classic: bool = field(default=False, metadata=NO_PHYSICAL_EFFECT)
 
     type: ClassVar[str] = "range"
-    symmetry_tolerance: ClassVar[float] = 1e-9
-    source_arrays: ClassVar[tuple[str, ...]] = ("range",)
+    invariance_tolerance: ClassVar[float] = 1e-9
+    fault_input_arrays: ClassVar[tuple[str, ...]] = ("range",)
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -265,7 +278,7 @@ class Range:
             raise SensorError("maximum_range (m)", self.maximum_range, allowed=allowed)
 
     @property
-    def symmetry_group(self) -> Literal["all", "vertical"]:
+    def rotation_invariance(self) -> Literal["all", "vertical"]:
         """The rotations of the world that leave its readings unchanged: about the vertical, if depth matters."""
         return "all" if self._assumed_sound_speed is None else "vertical"
 
@@ -281,7 +294,7 @@ class Range:
 
     @cached_property
     def _channels(self) -> NoiseChannels:
-        return NoiseChannels(("range",), (self.range,))
+        return NoiseChannels(("range",), (self.range_noise,))
 
     @cached_property
     def _rays(self) -> Vectors:
@@ -304,7 +317,7 @@ class Range:
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the noise of the range."""
-        return {"range": (self.range,)}
+        return {"range": (self.range_noise,)}
 
     def processes(self) -> tuple[RandomProcess, ...]:
         """Return the random processes of the range."""
@@ -397,7 +410,7 @@ class Range:
 
     def without_errors(self) -> Range:
         """Return the same spec without errors: it uses the true speed of sound."""
-        return replace(self, range=NO_NOISE, sound=None if self.sound is None else Sound())
+        return replace(self, range_noise=NO_NOISE, sound=None if self.sound is None else Sound())
 
     @classmethod
     def example_spec(cls) -> Range:

@@ -51,7 +51,7 @@ def check_time(time: FloatArray) -> FloatArray:
 def make_ticks(seconds: FloatArray) -> Ticks:
     """Return times (n,) s as ticks since the first row."""
     index = np.rint((seconds - seconds[0]) * TICK_RATE).astype(np.int64)
-    return Ticks(index, TICK_RATE, spacing=int(index[1]) if index.size > 1 else round(TICK_RATE))
+    return Ticks(index, TICK_RATE, nominal_step=int(index[1]) if index.size > 1 else round(TICK_RATE))
 
 
 def check_rows(name: str, array: FloatArray, shape: tuple[int, ...], *, require_finite: bool = True) -> FloatArray:

@@ -127,7 +127,7 @@ class SensorArrays:
         self.sensor, self.runs = sensor, runs
         self.time = np.empty(length)
         self.clock_error = np.empty((runs, length))
-        self.delayed_arrival = np.empty((runs, length)) if sensor.latency else None
+        self.arrival_after_latency = np.empty((runs, length)) if sensor.latency else None
         self.arrays: dict[str, dict[str, AnyArray]] = {"ideal": {}, "arrays": {}, "bias": {}, "fault": {}}
         self.flags: dict[str, AnyArray] = {}
         self.turn_on: dict[str, AnyArray] = {}
@@ -185,8 +185,8 @@ class RunArrays:
         sensor_arrays, first = self._sensors[sensor.name], int(ticks.index[0])
         measured, rows = block.measured, slice(first, first + len(ticks))
         sensor_arrays.clock_error[run_index, rows] = block.clock_error
-        if sensor_arrays.delayed_arrival is not None and block.delayed_arrival is not None:
-            sensor_arrays.delayed_arrival[run_index, rows] = block.delayed_arrival
+        if sensor_arrays.arrival_after_latency is not None and block.arrival_after_latency is not None:
+            sensor_arrays.arrival_after_latency[run_index, rows] = block.arrival_after_latency
         for group, arrays in (("arrays", measured.arrays), ("bias", measured.bias), ("fault", measured.fault)):
             for name, values in arrays.items():
                 sensor_arrays.copy_rows(group, name, run_index, first, values)
@@ -269,7 +269,9 @@ class RunArrays:
             valid=flags.get("valid", all_set),
             emitted=flags.get("emitted", all_set),
             epoch=self._session.epoch,
-            delayed_arrival=None if sensor_arrays.delayed_arrival is None else select(sensor_arrays.delayed_arrival),
+            arrival_after_latency=None
+            if sensor_arrays.arrival_after_latency is None
+            else select(sensor_arrays.arrival_after_latency),
             ideal_in_runs=self._has_run_axis and ideal_differs,
         )
 

@@ -18,8 +18,8 @@ from navsense.faults.injection import apply_faults, init_faults
 from navsense.faults.schedule import (
     EmissionMask,
     UsesBottomEchoes,
-    compute_source_offsets,
-    list_source_arrays,
+    compute_fault_offsets,
+    list_fault_input_arrays,
 )
 from navsense.motion.base import Motion
 from navsense.sensors import SENSORS
@@ -37,12 +37,13 @@ _VALID = "valid"
 class SensorBlock:
     """The result of one sensor for a block of ticks in one run.
 
-    clock_error, delayed_arrival: (n,) s; see `Reading`.
+    clock_error: (n,) s.
+    arrival_after_latency: (n,) s, true times at which the receiver gets the samples; None without latency.
     """
 
     measured: Measurement
     clock_error: FloatArray
-    delayed_arrival: FloatArray | None = None
+    arrival_after_latency: FloatArray | None = None
 
 
 class SensorRun:
@@ -97,11 +98,11 @@ class SensorRun:
             self._is_unchecked = False
         if not self.sensor.is_on:
             measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
-        delayed_arrival = None
+        arrival_after_latency = None
         if self._arrival_times:
             emitted = get_flags(measured, len(ticks))["emitted"]
-            delayed_arrival = self._arrival_times.compute_arrivals(ticks.time, emitted)
-        return SensorBlock(measured, self._clock.compute_errors(ticks.time), delayed_arrival)
+            arrival_after_latency = self._arrival_times.compute_arrivals(ticks.time, emitted)
+        return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival_after_latency)
 
     def _measure_with_faults(self, ticks: Ticks, inputs: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
         """Measure a block with injected faults.
@@ -110,19 +111,19 @@ class SensorRun:
         (`UsesBottomEchoes`), biases and spikes of the arrays from which a sensor derives others (`HasDerivedArrays`).
         """
         faults, spec, before = self.sensor.faults, self.sensor.spec, self.state
-        source_arrays: tuple[str, ...] = ()
+        fault_input_arrays: tuple[str, ...] = ()
         if faults.scheduled:
-            source_arrays = list_source_arrays(spec)
+            fault_input_arrays = list_fault_input_arrays(spec)
             if isinstance(spec, UsesBottomEchoes):
                 inputs = spec.remove_bottom_echoes(inputs, faults.schedule.find_lost_lock(ticks))
         self.state, measured = spec.measure(before, ticks, inputs, draws)
-        if source_arrays:
+        if fault_input_arrays:
             # Faults count published ticks, which are known only after a measurement and do not depend on its values.
             # So the block is measured a second time, with the offsets of the faults.
             emitted = get_flags(measured, len(ticks))["emitted"]
             mask = EmissionMask.from_ticks(ticks, emitted, self._faults.last_emitted_tick)
-            shapes = {output.name: output.shape for output in spec.outputs if output.name in source_arrays}
-            if offsets := compute_source_offsets(faults.schedule.find_active(mask), shapes):
+            shapes = {output.name: output.shape for output in spec.outputs if output.name in fault_input_arrays}
+            if offsets := compute_fault_offsets(faults.schedule.find_active(mask), shapes):
                 self.state, measured = spec.measure(before, ticks, {**inputs, **offsets}, draws)
         flags = get_flags(measured, len(ticks))
         self._faults, arrays, fault = apply_faults(
@@ -132,7 +133,7 @@ class SensorRun:
             self._fault_draws.take(len(ticks)),
             {**measured.arrays, _VALID: flags["valid"]},
             flags["emitted"],
-            source_arrays,
+            fault_input_arrays,
         )
         is_present = ~fault["dropout"]
         valid = arrays.pop(_VALID) & is_present
@@ -219,7 +220,7 @@ def make_reading(
         valid=flags["valid"],
         emitted=flags["emitted"],
         epoch=epoch,
-        delayed_arrival=block.delayed_arrival,
+        arrival_after_latency=block.arrival_after_latency,
     )
     return reading
 

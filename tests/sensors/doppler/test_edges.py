@@ -19,10 +19,10 @@ from navsense.sensors.doppler import (
     Beam,
     Beams,
     BeamWeighting,
-    DopplerTrack,
     EchoStrength,
     LongTermFilter,
     MessageDialect,
+    TrackErrors,
     WaterMassLayer,
     make_janus_beams,
 )
@@ -87,7 +87,7 @@ def test_beams_that_cancel_have_no_mean_direction() -> None:
 
 @pytest.mark.requirement("GAP-3")
 def test_long_term_velocity_of_error_free_pings_at_minimum_density() -> None:
-    with pytest.raises(SensorError, match=r"acceleration_density of the long term .*: 1e-200; must be at least"):
+    with pytest.raises(SensorError, match=r"acceleration_density of the long-term filter .*: 1e-200; must be at least"):
         LongTermFilter(1e-200)
     velocity = np.tile([1.0, -2.0, 0.5], (4, 1))
     out = np.full((4, 3), math.nan)
@@ -143,7 +143,7 @@ def test_description_lists_losses_and_errors() -> None:
     assert "beams: 4, each 30 deg from the instrument axis; one ray per beam\n" in bare
     assert "dropouts" not in bare
     assert "noise of a ping" not in bare
-    track = DopplerTrack(Noise(stddev=0.02), 0.001, 8.0, 0.003)
+    track = TrackErrors(Noise(stddev=0.02), 0.001, 8.0, 0.003)
     sheet = Dvl(
         beams=replace(make_janus_beams(0.5, AZIMUTHS, width=0.07), weighting=BeamWeighting.PATTERN),
         bottom=track,

@@ -36,7 +36,7 @@ def run_schmidt_filter(
     estimate, with the error minus offset and noise.
     """
     eye, none = np.eye(3), np.zeros((3, 3))
-    offset = spec.stddev**2 * eye
+    offset = spec.assumed_offset**2 * eye
     state = np.concatenate([velocity[0], np.zeros(3)])
     spread = np.block([[covariance[0] + offset, -offset], [-offset, offset]])
     sees, walk = np.hstack([eye, eye]), np.block([[eye, none], [none, none]])
@@ -86,7 +86,7 @@ def simulate_normalised_squares(
             true = rng.normal(size=3) + np.cumsum(
                 rng.normal(size=(count, 3)) * SHEET.acceleration_density / math.sqrt(rate), axis=0
             )
-        offset = rng.normal(size=3) * SHEET.stddev
+        offset = rng.normal(size=3) * SHEET.assumed_offset
         measured = true + offset + rng.normal(size=(count, 4)) * beam @ inverse.T
         measured[mode == 0.0] = math.nan
         out = np.full((count, 3), math.nan)
@@ -110,7 +110,7 @@ def test_covariance_matches_the_errors() -> None:
     total = squares.sum(axis=0)
     assert np.all((low < total) & (total < high))
     assert spread[-1, 0, 0] < 0.6 * spread[0, 0, 0]
-    assert spread[-1, 0, 0] > SHEET.stddev**2
+    assert spread[-1, 0, 0] > SHEET.assumed_offset**2
 
 
 @pytest.mark.requirement("GAP-3")
@@ -188,10 +188,10 @@ def test_ping_without_errors_is_used_unchanged() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
 def test_invalid_filter_is_an_error(value: float) -> None:
-    with pytest.raises(SensorError, match="acceleration_density of the long term"):
+    with pytest.raises(SensorError, match="acceleration_density of the long-term filter"):
         LongTermFilter(value)
     if value != 0.0:
-        with pytest.raises(SensorError, match="stddev of the long term"):
+        with pytest.raises(SensorError, match="assumed_offset of the long-term filter"):
             LongTermFilter(0.1, value)
 
 

@@ -94,11 +94,11 @@ def test_weaker_echo_has_more_noise_and_less_lock() -> None:
 
 
 @pytest.mark.requirement("GAP-9")
-@pytest.mark.parametrize("slope", [0.01, 1.0, 7.0])
-def test_lock_probability_is_logistic(slope: float) -> None:
+@pytest.mark.parametrize("lock_width", [0.01, 1.0, 7.0])
+def test_lock_probability_is_logistic(lock_width: float) -> None:
     for decibels in (-1e4, -40.0, 0.0, 5.9, 6.0, 6.3, 20.0, 1e4):
-        expected = float(expit((decibels - 6.0) / slope))
-        assert compute_lock_probability(decibels, 6.0, slope) == pytest.approx(expected, rel=1e-13, abs=1e-300)
+        expected = float(expit((decibels - 6.0) / lock_width))
+        assert compute_lock_probability(decibels, 6.0, lock_width) == pytest.approx(expected, rel=1e-13, abs=1e-300)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_lock_probability_is_logistic(slope: float) -> None:
         ({"absorption": -0.1}, "absorption of the echo's strength"),
         ({"correlation": 0.0}, "correlation of the echo's strength"),
         ({"correlation": 1.0}, "correlation of the echo's strength"),
-        ({"slope": 0.0}, "slope of the echo's strength"),
+        ({"lock_width": 0.0}, "lock_width of the echo's strength"),
         ({"threshold": math.nan}, "threshold of the echo's strength"),
     ],
 )

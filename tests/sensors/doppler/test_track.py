@@ -10,7 +10,7 @@ import pytest
 
 from navsense.core.errors import SensorError
 from navsense.noise.specification import Noise
-from navsense.sensors.doppler import DopplerTrack, ping
+from navsense.sensors.doppler import TrackErrors, ping
 from navsense.sensors.doppler.beam_errors import compute_stddev
 
 
@@ -32,7 +32,7 @@ def test_rate_and_signal_scale_the_deviation() -> None:
 
 
 def test_default_track_has_no_errors() -> None:
-    assert DopplerTrack() == DopplerTrack(Noise(), 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert TrackErrors() == TrackErrors(Noise(), 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_default_track_has_no_errors() -> None:
 def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
     arguments: dict[str, Any] = {name: value}
     with pytest.raises(SensorError, match=f"{name} of a track"):
-        DopplerTrack(**arguments)
+        TrackErrors(**arguments)
 
 
 @pytest.mark.requirement("GAP-2")
@@ -65,7 +65,7 @@ def test_invalid_deviation_is_an_error(name: str, value: float) -> None:
 )
 def test_other_track_fields_are_not_errors(arguments: dict[str, Any], errs: bool, is_white: bool) -> None:
     """A reference rate, a reported deviation and options of a zero noise are not errors."""
-    track = DopplerTrack(**arguments)
+    track = TrackErrors(**arguments)
     assert (track.has_errors, track.has_white_noise) == (errs, is_white)
 
 

@@ -28,13 +28,14 @@
       </water_track>
       <range> <noise .../> </range>                                             m, of each beam
       <strength level="90" absorption="0.04"                  echo above the noise from 1 m, dB; dB/m one way
-                correlation="0.9" threshold="6" slope="1"/>   rho_0; dB at lock probability 1/2; width, dB
+                correlation="0.9" threshold="6" slope="1"/>   of a strong echo; dB at lock probability 1/2;
+                                                              dB, width of the transition (`lock_width`)
       <sound speed="1500"/> <transducer>piston</transducer>                     or phased_array
       <misalignment_deg>0 0 0.5</misalignment_deg> <misalignment_stddev_deg>0.2</misalignment_stddev_deg>
       <min_incidence_cosine>0.2</min_incidence_cosine> <error_velocity_limit>0.3</error_velocity_limit>
       <dropout_probability>0.01</dropout_probability> <reacquisition_time>2</reacquisition_time>
       <propagation>true</propagation> <processing_time>0.01</processing_time>
-      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>     filter; stddev, scale: assumed errors
+      <long_term acceleration_density="0.05" stddev="0.002" scale="0.001"/>     filter; m/s, 1: assumed errors
       <reference link="base_link" degrees="true">180 0 0</reference>            roll pitch yaw of the output frame
       <own_hull>false</own_hull>
     </dvl>
@@ -84,7 +85,7 @@ from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.parse.children import parse_child_vector
 from navsense.sdf.parse.dvl_gazebo import parse_beam_ids, parse_gz_dvl
 from navsense.sdf.parse.noise import parse_channel_noise, parse_noise
-from navsense.sdf.parse.range import SOUND
+from navsense.sdf.parse.range import SOUND_BINDING
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.values import (
     invalid_value,
@@ -102,15 +103,15 @@ from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
     X_AZIMUTHS_DEG,
-    Accuracy,
     Beam,
     Beams,
+    BeamVelocityErrors,
     BeamWeighting,
     DepthCells,
-    DopplerTrack,
     DvlMessageOptions,
     EchoStrength,
     LongTermFilter,
+    TrackErrors,
     WaterMassLayer,
     make_gazebo_rotation,
     make_janus_beams,
@@ -134,24 +135,29 @@ BEAM_SCHEMA = ElementSchema(
     children=frozenset(("pose",)), attributes=_WIDTH_ATTRIBUTES.union(GAZEBO_ANGLE_ATTRIBUTES, ("id",))
 )
 BEAM_POSE_SCHEMA = make_schema(attributes="rotation_format degrees")
-TRACK_BINDING = ElementBinding(DopplerTrack, other_attributes=("when",))
-WATER_TRACK_BINDING = ElementBinding(DopplerTrack, other_children=("layer",), other_attributes=("when",))
+TRACK_BINDING = ElementBinding(TrackErrors, other_attributes=("when",))
+WATER_TRACK_BINDING = ElementBinding(TrackErrors, other_children=("layer",), other_attributes=("when",))
 LAYER_BINDING = ElementBinding(WaterMassLayer, attributes=True)
 ECHO_STRENGTH_BINDING = ElementBinding(EchoStrength, attributes=True)
 LONG_TERM_BINDING = ElementBinding(LongTermFilter, attributes=True)
 DVL_BINDING = ElementBinding(
-    Dvl, parsers={"echo_strength": ECHO_STRENGTH_BINDING.read, "sound": SOUND.read, "long_term": LONG_TERM_BINDING.read}
+    Dvl,
+    parsers={
+        "echo_strength": ECHO_STRENGTH_BINDING.read,
+        "sound": SOUND_BINDING.read,
+        "long_term": LONG_TERM_BINDING.read,
+    },
 )
 CELLS_BINDING = ElementBinding(DepthCells, attributes=True)
-ACCURACY_BINDING = ElementBinding(Accuracy, attributes=True)
+BEAM_VELOCITY_ERRORS_BINDING = ElementBinding(BeamVelocityErrors, attributes=True)
 ADCP_BINDING = ElementBinding(
     Adcp,
     parsers={
         "cells": CELLS_BINDING.read,
-        "profile": ACCURACY_BINDING.read,
-        "bottom": ACCURACY_BINDING.read,
+        "profile": BEAM_VELOCITY_ERRORS_BINDING.read,
+        "bottom": BEAM_VELOCITY_ERRORS_BINDING.read,
         "backscatter": ECHO_STRENGTH_BINDING.read,
-        "sound": SOUND.read,
+        "sound": SOUND_BINDING.read,
     },
 )
 REFERENCE_SCHEMA = make_schema(attributes="link degrees")
@@ -185,14 +191,14 @@ def _parse_navsense_dvl(context: Context, element: Element, sensor_context: Sens
     parsers: dict[str, ChildParser] = {
         "bottom": partial(TRACK_BINDING.read, parsers=track_parsers),
         "water": partial(WATER_TRACK_BINDING.read, parsers=track_parsers),
-        "range": partial(parse_channel_noise, classic=sensor_context.classic),
+        "range_noise": partial(parse_channel_noise, classic=sensor_context.classic),
         "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
     return DVL_BINDING.read(context, element, parsers, **fields)
 
 
 def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[TrackMode, ...]) -> TrackMode:
-    """Return when a track supplies the velocity."""
+    """Return when a track supplies the velocity: attribute `when`, which `TRACK_BINDING` allows but does not read."""
     return default if element is None else TrackMode(parse_attribute_choice(element, "when", default, allowed))
 
 

@@ -49,9 +49,9 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
     Beams,
-    DopplerTrack,
     DvlMessageOptions,
     MessageDialect,
+    TrackErrors,
     Transducer,
     WaterMassLayer,
     make_gazebo_beams,
@@ -115,8 +115,8 @@ def parse_gz_dvl(context: Context, type_element: Element, sensor_context: Sensor
             beams=beams,
             minimum_range=minimum,
             maximum_range=maximum,
-            bottom=DopplerTrack(bottom_noise),
-            water=DopplerTrack(water_noise),
+            bottom=TrackErrors(bottom_noise),
+            water=TrackErrors(water_noise),
             bottom_mode=bottom_mode,
             water_mode=water_mode,
             layer=layer,
@@ -152,10 +152,10 @@ def _parse_beams(context: Context, element: Element, resolution: float) -> tuple
         finest = widest / MAX_RINGS
         reason = f"is finer than supported: {MAX_RINGS} rings of rays in a beam, {finest:.3g} rad apart"
         context.add_note("warning", "<gz:dvl><resolution>", reason, element.where)
-    cones = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
-    widths = [share * width for (_, share), width in zip(cones, apertures, strict=True)]
+    rings_and_shares = [_count_rings(0.5 * aperture, resolution) for aperture in apertures]
+    widths = [share * aperture for (_, share), aperture in zip(rings_and_shares, apertures, strict=True)]
     with map_spec_errors(element):
-        beams = make_gazebo_beams(rotations, tilts, widths, rings=[rings for rings, _ in cones])
+        beams = make_gazebo_beams(rotations, tilts, widths, rings=[rings for rings, _ in rings_and_shares])
     return beams, DvlMessageOptions(beam_ids=parse_beam_ids(beam_elements))
 
 

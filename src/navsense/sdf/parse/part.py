@@ -20,7 +20,7 @@ from navsense.sdf.values import invalid_value, parse_attribute_flag
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import HasCatalogueParts, Sensor
 from navsense.sensors.depth import Depth
-from navsense.sensors.doppler import DopplerTrack
+from navsense.sensors.doppler import TrackErrors
 from navsense.sensors.dvl import Dvl, TrackMode
 
 PART_TAG = "navsense:part"
@@ -79,7 +79,7 @@ def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any
     for field in fields(part):
         value, part_value = getattr(spec, field.name), getattr(part, field.name)
         default = field.default if field.default_factory is MISSING else field.default_factory()
-        if isinstance(part_value, DopplerTrack):
+        if isinstance(part_value, TrackErrors):
             selected[field.name] = replace(value, **_select_part_fields(value, part_value, classic=classic))
         elif value is EXPLICIT_NO_NOISE:  # the object itself: it is equal to `NO_NOISE`
             continue

@@ -42,8 +42,8 @@ from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
-SOUND = ElementBinding(Sound, attributes=True)
-RANGE = ElementBinding(Range, parsers={"sound": SOUND.read}, other_children=("resolution",))
+SOUND_BINDING = ElementBinding(Sound, attributes=True)
+RANGE_BINDING = ElementBinding(Range, parsers={"sound": SOUND_BINDING.read}, other_children=("resolution",))
 RAY_NOISE = ElementSchema(children=NOISE.schema.children | {"type"})
 
 MAX_BEAM_ANGLE = math.radians(90.0)
@@ -90,7 +90,7 @@ def _parse_scan_axis(context: Context, element: Element | None, samples: int) ->
 def _parse_sound(context: Context, type_element: Element) -> Sound | None:
     """Return the speed of sound that a sonar assumes; None for a light sensor."""
     element = type_element.find("sound", "navsense:sound")
-    return None if element is None else SOUND.read(context, element)
+    return None if element is None else SOUND_BINDING.read(context, element)
 
 
 def _parse_own_hull(context: Context, type_element: Element) -> bool:
@@ -149,14 +149,14 @@ def _parse_sonar(context: Context, type_element: Element, sensor_context: Sensor
 
 def _parse_range(context: Context, type_element: Element, sensor_context: SensorContext) -> Range:
     """Return the specification of a `<range>`."""
-    context.check(type_element, RANGE.schema)
+    context.check(type_element, RANGE_BINDING.schema)
     require_child(type_element, "max", "must be given (m)")
     parsers: dict[str, ChildParser] = {
-        "range": partial(parse_noise, classic=sensor_context.classic),
+        "range_noise": partial(parse_noise, classic=sensor_context.classic),
         "beam": _parse_cone,
     }
-    fields = RANGE.read_fields(context, type_element, parsers)
-    fields["range"] = _apply_resolution(context, type_element, fields.get("range", NO_NOISE))
+    fields = RANGE_BINDING.read_fields(context, type_element, parsers)
+    fields["range_noise"] = _apply_resolution(context, type_element, fields.get("range_noise", NO_NOISE))
     return Range(**{"maximum_range": 0.0, **fields})
 
 

@@ -152,6 +152,7 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of a `<sensor>`: none for an unsupported type, several for some plug-ins."""
         name, sensor_type = join_names(element, link.name, parse_name(element)), self._parse_type(element)
+        # A sensor of the user may have any type, also this one. It then replaces the plug-in.
         if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.type_element_parsers:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:

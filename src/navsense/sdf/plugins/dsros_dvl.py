@@ -56,15 +56,15 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import (
     IDENTITY_ROTATION,
-    Accuracy,
     Beams,
+    BeamVelocityErrors,
     BeamWeighting,
     BinMapping,
     CoordinateSystem,
     DepthCells,
-    DopplerTrack,
     DvlMessageOptions,
     MessageDialect,
+    TrackErrors,
     WaterMassLayer,
     make_dsros_beams,
 )
@@ -155,7 +155,7 @@ def parse(
     try:
         fields["beams"] = beams = _parse_beams(context, plugin)
         if tracks_water:
-            layer = _parse_layer(context, plugin, beams, fields)
+            layer = _parse_layer(context, plugin, beams, fields["minimum_range"], fields["maximum_range"])
             fields |= {"water_mode": TrackMode.FALLBACK, "layer": layer}
         reason = "the point cloud is in the axes of the velocity"
         cloud_frame, pose = _find_link_pose(context, plugin, sensor_context, "pointcloudFrame", reason)
@@ -215,9 +215,9 @@ def _parse_limits_and_noises(context: Context, plugin: Element, sensor_context: 
     return {
         "minimum_range": parse_child_number(context, plugin, "minRange", 0.0, minimum=0.0),
         "maximum_range": parse_child_number(context, plugin, "maxRange", 1.0),
-        "bottom": DopplerTrack(bottom_noise),
-        "water": DopplerTrack(water_noise),
-        "range": range_noise,
+        "bottom": TrackErrors(bottom_noise),
+        "water": TrackErrors(water_noise),
+        "range_noise": range_noise,
     }
 
 
@@ -243,10 +243,12 @@ def _parse_beams(context: Context, plugin: Element) -> Beams:
     return replace(make_dsros_beams(angle, azimuths, pos_z_down=down, width=width), weighting=BeamWeighting.PATTERN)
 
 
-def _parse_layer(context: Context, plugin: Element, beams: Beams, limits: Mapping[str, Any]) -> WaterMassLayer:
+def _parse_layer(
+    context: Context, plugin: Element, beams: Beams, minimum_range: float, maximum_range: float
+) -> WaterMassLayer:
     """Return the tracked water layer, by default the span of the plug-in. Raises `SensorError`."""
     cosine = min(beams.positive_janus_cosines.tolist())
-    near, far = limits["minimum_range"] * cosine, limits["maximum_range"] * cosine
+    near, far = minimum_range * cosine, maximum_range * cosine
     element = context.find_child(plugin, LAYER_TAG, LAYER_BINDING.schema)
     if element is None:
         return WaterMassLayer(near, far)
@@ -277,7 +279,7 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
         bottom_pings=0,
         minimum_range=spec.minimum_range,
         maximum_range=spec.maximum_range,
-        profile=Accuracy(spec.water.noise.stddev),
+        profile=BeamVelocityErrors(spec.water.noise.stddev),
         coordinates=list(CoordinateSystem)[int(mode)],
         bin_mapping=BinMapping.NONE,
         min_beams=len(AZIMUTH_TAGS),
@@ -288,7 +290,7 @@ def _parse_profiler(context: Context, plugin: Element, spec: Dvl, *, tracks_wate
 
 
 def _warn_about_current(
-    context: Context, sensor: Element, plugin: Element, current: str, *, tracks_water: bool
+    context: Context, sensor: Element, plugin: Element, current_topic: str, *, tracks_water: bool
 ) -> None:
     """Add a warning if the topic of the current differs from that of the world, or the world has no current."""
     child = plugin.find("ocean_current_topic") or sensor.find("ocean_current_topic")
@@ -297,11 +299,12 @@ def _warn_about_current(
     if not tracks_water:
         if child is not None:
             context.add_note("warning", what, "has no effect: <enableWaterTrack> is not set", where)
-    elif not current:
+    elif not current_topic:
         reason = "nothing in the world publishes it: the water is still"
         context.add_note("warning", what, reason, where)
-    elif current.strip("/") != name.strip("/"):
-        context.add_note("warning", what, f"nothing publishes it: the world's current, on {current}, is used", where)
+    elif current_topic.strip("/") != name.strip("/"):
+        reason = f"nothing publishes it: the world's current, on {current_topic}, is used"
+        context.add_note("warning", what, reason, where)
 
 
 def _warn_about_direction(context: Context, plugin: Element, sensor_context: SensorContext, beams: Beams) -> None:

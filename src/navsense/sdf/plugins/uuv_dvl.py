@@ -38,7 +38,7 @@ from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import PluginSensor, parse_topic
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
-from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DopplerTrack, DvlMessageOptions, MessageDialect
+from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DvlMessageOptions, MessageDialect, TrackErrors
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range, Sound
 from navsense.world import MountedSensor
@@ -85,7 +85,7 @@ def parse(
             minimum_range=max(spec.minimum_range for spec in specs),
             maximum_range=min(spec.maximum_range for spec in specs),
             bottom=track,
-            range=replace(specs[0].range, classic=sensor_context.classic),
+            range_noise=replace(specs[0].range_noise, classic=sensor_context.classic),
             sound=specs[0].sound or Sound(),
             reference=NED if uses_ned else IDENTITY_ROTATION,
             own_hull=specs[0].own_hull,
@@ -96,7 +96,7 @@ def parse(
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "", is_on)
 
 
-def _parse_track(context: Context, element: Element, sensor_context: SensorContext) -> DopplerTrack:
+def _parse_track(context: Context, element: Element, sensor_context: SensorContext) -> TrackErrors:
     """Return the errors of the velocity. Raises `SdfError` for invalid deviations."""
     tags = ("noise_sigma", "noise_amplitude")
     sigma, amplitude = (parse_child_number(context, element, tag, 0.0, minimum=0.0) for tag in tags)
@@ -106,7 +106,7 @@ def _parse_track(context: Context, element: Element, sensor_context: SensorConte
         reason += f" noise of their product, {sigma * amplitude:.3g} m/s"
         context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     with map_spec_errors(child or element):
-        return DopplerTrack(Noise(stddev=amplitude, classic=sensor_context.classic), reported_stddev=sigma)
+        return TrackErrors(Noise(stddev=amplitude, classic=sensor_context.classic), reported_stddev=sigma)
 
 
 class Sonar(NamedTuple):
@@ -149,7 +149,7 @@ def _make_beam(sensor_context: SensorContext, sonar: Sonar) -> Beam:
 
 SHARED_FIELDS: Mapping[str, Callable[[Range], object]] = {
     "limits": lambda spec: (spec.minimum_range, spec.maximum_range),
-    "noise": lambda spec: spec.range,
+    "noise": lambda spec: spec.range_noise,
     "sound": lambda spec: spec.sound,
     "own_hull": lambda spec: spec.own_hull,
 }

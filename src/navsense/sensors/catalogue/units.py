@@ -122,7 +122,10 @@ REQUIRED_VALUES: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 """Values that a simulated DVL requires, each with its alternatives."""
 
-UNLISTED_PROPERTIES = ("growth of the noise with speed", "strength of the echo")
+NOISE_GROWTH, ECHO_STRENGTH = "growth of the noise with speed", "strength of the echo"
+"""`Dvl.missing_values` has these texts, also in files."""
+
+UNLISTED_PROPERTIES = (NOISE_GROWTH, ECHO_STRENGTH)
 """Other properties of a DVL, for which no part has a value."""
 
 

@@ -34,7 +34,7 @@ In kernels, `x == x` means "x is not NaN".
 
 from __future__ import annotations
 
-from navsense.sensors.doppler.beam_errors import Accuracy, DopplerTrack, EchoStrength
+from navsense.sensors.doppler.beam_errors import BeamVelocityErrors, EchoStrength, TrackErrors
 from navsense.sensors.doppler.beams import (
     MIN_BEAMS,
     X_AZIMUTHS_DEG,
@@ -63,18 +63,18 @@ __all__ = [
     "IDENTITY_ROTATION",
     "MIN_BEAMS",
     "X_AZIMUTHS_DEG",
-    "Accuracy",
     "Beam",
+    "BeamVelocityErrors",
     "BeamWeighting",
     "Beams",
     "BinMapping",
     "CoordinateSystem",
     "DepthCells",
-    "DopplerTrack",
     "DvlMessageOptions",
     "EchoStrength",
     "LongTermFilter",
     "MessageDialect",
+    "TrackErrors",
     "Transducer",
     "WaterMassLayer",
     "make_dsros_beams",

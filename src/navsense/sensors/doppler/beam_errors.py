@@ -20,7 +20,7 @@ The strength of an echo from the bottom, its effect on a beam's velocity, and th
     S = level - 30 log10 r - 2 alpha r + 20 log10 cos i                 r in m
     rho = correlation / (1 + 10^(-S / 10))
     factor = sqrt((rho^-2 - 1) / (correlation^-2 - 1))                  1 for a strong echo
-    P(lock) = 1 / (1 + exp(-(S - threshold) / slope))                   of one beam in one ping
+    P(lock) = 1 / (1 + exp(-(S - threshold) / lock_width))              of one beam in one ping
 
 Sound spreads spherically both ways, 40 log10 r, over a patch of bottom that grows with r. It loses alpha (`absorption`)
 per metre each way. A rough bottom reflects cos^2 i at the angle i from its normal (Lambert's law). The velocity is the
@@ -30,7 +30,7 @@ the strength at 1 m and normal incidence without absorption.
 
 Sources: D. S. Zrnic (1977) for the phase, tested by Monte Carlo; H. Boehme et al., J. Acoust. Soc. Am. 77 (1985) 962,
 doi 10.1121/1.392064, for Lambert's law on a sandy bottom. There is no published model of bottom lock. This one is a
-logistic function with probability 1/2 at `threshold` and the width `slope` (dB).
+logistic function with probability 1/2 at `threshold` and the width `lock_width` (dB).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from navsense.core.errors import SensorError
-from navsense.core.field_metadata import NON_NEGATIVE
+from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
@@ -56,8 +56,8 @@ LOG_POWER_PER_DECIBEL: Final = math.log(10.0) / 10.0
 
 
 @dataclass(frozen=True)
-class DopplerTrack:
-    """Errors of one track. Raises `SensorError` for invalid values.
+class TrackErrors:
+    """Errors of the velocities of one track, and its maximum velocity. Raises `SensorError` for invalid values.
 
     noise: of a beam's velocity, m/s.
     per_speed: standard deviation per m/s of speed, m/s.
@@ -95,7 +95,7 @@ class DopplerTrack:
     def has_errors(self) -> bool:
         """True if a measured velocity differs from the true one."""
         limits = {"reference_rate": 0.0, "reported_stddev": 0.0, "maximum_velocity": math.inf}
-        return replace(self, noise=replace(self.noise, classic=False), **limits) != DopplerTrack()
+        return replace(self, noise=replace(self.noise, classic=False), **limits) != TrackErrors()
 
     @property
     def has_white_noise(self) -> bool:
@@ -109,7 +109,7 @@ class DopplerTrack:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class BeamVelocityErrors:
     """Errors of an ADCP's velocities along beams. Raises `SensorError` for invalid values.
 
     stddev: m/s, of one ping.
@@ -134,7 +134,7 @@ class Accuracy:
         return self.long_term_scale + self.long_term_offset > 0.0
 
 
-def make_long_term_errors(spec: DopplerTrack | Accuracy, draws: Sequence[float]) -> list[float]:
+def make_long_term_errors(spec: TrackErrors | BeamVelocityErrors, draws: Sequence[float]) -> list[float]:
     """Return the scale error and three offsets (m/s) of an instrument from four normal draws."""
     scale, *offsets = draws
     return [spec.long_term_scale * scale, *(spec.long_term_offset * offset for offset in offsets)]
@@ -147,14 +147,18 @@ class EchoStrength:
     level: signal-to-noise ratio of the echo from 1 m, dB; not the source level, not the echo intensity.
     absorption: dB/m, one way. It weakens the echo; `Beams.absorption` is separate.
     correlation: of a strong echo.
-    threshold, slope: dB, strength with a lock probability of 1/2, and the width of the transition.
+    threshold: strength with a lock probability of 1/2, dB.
+    lock_width: width of the transition from no lock to lock, dB: larger is flatter. It is `slope` in files.
+
+        >>> ns.sensors.EchoStrength(level=60.0, absorption=0.15)
+        EchoStrength(level=60.0, absorption=0.15)
     """
 
     level: float
     absorption: float = 0.0
     correlation: float = 0.9
     threshold: float = 6.0
-    slope: float = 1.0
+    lock_width: float = field(default=1.0, metadata=in_file("slope"))
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -168,15 +172,15 @@ class EchoStrength:
         if not 0.0 < self.correlation < 1.0:
             what, allowed = "correlation of the echo's strength", "must be above 0 and below 1"
             raise SensorError(what, self.correlation, allowed=allowed, field="correlation")
-        if not self.slope > 0.0:
-            what, allowed = "slope of the echo's strength (dB)", "must be above 0"
-            raise SensorError(what, self.slope, allowed=allowed, field="slope")
+        if not self.lock_width > 0.0:
+            what, allowed = "lock_width of the echo's strength (dB)", "must be above 0"
+            raise SensorError(what, self.lock_width, allowed=allowed, field="lock_width")
 
     @property
     def parameters(self) -> tuple[float, float, float, float, float]:
-        """Level, absorption, correlation, threshold and slope."""
+        """Level, absorption, correlation, threshold and lock width."""
         level, absorption, correlation = float(self.level), float(self.absorption), float(self.correlation)
-        return level, absorption, correlation, float(self.threshold), float(self.slope)
+        return level, absorption, correlation, float(self.threshold), float(self.lock_width)
 
 
 @kernel
@@ -210,9 +214,9 @@ def compute_noise_factor(strength: float, correlation: float) -> float:
 
 
 @kernel
-def compute_lock_probability(strength: float, threshold: float, slope: float) -> float:
+def compute_lock_probability(strength: float, threshold: float, lock_width: float) -> float:
     """Return the probability of lock of a beam with an echo of a strength (dB)."""
-    exponent = (strength - threshold) / slope
+    exponent = (strength - threshold) / lock_width
     if exponent < 0.0:
         # A negative exponent does not overflow here.
         odds = math.exp(exponent)

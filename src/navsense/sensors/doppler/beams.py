@@ -52,8 +52,10 @@ from navsense.sensors.range import Cone, Fan
 MIN_BEAMS, MAX_BEAMS = 3, 16
 
 MIN_DETERMINANT = 1e-12
-"""Smallest determinant of sum u u^T of axes that span space, at a mean eigenvalue of 1. It is that of a Janus angle of
-0.03 degrees."""
+"""Axes span space if the determinant of sum u u^T, scaled to a mean eigenvalue of 1, is larger.
+
+Beams at a Janus angle of 0.03 degrees have this value.
+"""
 
 MIN_AXES_SUM = 1e-9
 """Smallest length of the sum of axes that has a direction. Below it the axes cancel, up to rounding."""
@@ -79,6 +81,9 @@ class BeamWeighting(StrEnum):
     - `PLANE`: the range along the axis to the plane through the bottom points, and the velocity along the axis.
     - `NEAREST`: the range of the nearest ray, as in Gazebo, and the velocity along the axis.
     - `PATTERN`: the range of `PLANE`, and the mean velocity over the two-way pattern of the beam.
+
+        >>> ns.sensors.BeamWeighting("pattern")
+        <BeamWeighting.PATTERN: 'pattern'>
     """
 
     PLANE = "plane"
@@ -99,6 +104,9 @@ class Beam:
     shape: of the rays in the beam's frame, about x or the axis of a `Cone`.
     rotation: quaternion (w, x, y, z) from the beam's frame to the sensor's.
     position: m in the sensor's frame.
+
+        >>> ns.sensors.Beam(ns.sensors.Cone(0.05), position=(0.1, 0.0, 0.0))
+        Beam(shape=Cone(width=0.05), position=(0.1, 0.0, 0.0))
     """
 
     shape: Cone | Fan = ONE_RAY
@@ -176,6 +184,10 @@ class Beams:
     weighting: of the rays of a beam.
     absorption: dB/m, one way, which weights the rays of a `PATTERN` by their ranges. It does not weaken the echo:
         `EchoStrength.absorption` does. Give both the same value for the same water.
+
+        >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]))  # 30 degrees
+        >>> len(beams.beams)
+        4
     """
 
     beams: tuple[Beam, ...]
@@ -352,6 +364,10 @@ def make_janus_beams(
     down: direction in the sensor's frame, of any length.
 
     Raises `SensorError` for invalid values.
+
+        >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]), width=0.05)
+        >>> len(beams.beams)
+        4
     """
     if not 0.0 < angle < _QUARTER_TURN:
         allowed = "must be above 0 and below pi / 2 (90 degrees)"

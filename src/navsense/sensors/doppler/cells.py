@@ -44,7 +44,7 @@ from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.motion.base import MotionBlock
 from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.echoes import Echoes, PlainTuple, get_surface_height
+from navsense.sensors.doppler.echoes import Echoes, KernelTuple, get_surface_height
 from navsense.sensors.doppler.specification import validate_counts, validate_reals
 from navsense.sensors.doppler.water import (
     MAX_SAMPLES,
@@ -70,6 +70,9 @@ class DepthCells:
     transmit_length: of the pulse; None for the size of a cell.
     lag: between the two pulses.
     samples: of the current along each beam, per cell.
+
+        >>> ns.sensors.DepthCells(count=12, size=1.0, blanking=0.5)
+        DepthCells(count=12, size=1.0, blanking=0.5)
     """
 
     count: int = 30
@@ -141,12 +144,12 @@ def _find_plane_distance(beam_range: FloatArray, incidence_cosine: FloatArray) -
 def _write_slant_ranges(
     position: Vectors,
     rotation: Quaternions,
-    beam_geometry: PlainTuple,
+    beam_geometry: KernelTuple,
     cells: FloatArray,
     half_extent: float,
     offsets: FloatArray,
     range_scale: FloatArray,
-    bottom_echoes: PlainTuple,
+    bottom_echoes: KernelTuple,
     side_lobes: bool,
     water_surface: float,
     out: FloatArray,

@@ -26,22 +26,22 @@ from typing import Any
 from navsense.core.errors import MissingDeviationError
 from navsense.sensors.catalogue import DatasheetEntry, Part
 from navsense.sensors.catalogue.part_noise import make_noise, to_typical_value
-from navsense.sensors.doppler.beam_errors import DopplerTrack
+from navsense.sensors.doppler.beam_errors import TrackErrors
 from navsense.sensors.doppler.beams import BeamWeighting, make_x_beams
 from navsense.sensors.doppler.water import WaterMassLayer
 
 
-def _make_track(part: Part, channel: str, *, temperature: bool) -> DopplerTrack:
+def _make_track(part: Part, channel: str, *, temperature: bool) -> TrackErrors:
     """Return the errors of one track."""
     (noise,) = make_noise(part, channel, temperature=temperature)
     entries = part.entries[channel]
     fields = {key: to_typical_value(entries[key]) for key in ("long_term_scale", "long_term_offset") if key in entries}
     if "maximum_velocity" in entries:
         fields["maximum_velocity"] = entries["maximum_velocity"].values[0]
-    return DopplerTrack(noise, **fields)
+    return TrackErrors(noise, **fields)
 
 
-def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -> DopplerTrack:
+def _make_bottom_track(part: Part, stddev: float | None, *, temperature: bool) -> TrackErrors:
     """Return the errors of bottom track. `stddev` (m/s) replaces the standard deviation of the part.
 
     Raises `MissingDeviationError` if there is none.

@@ -46,7 +46,7 @@ from navsense.core.rotation import multiply, rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
 from navsense.sensors.doppler.beam_errors import LOG_POWER_PER_DECIBEL, compute_lock_probability, compute_noise_factor
-from navsense.sensors.doppler.echoes import PlainTuple
+from navsense.sensors.doppler.echoes import KernelTuple
 from navsense.sensors.doppler.solution import compute_error_velocity, solve_velocity
 
 BEAM, INSTRUMENT, SHIP, EARTH = range(4)
@@ -95,12 +95,16 @@ IDEAL_OUTPUTS = (
 )
 """Outputs that have an ideal value, in addition to orientation, time and speed of sound."""
 
-SOURCE_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
+FAULT_INPUT_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
 """Measurements of the beams that injected faults act on."""
 
 
 class CoordinateSystem(StrEnum):
-    """Axes of the velocities, in the order of their numbers in PD0 and `ds_sensor_msgs/Adcp`."""
+    """Axes of the velocities, in the order of their numbers in PD0 and `ds_sensor_msgs/Adcp`.
+
+    >>> [one.value for one in ns.sensors.CoordinateSystem]
+    ['beam', 'instrument', 'ship', 'earth']
+    """
 
     BEAM = "beam"
     INSTRUMENT = "instrument"
@@ -109,7 +113,11 @@ class CoordinateSystem(StrEnum):
 
 
 class BinMapping(StrEnum):
-    """Mapping of the cells of tilted beams to common heights: none, the nearest cell, or linear between two."""
+    """Mapping of the cells of tilted beams to common heights: none, the nearest cell, or linear between two.
+
+    >>> ns.sensors.Adcp(bin_mapping=ns.sensors.BinMapping.NEAREST).bin_mapping
+    <BinMapping.NEAREST: 'nearest'>
+    """
 
     NONE = "none"
     NEAREST = "nearest"
@@ -265,14 +273,14 @@ def compute_cell_echo_effects(
     slant_range: (m, k) m, at the assumed speed of sound.
     range_scale: (n,), c / c0.
     """
-    level, absorption, max_correlation, threshold, slope = strength
+    level, absorption, max_correlation, threshold, lock_width = strength
     for n in range(factor.shape[0]):
         for m in range(factor.shape[1]):
             for k in range(factor.shape[2]):
                 r = slant_range[m, k] * range_scale[n]
                 strength_db = level - 20.0 * math.log10(r) - 2.0 * absorption * r
                 factor[n, m, k] = compute_noise_factor(strength_db, max_correlation)
-                lock_probability[n, m, k] = compute_lock_probability(strength_db, threshold, slope)
+                lock_probability[n, m, k] = compute_lock_probability(strength_db, threshold, lock_width)
                 echo[n, m, k] = max(strength_db, 0.0) + 10.0 * math.log10(
                     1.0 + math.exp(-LOG_POWER_PER_DECIBEL * abs(strength_db))
                 )
@@ -290,7 +298,7 @@ def add_cell_errors(
     stddev: float,
     factor: FloatArray,
     lock_probability: FloatArray,
-    ensemble_draws: PlainTuple,
+    ensemble_draws: KernelTuple,
     out: FloatArray,
 ) -> None:
     """Write the measured velocities (n, p, m, k) m/s of pings; NaN for a bad cell.
@@ -391,12 +399,12 @@ def _divide_sums(rules: EnsembleRules, outputs: ProfileOutputs, n: int, m: int, 
 
 @kernel
 def compute_profile(
-    ensemble_rules: PlainTuple,
-    profiler_geometry: PlainTuple,
+    ensemble_rules: KernelTuple,
+    profiler_geometry: KernelTuple,
     velocity: FloatArray,
     attitude: FloatArray,
     output_rotation: FloatArray,
-    output_arrays: PlainTuple,
+    output_arrays: KernelTuple,
 ) -> None:
     """Write the `ProfileOutputs` of measured velocities (n, p, m, k) m/s of pings."""
     rules, geometry = EnsembleRules(*ensemble_rules), ProfilerGeometry(*profiler_geometry)
@@ -452,7 +460,7 @@ def add_bottom_errors(
     axis: FloatArray,
     long_term_errors: FloatArray,
     stddevs: tuple[float, float],
-    ensemble_draws: PlainTuple,
+    ensemble_draws: KernelTuple,
     out: FloatArray,
     out_range: FloatArray,
 ) -> None:
@@ -484,13 +492,13 @@ def add_bottom_errors(
 
 @kernel
 def compute_bottom(
-    ensemble_rules: PlainTuple,
+    ensemble_rules: KernelTuple,
     axes: Vectors,
     true_range: FloatArray,
     bottom_range: FloatArray,
     velocity: FloatArray,
     output_rotation: FloatArray,
-    output_arrays: PlainTuple,
+    output_arrays: KernelTuple,
 ) -> None:
     """Write the `BottomOutputs` of true and measured ranges (m) and measured velocities (m/s) of pings (n, b, k)."""
     rules, outputs, (pings, beams) = EnsembleRules(*ensemble_rules), BottomOutputs(*output_arrays), velocity.shape[1:]
@@ -566,6 +574,6 @@ def expand_rows(array: AnyArray, rows: IntArray, count: int) -> AnyArray:
 
 def add_faults(measured: tuple[FloatArray, ...], ideal: Mapping[str, AnyArray], emitted_rows: IntArray) -> None:
     """Add the offsets of injected faults in the rows `emitted_rows` of `ideal` to measurements (n, p, ...) of pings."""
-    for name, array in zip(SOURCE_ARRAYS, measured, strict=True):
+    for name, array in zip(FAULT_INPUT_ARRAYS, measured, strict=True):
         if f"{name}{OFFSET_SUFFIX}" in ideal:
             np.add(array, ideal[f"{name}{OFFSET_SUFFIX}"][emitted_rows][:, None], out=array)

@@ -2,15 +2,15 @@
 
     dv = q dW                    the true velocity is a random walk; q is `acceleration_density`
     z = v + epsilon + n          the velocity of a ping: n has the reported covariance N
-    epsilon = L v + o            L constant of `scale`, o constant of `stddev` on each axis
+    epsilon = L v + o            L and each axis of o: constant, with the standard deviations L0 and o0
 
 epsilon is the error of the mean of many pings, the long-term accuracy of a datasheet: a fraction of the velocity plus
-a constant. The filter assumes it. `DopplerTrack.long_term_scale` and `long_term_offset` are the errors that the
-simulator adds. epsilon cannot be separated from v, so it is considered, not estimated (Schmidt's filter). With an
-unknown initial velocity, this filter equals a plain filter for y = v + epsilon, which is the same random walk. The
-covariance of epsilon is added to its result:
+a constant. The filter assumes L0 (`assumed_scale`) and o0 (`assumed_offset`). The errors that the simulator adds are
+`TrackErrors.long_term_scale` and `long_term_offset`. epsilon cannot be separated from v, so it is considered, not
+estimated (Schmidt's filter). With an unknown initial velocity, this filter equals a plain filter for y = v + epsilon,
+which is the same random walk. The covariance of epsilon is added to its result:
 
-    P <- P + q^2 dt I,   K = P (P + N)^-1,   y <- y + K (z - y),   P <- K N,   cov v = P + scale^2 y y^T + stddev^2 I
+    P <- P + q^2 dt I,   K = P (P + N)^-1,   y <- y + K (z - y),   P <- K N,   cov v = P + L0^2 y y^T + o0^2 I
 
 from y = z, P = N at the first ping. The frame is that of the pings, which rotates with the vehicle. q must include the
 rotation too. For motion that is not a random walk the covariance is too small or too large. Bottom track and water
@@ -20,12 +20,13 @@ track have a filter each. Between pings y is kept, and ticks without a ping have
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from navsense.core.errors import SensorError
+from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times, Vectors
@@ -51,30 +52,30 @@ class LongTermFilter:
     """Filter of the long-term velocity, and the errors that it assumes. Raises `SensorError` for invalid values.
 
     acceleration_density: m/s^2 per root hertz, of the motion.
-    stddev: m/s, assumed long-term error of each axis.
-    scale: assumed long-term error as a fraction of the velocity.
+    assumed_offset: standard deviation of the constant error of each axis, m/s. It is `stddev` in files.
+    assumed_scale: standard deviation of the scale error. It is `scale` in files.
     """
 
     acceleration_density: float
-    stddev: float = 0.0
-    scale: float = 0.0
+    assumed_offset: float = field(default=0.0, metadata=in_file("stddev"))
+    assumed_scale: float = field(default=0.0, metadata=in_file("scale"))
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
-        validate_types(self, "of the long term")
-        if not MIN_DENSITY <= self.acceleration_density < MAX_MAGNITUDE:
-            field = "acceleration_density"
-            what = f"{field} of the long term (m/s^2/sqrt(Hz))"
-            allowed = f"must be at least {MIN_DENSITY:g} and below {MAX_MAGNITUDE:g}"
-            raise SensorError(what, self.acceleration_density, allowed=allowed, field=field)
-        if not 0.0 <= self.stddev < MAX_MAGNITUDE:
-            what, allowed = "stddev of the long term (m/s)", f"must be from 0 to {MAX_MAGNITUDE:g}"
-            raise SensorError(what, self.stddev, allowed=allowed, field="stddev")
-        if not 0.0 <= self.scale < 1.0:
-            what, allowed = "scale of the long term", "must be at least 0 and below 1"
-            raise SensorError(what, self.scale, allowed=allowed, field="scale")
+        validate_types(self, "of the long-term filter")
+        limits = (
+            ("acceleration_density", "m/s^2/sqrt(Hz)", MIN_DENSITY, MAX_MAGNITUDE),
+            ("assumed_offset", "m/s", 0.0, MAX_MAGNITUDE),
+            ("assumed_scale", "1", 0.0, 1.0),
+        )
+        for name, unit, minimum, below in limits:
+            value = getattr(self, name)
+            if not minimum <= value < below:
+                what = f"{name} of the long-term filter ({unit})"
+                allowed = f"must be at least {minimum:g} and below {below:g}"
+                raise SensorError(what, value, allowed=allowed, field=name)
 
 
 def make_state() -> FloatArray:
@@ -124,8 +125,8 @@ def process_ping(state: FloatArray, time: float, velocity: FloatArray, covarianc
 @kernel
 def _filter_pings(
     density: float,
-    stddev: float,
-    scale: float,
+    assumed_offset: float,
+    assumed_scale: float,
     state: FloatArray,
     time: Times,
     velocity_mode: FloatArray,
@@ -145,11 +146,11 @@ def _filter_pings(
         if state[ACTIVE_TRACK_INDEX] > 0.0:
             first = (int(state[ACTIVE_TRACK_INDEX]) - 1) * STATE_SIZE
             filter_state = state[first : first + STATE_SIZE]
-            added = stddev * stddev + density * density * (time[n] - filter_state[0])
+            added = assumed_offset * assumed_offset + density * density * (time[n] - filter_state[0])
             for i in range(3):
                 out[n, i] = filter_state[1 + i]
                 for j in range(3):
-                    long_term_variance = scale * scale * filter_state[1 + i] * filter_state[1 + j]
+                    long_term_variance = assumed_scale * assumed_scale * filter_state[1 + i] * filter_state[1 + j]
                     out_covariance[n, i, j] = filter_state[4 + 3 * i + j] + long_term_variance
                 out_covariance[n, i, i] += added
 
@@ -172,8 +173,6 @@ def filter_pings(
     """
     if out_covariance is None:
         out_covariance = np.full((time.shape[0], 3, 3), math.nan)
-    density, stddev = float(spec.acceleration_density), float(spec.stddev)
-    _filter_pings(
-        density, stddev, float(spec.scale), state, time, velocity_mode, velocity, covariance, out, out_covariance
-    )
+    parameters = float(spec.acceleration_density), float(spec.assumed_offset), float(spec.assumed_scale)
+    _filter_pings(*parameters, state, time, velocity_mode, velocity, covariance, out, out_covariance)
     return out_covariance

@@ -41,9 +41,8 @@ The steps of a ping:
 Arrays have a row for each of n ticks. Every tick is computed as if it had a ping; `emitted` marks the ticks that output
 one. `solve_ideal_pings` computes the outputs of pings without errors.
 
-Python passes plain tuples to kernels: Numba needs 4 us to find the type of a `NamedTuple` and 0.5 us for that of a
-tuple. Inner kernels take only the arrays that they use, because each array of a `NamedTuple` adds to the time of
-compilation.
+Python passes a `NamedTuple` to a kernel as a plain tuple (`KernelTuple`). Inner kernels take only the arrays that they
+use, because each array of a `NamedTuple` adds to the time of compilation.
 
 Random processes of a DVL in addition to those of its noise channels:
 
@@ -54,6 +53,9 @@ Random processes of a DVL in addition to those of its noise channels:
 | `velocity_x`, `_y`, `_z` | `white` | per tick; plug-ins add this noise to the solved velocity |
 | `bottom_k`, `water_k` | `white` | per tick and beam |
 | `beam_k` | `lock`, `dropout` | per tick and beam, uniform |
+
+`bottom_k` and `water_k` are also the noise channels of the beam velocities. All terms of `Noise` except white noise are
+processes of these channels. White noise depends on speed and echo strength, so `apply_beam_errors` adds it.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from navsense.core.kernels import inlined_kernel, kernel
-from navsense.core.random_streams import RandomProcess
+from navsense.core.random_streams import RandomProcess, find_first_rows
 from navsense.core.rotation import rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
@@ -77,7 +79,7 @@ from navsense.sensors.doppler.beam_errors import (
     compute_strength,
 )
 from navsense.sensors.doppler.beams import MIN_BEAMS
-from navsense.sensors.doppler.echoes import PlainTuple
+from navsense.sensors.doppler.echoes import KernelTuple
 from navsense.sensors.doppler.solution import (
     compute_altitude,
     compute_course_and_speed,
@@ -137,7 +139,8 @@ OUTPUTS = (
 - `water_...` is the water track: the velocity of the sensor through the water, not that of the current.
 - `beam_deviation` and `water_beam_deviation` are reported standard deviations.
 - `beam_valid` is 1 for a good beam of the bottom track; `range_validity` is the reason for an invalid range.
-- `time_of_validity` is that of `velocity`. `water_time_of_validity` and `water_far` belong to `water_velocity`.
+- `time_of_validity` is that of `velocity`, `water_time_of_validity` that of `water_velocity`.
+- `water_far` is the far boundary of the water-mass layer of `water_velocity`, along the instrument axis.
 - `solve_pings` writes `sound_speed` at every tick, the other arrays at the ticks that output a ping.
 """
 
@@ -161,8 +164,8 @@ IDEAL_OUTPUTS = (
 
 IDEAL_OUTPUT_ROWS = tuple(entry for entry in OUTPUT_ROWS if entry[0] in (*IDEAL_OUTPUTS, "time_of_validity"))
 
-SOURCE_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
-"""Measurements of the beams that injected faults act on, in the order of the noise channels."""
+FAULT_INPUT_ARRAYS = ("beam_velocity", "water_beam_velocity", "beam_range")
+"""Arrays to which injected biases and spikes are added before the solution, in the order of the noise channels."""
 
 
 class EchoInputs(NamedTuple):
@@ -207,8 +210,11 @@ class TrackInputs(NamedTuple):
     """(n,) m along the instrument axis; NaN without a layer; output `water_far`."""
 
 
-ERROR_INPUT_NAMES = (*EchoInputs._fields, *SensorInputs._fields, *TrackInputs._fields, "ping_duration")
-"""Names of the true values among the ideal values. The errors are computed from these, not from the ideal outputs."""
+TRUE_VALUES = (*EchoInputs._fields, *SensorInputs._fields, *TrackInputs._fields, "ping_duration")
+"""Names of the true values in the mapping of ideal values: those of the world, before the limits of the instrument.
+
+The errors are computed from these. An ideal output such as `beam_range` is NaN where the limits exclude an echo.
+"""
 
 select_echoes = itemgetter(*EchoInputs._fields)
 select_sensor = itemgetter(*SensorInputs._fields)
@@ -217,9 +223,9 @@ select_tracks = itemgetter(*TrackInputs._fields)
 
 
 class TrackParameters(NamedTuple):
-    """Errors of one track, see `DopplerTrack`.
+    """Errors of one track, see `TrackErrors`.
 
-    `stddev` (m/s) is that at rest at the rate of the ticks, before `reference_rate` is applied.
+    `stddev` (m/s) is that at rest at the rate of the rows, before `reference_rate` is applied.
     """
 
     stddev: float
@@ -239,7 +245,7 @@ class ReceiverParameters(NamedTuple):
     absorption: float
     correlation: float
     threshold: float
-    slope: float
+    lock_width: float
     has_strength: bool
     is_phased_array: bool
 
@@ -318,8 +324,8 @@ class ComponentNoise(NamedTuple):
     draws: FloatArray
 
 
-class BeamMeasurements(NamedTuple):
-    """Measurements of k beams at n ticks, (n, k) each; ranges in m, velocities in m/s.
+class BeamQuantities(NamedTuple):
+    """What `solve_pings` needs to know of k beams at n ticks, (n, k) each; ranges in m, velocities in m/s.
 
     true_beam_range, incidence_cosine: of the true echo.
     beam_range, beam_velocity, water_beam_velocity: measured values, with noise and faults.
@@ -402,19 +408,19 @@ def allocate_outputs(ticks: int, beams: int) -> OutputMemory:
 
 
 @inlined_kernel
-def _split_measurements(measurement_arrays: FloatArray) -> BeamMeasurements:
-    """Return the rows of an array (10, n, k) as `BeamMeasurements`, which share its memory."""
-    return BeamMeasurements(
-        measurement_arrays[0],
-        measurement_arrays[1],
-        measurement_arrays[2],
-        measurement_arrays[3],
-        measurement_arrays[4],
-        measurement_arrays[5],
-        measurement_arrays[6],
-        measurement_arrays[7],
-        measurement_arrays[8],
-        measurement_arrays[9],
+def _split_beam_arrays(beam_arrays: FloatArray) -> BeamQuantities:
+    """Return the arrays (n, k) in an array (10, n, k) as `BeamQuantities`, which share its memory."""
+    return BeamQuantities(
+        beam_arrays[0],
+        beam_arrays[1],
+        beam_arrays[2],
+        beam_arrays[3],
+        beam_arrays[4],
+        beam_arrays[5],
+        beam_arrays[6],
+        beam_arrays[7],
+        beam_arrays[8],
+        beam_arrays[9],
     )
 
 
@@ -504,18 +510,20 @@ def _apply_track_errors(
 
 
 @inlined_kernel
-def _compute_echo_effects(receiver: ReceiverParameters, measurements: BeamMeasurements, factor: FloatArray) -> None:
+def _compute_echo_effects(receiver: ReceiverParameters, quantities: BeamQuantities, factor: FloatArray) -> None:
     """Write the noise factors (n, k) and the lock probabilities."""
     for n in range(factor.shape[0]):
         for k in range(factor.shape[1]):
             strength = compute_strength(
                 receiver.level,
                 receiver.absorption,
-                measurements.true_beam_range[n, k],
-                measurements.incidence_cosine[n, k],
+                quantities.true_beam_range[n, k],
+                quantities.incidence_cosine[n, k],
             )
             factor[n, k] = compute_noise_factor(strength, receiver.correlation)
-            measurements.lock_probability[n, k] = compute_lock_probability(strength, receiver.threshold, receiver.slope)
+            quantities.lock_probability[n, k] = compute_lock_probability(
+                strength, receiver.threshold, receiver.lock_width
+            )
 
 
 @kernel
@@ -528,24 +536,24 @@ def _select_draws(rows: IntArray, draws: FloatArray, default: float, out: FloatA
 
 @kernel
 def apply_beam_errors(
-    tracks: tuple[PlainTuple, PlainTuple],
-    receiver_parameters: PlainTuple,
+    tracks: tuple[KernelTuple, KernelTuple],
+    receiver_parameters: KernelTuple,
     rate: float,
-    beam_geometry: PlainTuple,
-    instrument_errors: PlainTuple,
-    echo_inputs: PlainTuple,
-    sensor_inputs: PlainTuple,
-    draw_rows: PlainTuple,
+    beam_geometry: KernelTuple,
+    instrument_errors: KernelTuple,
+    echo_inputs: KernelTuple,
+    sensor_inputs: KernelTuple,
+    draw_rows: KernelTuple,
     draws: FloatArray,
-    measurement_arrays: FloatArray,
+    beam_arrays: FloatArray,
     channel_inputs: FloatArray,
 ) -> None:
     """Write the values of k beams at n ticks with the errors of the instrument, without those of the noise channels.
 
     `channel_inputs` (3 k, n) receives the inputs of the noise channels: bottom-track and water-track velocities (m/s),
-    and ranges (m). `measurement_arrays` (10, n, k) receives the arrays of `BeamMeasurements` that are not measured. The
+    and ranges (m). `beam_arrays` (10, n, k) receives the arrays of `BeamQuantities` that are not measured. The
     tuples are those of `TrackParameters` of bottom and water, `ReceiverParameters`, `BeamGeometry`, `InstrumentErrors`,
-    `EchoInputs`, `SensorInputs` and `DrawRows`. `rate` (Hz) is that of the ticks.
+    `EchoInputs`, `SensorInputs` and `DrawRows`. `rate` (Hz) is that of the rows.
     """
     bottom, water, receiver = (
         TrackParameters(*tracks[0]),
@@ -553,40 +561,40 @@ def apply_beam_errors(
         ReceiverParameters(*receiver_parameters),
     )
     geometry, errors, rows = BeamGeometry(*beam_geometry), InstrumentErrors(*instrument_errors), DrawRows(*draw_rows)
-    echoes, sensor, measurements = (
+    echoes, sensor, quantities = (
         EchoInputs(*echo_inputs),
         SensorInputs(*sensor_inputs),
-        _split_measurements(measurement_arrays),
+        _split_beam_arrays(beam_arrays),
     )
     ticks, beams = echoes.true_beam_range.shape
-    measurements.true_beam_range[:], measurements.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    measurements.lock_probability[:] = 1.0
+    quantities.true_beam_range[:], quantities.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
+    quantities.lock_probability[:] = 1.0
     ratio, factor, is_too_fast = np.ones(ticks), np.ones((ticks, beams)), np.empty(ticks, np.bool_)
     if receiver.assumed_sound_speed > 0.0:
         for n in range(ticks):
             ratio[n] = receiver.assumed_sound_speed / sensor.sound_speed[n]
     if receiver.has_strength:
-        _compute_echo_effects(receiver, measurements, factor)
+        _compute_echo_effects(receiver, quantities, factor)
     is_phased_array, misalignment = receiver.is_phased_array, errors.misalignment
     sensor_velocity = sensor.sensor_velocity
     bottom_errors, water_errors = errors.long_term_errors[0], errors.long_term_errors[1]
-    noise, out = (factor, rows.bottom_noise, draws), (channel_inputs[:beams], measurements.beam_stddev, is_too_fast)
+    noise, out = (factor, rows.bottom_noise, draws), (channel_inputs[:beams], quantities.beam_stddev, is_too_fast)
     _apply_track_errors(
         bottom, is_phased_array, rate, geometry, misalignment, bottom_errors, sensor_velocity, ratio, noise,
         echoes.true_beam_velocity, *out,
     )  # fmt: skip
     for n in range(ticks):
         if is_too_fast[n]:
-            measurements.lock_probability[n] = 0.0
+            quantities.lock_probability[n] = 0.0
     factor[:] = 1.0
     noise = (factor, rows.water_noise, draws)
-    out = (channel_inputs[beams : 2 * beams], measurements.water_beam_stddev, is_too_fast)
+    out = (channel_inputs[beams : 2 * beams], quantities.water_beam_stddev, is_too_fast)
     _apply_track_errors(
         water, is_phased_array, rate, geometry, misalignment, water_errors, sensor_velocity, ratio, noise,
         echoes.true_water_beam_velocity, *out,
     )  # fmt: skip
-    _select_draws(rows.lock, draws, 0.0, measurements.lock_draw)
-    _select_draws(rows.dropout, draws, 1.0, measurements.dropout_draw)
+    _select_draws(rows.lock, draws, 0.0, quantities.lock_draw)
+    _select_draws(rows.dropout, draws, 1.0, quantities.dropout_draw)
     beam_axes, instrument_axis = geometry.beam_axes, geometry.instrument_axis
     for n in range(ticks):
         for k in range(beams):
@@ -604,16 +612,16 @@ def apply_beam_errors(
 
 
 @inlined_kernel
-def _classify_range(parameters: SolutionParameters, measurements: BeamMeasurements, n: int, k: int) -> float:
+def _classify_range(parameters: SolutionParameters, quantities: BeamQuantities, n: int, k: int) -> float:
     """Return why beam k has no valid range at tick n: no usable echo, below the minimum, or above the maximum."""
-    true, measured = measurements.true_beam_range[n, k], measurements.beam_range[n, k]
-    if not (measurements.dropout_draw[n, k] >= parameters.dropout_probability and true == true):
+    true, measured = quantities.true_beam_range[n, k], quantities.beam_range[n, k]
+    if not (quantities.dropout_draw[n, k] >= parameters.dropout_probability and true == true):
         return NO_ECHO
     if true < parameters.minimum_range or true > parameters.maximum_range:
         return TOO_LOW if true < parameters.minimum_range else TOO_HIGH
     if not (
-        measurements.incidence_cosine[n, k] >= parameters.min_incidence_cosine
-        and measurements.lock_draw[n, k] < measurements.lock_probability[n, k]
+        quantities.incidence_cosine[n, k] >= parameters.min_incidence_cosine
+        and quantities.lock_draw[n, k] < quantities.lock_probability[n, k]
     ):
         return NO_ECHO
     if measured < parameters.minimum_range or measured > parameters.maximum_range:
@@ -624,7 +632,7 @@ def _classify_range(parameters: SolutionParameters, measurements: BeamMeasuremen
 @inlined_kernel
 def _select_good_beams(
     parameters: SolutionParameters,
-    measurements: BeamMeasurements,
+    quantities: BeamQuantities,
     n: int,
     time: float,
     unlocked_until: FloatArray,
@@ -638,27 +646,27 @@ def _select_good_beams(
     count, is_uuv = 0, parameters.solution_rule == UUV_RULE
     minimum, maximum = parameters.minimum_range, parameters.maximum_range
     for k in range(good.shape[1]):
-        true, measured = measurements.true_beam_range[n, k], measurements.beam_range[n, k]
-        is_good = minimum <= true <= maximum and measurements.incidence_cosine[n, k] >= parameters.min_incidence_cosine
+        true, measured = quantities.true_beam_range[n, k], quantities.beam_range[n, k]
+        is_good = minimum <= true <= maximum and quantities.incidence_cosine[n, k] >= parameters.min_incidence_cosine
         if is_uuv:
             measured = min(max(measured if is_good else (minimum if true < minimum else maximum), minimum), maximum)
         else:
             is_good = is_good and minimum <= measured <= maximum
-        has_no_dropout = measurements.dropout_draw[n, k] >= parameters.dropout_probability
-        is_good = is_good and measurements.lock_draw[n, k] < measurements.lock_probability[n, k] and has_no_dropout
+        has_no_dropout = quantities.dropout_draw[n, k] >= parameters.dropout_probability
+        is_good = is_good and quantities.lock_draw[n, k] < quantities.lock_probability[n, k] and has_no_dropout
         if not is_good:
             unlocked_until[k] = time + parameters.reacquisition_time
         is_good = is_good and (time >= unlocked_until[k] - TIME_TOLERANCE or parameters.reacquisition_time == 0.0)
-        water_velocity = measurements.water_beam_velocity[n, k]
+        water_velocity = quantities.water_beam_velocity[n, k]
         good[0, k], good[1, k] = is_good, has_no_dropout and water_velocity == water_velocity
         outputs.beam_range[n, k] = measured if is_good or is_uuv else math.nan
-        outputs.beam_velocity[n, k] = measurements.beam_velocity[n, k] if is_good else math.nan
-        outputs.beam_deviation[n, k] = measurements.beam_stddev[n, k] if is_good else math.nan
+        outputs.beam_velocity[n, k] = quantities.beam_velocity[n, k] if is_good else math.nan
+        outputs.beam_deviation[n, k] = quantities.beam_stddev[n, k] if is_good else math.nan
         outputs.beam_valid[n, k] = 1.0 if is_good else 0.0
         if parameters.water_mode != NEVER and good[1, k]:
             outputs.water_beam_velocity[n, k] = water_velocity
-            outputs.water_beam_deviation[n, k] = measurements.water_beam_stddev[n, k]
-        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(parameters, measurements, n, k)
+            outputs.water_beam_deviation[n, k] = quantities.water_beam_stddev[n, k]
+        outputs.range_validity[n, k] = IN_RANGE if is_good else _classify_range(parameters, quantities, n, k)
         count += 1 if is_good else 0
     return count
 
@@ -750,7 +758,7 @@ def _compute_course(
 def _write_solutions(
     parameters: SolutionParameters,
     geometry: BeamGeometry,
-    measurements: BeamMeasurements,
+    quantities: BeamQuantities,
     attitude: Quaternions,
     time: Times,
     emitted: BoolArray,
@@ -765,12 +773,10 @@ def _write_solutions(
     for n in range(time.shape[0]):
         if not emitted[n]:
             continue
-        outputs.num_good_beams[n] = _select_good_beams(
-            parameters, measurements, n, time[n], unlocked_until, good, beams
-        )
+        outputs.num_good_beams[n] = _select_good_beams(parameters, quantities, n, time[n], unlocked_until, good, beams)
         outputs.altitude[n] = _compute_altitude(parameters, attitude[n], geometry, good[0], beams.beam_range[n])
-        velocity, stddev = measurements.beam_velocity[n], measurements.beam_stddev[n]
-        water_velocity, water_stddev = measurements.water_beam_velocity[n], measurements.water_beam_stddev[n]
+        velocity, stddev = quantities.beam_velocity[n], quantities.beam_stddev[n]
+        water_velocity, water_stddev = quantities.water_beam_velocity[n], quantities.water_beam_stddev[n]
         has_bottom_track = parameters.bottom_mode != NEVER and _solve_track(
             parameters, beam_axes, velocity, stddev, good[0], solved[0], covariance[0]
         )
@@ -847,22 +853,22 @@ def _add_component_noise(
 
 @kernel
 def solve_pings(
-    solution_parameters: PlainTuple,
-    beam_geometry: PlainTuple,
+    solution_parameters: KernelTuple,
+    beam_geometry: KernelTuple,
     measured: FloatArray,
-    measurement_arrays: FloatArray,
-    sensor_inputs: PlainTuple,
-    track_inputs: PlainTuple,
+    beam_arrays: FloatArray,
+    sensor_inputs: KernelTuple,
+    track_inputs: KernelTuple,
     time: Times,
     emitted: BoolArray,
     unlocked_until: FloatArray,
-    component_noise: PlainTuple,
-    output_memory: PlainTuple,
+    component_noise: KernelTuple,
+    output_memory: KernelTuple,
 ) -> None:
     """Write the outputs of pings at their output times (n,) s; ticks that output none are NaN except `sound_speed`.
 
     `measured` (3 k, n) has the `channel_inputs` of `apply_beam_errors` with the terms of the noise channels and faults.
-    `measurement_arrays` (10, n, k) are those of `apply_beam_errors`. `unlocked_until` (k,) s is updated. The tuples are
+    `beam_arrays` (10, n, k) are those of `apply_beam_errors`. `unlocked_until` (k,) s is updated. The tuples are
     those of `SolutionParameters`, `BeamGeometry`, `SensorInputs`, `TrackInputs`, `ComponentNoise` and `OutputMemory`.
     """
     parameters, geometry, noise_fields = (
@@ -870,15 +876,15 @@ def solve_pings(
         BeamGeometry(*beam_geometry),
         ComponentNoise(*component_noise),
     )
-    sensor, tracks, measurements = (
+    sensor, tracks, quantities = (
         SensorInputs(*sensor_inputs),
         TrackInputs(*track_inputs),
-        _split_measurements(measurement_arrays),
+        _split_beam_arrays(beam_arrays),
     )
     scalars, per_beam, vectors, covariances = output_memory
     # Rows are in the order of `OUTPUTS`. The long-term filter writes vectors[1] and covariances[1].
     altitude, course, speed, good_beam_count, velocity_mode = scalars[0], scalars[1], scalars[2], scalars[3], scalars[4]
-    error_velocity, time_of_validity, sound_speed, water_time, water_far = (
+    error_velocity, time_of_validity, sound_speed, layer_time_of_validity, layer_far_boundary = (
         scalars[5], scalars[6], scalars[7], scalars[8], scalars[9]
     )  # fmt: skip
     velocity, water_velocity, velocity_covariance, water_covariance = (
@@ -895,17 +901,17 @@ def solve_pings(
     beams = geometry.beam_axes.shape[0]
     for n in range(time.shape[0]):
         for k in range(beams):
-            measurements.beam_velocity[n, k], measurements.water_beam_velocity[n, k] = (
+            quantities.beam_velocity[n, k], quantities.water_beam_velocity[n, k] = (
                 measured[k, n],
                 measured[beams + k, n],
             )
-            measurements.beam_range[n, k] = measured[2 * beams + k, n]
+            quantities.beam_range[n, k] = measured[2 * beams + k, n]
             if parameters.bottom_reported_stddev > 0.0:
-                measurements.beam_stddev[n, k] = parameters.bottom_reported_stddev
+                quantities.beam_stddev[n, k] = parameters.bottom_reported_stddev
             if parameters.water_reported_stddev > 0.0:
-                measurements.water_beam_stddev[n, k] = parameters.water_reported_stddev
+                quantities.water_beam_stddev[n, k] = parameters.water_reported_stddev
     _write_solutions(
-        parameters, geometry, measurements, sensor.attitude, time, emitted, unlocked_until, beam_outputs, outputs
+        parameters, geometry, quantities, sensor.attitude, time, emitted, unlocked_until, beam_outputs, outputs
     )
     rotation = geometry.output_rotation
     if parameters.solution_rule == UUV_RULE:
@@ -920,31 +926,31 @@ def solve_pings(
             bottom_time, layer_time = tracks.bottom_time_of_validity[n], tracks.layer_time_of_validity[n]
             time_of_validity[n] = layer_time if uses_water else bottom_time
             if outputs.water_velocity[n, 0] == outputs.water_velocity[n, 0]:
-                water_time[n], water_far[n] = layer_time, tracks.layer_far_boundary[n]
+                layer_time_of_validity[n], layer_far_boundary[n] = layer_time, tracks.layer_far_boundary[n]
         assumed = parameters.assumed_sound_speed
         sound_speed[n] = assumed if assumed > 0.0 else sensor.sound_speed[n]
 
 
 @kernel
 def solve_ideal_pings(
-    parameters: PlainTuple,
-    geometry: PlainTuple,
-    echo_inputs: PlainTuple,
-    sensor_inputs: PlainTuple,
-    track_inputs: PlainTuple,
-    output_memory: PlainTuple,
+    parameters: KernelTuple,
+    geometry: KernelTuple,
+    echo_inputs: KernelTuple,
+    sensor_inputs: KernelTuple,
+    track_inputs: KernelTuple,
+    output_memory: KernelTuple,
 ) -> None:
-    """Write the outputs of pings at n ticks without errors: pings with perfect measurements.
+    """Write the outputs of n ticks for perfect measurements: `solve_pings` with true values instead of measured ones.
 
     The tuples are those of `solve_pings` and `EchoInputs`.
     """
     echoes, tracks = EchoInputs(*echo_inputs), TrackInputs(*track_inputs)
     ticks, beams = echoes.true_beam_range.shape
-    measurement_arrays, measured = np.empty((10, ticks, beams)), np.empty((3 * beams, ticks))
-    measurements = _split_measurements(measurement_arrays)
-    measurements.true_beam_range[:], measurements.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    measurements.beam_stddev[:], measurements.water_beam_stddev[:] = 0.0, 0.0
-    measurements.lock_probability[:], measurements.lock_draw[:], measurements.dropout_draw[:] = 1.0, 0.0, 1.0
+    beam_arrays, measured = np.empty((10, ticks, beams)), np.empty((3 * beams, ticks))
+    quantities = _split_beam_arrays(beam_arrays)
+    quantities.true_beam_range[:], quantities.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
+    quantities.beam_stddev[:], quantities.water_beam_stddev[:] = 0.0, 0.0
+    quantities.lock_probability[:], quantities.lock_draw[:], quantities.dropout_draw[:] = 1.0, 0.0, 1.0
     for n in range(ticks):
         for k in range(beams):
             measured[k, n] = echoes.true_beam_velocity[n, k]
@@ -955,7 +961,7 @@ def solve_ideal_pings(
         parameters,
         geometry,
         measured,
-        measurement_arrays,
+        beam_arrays,
         sensor_inputs,
         track_inputs,
         tracks.bottom_time_of_validity,  # any times: they matter only for the reacquisition, which is 0 here
@@ -966,33 +972,29 @@ def solve_ideal_pings(
     )
 
 
-def make_draw_rows(processes: Sequence[RandomProcess], beams: int, first: int) -> tuple[DrawRows, IntArray]:
-    """Return the rows in `draws` of each beam and of each axis; `first` is the first row of these processes.
+def make_draw_rows(processes: Sequence[RandomProcess], beams: int) -> tuple[DrawRows, IntArray]:
+    """Return the rows in `draws` of each beam, and those (3,) of the noise of velocity components.
 
-    A process is found by its channel without the number of the beam or the name of the axis: `bottom` of `bottom_0`.
-    The noise channel `bottom_0` has the same channel name, but no process `white`.
+    `processes` are all processes of the sensor.
     """
-    row_names = [(p.channel.rpartition("_")[0], p.name) for p in processes if p.per_tick]
+    rows = find_first_rows(processes)
 
-    def find_rows(channel: str, name: str) -> IntArray:
-        rows = [first + i for i, row_name in enumerate(row_names) if row_name == (channel, name)]
-        return np.array(rows or [-1] * beams, dtype=np.int64)
+    def find_rows(channels: Sequence[str], name: str) -> IntArray:
+        return np.array([rows.get((channel, name), -1) for channel in channels], dtype=np.int64)
 
-    rows = DrawRows(
-        find_rows("bottom", "white"),
-        find_rows("water", "white"),
-        find_rows("beam", "lock"),
-        find_rows("beam", "dropout"),
+    bottom, water, beam = ([f"{name}_{k}" for k in range(beams)] for name in ("bottom", "water", "beam"))
+    draw_rows = DrawRows(
+        find_rows(bottom, "white"), find_rows(water, "white"), find_rows(beam, "lock"), find_rows(beam, "dropout")
     )
-    return rows, find_rows("velocity", "white")
+    return draw_rows, find_rows([f"velocity_{axis}" for axis in "xyz"], "white")
 
 
 def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:
-    """Add the offsets of injected faults to the measurements (n, 3 k) of k beams at n ticks.
+    """Add the offsets of injected faults to measured values (n, 3 k) of k beams at n ticks.
 
     Fault injection adds the offsets to the mapping of ideal values, under `NAME` + `OFFSET_SUFFIX`.
     """
-    beams = measured.shape[1] // len(SOURCE_ARRAYS)
-    for i, name in enumerate(SOURCE_ARRAYS):
+    beams = measured.shape[1] // len(FAULT_INPUT_ARRAYS)
+    for i, name in enumerate(FAULT_INPUT_ARRAYS):
         if f"{name}{OFFSET_SUFFIX}" in ideal:
             measured[:, i * beams : (i + 1) * beams] += ideal[f"{name}{OFFSET_SUFFIX}"]

@@ -40,7 +40,7 @@ _MIN_SCATTER = 1e-12
 """Smallest determinant of the horizontal scatter matrix of the bottom points, at trace 1; else they are on a line."""
 
 _MIN_FRACTION = 1e-6
-"""Smallest fraction of the root sum of squares for a residual with a significant sign."""
+"""A residual below this fraction of the root sum of squares is rounding; its sign is not used."""
 
 _MIN_AXES_SUM_SQUARED = 1e-6
 """Squared length of the sum of axes below which the good beams have no mean axis."""

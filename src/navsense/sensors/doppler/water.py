@@ -40,7 +40,7 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion, MotionBlock
 from navsense.sensors.doppler.beams import Beams
-from navsense.sensors.doppler.echoes import PlainTuple, SensorMotion, compute_transducer_velocity, get_surface_height
+from navsense.sensors.doppler.echoes import KernelTuple, SensorMotion, compute_transducer_velocity, get_surface_height
 from navsense.sensors.doppler.specification import validate_counts
 
 MAX_SAMPLES = 1000
@@ -64,6 +64,9 @@ class WaterMassLayer:
     minimum_size: smallest layer that gives a velocity, m.
     samples: number of samples of the current along each beam.
     share: largest far boundary as a fraction of the distance to the bottom. Side lobes disturb the water beyond it.
+
+        >>> ns.sensors.WaterMassLayer(near=3.0, far=9.0)
+        WaterMassLayer(near=3.0, far=9.0)
     """
 
     near: float
@@ -93,8 +96,8 @@ class WaterMassLayer:
             raise SensorError("share of the way to the bottom", self.share, allowed=allowed, field="share")
 
     @cached_property
-    def boundaries(self) -> PlainTuple:
-        """The fields of `LayerBoundaries`, for kernels."""
+    def parameters(self) -> KernelTuple:
+        """The fields of `LayerParameters`, for kernels."""
         return float(self.near), float(self.far), float(self.minimum_size), float(self.share)
 
     @cached_property
@@ -106,8 +109,8 @@ class WaterMassLayer:
         return np.array([weight / total for weight in weights])
 
 
-class LayerBoundaries(NamedTuple):
-    """The numbers of a `WaterMassLayer`; `near`, `far` and `minimum_size` in m along the instrument axis."""
+class LayerParameters(NamedTuple):
+    """The fields of a `WaterMassLayer` that kernels use; distances in m along the instrument axis."""
 
     near: float
     far: float
@@ -147,7 +150,7 @@ def find_bottom_distance(cosines: FloatArray, beam_range: FloatArray) -> FloatAr
 
 
 @kernel
-def _find_far_boundary(layer: LayerBoundaries, bottom_distance: float) -> float:
+def _find_far_boundary(layer: LayerParameters, bottom_distance: float) -> float:
     """Return the far boundary (m) of a layer above a bottom (m); NaN if the remaining layer is too thin."""
     far_boundary = min(layer.far, layer.share * bottom_distance)
     size = far_boundary - layer.near
@@ -155,12 +158,12 @@ def _find_far_boundary(layer: LayerBoundaries, bottom_distance: float) -> float:
 
 
 @kernel
-def find_far_boundaries(boundaries: PlainTuple, bottom_distance: FloatArray) -> FloatArray:
+def find_far_boundaries(layer_parameters: KernelTuple, bottom_distance: FloatArray) -> FloatArray:
     """Return the far boundaries (n,) m of a layer above bottoms (n,) m away; NaN if the remaining layer is too thin.
 
-    `boundaries` is the tuple of `WaterMassLayer.boundaries`.
+    `layer_parameters` is the tuple of `WaterMassLayer.parameters`.
     """
-    layer, out = LayerBoundaries(*boundaries), np.empty(bottom_distance.shape[0])
+    layer, out = LayerParameters(*layer_parameters), np.empty(bottom_distance.shape[0])
     for n in range(out.shape[0]):
         out[n] = _find_far_boundary(layer, bottom_distance[n])
     return out
@@ -168,7 +171,7 @@ def find_far_boundaries(boundaries: PlainTuple, bottom_distance: FloatArray) -> 
 
 @kernel
 def compute_layer_times_of_validity(
-    boundaries: PlainTuple,
+    layer_parameters: KernelTuple,
     bottom_distance: FloatArray,
     transmit_time: Times,
     mean_inverse_janus_cosine: float,
@@ -177,10 +180,10 @@ def compute_layer_times_of_validity(
 ) -> Times:
     """Return the times of validity (n,) s of a layer: when sound was in its middle, mean over the beams, at least 0.
 
-    `boundaries` is the tuple of `WaterMassLayer.boundaries`. `sound_speed` (n,) m/s is the true one; `fallback` (n,) s
-    applies without a layer.
+    `layer_parameters` is the tuple of `WaterMassLayer.parameters`. `sound_speed` (n,) m/s is the true one.
+    `fallback` (n,) s applies without a layer.
     """
-    layer, out = LayerBoundaries(*boundaries), np.empty(fallback.shape[0])
+    layer, out = LayerParameters(*layer_parameters), np.empty(fallback.shape[0])
     for n in range(out.shape[0]):
         far_boundary = _find_far_boundary(layer, bottom_distance[n])
         middle = transmit_time[n] + 0.5 * (layer.near + far_boundary) * mean_inverse_janus_cosine / sound_speed[n]
@@ -230,7 +233,7 @@ def _make_sample_points(
 
 @kernel
 def _compute_velocities(
-    sensor_motion: PlainTuple,
+    sensor_motion: KernelTuple,
     transducers: Vectors,
     axes: Vectors,
     instrument_axis: FloatArray,
@@ -312,7 +315,7 @@ def sample_water_velocity(
 
 @kernel
 def _write_slant_ranges(
-    boundaries: PlainTuple,
+    layer_parameters: KernelTuple,
     bottom_distance: FloatArray,
     position: Vectors,
     rotation: Quaternions,
@@ -323,8 +326,11 @@ def _write_slant_ranges(
     far: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write far boundaries (n,) m and slant ranges (n, 1, k, s) m of samples; the first is NaN outside the water."""
-    layer, samples = LayerBoundaries(*boundaries), out.shape[3]
+    """Write far boundaries (n,) m and slant ranges (n, 1, k, s) m of samples.
+
+    The slant range of a first sample is NaN without a layer, and if the layer reaches above the water's surface.
+    """
+    layer, samples = LayerParameters(*layer_parameters), out.shape[3]
     for n in range(out.shape[0]):
         far[n] = _find_far_boundary(layer, bottom_distance[n])
         for k in range(out.shape[2]):
@@ -357,7 +363,7 @@ def find_layer_velocities(
     def write_slant_ranges(pings: slice, slant_range: FloatArray) -> None:
         # This also writes `far`.
         _write_slant_ranges(
-            layer.boundaries,
+            layer.parameters,
             bottom_distance[pings],
             motion_block.position_w[pings],
             motion_block.rotation_wb[pings],
