@@ -105,11 +105,11 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
 
     Raises `SimulationError` for an invalid file, `UnknownNameError` for a fault of an unknown object.
 
-        >>> text = 'fault = [{of = "imu", kind = "dropout", start = 0.5, end = 0.6}]'
-        >>> _ = Path("faults.toml").write_text(text)
-        >>> faulty = ns.simulate(ns.with_faults(world, "faults.toml"), duration=1.0)
-        >>> int(faulty["imu"].fault["dropout"].sum())
-        100
+    >>> text = 'fault = [{of = "imu", kind = "dropout", start = 0.5, end = 0.6}]'
+    >>> _ = Path("faults.toml").write_text(text)
+    >>> faulty = ns.simulate(ns.with_faults(world, "faults.toml"), duration=1.0)
+    >>> int(faulty["imu"].fault["dropout"].sum())
+    100
     """
     clocks, sensors = {one.name: one for one in world.clocks}, {one.name: one for one in world.sensors}
     anomalies: list[Anomaly] = []

@@ -1,7 +1,7 @@
 """The laws of sensors and noise, as functions that raise: for the sensors of navsense and for your own.
 
-    >>> from navsense.testing import check_sensor
-    >>> check_sensor(ns.sensors.NavSat)
+>>> from navsense.testing import check_sensor
+>>> check_sensor(ns.sensors.NavSat)
 
 `check_sensor(kind)` checks seven laws with `kind.example_spec()`: cut, batch (and live), ideal, no dead parameter,
 equivariance, independence, current. `check_noise(noise)` checks the noise of one channel: cut, ideal, no dead
@@ -284,7 +284,7 @@ def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
 
     A reading depends on the current if its ideal value differs from that without a current.
 
-        >>> ns.testing.check_current(ns.sensors.NavSat.example_spec())
+    >>> ns.testing.check_current(ns.sensors.NavSat.example_spec())
     """
     world, name = example_world(("one", spec)), "robot::arm::one"
     with_current, without_current = (
@@ -502,7 +502,7 @@ def check_independence(spec: Sensor) -> None:
     The other sensors are of the same and of another type, slower and much faster, so that blocks end elsewhere, and
     share the clock. The run has several blocks.
 
-        >>> ns.testing.check_independence(ns.sensors.NavSat.example_spec())
+    >>> ns.testing.check_independence(ns.sensors.NavSat.example_spec())
     """
     name, duration = "robot::arm::one", 30.0
     single = simulate(example_world(("one", spec)), duration, seed=5)[name]
@@ -541,7 +541,7 @@ def check_sensor(kind: type[Sensor]) -> None:
     The sensor moves through 3 m in `example_motion` and has the world `EXAMPLE_ENVIRONMENT`. Set the limits of the
     example specification so that they act there. Raises `LawBrokenError`, and `SensorError` for a missing member.
 
-        >>> ns.testing.check_sensor(ns.sensors.NavSat)
+    >>> ns.testing.check_sensor(ns.sensors.NavSat)
     """
     check_members(kind)
     spec = kind.example_spec()
@@ -643,7 +643,7 @@ def check_noise_deviation(noise: Noise, *, runs: int = 2000) -> None:
     The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
     1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
 
-        >>> ns.testing.check_noise_deviation(ns.Noise(stddev=0.1))
+    >>> ns.testing.check_noise_deviation(ns.Noise(stddev=0.1))
     """
     dynamic_bias = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
     flicker = float(np.sum(make_flicker_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))

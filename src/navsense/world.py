@@ -99,8 +99,8 @@ class Model:
     `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
     plug-ins, thrusters, actuated joints. `where` is its declaration.
 
-        >>> world.model("quadrotor").canonical_link
-        'quadrotor::base_link'
+    >>> world.model("quadrotor").canonical_link
+    'quadrotor::base_link'
     """
 
     name: str
@@ -163,8 +163,8 @@ class MountedSensor:
     true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
     `is_on` at the start publishes nothing until a live run switches it on.
 
-        >>> world.sensor("imu").rate, world.sensor("imu").clock
-        (1000.0, 'quadrotor::base_link::autopilot')
+    >>> world.sensor("imu").rate, world.sensor("imu").clock
+    (1000.0, 'quadrotor::base_link::autopilot')
     """
 
     name: str
@@ -283,10 +283,10 @@ class World:
     `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
     and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
 
-        >>> world.sensor("compass").topic
-        '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
-        >>> world.link("board").name
-        'quadrotor::mast::board'
+    >>> world.sensor("compass").topic
+    '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
+    >>> world.link("board").name
+    'quadrotor::mast::board'
     """
 
     name: str

@@ -129,9 +129,9 @@ class Verdict:
     whiteness: of the residuals.
     reasons: each names a problem and its remedy; empty if the verdict is ok.
 
-        >>> verdict = ns.calibration.known_attitude(field, rotation_ws, attitude_stddev=0.0).verdict
-        >>> verdict.ok, verdict.reasons
-        (True, ())
+    >>> verdict = ns.calibration.known_attitude(field, rotation_ws, attitude_stddev=0.0).verdict
+    >>> verdict.ok, verdict.reasons
+    (True, ())
     """
 
     max_relative_stddev: float

@@ -39,11 +39,11 @@ class NavsenseError(Exception):
     `dive.sdf:118: <noise><stddev>: -0.2; must be >= 0`. `field` is the name of the invalid field of a specification; ""
     for any other error.
 
-        >>> try:
-        ...     ns.Noise(stddev=-0.2)
-        ... except ns.NavsenseError as error:
-        ...     print(error)
-        stddev: -0.2; must be >= 0
+    >>> try:
+    ...     ns.Noise(stddev=-0.2)
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    stddev: -0.2; must be >= 0
     """
 
     def __init__(

@@ -49,8 +49,8 @@ class LocalField(NamedTuple):
 def direction(declination: ArrayLike, inclination: ArrayLike, frame: str = "NED") -> FloatArray:
     """Return unit directions (..., 3) of the field from angles (...) in rad. `frame` is "NED" or "ENU".
 
-        >>> ns.factors.direction(0.05, 1.1, frame="ENU").round(3)  # declination east of north, inclination downwards
-        array([ 0.023,  0.453, -0.891])
+    >>> ns.factors.direction(0.05, 1.1, frame="ENU").round(3)  # declination east of north, inclination downwards
+    array([ 0.023,  0.453, -0.891])
 
     Raises `FactorError` for another frame, angles that are not finite, |D| > pi and |I| > pi/2.
     """
@@ -67,9 +67,9 @@ def declination_inclination(field: ArrayLike, frame: str = "NED") -> tuple[Float
 
     Raises `FactorError` for another frame and for vectors that are zero or not finite.
 
-        >>> declination, inclination = ns.factors.declination_inclination((20.0, 1.0, 43.0), frame="NED")
-        >>> round(float(declination), 3), round(float(inclination), 3)
-        (0.05, 1.135)
+    >>> declination, inclination = ns.factors.declination_inclination((20.0, 1.0, 43.0), frame="NED")
+    >>> round(float(declination), 3), round(float(inclination), 3)
+    (0.05, 1.135)
     """
     order, sign = _frame_axes(frame)
     vectors = to_floats("field", field)
@@ -92,8 +92,8 @@ def local_field(
 ) -> LocalField:
     """Return the field of the World Magnetic Model at a place and date.
 
-        >>> round(1e6 * ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU").strength, 2)  # µT
-        48.37
+    >>> round(1e6 * ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU").strength, 2)  # µT
+    48.37
 
     latitude, longitude: rad.
     altitude: m above the WGS-84 ellipsoid.

@@ -88,9 +88,9 @@ class Noise:
     is at most 1, and `minimum` is below `maximum`. A dynamic bias requires a correlation time.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
 
-        >>> gyro = ns.Noise(noise_density=3e-5, bias_instability=2e-6)  # rad/s/sqrt(Hz) two-sided, rad/s
-        >>> gyro
-        Noise(noise_density=3e-05, bias_instability=2e-06)
+    >>> gyro = ns.Noise(noise_density=3e-5, bias_instability=2e-6)  # rad/s/sqrt(Hz) two-sided, rad/s
+    >>> gyro
+    Noise(noise_density=3e-05, bias_instability=2e-06)
     """
 
     mean: float = 0.0

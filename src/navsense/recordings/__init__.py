@@ -82,8 +82,8 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
     Raises `RecordingError` if no format has the suffix, or the path cannot be written; with `world` also if the format
     cannot hold its sensors.
 
-        >>> ns.recordings.find_output_format(Path("run.csv")).is_folder
-        True
+    >>> ns.recordings.find_output_format(Path("run.csv")).is_folder
+    True
     """
     check_name(path)
     recording_format = find_format_by_suffix(path)
@@ -104,8 +104,8 @@ def get_data_path(path: str | os.PathLike[str]) -> Path:
 
     `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `get_storage_path` returns `run`.
 
-        >>> str(ns.recordings.get_data_path("run.db3"))
-        'run/run.db3'
+    >>> str(ns.recordings.get_data_path("run.db3"))
+    'run/run.db3'
     """
     target = Path(path)
     recording_format = find_format_by_suffix(target)
@@ -121,9 +121,9 @@ def open_writer(path: str | os.PathLike[str], recorded_run: RecordedRun) -> Reco
 
     The writer of a format is its `Format.open_writer`: of .mcap `mcap.writer.McapWriter` (see `message_formats`).
 
-        >>> with ns.recordings.open_writer("flight.mcap", ns.recordings.make_recorded_run(run.session)) as writer:
-        ...     for time_slice in run.slices():
-        ...         writer.write(time_slice)
+    >>> with ns.recordings.open_writer("flight.mcap", ns.recordings.make_recorded_run(run.session)) as writer:
+    ...     for time_slice in run.slices():
+    ...         writer.write(time_slice)
     """
     target = to_path(path)
     recording_format = find_output_format(target)
@@ -147,12 +147,12 @@ def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a re
     program, returns one run, without the samples that were not published. Raises `RecordingError` if the file is not a
     recording, is damaged or is truncated.
 
-        >>> run.save("flight.mcap")
-        >>> recording = ns.open("flight.mcap")
-        >>> recording["imu"]["angular_velocity"].shape
-        (1000, 3)
-        >>> recording.truth["base_link"].position.shape
-        (100, 3)
+    >>> run.save("flight.mcap")
+    >>> recording = ns.open("flight.mcap")
+    >>> recording["imu"]["angular_velocity"].shape
+    (1000, 3)
+    >>> recording.truth["base_link"].position.shape
+    (100, 3)
     """
     target = to_path(path)
     return require_format(target).read(target)

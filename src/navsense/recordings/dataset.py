@@ -59,12 +59,12 @@ class Dataset(Mapping[str, Reading]):
 
     A name can be any unambiguous ending of a full name: `recording["imu"]`. Other names raise `UnknownNameError`.
 
-        >>> run.save("flight.npz")
-        >>> recording = ns.open("flight.npz")
-        >>> recording["imu"]["linear_acceleration"].shape, recording.runs
-        ((1000, 3), [0])
-        >>> recording.world.sensor("imu").rate
-        1000.0
+    >>> run.save("flight.npz")
+    >>> recording = ns.open("flight.npz")
+    >>> recording["imu"]["linear_acceleration"].shape, recording.runs
+    ((1000, 3), [0])
+    >>> recording.world.sensor("imu").rate
+    1000.0
     """
 
     readings: Mapping[str, Reading]
@@ -102,7 +102,8 @@ class Dataset(Mapping[str, Reading]):
 
         run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
 
-            >>> recording.plot("imu", "compass").savefig("run.png")
+        >>> run.save("flight.npz")
+        >>> ns.open("flight.npz").plot("imu", "compass").savefig("run.png")
 
         Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
         sensor.

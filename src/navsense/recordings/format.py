@@ -158,9 +158,9 @@ class Format:
     unread_content: what a recording contains if navsense writes the format but does not read it, such as "messages of
         Gazebo"; "" if it reads the format.
 
-        >>> npz = ns.recordings.find_output_format(Path("run.npz"))
-        >>> npz.name, npz.suffixes
-        ('npz', ('.npz',))
+    >>> npz = ns.recordings.find_output_format(Path("run.npz"))
+    >>> npz.name, npz.suffixes
+    ('npz', ('.npz',))
     """
 
     name: str

@@ -55,9 +55,9 @@ class RecordedRun:
     ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
     stored_topics: the topics of the recording from which this one is converted; they do not change.
 
-        >>> recorded = ns.recordings.make_recorded_run(run.session)
-        >>> recorded.world.name, recorded.seed
-        ('field', 7)
+    >>> recorded = ns.recordings.make_recorded_run(run.session)
+    >>> recorded.world.name, recorded.seed
+    ('field', 7)
     """
 
     world: World
@@ -103,9 +103,9 @@ class RecordingWriter(ABC):
 
     After an error the complete time slices remain in the recording.
 
-        >>> with ns.recordings.open_writer("flight.npz", ns.recordings.make_recorded_run(run.session)) as writer:
-        ...     for time_slice in run.slices():
-        ...         writer.write(time_slice)
+    >>> with ns.recordings.open_writer("flight.npz", ns.recordings.make_recorded_run(run.session)) as writer:
+    ...     for time_slice in run.slices():
+    ...         writer.write(time_slice)
     """
 
     def __enter__(self) -> Self:

@@ -34,14 +34,14 @@ def live(
 
     Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
 
-        >>> sim = ns.live(world, seed=7)
-        >>> for step in sim:
-        ...     if step.time >= 0.1:
-        ...         break
-        >>> step.readings["imu"]["angular_velocity"].shape
-        (1, 3)
-        >>> sim.sensor("compass").get("field").shape
-        (3,)
+    >>> sim = ns.live(world, seed=7)
+    >>> for step in sim:
+    ...     if step.time >= 0.1:
+    ...         break
+    >>> step.readings["imu"]["angular_velocity"].shape
+    (1, 3)
+    >>> sim.sensor("compass").get("field").shape
+    (3,)
     """
     world = apply_fidelity(world, fidelity)
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)

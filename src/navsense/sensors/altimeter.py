@@ -93,8 +93,8 @@ class ZeroReference:
 
     Raises `SensorError` for a period that is not above zero.
 
-        >>> ns.sensors.Altimeter(reference=ns.sensors.ZeroReference(period=10.0)).reference
-        ZeroReference(period=10.0)
+    >>> ns.sensors.Altimeter(reference=ns.sensors.ZeroReference(period=10.0)).reference
+    ZeroReference(period=10.0)
     """
 
     period: float = math.inf
@@ -153,8 +153,8 @@ class Altimeter:
     reference: height in the world (m), a `ZeroReference`, or "initial" for `ZeroReference()`.
     classic: true for Gazebo's rule: the reference is the height at the start.
 
-        >>> ns.sensors.Altimeter(vertical_position=ns.Noise(stddev=0.1), reference="initial").reference
-        ZeroReference()
+    >>> ns.sensors.Altimeter(vertical_position=ns.Noise(stddev=0.1), reference="initial").reference
+    ZeroReference()
     """
 
     vertical_position: Noise = NO_NOISE

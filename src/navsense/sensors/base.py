@@ -45,8 +45,8 @@ class Output:
 
     Raises `SensorError` for axes below 0 and another equivariance.
 
-        >>> ns.sensors.Output("field", 3, "T").shape
-        (3,)
+    >>> ns.sensors.Output("field", 3, "T").shape
+    (3,)
     """
 
     name: str
@@ -87,9 +87,9 @@ class Measurement(NamedTuple):
     turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
     fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
 
-        >>> measurement = ns.sensors.Measurement({"speed": np.zeros(3)}, {"speed": np.zeros(3)})
-        >>> measurement.valid is None  # all values are valid
-        True
+    >>> measurement = ns.sensors.Measurement({"speed": np.zeros(3)}, {"speed": np.zeros(3)})
+    >>> measurement.valid is None  # all values are valid
+    True
     """
 
     arrays: Mapping[str, AnyArray]
@@ -237,8 +237,8 @@ class Sensor(Protocol):
         `testing.check_sensor` checks it.
     invariance_tolerance: relative tolerance of this check.
 
-        >>> [kind.type for kind in ns.sensors.SENSORS]
-        ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp']
+    >>> [kind.type for kind in ns.sensors.SENSORS]
+    ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp']
     """
 
     type: ClassVar[str]

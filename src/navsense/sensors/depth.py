@@ -75,8 +75,8 @@ class Depth:
 
     Raises `SensorError`.
 
-        >>> ns.sensors.Depth(pressure=ns.Noise(stddev=60.0, precision=10.0))
-        Depth(pressure=Noise(stddev=60.0, precision=10.0))
+    >>> ns.sensors.Depth(pressure=ns.Noise(stddev=60.0, precision=10.0))
+    Depth(pressure=Noise(stddev=60.0, precision=10.0))
     """
 
     pressure: Noise = NO_NOISE

@@ -129,8 +129,8 @@ class Cone:
 
     Raises `SensorError`.
 
-        >>> ns.sensors.Range(beam=ns.sensors.Cone(width=0.17, rings=2)).beam
-        Cone(width=0.17, rings=2)
+    >>> ns.sensors.Range(beam=ns.sensors.Cone(width=0.17, rings=2)).beam
+    Cone(width=0.17, rings=2)
     """
 
     width: float
@@ -179,8 +179,8 @@ class Sound:
 
     Raises `SensorError`.
 
-        >>> ns.sensors.Range(sound=ns.sensors.Sound(speed=1500.0)).sound
-        Sound(speed=1500.0)
+    >>> ns.sensors.Range(sound=ns.sensors.Sound(speed=1500.0)).sound
+    Sound(speed=1500.0)
     """
 
     speed: float | None = field(default=None, metadata=in_file(above=0.0))
@@ -249,8 +249,8 @@ class Range:
 
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
 
-        >>> ns.sensors.Range(ns.Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
-        Range(range_noise=Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
+    >>> ns.sensors.Range(ns.Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
+    Range(range_noise=Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
     """
 
     range_noise: Noise = field(default=NO_NOISE, metadata=in_file("noise"))

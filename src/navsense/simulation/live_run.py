@@ -61,9 +61,9 @@ class Step:
     `readings` accepts any unambiguous ending of a name. It raises `UnknownNameError` for a sensor without a reading in
     this step.
 
-        >>> step = ns.live(world, seed=7).step()
-        >>> step.time, step.readings["imu"]["angular_velocity"].shape
-        (0.0, (1, 3))
+    >>> step = ns.live(world, seed=7).step()
+    >>> step.time, step.readings["imu"]["angular_velocity"].shape
+    (0.0, (1, 3))
     """
 
     time: float

@@ -82,8 +82,8 @@ class BeamWeighting(StrEnum):
     - `NEAREST`: the range of the nearest ray, as in Gazebo, and the velocity along the axis.
     - `PATTERN`: the range of `PLANE`, and the mean velocity over the two-way pattern of the beam.
 
-        >>> ns.sensors.BeamWeighting("pattern")
-        <BeamWeighting.PATTERN: 'pattern'>
+    >>> ns.sensors.BeamWeighting("pattern")
+    <BeamWeighting.PATTERN: 'pattern'>
     """
 
     PLANE = "plane"
@@ -105,8 +105,8 @@ class Beam:
     rotation: quaternion (w, x, y, z) from the beam's frame to the sensor's.
     position: m in the sensor's frame.
 
-        >>> ns.sensors.Beam(ns.sensors.Cone(0.05), position=(0.1, 0.0, 0.0))
-        Beam(shape=Cone(width=0.05), position=(0.1, 0.0, 0.0))
+    >>> ns.sensors.Beam(ns.sensors.Cone(0.05), position=(0.1, 0.0, 0.0))
+    Beam(shape=Cone(width=0.05), position=(0.1, 0.0, 0.0))
     """
 
     shape: Cone | Fan = ONE_RAY
@@ -185,9 +185,9 @@ class Beams:
     absorption: dB/m, one way, which weights the rays of a `PATTERN` by their ranges. It does not weaken the echo:
         `EchoStrength.absorption` does. Give both the same value for the same water.
 
-        >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]))  # 30 degrees
-        >>> len(beams.beams)
-        4
+    >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]))  # 30 degrees
+    >>> len(beams.beams)
+    4
     """
 
     beams: tuple[Beam, ...]
@@ -365,9 +365,9 @@ def make_janus_beams(
 
     Raises `SensorError` for invalid values.
 
-        >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]), width=0.05)
-        >>> len(beams.beams)
-        4
+    >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]), width=0.05)
+    >>> len(beams.beams)
+    4
     """
     if not 0.0 < angle < _QUARTER_TURN:
         allowed = "must be above 0 and below pi / 2 (90 degrees)"

@@ -71,8 +71,8 @@ class DepthCells:
     lag: between the two pulses.
     samples: of the current along each beam, per cell.
 
-        >>> ns.sensors.DepthCells(count=12, size=1.0, blanking=0.5)
-        DepthCells(count=12, size=1.0, blanking=0.5)
+    >>> ns.sensors.DepthCells(count=12, size=1.0, blanking=0.5)
+    DepthCells(count=12, size=1.0, blanking=0.5)
     """
 
     count: int = 30

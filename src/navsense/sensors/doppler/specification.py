@@ -71,8 +71,8 @@ class MessageDialect(StrEnum):
 
     `OWN` is that of navsense's `<dvl>`, with `marine_acoustic_msgs`.
 
-        >>> [one.name for one in ns.sensors.MessageDialect]
-        ['OWN', 'UUV', 'DSROS', 'GZ']
+    >>> [one.name for one in ns.sensors.MessageDialect]
+    ['OWN', 'UUV', 'DSROS', 'GZ']
     """
 
     OWN = "own"
@@ -159,8 +159,8 @@ class DvlMessageOptions:
     beam_frames: frame of each beam; empty for none.
     beam_ids: number of each beam; empty for numbers from 0.
 
-        >>> ns.sensors.DvlMessageOptions(ranges_topic="/dvl/ranges")
-        DvlMessageOptions(ranges_topic='/dvl/ranges')
+    >>> ns.sensors.DvlMessageOptions(ranges_topic="/dvl/ranges")
+    DvlMessageOptions(ranges_topic='/dvl/ranges')
     """
 
     ranges_topic: str = ""
