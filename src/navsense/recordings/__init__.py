@@ -151,7 +151,7 @@ def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a re
     >>> recording = ns.open("flight.mcap")
     >>> recording["imu"]["angular_velocity"].shape
     (1000, 3)
-    >>> recording.truth["base_link"].position.shape
+    >>> recording.truth["quadrotor"].position.shape
     (100, 3)
     """
     target = to_path(path)
