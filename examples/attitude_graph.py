@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import outputs
 
 import navsense as ns
 from navsense.core.typing import FloatArray
@@ -134,6 +135,21 @@ def compute_largest_angle(errors: FloatArray) -> float:
     return math.degrees(float(np.sqrt((errors**2).sum(axis=1)).max()))
 
 
+def write_errors(errors: dict[str, FloatArray]) -> None:
+    """Write the error angles of the estimates as a table and a picture."""
+    names = {"gyroscope alone": "gyroscope alone", "plain": "with compass", "robust": "with compass, robust"}
+    time = np.arange(len(errors["robust"])) * STEP / RATE
+    angles = {names[key]: np.degrees(np.linalg.norm(rows, axis=1)) for key, rows in errors.items()}
+
+    def draw(axes: Any) -> None:
+        for name, angle in angles.items():
+            axes.semilogy(time, angle, label=name)
+        outputs.label(axes, "Error of the attitude", "time (s)", "error (°)")
+
+    columns = {f"{name} (deg)": angle for name, angle in angles.items()}
+    outputs.write("attitude_graph", {"time (s)": time, **columns}, draw)
+
+
 def main() -> None:
     """Estimate the attitudes with the gyroscope alone, and with the compass with and without a robust model."""
     import gtsam
@@ -159,6 +175,7 @@ def main() -> None:
     inverse = [np.linalg.inv(marginals.marginalCovariance(R(node))) for node in range(truth.shape[0])]
     squared = np.einsum("ni,nij,nj->n", errors["robust"], np.array(inverse), errors["robust"])
     print(f"normalised error squared: {squared.mean():.2f} on average (3 expected), {squared.max():.1f} at most")
+    write_errors(errors)
     assert compute_largest_angle(errors["gyroscope alone"]) > 10.0
     assert compute_largest_angle(errors["robust"]) < 0.4
     assert squared.max() < 37.3

@@ -22,9 +22,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import outputs
 
 import navsense as ns
 from navsense.core.errors import SensorError
@@ -236,6 +237,14 @@ def main() -> None:
         print(f"{phase}: altitude error {error[rows].mean():+z.1f} m; {text}")
         tolerance = 5.0 * stddev / math.sqrt(np.count_nonzero(rows)) + 0.01 * abs(expected)
         assert abs(error[rows].mean() - expected) < tolerance
+
+    def draw(axes: Any) -> None:
+        axes.plot(truth.time, error, label="altimeter")
+        axes.plot(truth.time, from_temperature + from_lag + from_speed, label="temperature, lag and speed")
+        outputs.label(axes, "Altitude error of a climb of 300 m", "time (s)", "error (m)")
+
+    columns = {"time (s)": truth.time, "height (m)": height, "altitude (m)": reading["altitude"], "error (m)": error}
+    outputs.write("barometric_altimeter", columns, draw)
 
 
 if __name__ == "__main__":

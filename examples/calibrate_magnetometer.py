@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import outputs
 
 import navsense as ns
 from navsense.calibration import Calibration
@@ -81,6 +82,13 @@ def compare(name: str, result: Calibration, gain: FloatArray) -> None:
     assert gain_error < 0.2 * NOISE
 
 
+def write_iron(known: Calibration, fitted: Calibration) -> None:
+    """Write the estimated and the true hard iron as a table."""
+    columns = {"true": HARD_IRON, "known attitude": known.bias, "ellipsoid": fitted.bias}
+    table = {f"{name} (nT)": np.round(1e9 * bias, 1) for name, bias in columns.items()}
+    outputs.write("calibrate_magnetometer", {"bias": list("xyz"), **table})
+
+
 def main() -> None:
     """Record, calibrate with and without attitude, compare, and draw."""
     field = ns.factors.local_field(math.radians(47.4), math.radians(8.5), 488.0, 2026.9, frame="ENU")
@@ -110,6 +118,13 @@ def main() -> None:
         )
         assert abs(length.mean() - field.strength) < 0.1 * NOISE
         assert length.std() < 1.2 * NOISE
+        write_iron(known, fitted)
+        if outputs.has_matplotlib():
+            picture = outputs.FOLDER / "calibrate_magnetometer.png"
+            ns.calibration.draw(picture, samples.field, known, rotation_ws=samples.rotation_ws, noise=NOISE)
+            print(f"wrote {picture}")
+        else:
+            print(outputs.NO_PICTURE)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ only and has a covariance.
 
 Each run simulates another vehicle: hard iron and DVL mounting are drawn with the size of the values in the file. This
 shows whether errors match their covariance. A run of 300 s takes about five seconds on one core. Requires gtsam
-(`pip install 'navsense[gtsam]'`), and matplotlib for the picture.
+(`pip install 'navsense[gtsam]'`), and matplotlib for the picture (`pip install 'navsense[picture]'`).
 
 python examples/dead_reckoning.py [--duration S] [--runs N] [--seed N] [--picture FILE]
 """
@@ -24,6 +24,7 @@ from typing import Any
 
 import gtsam
 import numpy as np
+import outputs
 from gtsam.symbol_shorthand import B, F, V, X
 from survey_factors import (
     Compass,
@@ -38,6 +39,7 @@ from survey_factors import (
 import navsense as ns
 from navsense.core.geodesy import compute_earth_rate_w
 from navsense.core.typing import FloatArray
+from navsense.figures import LIGHT
 from navsense.noise.terms import make_flicker_components
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")
@@ -369,37 +371,57 @@ def format_results(tracks: list[Track]) -> str:
         ("pose", 6, [track.pose_nees[-1] for track in tracks]),
     ):
         low, high = (edge / len(tracks) for edge in bounds(dof * len(tracks)))
-        lines.append(f"mean of the {words}: {np.mean(ends):.2f} ({dof} were honest, {low:.2f} to {high:.2f} pass)")
+        lines.append(f"mean of the {words}: {np.mean(ends):.2f} ({dof} expected, {low:.2f} to {high:.2f} pass)")
     return "\n".join(lines)
 
 
-def draw(tracks: list[Track], path: str) -> None:
-    """Draw errors with their 2 sigma bounds, and the normalised squared errors over time."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+def draw(figure: Any, tracks: list[Track]) -> None:
+    """Draw the errors east and north within their estimated deviations, and the normalised squared error over time.
 
-    mpl.rcParams["svg.hashsalt"] = "dead reckoning"
-    figure = Figure(figsize=(13.0, 4.4), layout="constrained")
-    *plots, nees = figure.subplots(1, 3)
+    A band is the range of all vehicles, a line one of them or their mean: sixteen lines would cover each other.
+    """
     length = min(track.time.size for track in tracks)
-    time = tracks[0].time[:length]
+    time = tracks[0].time[:length] / 60.0
+    errors = np.array([track.error[:length] for track in tracks])
+    variances = np.array([track.covariance[:length] for track in tracks])
+    nees = np.array([track.position_nees[:length] for track in tracks])
+    count = f"{len(tracks)} vehicles" if len(tracks) > 1 else "one vehicle"
+    band: dict[str, Any] = {"alpha": 0.35, "linewidth": 0.0}
+    *plots, last = figure.subplots(3, 1, sharex=True)
     for axis, (plot, name) in enumerate(zip(plots, ("east", "north"), strict=True)):
-        for track in tracks:
-            plot.plot(track.time, track.error[:, axis], color="tab:orange", linewidth=0.8)
-        sigma = np.sqrt(np.mean([track.covariance[:length, axis, axis] for track in tracks], axis=0))
-        plot.fill_between(time, -2.0 * sigma, 2.0 * sigma, color="0.85", label="2 sigma, as estimated")
-        plot.axhline(0.0, color="black", linewidth=0.8)
-        plot.set(title=f"error {name}, {len(tracks)} vehicles", xlabel="time (s)", ylabel="m")
-        plot.legend(loc="upper left")
-    for number, track in enumerate(tracks):
-        nees.plot(track.time, track.position_nees, color="tab:orange", linewidth=0.5, label=None if number else "each")
-    nees.plot(time, np.mean([track.position_nees[:length] for track in tracks], axis=0), color="tab:blue", label="mean")
-    for edge in bounds(2 * len(tracks)):
-        nees.axhline(edge / len(tracks), color="black", linestyle="--", linewidth=0.8)
-    nees.axhline(2.0, color="black", linewidth=0.8, label="expected: 2")
-    nees.set(title="horizontal error squared by its covariance", xlabel="time (s)", yscale="log")
-    nees.legend(loc="lower right")
-    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+        sigma = np.sqrt(variances[:, :, axis, axis].mean(axis=0))
+        plot.fill_between(time, -2.0 * sigma, 2.0 * sigma, color=LIGHT.frame, label="estimated ±2 σ", **band)
+        low, high = errors[:, :, axis].min(axis=0), errors[:, :, axis].max(axis=0)
+        plot.fill_between(time, low, high, color=LIGHT.c0, label=f"errors of {count}", **band)
+        plot.plot(time, errors[0, :, axis], color=LIGHT.c1, label="error of the first")
+        plot.axhline(0.0, color=LIGHT.ink, linewidth=0.7)
+        plot.set(title=f"Position {name}", ylabel="error (m)")
+    low, high = (edge / len(tracks) for edge in bounds(2 * len(tracks)))
+    last.fill_between(time, nees.min(axis=0), nees.max(axis=0), color=LIGHT.c0, label=count, **band)
+    last.plot(time, nees.mean(axis=0), color=LIGHT.c1, label="their mean")
+    last.axhline(2.0, color=LIGHT.ink, linewidth=0.9, label="expected: 2")
+    last.axhline(low, color=LIGHT.ink, linewidth=0.9, linestyle="--", label="bounds of the mean")
+    last.axhline(high, color=LIGHT.ink, linewidth=0.9, linestyle="--")
+    last.set(
+        title="Consistency",
+        ylabel="$e^T P^{-1} e$",
+        xlabel="time (min)",
+        yscale="log",
+        xlim=(time[0], time[-1]),
+    )
+    last.set_ylim(bottom=max(float(nees.min()), 1e-2))
+    for plot in (*plots, last):
+        plot.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.1)
+
+
+def write_results(tracks: list[Track], picture: Path) -> None:
+    """Write the final errors as a table, and the picture."""
+    ends = np.array([track.error[-1] for track in tracks])
+    sigmas = np.array([np.sqrt(np.diag(track.covariance[-1])[:2]) for track in tracks])
+    columns = {f"error {name} (m)": column for name, column in zip(("east", "north"), ends.T, strict=True)}
+    columns |= {f"1 sigma {name} (m)": column for name, column in zip(("east", "north"), sigmas.T, strict=True)}
+    outputs.write("dead_reckoning", {"run": range(len(tracks)), **columns})
+    outputs.write_picture(picture, lambda figure: draw(figure, tracks), (7.0, 6.4))
 
 
 def main() -> None:
@@ -408,14 +430,14 @@ def main() -> None:
     parser.add_argument("--duration", type=float, default=60.0, help="s; the complete survey is 1560")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--picture", metavar="FILE", help="needs matplotlib (.png, .svg, .pdf)")
+    picture = outputs.FOLDER / "dead_reckoning.png"
+    parser.add_argument("--picture", metavar="FILE", type=Path, default=picture, help=".png, .svg or .pdf")
     arguments = parser.parse_args()
     world = make_random_vehicles(ns.load(SURVEY))
     run = ns.simulate(world, arguments.duration, seed=arguments.seed, runs=arguments.runs)
     tracks = [Estimator(world, run, number, arguments.seed).track() for number in range(arguments.runs)]
     print(format_results(tracks))
-    if arguments.picture:
-        draw(tracks, arguments.picture)
+    write_results(tracks, arguments.picture)
     for dof, ends in (2, [track.position_nees[-1] for track in tracks]), (6, [track.pose_nees[-1] for track in tracks]):
         low, high = bounds(dof * arguments.runs)
         assert low < sum(ends) < high

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import outputs
 
 import navsense as ns
 from navsense.core import inputs
@@ -132,3 +133,7 @@ if __name__ == "__main__":
         run.save(folder / "run.mcap")
         for loss in convert(folder / "run.mcap", folder / "other.jsonl").losses:
             print("lost:", loss)
+    imu = recording["imu"]
+    names = [f"{axis} ({unit})" for unit in ("rad/s", "m/s^2") for axis in "xyz"]
+    values = np.hstack([imu["angular_velocity"], imu["linear_acceleration"]])
+    outputs.write("json_lines", {"time (s)": imu.time, **dict(zip(names, values.T, strict=True))})

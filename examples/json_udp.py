@@ -12,6 +12,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+import outputs
+
 import navsense as ns
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
@@ -100,3 +102,7 @@ if __name__ == "__main__":
         print(f"{len(samples)} samples, the last: {samples[-1]}")
         assert [sample["stamp"] for sample in samples] == [round(k / 50 * 1e9) for k in range(50)]
         assert all(math.isclose(sample["linear_acceleration"][2], 9.8, abs_tol=0.1) for sample in samples)
+    columns = {
+        f"{axis} (m/s^2)": [sample["linear_acceleration"][k] for sample in samples] for k, axis in enumerate("xyz")
+    }
+    outputs.write("json_udp", {"stamp (ns)": [sample["stamp"] for sample in samples], **columns})

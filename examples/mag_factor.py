@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from typing import Any
 
 import numpy as np
+import outputs
 
 import navsense as ns
 from navsense.core.typing import FloatArray
@@ -65,6 +67,16 @@ def run_without_gtsam() -> None:
     )
     assert np.allclose(jacobian[:, 2], moved / (2.0 * step), rtol=0.0, atol=1e-3)
     assert np.allclose(error, [1034.79105955, 1628.05638524, 0.0], rtol=0.0, atol=1e-8)
+    offsets = np.linspace(-20.0, 20.0, 81)
+    errors = np.array([mag_factor.evaluateError(truth @ make_yaw_rotation(math.radians(yaw))) for yaw in offsets])
+
+    def draw(axes: Any) -> None:
+        for name, column in zip("xyz", errors.T, strict=True):
+            axes.plot(offsets, column, label=name)
+        outputs.label(axes, "Error of MagFactor1 by the yaw of the estimate", "yaw minus true yaw (°)", "error (nT)")
+
+    columns = {f"error {name} (nT)": column for name, column in zip("xyz", errors.T, strict=True)}
+    outputs.write("mag_factor", {"yaw offset (deg)": offsets, **columns}, draw)
 
 
 def make_yaw_rotation(angle: float) -> FloatArray:

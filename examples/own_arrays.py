@@ -5,7 +5,10 @@ python examples/own_arrays.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import outputs
 
 import navsense as ns
 
@@ -29,6 +32,17 @@ def main() -> None:
     print(f"hidden gyro bias {bias[0]} rad/s, white noise {white.std():.2e} rad/s")
     assert abs(white.std() / 2.4e-3 - 1.0) < 0.02
     assert np.array_equal(reading["angular_velocity"], imu.apply(time, turning, force, seed=7)["angular_velocity"])
+
+    measured, true = np.degrees(reading["angular_velocity"][:, 2]), np.degrees(turning[:, 2])
+
+    def draw(axes: Any) -> None:
+        axes.plot(time[:200], measured[:200], label="reading")
+        axes.plot(time[:200], true[:200] + np.degrees(bias[:200, 2]), label="truth plus bias")
+        axes.plot(time[:200], true[:200], color="black", label="truth")
+        outputs.label(axes, "Turntable: the first second of the gyroscope", "time (s)", "rate about z (°/s)")
+
+    columns = {"time (s)": time, "true rate z (deg/s)": true, "measured rate z (deg/s)": measured}
+    outputs.write("own_arrays", columns, draw)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from typing import Any
 
 import gtsam
 import numpy as np
+import outputs
 from gtsam.symbol_shorthand import B, C, D, F, M, S, T, V, X
 
 from navsense.core.typing import FloatArray
@@ -236,10 +237,11 @@ def main() -> None:
         "depth": make_depth_factor(1, 30.2, 0.01, mounting, np.array([0.05])),
         "field": make_field_factor(1, field[[1, 0, 2]], field, compass, np.cross(field, measured[3:])),
     }
-    for name, factor in factors.items():
-        error = compute_jacobian_error(factor, values)
+    errors = {name: compute_jacobian_error(factor, values) for name, factor in factors.items()}
+    for name, error in errors.items():
         print(f"{name:6s} derivatives off by {error:.1e} of the largest")
         assert error < 1e-5
+    outputs.write("survey_factors", {"factor": list(errors), "error of its derivatives": list(errors.values())})
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import outputs
 
 import navsense as ns
 from navsense.core.field_metadata import in_file
@@ -133,10 +134,19 @@ def main() -> None:
         world = ns.load(path, sensors=[Thermometer])
         run = ns.simulate(world, 60.0, seed=7)
         run.save(Path(folder) / "hill.mcap")
-    temperature = run["balloon::basket::thermometer"]["temperature"]
+    reading = run["balloon::basket::thermometer"]
+    temperature, ideal = reading["temperature"], reading.ideal["temperature"]
     print(f"{temperature.size} readings at 1000 m, mean {temperature.mean():.2f} K")
     assert temperature.shape == (600,)
     assert abs(temperature.mean() - 281.65) < 5.0 * 0.1 / np.sqrt(600.0)
+
+    def draw(axes: Any) -> None:
+        axes.plot(reading.time, temperature, label="reading")
+        axes.plot(reading.time, ideal, label="ideal")
+        outputs.label(axes, "Thermometer at 1000 m", "time (s)", "temperature (K)")
+
+    columns = {"time (s)": reading.time, "temperature (K)": temperature, "ideal (K)": ideal}
+    outputs.write("thermometer", columns, draw)
 
 
 if __name__ == "__main__":

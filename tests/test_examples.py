@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ELSEWHERE = frozenset(("seabed",))
+ELSEWHERE = frozenset(("seabed", "outputs"))
 """Examples that a separate test runs."""
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem not in ELSEWHERE)
@@ -37,6 +38,25 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout
+    written = re.findall(r"^wrote (\S+?)(?::|$)", ended.stdout, re.MULTILINE)
+    assert [path for path in written if path.endswith(".csv")] == [f"out/{example.stem}.csv"]
+    for path in written:
+        assert (tmp_path / path).stat().st_size > 100
+    assert sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "out").iterdir()) == sorted(written)
+    last = ended.stdout.strip().splitlines()[-1]
+    assert last.startswith(("wrote ", "no picture: ")), "an example ends with what it wrote"
+
+
+def test_example_without_matplotlib_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['matplotlib'] = None\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "own_arrays.py")],
+        capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.endswith("no picture: matplotlib is not installed; pip install 'navsense[picture]'\n")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["own_arrays.csv"]
 
 
 def test_first_lines_of_the_readme_run(tmp_path: Path) -> None:

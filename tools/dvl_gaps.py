@@ -25,6 +25,7 @@ from svg_charts import Line, Panel, draw_chart, make_steps
 import navsense as ns
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray
+from navsense.figures import LIGHT
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.specification import Noise
 from navsense.runner.run import Run
@@ -38,7 +39,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 SEED = 20250101
 
-UUV_COLOUR, DS_COLOUR, OWN_COLOUR, TRUE_COLOUR, SHADE = "#c98a1b", "#b5367a", "#1f6fb2", "#222222", "#eef2f5"
+UUV_COLOUR, DS_COLOUR, OWN_COLOUR, TRUE_COLOUR, SHADE = LIGHT.c1, LIGHT.c3, LIGHT.c0, LIGHT.ink, LIGHT.page
 
 
 class Part(NamedTuple):
@@ -148,13 +149,13 @@ def modes() -> Part:
         Line(name, SPEED * reading.time[::4], (reading["velocity"][::4, 0] - SPEED), colour, 1.3)
         for name, reading, colour in found
     ]
-    high = [Line("", SPEED * reading.time, reading["altitude"], colour, 1.8) for _, reading, colour in found]
+    high = [Line(name, SPEED * reading.time, reading["altitude"], colour, 1.8) for name, reading, colour in found]
     lines = ([0.0, HOLE[0]], [BED - DEPTH] * 2), ([HOLE[1], WAY], [BED - DEPTH] * 2)
     true = [Line("true" if not k else "", x, y, TRUE_COLOUR, 1.4, "5 4") for k, (x, y) in enumerate(lines)]
-    axes: dict[str, Any] = {"across": "position, m", "x": (0.0, WAY), "shades": [(*HOLE, SHADE, "hole, 290 m deep")]}
+    axes: dict[str, Any] = {"across": "position (m)", "x": (0.0, WAY), "shades": [(*HOLE, SHADE, "hole, 290 m deep")]}
     panels = [
-        Panel("Error of the forward velocity", up="m/s", y=(-0.35, 0.1), lines=drawn, **axes),
-        Panel("Altitude", up="m", y=(20.0, 100.0), lines=[*high, *true], **axes),
+        Panel("Error of the forward velocity", up="error (m/s)", y=(-0.35, 0.1), lines=drawn, **axes),
+        Panel("Altitude", up="altitude (m)", y=(20.0, 100.0), lines=[*high, *true], **axes),
     ]
     picture = format_picture("dvl-modes", "velocity and altitude of three instruments along a track over a hole")
     return Part(f"{picture}\n\n{format_table(head, rows)}", {"dvl-modes": draw_chart(panels, 1, 760.0, 300.0)})
@@ -218,7 +219,12 @@ def speed() -> Part:
         Line("declared: root 2 (3 mm/s + 0.1 %)", SPEEDS, wanted, OWN_COLOUR, 1.2, "5 4"),
     ]
     panel = Panel(
-        "Standard deviation of the horizontal velocity", "speed, m/s", "mm/s", (0.0, 5.25), (0.0, 14.0), lines
+        "Standard deviation of the horizontal velocity",
+        "speed (m/s)",
+        "standard deviation (mm/s)",
+        (0.0, 5.25),
+        (0.0, 14.0),
+        lines,
     )
     picture = format_picture("dvl-speed", "standard deviation of the horizontal velocity by speed")
     return Part(picture, {"dvl-speed": draw_chart([panel], 1, 760.0, 320.0)})
@@ -299,7 +305,7 @@ def long_term() -> Part:
         Line("two reported deviations", t, wide, OWN_COLOUR, 1.1, "5 4"),
         Line("", t, -wide, OWN_COLOUR, 1.1, "5 4"),
     ]
-    panel = Panel("Error of the forward velocity", "time, s", "mm/s", (0.0, 60.0), (-90.0, 90.0), lines)
+    panel = Panel("Error of the forward velocity", "time (s)", "error (mm/s)", (0.0, 60.0), (-90.0, 90.0), lines)
     late = slice(round(30.0 * rate), None)
     rows = [
         [
@@ -349,7 +355,7 @@ def altitude() -> Part:
             Line(name, compute_pitch(r.time[::14]), (r["altitude"][::14] / HEIGHT - 1.0) * 100.0, colour, 2.0)
             for name, r, colour in given
         ]
-        axes: dict[str, Any] = {"across": "pitch, degrees (nose down positive)", "up": "error of the altitude, %"}
+        axes: dict[str, Any] = {"across": "pitch, nose down (°)", "up": "error of the altitude (%)"}
         panels.append(Panel(words, x=(-MOST, MOST), y=(-10.0, 50.0), lines=lines, **axes))
     picture = format_picture("dvl-altitude", "error of the altitude by pitch, over level ground and over a slope")
     return Part(picture, {"dvl-altitude": draw_chart(panels, 2, 430.0, 340.0)})
@@ -475,11 +481,11 @@ def covariance() -> Part:
         reading = simulate_cloud(lost=lost)
         errors, stated = reading["velocity"], reading["velocity_covariance"][0]
         lines = [
-            Line("pings", 1e3 * errors[:1200, 0], 1e3 * errors[:1200, 2], "#9db7cc", dots=1.3),
+            Line("pings", 1e3 * errors[:1200, 0], 1e3 * errors[:1200, 2], LIGHT.frame, dots=1.3),
             Line("2 σ, reported", *compute_ellipse(1e6 * stated[PLANE], 2.0), OWN_COLOUR, 2.2),
             Line("2 σ, of σ² I", *compute_ellipse(1e6 * plain[PLANE], 2.0), DS_COLOUR, 1.8, "5 4"),
         ]
-        axes: dict[str, Any] = {"across": "error forward, mm/s", "up": "error upwards, mm/s"}
+        axes: dict[str, Any] = {"across": "error forward (mm/s)", "up": "error upwards (mm/s)"}
         panels.append(Panel(words, x=(-32.0, 32.0), y=(-22.0, 22.0), lines=lines, **axes))
         measured = np.cov(errors.T)
         figures = ((0, 0), (1, 1), (2, 2), (0, 2))
@@ -560,8 +566,8 @@ def ping_rate() -> Part:
         Line("both plug-ins", [0.0, 150.0], [0.0, 0.0], DS_COLOUR, 1.8),
     ]
     panels = [
-        Panel("Pings per second", "altitude, m", "Hz", (0.0, 150.0), (0.0, 42.0), lines),
-        Panel("Age of a ping", "altitude, m", "ms", (0.0, 150.0), (-10.0, 150.0), ages),
+        Panel("Pings per second", "altitude (m)", "ping rate (Hz)", (0.0, 150.0), (0.0, 42.0), lines),
+        Panel("Age of a ping", "altitude (m)", "age (ms)", (0.0, 150.0), (-10.0, 150.0), ages),
     ]
     picture = format_picture("dvl-ping-rate", "pings per second and their age by altitude")
     return Part(picture, {"dvl-ping-rate": draw_chart(panels, 1, 760.0, 300.0)})

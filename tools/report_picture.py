@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WORLD = ROOT / "examples" / "auv_survey.sdf"
 PICTURE = ROOT / "docs" / "pictures" / "report.png"
 
-WIDTH, HEIGHT, SCALE = 1600, 1660, 0.8
+WIDTH, HEIGHT, SCALE = 1600, 1325, 0.8
 """Size of the window (pixels), and scale of the picture."""
 
 LARGEST = 400_000

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from navsense.core.typing import FloatArray
+from navsense.figures import FONTS, LIGHT
 
 Numbers = Sequence[float] | FloatArray
 
 MARGIN = (64.0, 58.0, 18.0, 46.0)
 """Margins (pixels) left, above, right and below the frame of a panel."""
 
-FRAME, GRID, TEXT = "#888888", "#e4e4e4", "#222222"
+FRAME, GRID, TEXT = LIGHT.frame, LIGHT.line, LIGHT.ink
 
-FONT = 'font-family="Helvetica, Arial, sans-serif"'
+FONT = f'font-family="{", ".join(FONTS)}"'
 
 ABOUT = 6
 """Approximate number of ticks of an axis."""
@@ -54,6 +55,11 @@ class Panel:
 def px(number: float) -> str:
     """Return a coordinate, rounded to a tenth of a pixel."""
     return f"{number:.1f}".removesuffix(".0")
+
+
+def format_number(number: float) -> str:
+    """Return the label of a tick, with a typographic minus."""
+    return f"{number:g}".replace("-", "\u2212")
 
 
 def compute_ticks(low: float, high: float) -> list[float]:
@@ -111,11 +117,11 @@ class Frame:
         for number in compute_ticks(*self.panel.x):
             x, _ = self.at(number, self.panel.y[0])
             yield f'<path d="M{px(x)} {px(self.top)}V{px(bottom)}" stroke="{GRID}"/>'
-            yield format_text(x, bottom + 16.0, f"{number:g}", anchor="middle")
+            yield format_text(x, bottom + 16.0, format_number(number), anchor="middle")
         for number in compute_ticks(*self.panel.y):
             _, y = self.at(self.panel.x[0], number)
             yield f'<path d="M{px(self.left)} {px(y)}H{px(right)}" stroke="{GRID}"/>'
-            yield format_text(self.left - 6.0, y + 4.0, f"{number:g}", anchor="end")
+            yield format_text(self.left - 6.0, y + 4.0, format_number(number), anchor="end")
         yield format_text(self.left, self.top - 30.0, self.panel.title, size=14, weight="bold")
         yield format_text(self.left + 0.5 * self.width, bottom + 36.0, self.panel.across, anchor="middle")
         x, y = self.left - 46.0, self.top + 0.5 * self.height

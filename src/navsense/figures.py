@@ -79,7 +79,7 @@ LIGHT = Palette(
 
 DARK = Palette(
     ink="#e4e9ee", dim="#a3afbb", page="#14181d", card="#1d2329", line="#323b44", frame="#65717d",
-    c0=OKABE_ITO["sky blue"], c1=OKABE_ITO["orange"], c2="#2fc497", c3=OKABE_ITO["reddish purple"],
+    c0=OKABE_ITO["sky blue"], c1=OKABE_ITO["orange"], c2=OKABE_ITO["bluish green"], c3=OKABE_ITO["reddish purple"],
     good="#2fa37f", bad="#f0813a", water="#3f8fc4", earth="#7d6c50",
     alert="#ff9d66",
 )  # fmt: skip
@@ -166,6 +166,7 @@ def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
     """
     require_matplotlib(error_type)
     import matplotlib as mpl
+    from matplotlib.rcsetup import cycler
 
     with mpl.rc_context(
         {
@@ -190,7 +191,7 @@ def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
             "grid.linewidth": 0.7,
             "axes.grid": True,
             "axes.axisbelow": True,
-            "axes.prop_cycle": mpl.cycler(color=LIGHT.lines),
+            "axes.prop_cycle": cycler("color", LIGHT.lines),
             "lines.linewidth": 1.4,
             "legend.frameon": False,
             "svg.hashsalt": "navsense",
@@ -199,7 +200,7 @@ def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
         yield
 
 
-def make_figure(width: float, height: float, error_type: ErrorType) -> Any:
+def make_figure(width: float, height: float, error_type: ErrorType = NavsenseError) -> Any:
     """Return an empty figure of this size (in). Raises an error of this class if matplotlib is not installed."""
     require_matplotlib(error_type)
     from matplotlib.figure import Figure
@@ -207,7 +208,7 @@ def make_figure(width: float, height: float, error_type: ErrorType) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: Any, target: Path, error_type: ErrorType) -> None:
+def save_figure(figure: Any, target: Path, error_type: ErrorType = NavsenseError) -> None:
     """Write a figure to a file. Raises an error of this class if that fails."""
     try:
         content = io.BytesIO()

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from navsense.core.text import format_duration
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
 from navsense.noise.specification import Noise
-from navsense.picture.ground import MIN_STILL_SIZE
+from navsense.picture.ground import MIN_STILL_SIZE, View
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_regular_stretch, list_noise_terms
 from navsense.report.labels import shorten_names
@@ -32,7 +33,14 @@ from navsense.report.sensor_section import (
 )
 from navsense.report.summary import list_track_facts
 from navsense.report.svg_figure import UNITS, SvgFigure
-from navsense.report.track import make_height_figure, make_map_figure, make_track_map
+from navsense.report.track import (
+    MAX_RATIO,
+    MIN_RATIO,
+    limit_shape,
+    make_height_figure,
+    make_map_figure,
+    make_track_map,
+)
 from navsense.report.warnings import find_entries
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
@@ -234,9 +242,9 @@ def test_summary_has_length_speed_and_depth_of_a_track() -> None:
         ("Mean speed", f"{run / 400.0:.3g} m/s", "greatest 0.5 m/s"),
     ]
     (way,) = chart.tracks
-    height = ("Height", "\u221235.0\u00a0to\u00a0\u221210.0\u00a0m", "z in the world")
+    in_the_world = ("Height", "\u221235.0\u00a0to\u00a0\u221210.0\u00a0m", "z in the world")
     depth = ("Depth", "12.0\u00a0to\u00a037.0\u00a0m", "")
-    assert list_track_facts(found, way, None) == [*start, height]
+    assert list_track_facts(found, way, None) == [*start, in_the_world]
     assert list_track_facts(found, way, 2.0) == [*start, depth]
     over = replace(way, ground=np.full(way.time.size, -40.0))
     clearance = ("Above the ground", "5.0\u00a0to\u00a030.0\u00a0m", "least at 6 min 40 s")
@@ -584,6 +592,48 @@ def test_waterfall_has_the_means_of_its_columns() -> None:
         assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
+
+
+def test_figures_are_written_as_an_svg_file() -> None:
+    """The file has its own style and colours, so every program shows it. It has a sample of each class in a legend."""
+    data = make_recording(make_reading(count=10), np.linspace(-1.0, -5.0, 400))
+    chart = make_track_map(data)
+    assert chart is not None
+    drawn = [make_map_figure(data, chart), make_height_figure(data, replace(chart, surface=0.0))]
+    text = svg_figure.format_svg_file(drawn, 500.0, 400.0)
+    root = ET.fromstring(text)  # noqa: S314 - our own
+    assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("1000", "400", "0 0 1000 400")
+    assert "var(" not in text
+    assert "/*" not in text
+    name = "{http://www.w3.org/2000/svg}"
+    cells = root.findall(f"{name}svg")
+    for cell, figure in zip(cells, drawn, strict=True):
+        texts = [element.text for element in cell.iter(f"{name}text")]
+        assert {figure.title, *(label for _, label in figure.legend)} <= set(texts)
+        classes = {element.get("class") for element in cell.iter()}
+        assert {css_class for css_class, _ in figure.legend} <= classes
+        for plot in cell.findall(f"{name}svg[@class='plot']") + cell.findall(f"{name}svg[@class='map']"):
+            left, top, width, height = (float(plot.get(key, "")) for key in ("x", "y", "width", "height"))
+            assert 0.0 < left < left + width < 500.0
+            assert 0.0 < top < top + height < 400.0
+            if plot.get("class") == "map":
+                assert width / height == pytest.approx(chart.view.width / chart.view.height, rel=2e-3, abs=0.0)
+
+
+@pytest.mark.parametrize(("width", "height"), [(10.0, 10.0), (1.0, 50.0), (90.0, 3.0), (20.0, 12.0)])
+def test_map_is_neither_too_tall_nor_too_wide(width: float, height: float) -> None:
+    """The view stays in the middle of the map, which contains it and is not larger than necessary."""
+    view = limit_shape(View(5.0, 5.0 + width, -2.0, -2.0 + height))
+    ratio = view.width / view.height
+    assert MIN_RATIO - 1e-9 <= ratio <= MAX_RATIO + 1e-9
+    assert (view.left + view.right, view.bottom + view.top) == pytest.approx(
+        (10.0 + width, height - 4.0), rel=1e-12, abs=1e-12
+    )
+    assert view.width >= width
+    assert view.height >= height
+    assert view.width == pytest.approx(width, rel=1e-12, abs=0.0) or view.height == pytest.approx(
+        height, rel=1e-12, abs=0.0
+    )
 
 
 def test_track_without_ground_is_shown() -> None:

@@ -26,7 +26,7 @@ from navsense.calibration.result import Calibration
 from navsense.core.errors import CalibrationError
 from navsense.core.rotation import rotate_python
 from navsense.core.typing import FloatArray, Quaternions, Vectors
-from navsense.figures import check_figure_path, make_figure, save_figure
+from navsense.figures import LIGHT, check_figure_path, make_figure, save_figure, use_style
 
 MAX_POINTS = 3000
 """Largest number of points, evenly spaced in the record."""
@@ -55,7 +55,8 @@ WIDTH = 12.0
 TICKS = 6
 """Largest number of tick intervals of an axis."""
 
-BEFORE, AFTER, MODEL, DECLARED = "#d1733a", "#2b6cb0", "#1a1a1a", "#b83280"
+BEFORE, AFTER, MODEL, DECLARED = LIGHT.c1, LIGHT.c0, LIGHT.ink, LIGHT.c3
+"""Colours of readings before and after the calibration, of the fitted model, and of the declared noise."""
 
 
 def draw(
@@ -83,34 +84,48 @@ def draw(
     turns = None if rotation_ws is None else validate_rotation(rotation_ws, rows.shape[0])
     if not 0.0 <= noise < math.inf:
         raise CalibrationError("noise", noise, allowed="must be from 0 up, and finite")
-    target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 8.0, CalibrationError)
+    target = check_figure_path(path, CalibrationError)
     if calibration.unit is None:  # the strength can have another unit, but the picture has only one
         calibration = replace(calibration, strength=None)
-    calibrated = calibration.apply(rows)
+    residuals = compute_residuals(rows, calibration, turns)
+    with use_style(CalibrationError):
+        save_figure(_draw_figure(rows, residuals, calibration, noise), target, CalibrationError)
+
+
+def _draw_figure(rows: Vectors, residuals: FloatArray, calibration: Calibration, noise: float) -> Any:
+    """Return the figure of readings (n, 3) before and after, with the histogram of their residuals."""
+    figure, calibrated = make_figure(WIDTH, 8.0, CalibrationError), calibration.apply(rows)
     grid = figure.add_gridspec(2, 6, height_ratios=(1.0, 0.85))
     for place, (first, second) in enumerate(((0, 1), (0, 2), (1, 2))):
         axes = figure.add_subplot(grid[0, 2 * place : 2 * place + 2])
         _draw_projection(axes, rows, calibrated, calibration, first, second)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4, fontsize=9, markerscale=1.5)
     _draw_lengths(figure.add_subplot(grid[1, :4]), rows, calibrated, calibration)
-    _draw_histogram(figure.add_subplot(grid[1, 4:]), compute_residuals(rows, calibration, turns), calibration, noise)
+    _draw_histogram(figure.add_subplot(grid[1, 4:]), residuals, calibration, noise)
     figure.suptitle(_make_title(calibration), x=0.01, ha="left", fontsize=11)
-    save_figure(figure, target, CalibrationError)
+    return figure
 
 
 def draw_readings(path: str | os.PathLike[str], field: Vectors, reason: str, *, unit: str | None = "T") -> None:
     """Write a picture of readings (n, 3) without a calibration, and the reason. The errors are those of `draw`."""
     rows = validate_field(field)
-    target, figure = check_figure_path(path, CalibrationError), make_figure(WIDTH, 4.8, CalibrationError)
+    target = check_figure_path(path, CalibrationError)
     factor, name, _, _ = _select_display_units(unit)
     plotted = factor * rows[_select_rows(rows.shape[0])]
+    why = textwrap.fill(f"{rows.shape[0]} readings, not calibrated: {reason}", 150).replace("$", r"\$")
+    with use_style(CalibrationError):
+        save_figure(_draw_raw_figure(plotted, name, why), target, CalibrationError)
+
+
+def _draw_raw_figure(plotted: Vectors, name: str, title: str) -> Any:
+    """Return the figure of readings (n, 3) without a calibration, in a unit."""
+    figure = make_figure(WIDTH, 4.8, CalibrationError)
     for axes, (first, second) in zip(figure.subplots(1, 3), ((0, 1), (0, 2), (1, 2)), strict=True):
         axes.plot(plotted[:, first], plotted[:, second], ".", color=BEFORE, markersize=2.5, alpha=0.6, rasterized=True)
         axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
         _label_projection(axes, first, second, name)
-    why = textwrap.fill(f"{rows.shape[0]} readings, not calibrated: {reason}", 150).replace("$", r"\$")
-    figure.suptitle(why, x=0.01, ha="left", fontsize=10)
-    save_figure(figure, target, CalibrationError)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    return figure
 
 
 def _make_title(calibration: Calibration) -> str:
@@ -156,10 +171,10 @@ def _draw_projection(
         axes.plot(x, y, ".", color=colour, markersize=2.5, alpha=0.6, label=label, rasterized=True)
     turn = np.linspace(0.0, 2.0 * math.pi, 361)
     radius = factor * (calibration.scale * calibration.gain)
-    label = f"{radius:.5g} {unit}" if calibration.unit else f"{radius:.5g}"
+    label = f"field: {radius:.5g} {unit}" if calibration.unit else f"field: {radius:.5g}"
     axes.plot(radius * np.cos(turn), radius * np.sin(turn), color=MODEL, linewidth=1.0, label=label)
     axes.plot(*(factor * calibration.bias[[first, second]]), "+", color=BEFORE, markersize=11, label="bias")
-    axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11)
+    axes.plot(0.0, 0.0, "+", color=MODEL, markersize=11, label="zero")
     _label_projection(axes, first, second, unit)
 
 
@@ -187,7 +202,8 @@ def _draw_lengths(axes: Any, field: Vectors, calibrated: Vectors, calibration: C
         length = factor * np.sqrt((points[rows] ** 2).sum(axis=1))
         text = f"{label}: {_format_spread(length, unit)}"
         axes.plot(rows, length, ".", color=colour, markersize=2.5, alpha=0.6, label=text, rasterized=True)
-    axes.axhline(factor * (calibration.scale * calibration.gain), color=MODEL, linewidth=1.0)
+    field_label = f"field: {factor * (calibration.scale * calibration.gain):.5g} {unit}"
+    axes.axhline(factor * (calibration.scale * calibration.gain), color=MODEL, linewidth=1.0, label=field_label)
     axes.set_xlim(0, max(1, field.shape[0] - 1))
     axes.set_xlabel("reading")
     axes.set_ylabel(f"length of the reading ({unit})")
@@ -207,7 +223,7 @@ def _draw_histogram(axes: Any, residuals: FloatArray, calibration: Calibration, 
     side = HISTOGRAM_STDDEVS * (max(spread, factor * noise) or fitted) or 1.0
     values = np.clip(factor * residuals.ravel(), -side, side)
     beyond = int(np.count_nonzero(np.abs(factor * residuals) > side))
-    axes.hist(values, bins=BINS, range=(-side, side), density=True, color=AFTER, alpha=0.55)
+    axes.hist(values, bins=BINS, range=(-side, side), density=True, color=AFTER, alpha=0.55, label="residuals")
     x = np.linspace(-side, side, 401)
     for stddev, colour, line, label in densities:
         if stddev > 0.0:
@@ -215,6 +231,7 @@ def _draw_histogram(axes: Any, residuals: FloatArray, calibration: Calibration, 
             axes.plot(x, y, line, color=colour, linewidth=1.2, label=f"{label}: {stddev:.3g} {unit}")
     axes.set_xlim(-side, side)
     axes.set_yticks([])
+    axes.set_ylabel("density")
     axes.margins(y=0.25)
     outside = f"; {beyond} of {residuals.size} farther out" if beyond else ""
     axes.set_xlabel(f"residual {'per axis' if residuals.ndim == 2 else 'along the field'} ({unit}){outside}")

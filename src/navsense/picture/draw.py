@@ -18,14 +18,18 @@ from navsense.core.text import format_count
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import (
     DRY_COLOURS,
+    LIGHT,
+    TIME_COLOURS,
     UNDERWATER_COLOURS,
     Scale,
     check_figure_path,
     choose_length_scale,
     choose_time_scale,
+    make_colour_map,
     make_figure,
     require_matplotlib,
     save_figure,
+    use_style,
 )
 from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
 from navsense.picture.ground import SHADED_SLOPE, Relief
@@ -40,11 +44,8 @@ WIDE = 1.3
 TITLE_LETTERS, NAME_LETTERS = 110, 32
 """Letters of a line of the title, and of a vehicle's name."""
 
-TIME_COLOURS = "plasma"
-"""Matplotlib's colours of time: dark purple to yellow."""
-
-INK, WATER, EARTH, SEA = "#1a1a1a", "#0b3c6f", "#9c7f5f", "#cfe3ee"
-"""Colours of lines, of the current and the water surface, of ground and of water in a section."""
+INK, CURRENT, EARTH, WATER = LIGHT.ink, LIGHT.c0, LIGHT.earth, LIGHT.water
+"""Colours of lines, of the current, of ground, and of water and its surface."""
 
 CONTOURS, TICKS = 9, 6
 """Contours and intervals of an axis at most."""
@@ -99,7 +100,7 @@ def draw(
     """
     target = check(path)
     chart = make_chart(world, load_motions(world, motion), duration, seed, run)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), use_style(RecordingError):
         warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a name with letters that the font does not have
         save_figure(_draw_chart(chart), target, RecordingError)
 
@@ -162,7 +163,7 @@ def shorten_name(name: str) -> str:
 def draw_map(figure: Any, axes: Any, chart: WorldChart) -> None:
     """Draw ground with contours, tracks coloured by time, and arrows of the current."""
     scale = choose_length_scale(max(chart.view.width, chart.view.height))
-    axes.set_facecolor("#f2f2f0")
+    axes.set_facecolor(LIGHT.page)
     if chart.relief.has_ground:
         _draw_ground(figure, axes, chart, scale)
     if chart.arrows is not None:
@@ -176,18 +177,18 @@ def draw_map(figure: Any, axes: Any, chart: WorldChart) -> None:
     for track in chart.tracks:
         if not track.is_moving:
             x, y = (scale.factor * track.position[0, :2]).tolist()
-            axes.plot(x, y, "D", color="#d1733a", markeredgecolor=INK, markersize=7, zorder=6)
+            axes.plot(x, y, "D", color=LIGHT.c1, markeredgecolor=INK, markersize=7, zorder=6)
     _draw_frame(axes, chart, scale)
 
 
 def _draw_ground(figure: Any, axes: Any, chart: WorldChart, scale: Scale) -> None:
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.colors import Normalize
 
     relief, view = chart.relief, chart.view
     median = float(np.nanmedian(relief.height))
     is_underwater = chart.surface is not None and median < chart.surface
-    colours = LinearSegmentedColormap.from_list("ground", UNDERWATER_COLOURS if is_underwater else DRY_COLOURS)
+    colours = make_colour_map("ground", UNDERWATER_COLOURS if is_underwater else DRY_COLOURS)
     low, high = float(np.nanmin(relief.height)), float(np.nanmax(relief.height))
     norm = Normalize(low, high) if not relief.is_flat else Normalize(low - 1.0, low + 1.0)
     extent = [scale.factor * end for end in (view.left, view.right, view.bottom, view.top)]
@@ -243,7 +244,7 @@ def _draw_arrows(axes: Any, arrows: CurrentArrows, is_hidden: BoolArray, scale: 
     quiver = axes.quiver(
         place[:, 0], place[:, 1], velocity[:, 0], velocity[:, 1],
         angles="xy", scale_units="xy", scale=fastest / length, pivot="middle",
-        color=WATER, alpha=0.65, width=0.0025, zorder=2,
+        color=CURRENT, alpha=0.65, width=0.0025, zorder=2,
     )  # fmt: skip
     key = round_down(fastest)
     text = f"current at 0 s and height {arrows.height:.4g} m; this arrow is {key:g} m/s"
@@ -273,7 +274,7 @@ def draw_time_line(axes: Any, x: FloatArray, y: FloatArray, time: FloatArray, en
     factor = choose_time_scale(end).factor
     points = np.stack((x, y), axis=1)
     segments = list(np.stack((points[:-1], points[1:]), axis=1))
-    line = LineCollection(segments, cmap=TIME_COLOURS, linewidths=2.2, zorder=4)
+    line = LineCollection(segments, cmap=make_colour_map("time", TIME_COLOURS), linewidths=2.2, zorder=4)
     line.set_capstyle("round")
     line.set_snap(False)  # snapping would move each segment to the pixel grid
     line.set_array(0.5 * factor * (time[:-1] + time[1:]))
@@ -349,13 +350,12 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
     longest = max(float(track.distance[-1]) for track in chart.moving_tracks)
     scale, is_single = choose_length_scale(longest), len(chart.moving_tracks) == 1
     if chart.surface is not None and chart.surface > low:
-        axes.axhspan(low, min(chart.surface, high), color=SEA, zorder=0)
-        axes.axhline(chart.surface, color=WATER, linewidth=1.0, zorder=1)
+        axes.axhspan(low, min(chart.surface, high), color=WATER, alpha=0.2, linewidth=0.0, zorder=0)
+        axes.axhline(chart.surface, color=WATER, linewidth=1.8, dashes=(6, 3), zorder=1, label="water surface")
     for track in chart.moving_tracks:
         distance, height = scale.factor * track.distance, track.position[:, 2]
-        if is_single:
-            axes.fill_between(distance, low, track.ground, color=EARTH, linewidth=0.0, zorder=2)
-        axes.plot(distance, track.ground, color=INK if is_single else EARTH, linewidth=0.8, zorder=3)
+        if np.isfinite(track.ground).any():
+            _draw_ground_below(axes, distance, low, track.ground, is_single=is_single)
         draw_time_line(axes, distance, height, track.time, chart.end)
         options: dict[str, Any] = {"zorder": 5, "clip_on": False}
         axes.plot(distance[0], height[0], "o", color="white", markeredgecolor=INK, markersize=7, **options)
@@ -370,7 +370,19 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
     axes.set_xlabel(f"distance ({scale.unit})")
     axes.set_ylabel("height (m)")
     axes.set_title(format_clearance(chart), fontsize=9, loc="left")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.1)
     axes.grid(alpha=0.2)
+
+
+def _draw_ground_below(axes: Any, distance: FloatArray, low: float, ground: FloatArray, *, is_single: bool) -> None:
+    """Draw the ground (n,) below a track: as an area if the section has one track, else as a line."""
+    label = None if "ground" in axes.get_legend_handles_labels()[1] else "ground"
+    if is_single:
+        axes.fill_between(distance, low, ground, color=EARTH, linewidth=0.0, zorder=2, label=label)
+        axes.plot(distance, ground, color=INK, linewidth=0.8, zorder=3)
+    else:
+        axes.plot(distance, ground, color=EARTH, linewidth=0.8, zorder=3, label=label)
 
 
 def find_height_limits(chart: WorldChart) -> tuple[float, float]:
@@ -400,12 +412,10 @@ def format_clearance(chart: WorldChart) -> str:
 
 def draw_profiles(axes: Any, chart: WorldChart) -> None:
     """Draw the speed of the current by height over the start, at some times."""
-    from matplotlib import colormaps
-
-    scale = choose_time_scale(chart.end)
+    scale, times = choose_time_scale(chart.end), make_colour_map("time", TIME_COLOURS)
     profiles = [profile for profile in chart.profiles if np.isfinite(profile.speed).any()]
     for profile in profiles:
-        colour = colormaps[TIME_COLOURS](profile.time / chart.end) if len(profiles) > 1 else WATER
+        colour = times(profile.time / chart.end) if len(profiles) > 1 else CURRENT
         label = f"at {scale.factor * profile.time:.3g} {scale.unit}"
         axes.plot(profile.speed, profile.height, color=colour, linewidth=1.8, label=label)
     place = f"at {shorten_name(chart.tracks[0].name)}" if chart.tracks else "in the middle"

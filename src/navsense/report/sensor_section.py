@@ -186,7 +186,7 @@ def _make_residual_figure(section: ArraySection, x_axis: Axis) -> SvgFigure:
     if section.name == "orientation":
         caption = "Rotation from the ideal to the measured orientation, as a rotation vector in the ideal sensor axes."
     if has_bias:
-        caption += " The dark line is the bias: turn-on bias and drift."
+        caption += " The thin line is the bias: turn-on bias and drift."
     if section.has_declared_noise:
         middle = "the bias plus the median of the rest" if has_bias else "the median"
         caption += f" Dashed: three declared standard deviations about {middle}."

@@ -96,9 +96,8 @@ def list_sensor_facts(data: ReportData) -> list[Fact]:
         rows = np.asarray(reading.emitted & reading.valid)
         if reading.type == "dvl" and rows.any():
             bottom = int(np.count_nonzero(~is_through_water(reading)[rows]))
-            facts.append(
-                (f"Bottom track of {data.short_names[name]}", format_share(bottom, int(reading.emitted.sum())), "")
-            )
+            share = format_share(bottom, int(np.count_nonzero(reading.emitted)))
+            facts.append((f"Bottom track of {data.short_names[name]}", share, "of its samples"))
     return facts
 
 

@@ -75,7 +75,7 @@ def make_track_map(data: ReportData) -> TrackMap | None:
         scene = find_static_ground(data.sdf_world, resolve_motions(data.sdf_world), {track.name for track in tracks})
         water = data.sdf_world.environment.water
         surface = water.surface if water is not None else None
-    view = find_view(tracks, scene)
+    view = limit_shape(find_view(tracks, scene))
     relief = make_relief(scene, view) if scene.bodies else None
     tracks = [replace(track, ground=find_ground_below(scene, track.position)) for track in tracks]
     return TrackMap(tracks, view, relief if relief is not None and relief.has_ground else None, surface)
@@ -98,32 +98,29 @@ def find_velocity_gaps(data: ReportData, track: Track) -> BoolArray:
     return mask
 
 
+def limit_shape(view: View) -> View:
+    """Return a view with margins at two sides if it is too tall or too wide for a map."""
+    ratio = min(max(view.width / view.height, MIN_RATIO), MAX_RATIO)
+    wider = 0.5 * max(ratio * view.height - view.width, 0.0)
+    taller = 0.5 * max(view.width / ratio - view.height, 0.0)
+    return View(view.left - wider, view.right + wider, view.bottom - taller, view.top + taller)
+
+
 def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     """Return the tracks from above."""
     view = track_map.view
     scale = choose_length_scale(max(view.width, view.height))
     east, north = (", east", ", north") if data.heading == 0.0 else ("", "")
-    # Margins around a tall or wide view keep the shape of the map within limits.
-    ratio = min(max(view.width / view.height, MIN_RATIO), MAX_RATIO)
-    half_width = 0.5 * max(view.width, ratio * view.height)
-    middle_x, middle_y = 0.5 * (view.left + view.right), 0.5 * (view.bottom + view.top)
-    left, right, bottom, top = (
-        scale.factor * (middle + sign * half)
-        for middle, half in ((middle_x, half_width), (middle_y, half_width / ratio))
-        for sign in (-1.0, 1.0)
-    )
-    x_axis, y_axis = (
-        Axis(left, right, f"x{east} ({scale.unit})", scale),
-        Axis(bottom, top, f"y{north} ({scale.unit})", scale),
-    )
-    figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, aspect_ratio=ratio)])
+    left, right, bottom, top = (scale.factor * end for end in (view.left, view.right, view.bottom, view.top))
+    x_axis = Axis(left, right, f"x{east} ({scale.unit})", scale)
+    y_axis = Axis(bottom, top, f"y{north} ({scale.unit})", scale)
+    figure = SvgFigure("Track from above", [Plot(x_axis, y_axis, aspect_ratio=view.width / view.height)])
     figure.legend = [("start", "start"), ("end", "end")]
     caption = []
     if any(track.is_moving for track in track_map.tracks):
         times = encode_png_uri(compute_pixels(np.linspace(0.0, 1.0, 128)[None, :], TIME_COLOURS))
-        figure.colour_bar = ColourBar(
-            times, replace(make_time_axis(*data.span), title=f"colour of the track: {make_time_axis(*data.span).title}")
-        )
+        time_axis = make_time_axis(*data.span)
+        figure.colour_bar = ColourBar(times, replace(time_axis, title=f"colour of the track: {time_axis.title}"))
     if track_map.relief is not None:
         _draw_relief(figure.plots[0], track_map.relief, view, track_map.surface)
         low, high = float(np.nanmin(track_map.relief.height)), float(np.nanmax(track_map.relief.height))
