@@ -145,8 +145,8 @@ def test_page_on_magnetometers_runs(tmp_path: Path) -> None:
     shutil.copy(next(bags.record(scene).glob("*.mcap")), tmp_path / "drive.mcap")
     script = tmp_path / "page.py"
     short = [block for block in read_code_blocks("README.md") if "ns.calibration" in block]
-    known = 'known_attitude(field, samples.rotation_ws, unit="nT")'
-    free = [block.replace(known, 'ellipsoid(field, unit="nT")') for block in short]
+    ellipsoid = 'ns.calibration.ellipsoid(samples.field, unit="nT")'
+    free = [block.replace("samples.calibrate()", ellipsoid) for block in short]
     assert free != short, "the other method that the line names has the same lines behind it"
     lines = [*read_code_blocks("docs/magnetometer.md"), *free, "assert result.direction is None", *short, EPILOGUE]
     script.write_text(PROLOGUE + "\n".join(lines), encoding="utf-8")
