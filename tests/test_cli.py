@@ -247,7 +247,10 @@ def test_describe_shows_the_models_of_a_fidelity(run_in_process: RunCommand) -> 
         (["run", QUADROTOR, "--duration", "1", "-o", "out.xyz"], "xyz"),
         (["run", QUADROTOR, "--duration", "1", "-o", "no/such/place/out.mcap"], "create"),
         (["run", QUADROTOR, "--duration", "1", "--motion", "none.csv"], "none.csv"),
-        (["run", QUADROTOR, "--duration", "1", "--motion", "boat=none.csv"], "none.csv"),
+        (
+            ["run", QUADROTOR, "--duration", "1", "--motion", "boat=none.csv"],
+            "motion of model: boat; must be one of quadrotor",
+        ),
         (["run", QUADROTOR, "--duration", "1", "--fidelity", "real"], "fidelity: real"),
         (["describe", QUADROTOR, "--fidelity", "real"], "fidelity: real"),
         (["run", QUADROTOR, "--duration", "1", "--epoch", "-4"], "epoch: -4"),

@@ -129,7 +129,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ): "a program of its own, which imports nothing of navsense; checks as `inputs`",
     ("sdf.urdf.xacro_process", "json.load"): "what navsense asks of that program",
     ("sdf.urdf.xacro", "json.loads"): "the answer of that program",
-    ("report.page", "Path(__file__).with_name('report.css').read_text"): "a file of the package",
+    ("report.svg_figure", "Path(__file__).with_name('report.css').read_text"): "a file of the package",
     ("recordings.base", "path.open"): "recordings are read by random access; refuses pipes and devices",
     ("core.atomic", "os.open"): "files to lock and to write",
     ("recordings.npz", "np.load"): "reads an open file of `recordings.base.open_for_reading`",

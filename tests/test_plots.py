@@ -17,7 +17,7 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.sensors import Adcp, Imu, Magnetometer
 from navsense.testing import example_world
 
-pytestmark = pytest.mark.requirement("DOC-1")
+pytestmark = [pytest.mark.requirement("DOC-1"), pytest.mark.compiled]
 
 NOISE = ns.Noise(stddev=1e-7, bias_stddev=1e-6)
 
@@ -58,11 +58,11 @@ def test_fields_are_in_microtesla_and_faults_are_shaded(run: Any) -> None:
     compass = run["compass"]
     (axes,) = compass.plot("field").axes
     assert axes.get_ylabel() == "field\n(µT)"
-    assert np.allclose(list_lines(axes)["x"].get_ydata(), 1e6 * compass["field"][:, 0])
+    assert np.allclose(list_lines(axes)["x"].get_ydata(), 1e6 * compass["field"][:, 0], rtol=1e-15, atol=0.0)
     shaded = [patch for patch in axes.patches if patch.get_label() == "fault: stuck"]
     assert [(round(patch.get_x(), 3), round(patch.get_width(), 3)) for patch in shaded] == [(0.5, 0.2)]
     dashed = [line.get_ydata() for line in axes.get_lines() if line.get_linestyle() == "--" and line.get_ydata().size]
-    assert np.allclose(np.stack(dashed, axis=-1), 1e6 * compass.ideal["field"])
+    assert np.allclose(np.stack(dashed, axis=-1), 1e6 * compass.ideal["field"], rtol=1e-15, atol=0.0)
 
 
 def test_invalid_values_and_missing_samples_are_gaps(run: Any) -> None:
@@ -114,7 +114,7 @@ def test_one_of_several_runs_is_drawn(runs: Any, tmp_path: Path) -> None:
     recording = ns.open(tmp_path / "runs.npz")
     expected = 1e6 * runs["compass"]["field"][1, :, 0]
     for figure in (runs.plot(run=4), recording.plot(run=4), runs["compass"].plot(run=1)):
-        assert np.allclose(list_lines(figure.axes[0])["x"].get_ydata(), expected)
+        assert np.allclose(list_lines(figure.axes[0])["x"].get_ydata(), expected, rtol=1e-15, atol=0.0)
     assert runs.plot().get_suptitle() == "laws, run 0"
     assert recording.plot(run=4).get_suptitle() == runs.plot(run=4).get_suptitle() == "laws, run 4"
     with pytest.raises(SimulationError, match="run: 1; must be one of"):

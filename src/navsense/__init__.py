@@ -1,9 +1,10 @@
 """navsense: navigation sensors with true errors, honest clocks and one seed.
 
-    import navsense as ns
-    world = ns.load("robot.sdf")
-    run = ns.simulate(world, duration=60.0, seed=7)
-    run["robot::base_link::imu"]["angular_velocity"]
+>>> import navsense as ns
+>>> world = ns.load("quadrotor.sdf")
+>>> run = ns.simulate(world, duration=1.0, seed=7)
+>>> run["imu"]["angular_velocity"].shape
+(1000, 3)
 
 Names are imported when first used, so that `import navsense` costs nothing.
 """

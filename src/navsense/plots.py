@@ -93,7 +93,7 @@ def draw_panels(panels: Sequence[Panel], title: str) -> Any:
     times = [panel.ideal_time for panel in panels if panel.ideal_time.size]
     scale = choose_time_scale(max((float(time[-1] - time[0]) for time in times), default=0.0))
     with use_style():
-        figure = make_figure(WIDTHS[columns - 1], 0.7 + PANEL_HEIGHT * rows, NavsenseError)
+        figure = make_figure(WIDTHS[columns - 1], 0.7 + PANEL_HEIGHT * rows)
         figure.suptitle(title, x=0.01, ha="left", weight="bold")
         first = None
         for number, panel in enumerate(panels):

@@ -58,7 +58,11 @@ def find_by_name(objects: Sequence[NamedT], name: str, what: str) -> NamedT:
 
 @dataclass(frozen=True)
 class Link:
-    """A link: full name, and pose in the frame of its top-level model."""
+    """A link: full name, and pose in the frame of its top-level model.
+
+    >>> world.link("rotor_0").pose
+    Pose(position=(0.17, -0.17, 0.02))
+    """
 
     name: str
     pose: Pose = Pose()
@@ -94,6 +98,9 @@ class Model:
     `pose` is the initial pose of the model frame in the world. `canonical_link` is the full name of the link that
     `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
     plug-ins, thrusters, actuated joints. `where` is its declaration.
+
+    >>> world.model("quadrotor").canonical_link
+    'quadrotor::base_link'
     """
 
     name: str
@@ -155,6 +162,9 @@ class MountedSensor:
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
     true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
     `is_on` at the start publishes nothing until a live run switches it on.
+
+    >>> world.sensor("imu").rate, world.sensor("imu").clock
+    (1000.0, 'quadrotor::base_link::autopilot')
     """
 
     name: str
@@ -272,6 +282,11 @@ class World:
 
     `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
     and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
+
+    >>> world.sensor("compass").topic
+    '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
+    >>> world.link("board").name
+    'quadrotor::mast::board'
     """
 
     name: str

@@ -85,9 +85,9 @@ def test_results_are_converted_with_their_deviations(drive: Path, tmp_path: Path
     result.save(tmp_path / "compass.json")
     for tesla in (result.to_unit("T"), ns.calibration.Calibration.load(tmp_path / "compass.json", unit="T")):
         assert tesla.unit == "T"
-        assert tesla.strength == pytest.approx(48e-6, rel=1e-15)
+        assert tesla.strength == pytest.approx(48e-6, rel=1e-15, abs=0.0)
         assert np.allclose(tesla.apply(samples.field / 1e9), result.apply(samples.field) / 1e9, rtol=1e-12, atol=0.0)
-        assert tesla.stddev["bias.x"] == pytest.approx(result.stddev["bias.x"] / 1e9, rel=1e-12)
+        assert tesla.stddev["bias.x"] == pytest.approx(result.stddev["bias.x"] / 1e9, rel=1e-12, abs=0.0)
         assert tesla.stddev["soft_iron.xy"] == result.stddev["soft_iron.xy"]
     with pytest.raises(CalibrationError, match="unit: nt; must be one of"):
         result.to_unit("nt")

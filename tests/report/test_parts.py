@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -591,6 +592,32 @@ def test_waterfall_has_the_means_of_its_columns() -> None:
         assert (shown[0][row] == images.compute_pixels(np.array(0.5 + 0.5 * value / most), SIGNED_COLOURS)).all()
     assert (shown[1][:, :, 3] == np.array([255, 0, 255])[:, None]).all()
     assert (shown[2][:, :200] != shown[2][:, -1:]).any()
+
+
+def test_figures_are_written_as_an_svg_file() -> None:
+    """The file has its own style and colours, so every program shows it. It has a sample of each class in a legend."""
+    data = make_recording(make_reading(count=10), np.linspace(-1.0, -5.0, 400))
+    chart = make_track_map(data)
+    assert chart is not None
+    drawn = [make_map_figure(data, chart), make_height_figure(data, replace(chart, surface=0.0))]
+    text = svg_figure.format_svg_file(drawn, 500.0, 400.0)
+    root = ET.fromstring(text)  # noqa: S314 - our own
+    assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("1000", "400", "0 0 1000 400")
+    assert "var(" not in text
+    assert "/*" not in text
+    name = "{http://www.w3.org/2000/svg}"
+    cells = root.findall(f"{name}svg")
+    for cell, figure in zip(cells, drawn, strict=True):
+        texts = [element.text for element in cell.iter(f"{name}text")]
+        assert {figure.title, *(label for _, label in figure.legend)} <= set(texts)
+        classes = {element.get("class") for element in cell.iter()}
+        assert {css_class for css_class, _ in figure.legend} <= classes
+        for plot in cell.findall(f"{name}svg[@class='plot']") + cell.findall(f"{name}svg[@class='map']"):
+            left, top, width, height = (float(plot.get(key, "")) for key in ("x", "y", "width", "height"))
+            assert 0.0 < left < left + width < 500.0
+            assert 0.0 < top < top + height < 400.0
+            if plot.get("class") == "map":
+                assert width / height == pytest.approx(chart.view.width / chart.view.height, rel=2e-3, abs=0.0)
 
 
 @pytest.mark.parametrize(("width", "height"), [(10.0, 10.0), (1.0, 50.0), (90.0, 3.0), (20.0, 12.0)])

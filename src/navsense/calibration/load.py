@@ -95,6 +95,12 @@ class Samples:
     time: (n,) in s: true time in a recording of navsense, stamp since the epoch in a bag (to 0.24 us), None in a table.
     notes: on rows that were left out, and on assumptions.
     exact: True if the attitude is the truth of a simulation.
+
+    >>> samples = ns.calibration.read("drive.npz", attitude="truth", unit="nT")
+    >>> samples.field.shape, samples.rotation_ws.shape, samples.unit
+    ((599, 3), (599, 4), 'nT')
+    >>> samples.calibrate().verdict.ok
+    True
     """
 
     field: Vectors
@@ -172,7 +178,9 @@ def read(
     mounting: roll, pitch, yaw (rad) of the sensor on the body of the attitude, if not in the file.
     run: number of a run in a recording, from 0.
 
-        samples = ns.calibration.read("log.csv", sensor="mag1", unit="uT")
+    >>> samples = ns.calibration.read("drive.npz", sensor="compass", attitude="truth", unit="nT")
+    >>> samples.unit, samples.source
+    ('nT', '599 readings, robot::arm::compass (magnetometer)')
 
     Raises `CalibrationError`, `RecordingError`.
     """

@@ -82,8 +82,9 @@ class Calibration:
     unit: of scale, bias and residual_stddev; None means the unit of the readings.
     strength: the known strength that was given, or None.
 
-        calibration = ns.calibration.Calibration.load("calibration.json")
-        field_s = calibration.apply(readings)    # (n, 3)
+    >>> calibration = ns.calibration.Calibration.load("calibration.json")
+    >>> calibration.apply(field).shape  # the readings
+    (599, 3)
     """
 
     method: str

@@ -128,6 +128,10 @@ class Verdict:
     r_squared: share of the variance of the readings that the model explains.
     whiteness: of the residuals.
     reasons: each names a problem and its remedy; empty if the verdict is ok.
+
+    >>> verdict = ns.calibration.known_attitude(field, rotation_ws, attitude_stddev=0.0).verdict
+    >>> verdict.ok, verdict.reasons
+    (True, ())
     """
 
     max_relative_stddev: float

@@ -83,6 +83,12 @@ class Pose:
 
     Both may be any sequence of numbers, NumPy numbers too; they become tuples of floats. Raises `SensorError` unless
     these are 3 and 4 finite numbers and the length of the quaternion is 1 within `UNIT_TOLERANCE`.
+
+    >>> mast = ns.Pose((0.0, 0.0, 1.5)) @ ns.Pose((0.2, 0.0, 0.0))  # the second pose is in the frame of the first
+    >>> mast.position
+    (0.2, 0.0, 1.5)
+    >>> mast.inverse()
+    Pose(position=(-0.2, -0.0, -1.5))
     """
 
     position: Vector = (0.0, 0.0, 0.0)

@@ -73,6 +73,10 @@ class Truth:
 
     position (m), orientation (w x y z, body to world), velocity (m/s), acceleration (m/s^2) in the world frame;
     angular_velocity (rad/s), angular_acceleration (rad/s^2) in the link's own frame. Read-only.
+
+    >>> truth = run.truth["quadrotor"]  # of the canonical link
+    >>> truth.position.shape, truth.orientation[0].round(3)
+    ((100, 3), array([ 1.   , -0.002, -0.003, -0.   ]))
     """
 
     name: str
@@ -244,6 +248,13 @@ class Reading(Mapping[str, AnyArray]):
     arrival: true time at which the receiver gets the sample, (*runs, time) s.
     arrival_after_latency: `arrival` of a sensor with latency; None without latency, where `arrival` is `time`.
     unit[name]: unit of each array.
+
+    >>> imu = run["imu"]
+    >>> imu["angular_velocity"].shape, imu.unit["angular_velocity"]
+    ((1000, 3), 'rad/s')
+    >>> error = imu["angular_velocity"] - imu.ideal["angular_velocity"]
+    >>> error.shape == imu.bias["angular_velocity"].shape
+    True
     """
 
     name: str
@@ -342,7 +353,7 @@ class Reading(Mapping[str, AnyArray]):
         Lines are the components, dashed lines the ideal values. Invalid values and missing samples are gaps, and spans
         of injected faults are shaded. `run` is an index on the axis of the runs. A notebook shows the figure.
 
-            >>> run["imu"].plot("angular_velocity").savefig("imu.png")
+        >>> run["imu"].plot("angular_velocity").savefig("imu.png")
 
         Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
         array.
@@ -361,8 +372,8 @@ class Reading(Mapping[str, AnyArray]):
 
         The columns `valid` and `emitted` are the last. `attrs["units"]` has the unit of each column.
 
-            >>> run["imu"].to_pandas()["angular_velocity.x"].size
-            1000
+        >>> run["imu"].to_pandas()["angular_velocity.x"].size
+        1000
 
         Raises `NavsenseError` if pandas is not installed (extra `pandas`), and for an unknown index or group.
         """

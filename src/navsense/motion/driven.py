@@ -77,7 +77,12 @@ Frame = Literal["world", "body"]
 class State:
     """The state of one frame at one time: its pose in the world and optional derivatives.
 
-        State(Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
+    >>> ns.State(ns.Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
+    State(
+        pose=Pose(position=(0.0, 0.0, 2.0)),
+        velocity=(1.0, 0.0, 0.0),
+        angular_velocity=(0.0, 0.0, 0.5),
+    )
 
     pose: position (m) and unit quaternion w x y z of the frame in the world. velocity (m/s), acceleration (m/s^2,
         gravity not included): of the frame's origin in the world. angular_velocity (rad/s), angular_acceleration

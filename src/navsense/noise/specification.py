@@ -87,6 +87,10 @@ class Noise:
     Only `mean`, `bias_mean`, the limits, `scale_factor` and the temperature coefficients may be negative. A probability
     is at most 1, and `minimum` is below `maximum`. A dynamic bias requires a correlation time.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
+
+    >>> gyro = ns.Noise(noise_density=3e-5, bias_instability=2e-6)  # rad/s/sqrt(Hz) two-sided, rad/s
+    >>> gyro
+    Noise(noise_density=3e-05, bias_instability=2e-06)
     """
 
     mean: float = 0.0

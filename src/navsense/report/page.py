@@ -25,7 +25,7 @@ from navsense.report.report_data import ReportData, read_report_data
 from navsense.report.residuals import NoiseTest
 from navsense.report.sensor_section import ArraySection, format_array_table, make_array_figures, make_array_sections
 from navsense.report.summary import format_summary
-from navsense.report.svg_figure import SvgFigure
+from navsense.report.svg_figure import SvgFigure, read_style_sheet
 from navsense.report.warnings import ReportEntry, find_entries
 
 SUFFIXES = (".html", ".htm")
@@ -141,8 +141,8 @@ def _format_grid(figures: Iterable[SvgFigure]) -> str:
 
 
 def _format_css() -> str:
-    """Return the style sheet without its first comment, with its colours and the columns of the grid."""
-    _, _, css = Path(__file__).with_name("report.css").read_text(encoding="utf-8").partition("*/")
+    """Return the style sheet without its comments, with its colours and the columns of the grid."""
+    css = re.sub(r"/\*.*?\*/\n?", "", read_style_sheet())
     colours = f":root{{color-scheme:light dark;{LIGHT.format_css()}}}"
     rules = [colours, f"@media (prefers-color-scheme:dark){{:root{{{DARK.format_css()}}}}}", css]
     for letter, figures_per_row in GRID_FIGURES.items():

@@ -21,14 +21,16 @@ line. A series with fewer rows than twice the columns stays as it is.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 
 import numpy as np
 
 from navsense.core.typing import BoolArray, FloatArray
-from navsense.figures import LIGHT
+from navsense.figures import FONTS, LIGHT
 from navsense.report.axes import Axis
 
 UNITS = 1000.0
@@ -45,6 +47,15 @@ STRIP_HEIGHT = 14.0
 
 MAX_ASPECT_HEIGHT = 440.0
 """Height of a plot with a fixed aspect ratio at most (pixels)."""
+
+AREA_CLASSES = frozenset(("good", "bad", "water", "span", "earth", "empty"))
+"""Classes of areas; all others are lines or markers."""
+
+MARKER_CLASSES = frozenset(("start", "end"))
+"""Classes of markers."""
+
+LETTER_WIDTH = 7.0
+"""Mean width of a letter of the legend of a file (pixels)."""
 
 REFERENCE_CLASSES = frozenset(("zero", "declared", "surface", "span", "casing"))
 """Classes of what is drawn besides data: a plot with nothing else is empty."""
@@ -217,8 +228,11 @@ def _format_samples(css_classes: str) -> str:
     return "".join(f'<i class="{css_class}"></i>' for css_class in css_classes.split())
 
 
-def _format_plot(plot: Plot, *, is_last: bool) -> str:
-    """Return one plot with its axes; the last one of a figure has the labels of the x axis."""
+def _format_plot(plot: Plot, *, is_last: bool, place: str = "") -> str:
+    """Return one plot with its axes; the last one of a figure has the labels of the x axis.
+
+    place: attributes of its place in a file; without it, CSS places it in a page
+    """
     lines, texts = [], []
     for position, text in plot.y_axis.make_ticks(Y_TICKS if plot.height > 90.0 else 3) if plot.y_axis else ():
         lines.append(f"M0,{(1.0 - position) * UNITS:.0f}H{UNITS:.0f}")
@@ -245,10 +259,11 @@ def _format_plot(plot: Plot, *, is_last: bool) -> str:
     if plot.aspect_ratio:
         size = f"aspect-ratio:{plot.aspect_ratio:.3f};max-width:{MAX_ASPECT_HEIGHT * plot.aspect_ratio:.0f}px"
     inside = f"{background}{content}{frame}{''.join(plot.markers)}{''.join(texts)}"
-    return f'<svg class="{css_class}" style="{size}">{inside}</svg>'
+    style = place or f'style="{size}"'
+    return f'<svg class="{css_class}" {style}>{inside}</svg>'
 
 
-def _format_colour_bar(bar: ColourBar) -> str:
+def _format_colour_bar(bar: ColourBar, place: str = "") -> str:
     """Return the colour bar with its ticks."""
     texts = [
         f'<text x="{100.0 * position:.2f}%" y="100%" dy="14">{text}</text>'
@@ -257,7 +272,75 @@ def _format_colour_bar(bar: ColourBar) -> str:
     texts.append(f'<text class="title" x="50%" y="100%" dy="29">{escape(bar.axis.title)}</text>')
     full = 'width="100%" height="100%"'
     image = f'<image {full} preserveAspectRatio="none" href="{bar.data}"/><rect class="frame" {full}/>'
-    return f'<svg class="bar">{image}{"".join(texts)}</svg>'
+    return f'<svg class="bar" {place}>{image}{"".join(texts)}</svg>'
+
+
+def read_style_sheet() -> str:
+    """Return the style sheet of the report. Figures in files need what is between its comments SVG and end."""
+    return Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+
+
+def format_svg_file(figures: Sequence[SvgFigure], width: float = 520.0, height: float = 440.0) -> str:
+    """Return figures side by side as one SVG file in light colours, each of this size (pixels), without captions.
+
+    Path("flight.svg").write_text(format_svg_file([make_map_figure(data, track_map)]), encoding="utf-8")
+    """
+    cells = [
+        f'<svg x="{number * width:g}" width="{width:g}" height="{height:g}">{_format_cell(figure, width, height)}</svg>'
+        for number, figure in enumerate(figures)
+    ]
+    _, _, css = read_style_sheet().partition("/* SVG */")
+    css = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: getattr(LIGHT, found[1]), css.partition("/* end */")[0])
+    size = f'width="{width * len(cells):g}" height="{height:g}"'
+    view = f'viewBox="0 0 {width * len(cells):g} {height:g}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {view} font-family="{", ".join(FONTS)}"><style>'
+        f"svg{{overflow:visible}}svg.drawing{{overflow:hidden}}{css}</style>"
+        f'<rect {size} fill="{LIGHT.card}"/>{"".join(cells)}</svg>\n'
+    )
+
+
+def _format_cell(figure: SvgFigure, width: float, height: float) -> str:
+    """Return a figure with its title and legend in a cell of a file (pixels)."""
+    left, right, top, bottom, bar_height = 66.0, 20.0, 62.0, 46.0, 10.0
+    plots = [plot for plot in figure.plots if plot.has_data]
+    label_height = 18.0 if any(plot.label for plot in plots) else 0.0
+    gap = PLOT_GAP + label_height
+    below = bottom if figure.colour_bar is None else bottom + bar_height + 34.0
+    free = (height - top - label_height - below - gap * (len(plots) - 1)) / max(len(plots), 1)
+    parts, y = [f'<text class="heading" x="12" y="24">{escape(figure.title)}</text>', _format_svg_legend(figure)], top
+    for plot in plots:
+        plot_width, plot_height = width - left - right, free
+        if plot.aspect_ratio:
+            plot_width = min(plot_width, plot.aspect_ratio * free)
+            plot_height = plot_width / plot.aspect_ratio
+        x = left + 0.5 * (width - left - right - plot_width)
+        place = f'x="{x:.1f}" y="{y + label_height:.1f}" width="{plot_width:.1f}" height="{plot_height:.1f}"'
+        parts.append(_format_plot(plot, is_last=plot is plots[-1], place=place))
+        y += plot_height + gap
+    if figure.colour_bar is not None:
+        place = f'x="{left:g}" y="{y - gap + 44.0:.1f}" width="{width - left - right:g}" height="{bar_height:g}"'
+        parts.append(_format_colour_bar(figure.colour_bar, place))
+    return "".join(parts)
+
+
+def _format_svg_legend(figure: SvgFigure) -> str:
+    """Return the legend of a figure in a file: a line, an area or a marker for each class, and its text."""
+    parts, x = [], 12.0
+    for css_classes, text in figure.legend:
+        for css_class in css_classes.split():
+            middle = f'transform="translate({x:.1f},40)"'
+            if css_class == "start":
+                parts.append(f'<circle class="start" cx="6" r="5" {middle}/>')
+            elif css_class == "end":
+                parts.append(f'<svg x="{x + 6.0:.1f}" y="40"><rect class="end" width="9" height="9"/></svg>')
+            else:
+                shape = "M0,-5H13V5H0Z" if css_class in AREA_CLASSES else "M1,0H17"
+                parts.append(f'<path class="{css_class}" d="{shape}" {middle}/>')
+            x += 16.0 if css_class in MARKER_CLASSES else 20.0
+        parts.append(f'<text class="key" x="{x + 3.0:.1f}" y="44">{escape(text)}</text>')
+        x += 20.0 + LETTER_WIDTH * len(text)
+    return "".join(parts)
 
 
 def stack_plots(title: str, x_axis: Axis, y_axes: Sequence[Axis], caption: str, total: float = 216.0) -> SvgFigure:

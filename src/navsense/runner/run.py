@@ -47,6 +47,13 @@ class Run(Mapping[str, Reading]):
 
     A name can be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name refers to its
     canonical link.
+
+    >>> run = ns.simulate(world, duration=1.0, seed=7)
+    >>> run["imu"]["angular_velocity"].shape
+    (1000, 3)
+    >>> run.truth["quadrotor"].position.shape
+    (100, 3)
+    >>> run.save("flight.mcap")
     """
 
     session: Session
@@ -83,7 +90,7 @@ class Run(Mapping[str, Reading]):
 
         run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
 
-            >>> run.plot("imu", "compass").savefig("run.png")
+        >>> run.plot("imu", "compass").savefig("run.png")
 
         Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
         sensor.
@@ -165,6 +172,13 @@ def simulate(
     truth_rate: of the ground truth of links, Hz.
 
     Raises `MotionError`, and `SimulationError`, also for a run that needs more than half of the free memory.
+
+    >>> run = ns.simulate(world, duration=1.0, seed=7)
+    >>> run["imu"]["angular_velocity"].shape
+    (1000, 3)
+    >>> runs = ns.simulate(world, duration=1.0, seed=7, runs=3)
+    >>> runs["imu"]["angular_velocity"].shape
+    (3, 1000, 3)
     """
     numbers = check_run_numbers(runs)
     world = apply_fidelity(world, fidelity)
@@ -239,6 +253,10 @@ class RecordResult:
     samples: the number of samples of each sensor, including those that were not published.
     valid_samples: the number of published samples of each sensor with valid values.
     max_delay: the largest delay (s of real time) behind the argument `speed`; 0 without it.
+
+    >>> result = ns.record(world, "flight.npz", duration=1.0)
+    >>> result.samples["quadrotor::base_link::imu"]
+    1000
     """
 
     paths: tuple[Path, ...]
@@ -283,6 +301,10 @@ def record(
     The readings are those of `simulate(...).save(path)`. After an interrupt (Ctrl-C) the recordings contain the
     complete time slices, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`. If an
     output fails, the others are written to the end, and then its error is raised.
+
+    >>> result = ns.record(world, ["flight.mcap", "flight.npz"], duration=1.0, seed=7)
+    >>> result.duration, [path.name for path in result.paths]
+    (1.0, ['flight.mcap', 'flight.npz'])
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)

@@ -56,6 +56,9 @@ class Vibration:
     phase: of the sine at the start of the run, rad.
 
     Raises `SensorError` for a frequency that is not above zero, and for numbers that are not finite.
+
+    >>> ns.sensors.Imu(vibration=(ns.sensors.Vibration(120.0, linear_acceleration=(0.0, 0.0, 2.0)),)).vibration
+    (Vibration(frequency=120.0, linear_acceleration=(0.0, 0.0, 2.0)),)
     """
 
     frequency: float = field(metadata=in_file(above=0.0))

@@ -110,6 +110,11 @@ class Adcp:
     own_hull: true if beams hit the bodies of the sensor's own model.
     classic: true for the rules of a classic plug-in.
     dialect: the plug-in whose messages the sensor sends, and whose rules apply with `classic`.
+
+    >>> errors = ns.sensors.BeamVelocityErrors(stddev=0.02)
+    >>> adcp = ns.sensors.Adcp(cells=ns.sensors.DepthCells(count=20, size=1.0), profile=errors)
+    >>> adcp.cells
+    DepthCells(count=20, size=1.0)
     """
 
     beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))

@@ -36,7 +36,11 @@ from navsense.sensors.user_arrays import check_rows, check_time, simulate_readin
 
 @dataclass(frozen=True)
 class AirPressure:
-    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m)."""
+    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m).
+
+    >>> ns.sensors.AirPressure(pressure=ns.Noise(stddev=2.0, bias_stddev=50.0))
+    AirPressure(pressure=Noise(stddev=2.0, bias_stddev=50.0))
+    """
 
     pressure: Noise = NO_NOISE
     reference_altitude: float = 0.0

@@ -92,6 +92,9 @@ class ZeroReference:
     """A reference at the sensor's own initial height, updated every `period` (s); infinite: never.
 
     Raises `SensorError` for a period that is not above zero.
+
+    >>> ns.sensors.Altimeter(reference=ns.sensors.ZeroReference(period=10.0)).reference
+    ZeroReference(period=10.0)
     """
 
     period: float = math.inf
@@ -149,6 +152,9 @@ class Altimeter:
     vertical_velocity: noise of the vertical velocity, m/s.
     reference: height in the world (m), a `ZeroReference`, or "initial" for `ZeroReference()`.
     classic: true for Gazebo's rule: the reference is the height at the start.
+
+    >>> ns.sensors.Altimeter(vertical_position=ns.Noise(stddev=0.1), reference="initial").reference
+    ZeroReference()
     """
 
     vertical_position: Noise = NO_NOISE

@@ -44,6 +44,9 @@ class Output:
         quaternion sensor to reference) or "vertical" (a scalar along the vertical, unchanged by rotations about it).
 
     Raises `SensorError` for axes below 0 and another equivariance.
+
+    >>> ns.sensors.Output("field", 3, "T").shape
+    (3,)
     """
 
     name: str
@@ -83,6 +86,10 @@ class Measurement(NamedTuple):
     emitted: false where no sample is published, (n,). None: all are published.
     turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
     fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
+
+    >>> measurement = ns.sensors.Measurement({"speed": np.zeros(3)}, {"speed": np.zeros(3)})
+    >>> measurement.valid is None  # all values are valid
+    True
     """
 
     arrays: Mapping[str, AnyArray]
@@ -229,6 +236,9 @@ class Sensor(Protocol):
     rotation_invariance: rotations of the world, with its fields and vehicles, that leave the readings unchanged.
         `testing.check_sensor` checks it.
     invariance_tolerance: relative tolerance of this check.
+
+    >>> [kind.type for kind in ns.sensors.SENSORS]
+    ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp']
     """
 
     type: ClassVar[str]

@@ -74,6 +74,9 @@ class Depth:
     gauge: true for a pressure relative to `surface_pressure`.
 
     Raises `SensorError`.
+
+    >>> ns.sensors.Depth(pressure=ns.Noise(stddev=60.0, precision=10.0))
+    Depth(pressure=Noise(stddev=60.0, precision=10.0))
     """
 
     pressure: Noise = NO_NOISE

@@ -120,6 +120,9 @@ class TrackMode(StrEnum):
     | `FALLBACK` | not allowed | only if the bottom track has no solution |
 
     The better track is the one with the smaller variance; the bottom track if both are equal.
+
+    >>> [one.value for one in ns.sensors.TrackMode]
+    ['never', 'always', 'best', 'fallback']
     """
 
     NEVER = "never"
@@ -182,6 +185,10 @@ class Dvl:
     | `gz` | nearest, for `PLANE` | none | physical | physical |
     | `uuv` | nearest, for `PLANE` | none | UUV Simulator | physical |
     | `dsros` | one | none | `dsros_dvl` | down to the bottom |
+
+    >>> dvl = ns.sensors.Dvl(bottom=ns.sensors.TrackErrors(ns.Noise(stddev=0.005)), maximum_range=75.0)
+    >>> dvl.bottom
+    TrackErrors(noise=Noise(stddev=0.005))
     """
 
     beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))

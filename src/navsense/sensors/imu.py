@@ -173,6 +173,12 @@ class Imu:
         The angle xy is the share of y that the x axis measures.
     g_sensitivity: matrix, row by row, from specific force to an error of the angular velocity, rad/s per m/s^2.
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
+
+    >>> time = np.arange(200) / 200.0  # s
+    >>> still = np.tile([0.0, 0.0, 9.81], (200, 1))
+    >>> reading = ns.sensors.Imu.from_part("stim300").apply(time, np.zeros((200, 3)), still, seed=7)
+    >>> reading["angular_velocity"].shape
+    (200, 3)
     """
 
     angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="angular_velocity"))

@@ -77,6 +77,11 @@ class Magnetometer:
     soft_iron: matrix, row by row, that multiplies the field of the world in the sensor frame.
     field_per_ampere: magnetic field of the motors' wires per ampere, sensor frame, T/A. It multiplies the world's
         signal "motor_current" (A).
+
+    >>> noise = ns.Noise(stddev=15e-9)  # T
+    >>> compass = ns.sensors.Magnetometer(noise, noise, noise, hard_iron=(4e-7, -2e-7, 6e-7))
+    >>> ns.sensors.Magnetometer.from_part("rm3100").x.noise_density > 0.0
+    True
     """
 
     x: Noise = NO_NOISE

@@ -103,6 +103,9 @@ class NavSat:
 
     horizontal_position, vertical_position: noise of the position, m. The horizontal noise acts on east and on north.
     horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
+
+    >>> ns.sensors.NavSat(horizontal_position=ns.Noise(stddev=1.5), vertical_position=ns.Noise(stddev=3.0))
+    NavSat(horizontal_position=Noise(stddev=1.5), vertical_position=Noise(stddev=3.0))
     """
 
     horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", container="position_sensing"))

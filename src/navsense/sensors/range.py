@@ -81,7 +81,11 @@ def _make_angles(samples: int, minimum: float, maximum: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Fan:
-    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`."""
+    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`.
+
+    >>> ns.sensors.Range(beam=ns.sensors.Fan(5, -0.1, 0.1)).beam
+    Fan(horizontal_samples=5, horizontal_minimum=-0.1, horizontal_maximum=0.1)
+    """
 
     horizontal_samples: int = 1
     horizontal_minimum: float = 0.0
@@ -124,6 +128,9 @@ class Cone:
     """A round beam of full `width` (rad) around an `axis` of any length: a ray and rings of rays.
 
     Raises `SensorError`.
+
+    >>> ns.sensors.Range(beam=ns.sensors.Cone(width=0.17, rings=2)).beam
+    Cone(width=0.17, rings=2)
     """
 
     width: float
@@ -171,6 +178,9 @@ class Sound:
     """Sound as a sensor assumes it. `speed` (m/s) is the assumed speed of sound; None: the true one.
 
     Raises `SensorError`.
+
+    >>> ns.sensors.Range(sound=ns.sensors.Sound(speed=1500.0)).sound
+    Sound(speed=1500.0)
     """
 
     speed: float | None = field(default=None, metadata=in_file(above=0.0))
@@ -238,6 +248,9 @@ class Range:
     own_hull: true if its rays hit the model that carries it.
 
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
+
+    >>> ns.sensors.Range(ns.Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
+    Range(range_noise=Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
     """
 
     range_noise: Noise = field(default=NO_NOISE, metadata=in_file("noise"))

@@ -60,6 +60,10 @@ class Step:
 
     `readings` accepts any unambiguous ending of a name. It raises `UnknownNameError` for a sensor without a reading in
     this step.
+
+    >>> step = ns.live(world, seed=7).step()
+    >>> step.time, step.readings["imu"]["angular_velocity"].shape
+    (0.0, (1, 3))
     """
 
     time: float
@@ -85,7 +89,14 @@ TickCache = dict[tuple[int, int, float], Ticks]
 
 
 class LiveSensor:
-    """A sensor of a live run, with its latest reading."""
+    """A sensor of a live run, with its latest reading.
+
+    >>> sim = ns.live(world, seed=7)
+    >>> _ = sim.step()
+    >>> sim.sensor("compass").get("field").shape
+    (3,)
+    >>> sim.sensor("compass").switch(on=False)
+    """
 
     def __init__(
         self,
@@ -239,7 +250,14 @@ class LiveSensor:
 
 
 class LiveRun:
-    """A run in progress. Iterate over it, or call `step`; `close` ends it."""
+    """A run in progress. Iterate over it, or call `step`; `close` ends it.
+
+    >>> sim = ns.live(world, driven=["quadrotor"])
+    >>> step = sim.step({"quadrotor": ns.State(ns.Pose((0.0, 0.0, 2.0)))})
+    >>> step.time, sim.time
+    (0.0, 0.0)
+    >>> sim.close()
+    """
 
     def __init__(self, session: Session, driven: Mapping[str, DrivenMotion]) -> None:
         """Start before the first step."""
@@ -371,7 +389,13 @@ class LiveRun:
 
 
 class LiveClock:
-    """One clock of a live run, with readings at any instant up to now, including mean and jitter."""
+    """One clock of a live run, with readings at any instant up to now, including mean and jitter.
+
+    >>> sim = ns.live(world, seed=7)
+    >>> _ = sim.step()
+    >>> sim.clock("autopilot").time(0.0) == sim.clock("autopilot").error(0.0)
+    True
+    """
 
     def __init__(self, clock: Clock | None, readings: ClockReadings, now: Callable[[], float]) -> None:
         """Store the arguments. `now` returns the end (s) of the last finished step."""

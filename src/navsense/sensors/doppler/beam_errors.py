@@ -66,6 +66,9 @@ class TrackErrors:
     long_term_scale: standard deviation of the scale error between instruments; it is constant during a run.
     long_term_offset: standard deviation of the offset of each axis between instruments, m/s.
     maximum_velocity: relative to the bottom or water, m/s; above it no beam has a usable echo.
+
+    >>> ns.sensors.TrackErrors(ns.Noise(stddev=0.005), long_term_scale=0.002)
+    TrackErrors(noise=Noise(stddev=0.005), long_term_scale=0.002)
     """
 
     noise: Noise = NO_NOISE
@@ -115,6 +118,9 @@ class BeamVelocityErrors:
     stddev: m/s, of one ping.
     long_term_scale: standard deviation of the scale error between instruments; it is constant during a run.
     long_term_offset: m/s, standard deviation of the offset of each axis between instruments.
+
+    >>> ns.sensors.Adcp(profile=ns.sensors.BeamVelocityErrors(stddev=0.02, long_term_offset=0.003)).profile
+    BeamVelocityErrors(stddev=0.02, long_term_offset=0.003)
     """
 
     stddev: float = 0.0
@@ -149,6 +155,9 @@ class EchoStrength:
     correlation: of a strong echo.
     threshold: strength with a lock probability of 1/2, dB.
     lock_width: width of the transition from no lock to lock, dB: larger is flatter. It is `slope` in files.
+
+    >>> ns.sensors.EchoStrength(level=60.0, absorption=0.15)
+    EchoStrength(level=60.0, absorption=0.15)
     """
 
     level: float

@@ -70,6 +70,9 @@ class DepthCells:
     transmit_length: of the pulse; None for the size of a cell.
     lag: between the two pulses.
     samples: of the current along each beam, per cell.
+
+    >>> ns.sensors.DepthCells(count=12, size=1.0, blanking=0.5)
+    DepthCells(count=12, size=1.0, blanking=0.5)
     """
 
     count: int = 30

@@ -54,6 +54,9 @@ class LongTermFilter:
     acceleration_density: m/s^2 per root hertz, of the motion.
     assumed_offset: standard deviation of the constant error of each axis, m/s. It is `stddev` in files.
     assumed_scale: standard deviation of the scale error. It is `scale` in files.
+
+    >>> ns.sensors.LongTermFilter(acceleration_density=0.02, assumed_offset=0.002)
+    LongTermFilter(acceleration_density=0.02, assumed_offset=0.002)
     """
 
     acceleration_density: float

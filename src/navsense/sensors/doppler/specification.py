@@ -56,7 +56,11 @@ def parse_shape(letters: str, beams: int, cells: int = 0) -> int | tuple[int, ..
 
 
 class Transducer(StrEnum):
-    """How the beams are formed: by pistons, or by the phases of an array."""
+    """How the beams are formed: by pistons, or by the phases of an array.
+
+    >>> [one.value for one in ns.sensors.Transducer]
+    ['piston', 'phased_array']
+    """
 
     PISTON = "piston"
     PHASED_ARRAY = "phased_array"
@@ -66,6 +70,9 @@ class MessageDialect(StrEnum):
     """The program whose messages a DVL sends. Its documented rules apply with `classic`.
 
     `OWN` is that of navsense's `<dvl>`, with `marine_acoustic_msgs`.
+
+    >>> [one.name for one in ns.sensors.MessageDialect]
+    ['OWN', 'UUV', 'DSROS', 'GZ']
     """
 
     OWN = "own"
@@ -151,6 +158,9 @@ class DvlMessageOptions:
     cloud_points: points of each beam.
     beam_frames: frame of each beam; empty for none.
     beam_ids: number of each beam; empty for numbers from 0.
+
+    >>> ns.sensors.DvlMessageOptions(ranges_topic="/dvl/ranges")
+    DvlMessageOptions(ranges_topic='/dvl/ranges')
     """
 
     ranges_topic: str = ""

@@ -64,6 +64,9 @@ class WaterMassLayer:
     minimum_size: smallest layer that gives a velocity, m.
     samples: number of samples of the current along each beam.
     share: largest far boundary as a fraction of the distance to the bottom. Side lobes disturb the water beyond it.
+
+    >>> ns.sensors.WaterMassLayer(near=3.0, far=9.0)
+    WaterMassLayer(near=3.0, far=9.0)
     """
 
     near: float
