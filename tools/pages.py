@@ -59,8 +59,8 @@ class Block:
 
 
 def list_pages() -> list[Path]:
-    """Return the README and all pages of the site, generated ones too."""
-    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    """Return the README and all pages of the site, generated ones too, but not what the build writes."""
+    return [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "built" not in page.parts)]
 
 
 def is_written_by_hand(page: Path) -> bool:
