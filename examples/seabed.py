@@ -169,7 +169,6 @@ def main() -> None:
     Path("seabed.png").write_bytes(picture)
     for line in format_waypoints():
         print(f"        {line}")
-    print(f"seabed.png: {len(picture)} bytes; from {low:.3f} to {high:.3f} m")
     clear = [
         compute_height(s) - compute_bed_height(*compute_position(s)[:2])
         for s in range(0, int(compute_distance(DURATION)), 5)
@@ -177,6 +176,7 @@ def main() -> None:
     print(f"the vehicle is {min(clear):.1f} to {max(clear):.1f} m above the bed")
     assert min(clear) > 9.0
     assert max(clear) < 20.0
+    print(f"wrote seabed.png: {len(picture)} bytes; from {low:.3f} to {high:.3f} m")
 
 
 if __name__ == "__main__":
