@@ -27,8 +27,7 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Installing collected|Succ
 # Without bytecode, each process would rewrite the assertions of all tests, which takes ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The cache of a kernel depends on its own file only, not on the files of its callees: use one cache per state of src.
-CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
+CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba"
 
 help:
 	@echo 'make demo | docs | test | lint | format | types | bench | requirements | pages | clean'
