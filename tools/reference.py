@@ -280,7 +280,10 @@ def command_line() -> str:
     commands: list[tuple[str, click.Command]] = [("navsense", cli)]
     commands += [(f"navsense {name}", command) for name, command in sorted(cli.commands.items())]
     for name, command in commands:
-        context = click.Context(command, info_name=name, terminal_width=80, max_content_width=80)
+        names = cli.context_settings["help_option_names"]
+        context = click.Context(
+            command, info_name=name, terminal_width=80, max_content_width=80, help_option_names=names
+        )
         lines += ["", f"## {name}", "", "```text", command.get_help(context).rstrip(), "```"]
     return "\n".join(lines) + "\n"
 
