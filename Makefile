@@ -1,5 +1,5 @@
 # Targets for developers and for continuous integration.
-#   make demo    simulate a world into a recording; needs only python3 and make
+#   make demo    simulate a quadrotor into out/: recording, report, picture; needs only python3 and make
 #   make test    run the complete suite, compiled and interpreted
 # PYTHON=python3.12 selects the interpreter of any target, VENV=... the folder of the environment.
 
@@ -26,8 +26,7 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Installing collected|Succ
 # Without bytecode, each process would rewrite the assertions of all tests, which takes ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The cache of a kernel depends on its own file only, not on the files of its callees: use one cache per state of src.
-CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba-$$($(BIN)/python tools/source_hash.py src)"
+CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba"
 
 help:
 	@echo 'make demo | test | lint | format | types | bench | requirements | pages | clean'
@@ -62,17 +61,13 @@ $(STAMPS)/lint: $(STAMPS)/run
 	@touch $@ $(STAMPS)/test
 
 demo: $(STAMPS)/run
-	@mkdir -p $(OUT)
-	@echo '==> navsense run examples/quadrotor.sdf --duration 30 --epoch 1767225600 -o $(OUT)/quadrotor.mcap'
-	@$(CACHE) $(BIN)/navsense run examples/quadrotor.sdf --duration 30 --epoch 1767225600 -o $(OUT)/quadrotor.mcap
-	@echo '==> navsense info $(OUT)/quadrotor.mcap'
-	@$(BIN)/navsense info $(OUT)/quadrotor.mcap
+	@$(CACHE) $(BIN)/navsense demo -o $(OUT)
 
 # Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_examples.py test_house_style.py \
-    test_packaging.py test_picture.py test_requirements.py \
+COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_demo.py test_examples.py \
+    test_house_style.py test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
 test: test-compiled test-interpreted

@@ -35,7 +35,8 @@ def find_calls_in_kernels() -> list[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.FunctionDef):
                 continue
-            if not any(ast.unparse(decorator) in ("kernel", "inlined_kernel") for decorator in node.decorator_list):
+            decorators = [ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list]
+            if not {"kernel", "inlined_kernel", "strided_kernel"} & set(decorators):
                 continue
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "math":

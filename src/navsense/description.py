@@ -96,10 +96,11 @@ def find_noise_unit(sensor: MountedSensor, name: str) -> str:
     return outputs[name].unit if name in outputs else "1"
 
 
-def format_sensor(sensor: MountedSensor) -> Iterator[str]:
-    """Yield the lines of one sensor."""
+def format_sensor(sensor: MountedSensor, *, topics: bool = True) -> Iterator[str]:
+    """Yield the lines of one sensor, with its topic or without."""
     yield f"  {sensor.name}"
-    yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'true time'}, topic {sensor.topic}"
+    topic = f", topic {sensor.topic}" if topics else ""
+    yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'true time'}{topic}"
     yield f"    frame {sensor.frame}"
     if sensor.latency is not None:
         yield f"    latency (s): {format_spec(sensor.latency, Latency())}"
@@ -271,8 +272,10 @@ def format_current_topic(topic: CurrentTopic) -> str:
     return f"{topic.topic} at {topic.rate:g} Hz, position {format_vector(topic.position)} m{layers}"
 
 
-def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Iterator[str]:
+def describe(world: World, motions: Mapping[str, Motion] | None = None, *, topics: bool = True) -> Iterator[str]:
     """Yield the description of a world, line by line; `motions` replaces the motions of its models.
+
+    topics: False leaves out the topics of the sensors.
 
     Raises `SimulationError` for a motion of a model that cannot have one.
     """
@@ -288,7 +291,7 @@ def describe(world: World, motions: Mapping[str, Motion] | None = None) -> Itera
         yield f"  {model.name}: {motion}, {links}, canonical link {model.canonical_link}"
     yield "sensors" if world.sensors else "no sensors"
     for sensor in world.sensors:
-        yield from format_sensor(sensor)
+        yield from format_sensor(sensor, topics=topics)
     for clock in world.clocks:
         yield from format_clock(clock)
     for kind, title in (("warning", "warnings"), ("unsupported", "not supported"), ("foreign", "for other programs")):

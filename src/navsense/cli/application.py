@@ -22,9 +22,11 @@ import click
 
 from navsense.cli.bench import bench
 from navsense.cli.calibrate import calibrate
+from navsense.cli.demo import demo
 from navsense.cli.recordings import convert, info, recover, report
 from navsense.cli.run import run
 from navsense.cli.stop_signals import STOP_SIGNALS, list_active_signals
+from navsense.cli.warm import warm
 from navsense.cli.worlds import check, describe
 from navsense.core.errors import NavsenseError
 
@@ -72,7 +74,7 @@ def cli() -> None:
     click.get_current_context().with_resource(inputs.collect_inputs())
 
 
-for _command in (bench, calibrate, check, convert, describe, info, recover, report, run):
+for _command in (bench, calibrate, check, convert, demo, describe, info, recover, report, run, warm):
     cli.add_command(_command)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from navsense.cli.options import CheckedCommand, add_row, make_table, print_table
+from navsense.cli.options import CheckedCommand
+from navsense.cli.progress import show_progress
+from navsense.cli.tables import print_table
 
 
 @click.command(cls=CheckedCommand)
@@ -16,8 +18,9 @@ def bench() -> None:
     """
     from navsense.analysis.bench import measure_all
 
-    table = make_table("model", "ns/sample", "random draws", "draws/total", "declared and fitted densities")
-    for row in measure_all():
-        draws, ratio = (f"{row.draws:.1f}", f"{row.ratio:.2f}") if row.draws else ("-", "-")
-        add_row(table, row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities)
-    print_table(table)
+    rows = []
+    with show_progress():
+        for row in measure_all():
+            draws, ratio = (f"{row.draws:.1f}", f"{row.ratio:.2f}") if row.draws else ("-", "-")
+            rows.append((row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities))
+    print_table(("model", "ns/sample", "random draws", "draws/total", "declared and fitted densities"), rows)

@@ -8,6 +8,7 @@ import sys
 import click
 
 from navsense.cli.options import NUMBER, CheckedCommand, print_notes
+from navsense.cli.progress import show_progress
 from navsense.core.errors import CalibrationError
 
 
@@ -83,13 +84,15 @@ def calibrate(
     if picture is not None:
         require_matplotlib(CalibrationError)
     angles = None if mounting is None else [math.radians(angle) for angle in mounting]
-    samples = read(file, sensor=sensor, attitude=attitude, file_unit=unit, mounting=angles, run=number)
+    with show_progress():
+        samples = read(file, sensor=sensor, attitude=attitude, file_unit=unit, mounting=angles, run=number)
     click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
     print_notes(samples.notes)
     try:
-        result, notes = calibrate_samples(
-            samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
-        )
+        with show_progress():
+            result, notes = calibrate_samples(
+                samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
+            )
     except CalibrationError as error:
         if picture and len(samples.field):
             draw_readings(picture, samples.field, str(error), unit=samples.unit)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and tables in their output."""
+"""Options that several commands share, and their checks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,7 @@ import click
 from navsense.core.errors import SdfError, SimulationError, Where
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from navsense.world import World
-
-RIGHT_ALIGNED = frozenset(
-    ("rate (Hz)", "samples", "messages", "rows", "records", "ns/sample", "random draws", "draws/total")
-)
-"""Columns of tables that hold numbers."""
 
 NUMBER = click.types.FloatParamType()
 """Type of options with a real number."""
@@ -96,6 +89,10 @@ fidelity_option = click.option(
 
 ros_option = click.option(
     "--ros", metavar="humble|jazzy", help="ROS 2 distribution of the message definitions. Default: jazzy (and later)."
+)
+
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Print full names and topics. Lines can be longer than 80 columns."
 )
 
 motion_option = click.option(
@@ -224,33 +221,3 @@ def print_notes(notes: tuple[str, ...]) -> None:
     """Print the notes about a recording."""
     for note in notes:
         click.echo(f"note: {note}")
-
-
-def make_table(*columns: str) -> Table:
-    """Return an empty table."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        right = column in RIGHT_ALIGNED
-        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
-    return table
-
-
-def add_row(table: Table, *cells: str) -> None:
-    """Add a row of plain text: rich would interpret brackets in names as markup."""
-    from rich.text import Text
-
-    table.add_row(*(Text(cell) for cell in cells))
-
-
-def print_table(table: Table) -> None:
-    """Print a table; outside a terminal, as wide as it needs to be."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
-    with console.capture() as captured:
-        console.print(table)
-    click.echo(captured.get(), nl=False)

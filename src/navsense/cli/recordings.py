@@ -7,21 +7,22 @@ import click
 from navsense.cli.options import (
     CheckedCommand,
     OutputCommand,
-    add_row,
     check_not_recording,
     expand_xacro_option,
-    make_table,
     print_notes,
-    print_table,
     ros_option,
+    verbose_option,
 )
+from navsense.cli.progress import show_progress
+from navsense.cli.tables import print_table, wrap_line
 from navsense.core.errors import SdfError
 from navsense.core.text import format_count, format_size
 
 
 @click.command(cls=CheckedCommand)
 @click.argument("file")
-def info(file: str) -> None:
+@verbose_option
+def info(file: str, verbose: bool) -> None:
     """Print the contents of the recording FILE.
 
     The command prints the topics and the number of their messages, or the sensors and the number of their rows. It also
@@ -30,11 +31,9 @@ def info(file: str) -> None:
     from navsense.recordings.summary import read_summary
 
     summary = read_summary(file)
-    table = make_table("topic" if summary.unit == "message" else "name", "type", f"{summary.unit}s")
-    for entry in summary.entries:
-        add_row(table, entry.name, entry.type, str(entry.count))
-    print_table(table)
-    click.echo(summary.headline)
+    columns = ("topic" if summary.unit == "message" else "name", "type", f"{summary.unit}s")
+    print_table(columns, [(entry.name, entry.type, str(entry.count)) for entry in summary.entries], verbose=verbose)
+    click.echo(wrap_line(summary.headline, verbose=verbose))
     print_notes(summary.notes)
 
 
@@ -89,7 +88,8 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     """
     from navsense.recordings.convert import convert as convert_recording
 
-    result = convert_recording(file, output, run=number, epoch=epoch, ros=ros)
+    with show_progress():
+        result = convert_recording(file, output, run=number, epoch=epoch, ros=ros)
     click.echo(f"wrote {result.path}: {format_count(result.count, result.unit)}")
     for line in result.losses:
         click.echo(f"not converted: {line}")
@@ -115,7 +115,8 @@ def report(file: str, output: str, world: str | None, expand_xacro: bool) -> Non
     from navsense.report import write
 
     try:
-        path = write(file, output, world=world, expand_xacro=expand_xacro)
+        with show_progress():
+            path = write(file, output, world=world, expand_xacro=expand_xacro)
     except SdfError:
         if world is not None:
             check_not_recording(world)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import signal
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from contextlib import ExitStack
 
 import click
 
@@ -16,95 +10,20 @@ from navsense.cli.options import (
     NUMBER,
     OutputCommand,
     WorldOptions,
-    add_row,
     add_world_options,
     fidelity_option,
-    make_table,
     motion_option,
     parse_motion_options,
-    print_table,
     print_warnings,
     ros_option,
+    verbose_option,
 )
-from navsense.cli.stop_signals import list_active_signals
-
-Progress = Callable[[float, float], None]
-"""A function of the simulated and the total duration (s)."""
+from navsense.cli.progress import show_progress
+from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
+from navsense.cli.tables import print_table
 
 MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
-
-REDRAW_PERIOD = 0.1
-"""Seconds between two updates of the progress bar."""
-
-
-def make_progress_bar(stack: ExitStack) -> Progress:
-    """Return a function that shows the simulated time. The bar appears at its first call.
-
-    The calls redraw the bar, so it needs no thread.
-    """
-    update: Callable[..., None] | None = None
-    last_redraw = -math.inf
-
-    def advance(done: float, total: float) -> None:
-        nonlocal update, last_redraw
-        if update is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            seconds = TextColumn("{task.completed:.1f} of {task.total:.1f} s")
-            columns = (TextColumn("{task.description}"), BarColumn(), seconds, TimeRemainingColumn())
-            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), auto_refresh=False))
-            update = partial(bar.update, bar.add_task("simulated", total=total))
-        refresh = time.monotonic() - last_redraw >= REDRAW_PERIOD
-        last_redraw = time.monotonic() if refresh else last_redraw
-        update(completed=done, total=total, refresh=refresh)
-
-    return advance
-
-
-@contextmanager
-def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
-    """Yield a progress function that ends the run between two time slices after a stop signal.
-
-    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
-    would be lost, so the handler only sets a flag. A second signal ends the run at once.
-    """
-    from navsense.core.kernels import COMPILATION_CHECKS
-
-    received: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    def check() -> None:
-        if received:
-            raise KeyboardInterrupt
-
-    def advance_and_check(done: float, total: float) -> None:
-        advance(done, total)
-        check()
-
-    COMPILATION_CHECKS.append(check)
-    previous = {number: signal.signal(number, handle) for number in list_active_signals()}
-    try:
-        yield advance_and_check
-    finally:
-        COMPILATION_CHECKS.remove(check)
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def report_interrupt(*, is_recording: bool) -> Iterator[None]:
-    """Exit with code 130 after an interrupt. If the run has outputs, print that their data are kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo("stopped; the data recorded so far are kept" if is_recording else "stopped", err=True)
-        sys.exit(130)
 
 
 @click.command(cls=OutputCommand)
@@ -148,6 +67,7 @@ def report_interrupt(*, is_recording: bool) -> Iterator[None]:
     help="Recording; its suffix selects the format. Or the URL of a stream, such as pd0+tcp://127.0.0.1:1033. "
     "Repeatable.",
 )
+@verbose_option
 def run(
     world_options: WorldOptions,
     duration: float | None,
@@ -160,6 +80,7 @@ def run(
     ros: str | None,
     speed: float | None,
     output: tuple[str, ...],
+    verbose: bool,
 ) -> None:
     """Simulate WORLD, record it and print a table of its sensors.
 
@@ -179,7 +100,8 @@ def run(
         click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt(is_recording=bool(output)))
-        advance = stack.enter_context(interrupt_between_steps(make_progress_bar(stack)))
+        display = stack.enter_context(show_progress())
+        advance = stack.enter_context(interrupt_between_steps(display.advance))
         summary = record(
             world,
             output,
@@ -194,12 +116,20 @@ def run(
             ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
         )
-    table = make_table("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
-    for sensor in world.sensors:
-        samples = str(summary.samples[sensor.name])
-        rate = f"{sensor.rate:g}"
-        add_row(table, sensor.name, sensor.spec.type, rate, samples, sensor.clock or "true time", sensor.topic)
-    print_table(table)
+    columns = ("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
+    rows = [
+        (
+            sensor.name,
+            sensor.spec.type,
+            f"{sensor.rate:g}",
+            str(summary.samples[sensor.name]),
+            sensor.clock or "true time",
+            sensor.topic,
+        )
+        for sensor in world.sensors
+    ]
+    shown = len(columns) if verbose else columns.index("topic")
+    print_table(columns[:shown], [row[:shown] for row in rows], verbose=verbose)
     for name, count in summary.samples.items():
         if count and not summary.valid_samples[name]:
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)

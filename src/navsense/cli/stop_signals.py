@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+Progress = Callable[[float, float], None]
+"""A function of the simulated and the total duration (s)."""
 
 STOP_SIGNALS = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
 """SIGHUP is that of a closed terminal."""
@@ -11,3 +19,47 @@ STOP_SIGNALS = tuple(number for number in signal.Signals if number.name in ("SIG
 def list_active_signals() -> tuple[int, ...]:
     """Return the signals of `STOP_SIGNALS` that the parent process does not ignore, as `nohup` ignores SIGHUP."""
     return tuple(number for number in STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN)
+
+
+@contextmanager
+def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
+    """Yield a progress function that ends the run between two time slices after a stop signal.
+
+    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
+    would be lost, so the handler only sets a flag. A second signal ends the run at once.
+    """
+    from navsense.core.kernels import COMPILATION_CHECKS
+
+    received: list[int] = []
+
+    def handle(number: int, _frame: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    def check() -> None:
+        if received:
+            raise KeyboardInterrupt
+
+    def advance_and_check(done: float, total: float) -> None:
+        advance(done, total)
+        check()
+
+    COMPILATION_CHECKS.append(check)
+    previous = {number: signal.signal(number, handle) for number in list_active_signals()}
+    try:
+        yield advance_and_check
+    finally:
+        COMPILATION_CHECKS.remove(check)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def report_interrupt(*, is_recording: bool) -> Iterator[None]:
+    """Exit with code 130 after an interrupt. If the run has outputs, print that their data are kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("stopped; the data recorded so far are kept" if is_recording else "stopped", err=True)
+        sys.exit(130)

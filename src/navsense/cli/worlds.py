@@ -15,7 +15,10 @@ from navsense.cli.options import (
     motion_option,
     parse_motion_options,
     print_warnings,
+    verbose_option,
 )
+from navsense.cli.progress import show_progress
+from navsense.cli.tables import wrap_line
 from navsense.core.errors import NavsenseError, SdfError, SimulationError
 
 
@@ -36,7 +39,8 @@ def check(world_options: WorldOptions) -> None:
     from navsense.simulation.motions import list_unreadable_surfaces
 
     print_warnings(world, err=False)
-    problems = list(list_unreadable_surfaces(world))
+    with show_progress():
+        problems = list(list_unreadable_surfaces(world))
     for problem in problems:
         click.echo(str(problem))
     if problems:
@@ -63,6 +67,7 @@ def check(world_options: WorldOptions) -> None:
     metavar="SECONDS",
     help="End of the tracks in --picture. Default: the end of each motion.",
 )
+@verbose_option
 def describe(
     world_options: WorldOptions,
     kalibr: str | None,
@@ -71,11 +76,12 @@ def describe(
     motion: tuple[str, ...],
     fidelity: str | None,
     duration: float | None,
+    verbose: bool,
 ) -> None:
     """Print the sensors, clocks and noise of WORLD.
 
-    WORLD is an SDF, URDF or xacro file. The command also prints rates and topics. It lists the unsupported elements,
-    each with the reason.
+    WORLD is an SDF, URDF or xacro file. The command also prints rates, and topics with --verbose. It lists the
+    unsupported elements, each with the reason.
     """
     from navsense.description import describe, write_kalibr
     from navsense.runner.run import load_motions
@@ -89,10 +95,13 @@ def describe(
         raise SimulationError("--duration", duration, allowed="requires --picture")
     world = world_options.load(fidelity)
     motions = load_motions(world, parse_motion_options(motion))
-    for line in describe(world, motions):
-        click.echo(line)
+    with show_progress():
+        lines = list(describe(world, motions, topics=verbose))
+    for line in lines:
+        click.echo(wrap_line(line, verbose=verbose))
     if kalibr:
         click.echo(f"wrote {write_kalibr(world, kalibr, name)}")
     if picture is not None:
-        draw(picture, world, motion=motions, duration=duration)
+        with show_progress():
+            draw(picture, world, motion=motions, duration=duration)
         click.echo(f"wrote {picture}")

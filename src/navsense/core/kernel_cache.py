@@ -1,7 +1,8 @@
 """The cache of compiled kernels on disk, which never fails a run.
 
 If no cache folder is writable, or a file in it is damaged, the kernel is compiled in memory and one warning is logged.
-Damaged files are replaced.
+Damaged files are replaced. A kernel is compiled again if the code changes of itself or of a kernel that it calls, or a
+constant that they use.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -9,16 +10,26 @@ Damaged files are replaced.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any, BinaryIO
 
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+import numpy as np
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.dispatcher import Dispatcher
+
+from navsense.core import packaged_kernels
+from navsense.core.checksum import append_checksum, read_checked
 
 LOG = logging.getLogger(__name__)
+
+PACKAGED_OUTPUT: list[Path] = []
+"""The folder to which compiled kernels are also written for a platform wheel; empty for no folder."""
 
 _REASONS: list[str] = []
 """Reasons why this process could not use the cache; only the first one is logged."""
@@ -35,88 +46,143 @@ def warn_once(reason: str) -> None:
     _REASONS.append(reason)
 
 
-def checksum(content: bytes) -> bytes:
-    """Return the checksum at the end of a file with this content."""
-    return hashlib.sha256(content).digest()
+def _hash_code(code: CodeType, docstring: str | None) -> bytes:
+    """Return a hash of the code of a function, without its docstring and its place in the file."""
+    digest = hashlib.sha256(code.co_code)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            digest.update(_hash_code(constant, None))
+        elif constant is not docstring:
+            digest.update(repr(constant).encode())
+    digest.update(repr((code.co_names, code.co_varnames)).encode())
+    return digest.digest()
 
 
-def verify_checksum(path: str) -> None:
-    """Raise `ValueError` if a file does not end in its checksum, `OSError` if it cannot be read."""
-    stored, length = Path(path).read_bytes(), len(checksum(b""))
-    if stored[-length:] != checksum(stored[:-length]):
-        raise ValueError(f"{path} is damaged")
+@functools.cache
+def hash_kernel(function: Callable[..., Any]) -> str:
+    """Return a hash of all that the machine code of a kernel depends on.
+
+    This is its code, the constants of its module that it uses, and the same of the kernels that it calls.
+    """
+    digest = hashlib.sha256(_hash_code(function.__code__, function.__doc__))
+    digest.update(repr(function.__defaults__).encode())
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, Dispatcher):
+            text = "" if value.py_func is function else hash_kernel(value.py_func)
+        elif isinstance(value, np.ndarray):
+            text = f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+        elif isinstance(value, type) and issubclass(value, tuple):
+            text = f"{value.__qualname__} {value.__annotations__}"  # a NamedTuple
+        else:
+            text = repr(value) if isinstance(value, bool | int | float | str | tuple | np.generic | np.dtype) else ""
+        digest.update(f"\n{name} {text}".encode())
+    return digest.hexdigest()
 
 
 class ChecksummedFiles(IndexDataCacheFile):
-    """The index and the data files of a kernel, each with a checksum at its end.
-
-    Numba loads them with pickle and runs the machine code: a damaged file could crash the process.
-    """
+    """The index and the data files of a kernel, each with a checksum at its end."""
 
     @contextlib.contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[BinaryIO]:
         content = io.BytesIO()
         yield content
         with super()._open_for_write(filepath) as file:
-            file.write(content.getvalue() + checksum(content.getvalue()))
+            file.write(append_checksum(content.getvalue()))
 
     def _load_index(self) -> Any:
         with contextlib.suppress(FileNotFoundError):
-            verify_checksum(self._index_path)
+            read_checked(self._index_path)
         return super()._load_index()
 
     def _load_data(self, name: str) -> Any:
-        verify_checksum(self._data_path(name))
+        read_checked(self._data_path(name))
         return super()._load_data(name)
 
 
-class KernelCache(FunctionCache):
-    """The machine code of one kernel on disk. The constructor raises `RuntimeError` if no folder is writable."""
+class FormFiles(FunctionCache):
+    """The forms of one kernel in the cache folder. The constructor raises `RuntimeError` if no folder is writable."""
 
-    def __init__(self, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
-        """Choose the folder. File names differ from Numba's, whose files have no checksum.
-
-        `before_compile` is called before Numba compiles the kernel, and may raise.
-        """
+    def __init__(self, function: Callable[..., Any], content_hash: str) -> None:
+        """Choose the folder. File names differ from Numba's, whose files have no checksum."""
         super().__init__(function)
-        self._before_compile = before_compile
+        self.has_wrapper = True
         self._cache_file = ChecksummedFiles(
             cache_path=self.cache_path,
             filename_base=f"checked-{self._impl.filename_base}",
-            source_stamp=self._impl.locator.get_source_stamp(),
+            source_stamp=content_hash,
         )
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the kernel compiled for the argument types `sig`, or None if the cache does not hold it.
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Return the key of a form in the index."""
+        return super()._index_key(sig, codegen), self.has_wrapper
 
-        An unusable index is emptied. If two processes wrote at the same time, an index can refer to the other's file.
-        """
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the form for the argument types `sig`, or None. An unusable index is emptied."""
         try:
-            overload = super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)
         except Exception as error:  # noqa: BLE001  # a pickle of other versions can raise anything
             warn_once(str(error))
             with contextlib.suppress(OSError):
                 self.flush()
             return None
-        if overload is not None and tuple(overload.signature.args) == tuple(sig):
-            return overload
-        self._before_compile()
-        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store a compiled kernel; log a warning if that fails."""
+        """Store a form; log a warning if that fails."""
         try:
             super().save_overload(sig, data)
         except Exception as error:  # noqa: BLE001  # as above, where the index could not be emptied
             warn_once(f"cannot write to {self.cache_path} ({error})")
 
 
-def enable_cache(dispatcher: Any, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
-    """Make a Numba dispatcher store the machine code of `function` on disk, if a folder is writable.
+class KernelCache(NullCache):
+    """The forms of one kernel: in the cache folder, if one is writable, and in the wheel (`packaged_kernels`)."""
 
-    `before_compile` is called before each compilation, and may raise.
-    """
-    try:
-        dispatcher._cache = KernelCache(function, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
-    except (OSError, RuntimeError) as error:
-        warn_once("no cache folder is writable" if "no locator" in str(error) else str(error))
+    def __init__(self, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
+        """`before_compile` is called before Numba compiles the kernel, and may raise."""
+        self.has_wrapper = True
+        """The next form to load or store has a Python wrapper."""
+        self._before_compile = before_compile
+        self._kernel_name, self._content_hash = f"{function.__module__}.{function.__qualname__}", hash_kernel(function)
+        self._files: FormFiles | None = None
+        try:
+            self._files = FormFiles(function, self._content_hash)
+        except (OSError, RuntimeError) as error:
+            warn_once("no cache folder is writable" if "no locator" in str(error) else str(error))
+
+    @property
+    def cache_path(self) -> str | None:
+        """The cache folder of the kernel; None if no folder is writable."""
+        return None if self._files is None else str(self._files.cache_path)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the form for the argument types `sig`; None if Numba has to compile it.
+
+        If two processes wrote at the same time, the index can refer to the form of the other one.
+        """
+        form = None
+        if self._files is not None:
+            self._files.has_wrapper = self.has_wrapper
+            form = self._files.load_overload(sig, target_context)
+        if form is None:
+            form = packaged_kernels.load_form(self._get_packaged_name(sig), target_context)
+        if form is not None and tuple(form.signature.args) == tuple(sig):
+            return form
+        self._before_compile()
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store a form."""
+        if PACKAGED_OUTPUT:
+            packaged_kernels.store_form(PACKAGED_OUTPUT[0], self._get_packaged_name(sig), data)
+        if self._files is not None:
+            self._files.save_overload(sig, data)
+
+    def flush(self) -> None:
+        """Empty the cache of the kernel."""
+        if self._files is not None:
+            self._files.flush()
+
+    def _get_packaged_name(self, sig: Any) -> str:
+        """Return the name of the file of a form in a folder of packaged kernels."""
+        return packaged_kernels.get_file_name(self._kernel_name, self._content_hash, sig, has_wrapper=self.has_wrapper)

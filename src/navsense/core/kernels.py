@@ -9,6 +9,7 @@ Numba is imported at the first call of a kernel. Reading and checking a file doe
 
 from __future__ import annotations
 
+import dis
 import functools
 import os
 import re
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from navsense.core.errors import CompilerError
@@ -60,15 +62,13 @@ def check_processor() -> None:
 
 
 @functools.cache
-def load_numba() -> tuple[Any, Any]:
-    """Return `numba.njit` and `enable_cache`. Raise `CompilerError` if Numba does not start in this environment."""
+def load_numba() -> Callable[..., Any]:
+    """Import Numba and return `make_dispatcher`. Raise `CompilerError` if Numba does not start in this environment."""
     check_processor()
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", "Environment variable", RuntimeWarning)
-            from numba import njit
-
-            from navsense.core.kernel_cache import enable_cache
+            from navsense.core.kernel_dispatcher import make_dispatcher
     except (ImportError, MemoryError, OSError, RuntimeError, RuntimeWarning, ValueError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         variable = re.search(r"NUMBA_\w+", str(error))
@@ -76,7 +76,7 @@ def load_numba() -> tuple[Any, Any]:
         if name in os.environ:
             raise CompilerError(name, os.environ[name], allowed=reason, remedy=VARIABLE_REMEDY) from None
         raise CompilerError("Numba, which compiles the kernels, does not start", reason) from error
-    return njit, enable_cache
+    return make_dispatcher
 
 
 COMPILATION_CHECKS: list[Callable[[], None]] = []
@@ -89,13 +89,25 @@ def _check_compilation() -> None:
         check()
 
 
+def allocates_memory(code: CodeType) -> bool:
+    """Return True if the code of a kernel uses NumPy, which makes arrays, or a list, a set or a dictionary."""
+    operations = {instruction.opname for instruction in dis.get_instructions(code)}
+    return "np" in code.co_names or bool(operations & {"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "MAKE_FUNCTION"})
+
+
 class Kernel(Generic[Parameters, Result]):
     """A kernel that Numba compiles at its first call; `py_func` is the Python function."""
 
-    def __init__(self, function: Callable[Parameters, Result], *, is_inlined: bool = False) -> None:
-        """Keep the function. `is_inlined`: Numba inserts its code into the kernels that call it."""
+    def __init__(
+        self, function: Callable[Parameters, Result], *, is_inlined: bool = False, written: frozenset[str] | None = None
+    ) -> None:
+        """Keep the function.
+
+        `is_inlined`: Numba inserts its code into the kernels that call it. `written`: see `strided_kernel`.
+        """
         self.py_func = function
         self.is_inlined = is_inlined
+        self.written = written
         self._compiled: Callable[Parameters, Result] | None = None
         functools.update_wrapper(self, function)
 
@@ -106,17 +118,21 @@ class Kernel(Generic[Parameters, Result]):
     def compile(self) -> Callable[Parameters, Result]:
         """Return Numba's dispatcher of this kernel, and compile the kernels that it calls."""
         if self._compiled is None:
-            njit, enable_cache = load_numba()
+            make_dispatcher = load_numba()
             # In modules, dispatchers replace the `Kernel` objects, so that later calls go directly to them.
             names: dict[str, Any] = self.py_func.__globals__
-            for name in self.py_func.__code__.co_names:
-                called = names.get(name)
-                if isinstance(called, Kernel):
-                    names[name] = called.compile()
-            inline = "always" if self.is_inlined else "never"
-            dispatcher = njit(error_model="numpy", fastmath=False, nogil=True, inline=inline)(self.py_func)
-            if is_cached(self.py_func):
-                enable_cache(dispatcher, self.py_func, _check_compilation)
+            called_names = self.py_func.__code__.co_names
+            for name in called_names:
+                if isinstance(names.get(name), Kernel):
+                    names[name] = names[name].compile()
+            dispatcher = make_dispatcher(
+                self.py_func,
+                is_inlined=self.is_inlined,
+                allocates=allocates_memory(self.py_func.__code__),
+                written=self.written,
+                is_cached=is_cached(self.py_func),
+                before_compile=_check_compilation,
+            )
             self._compiled = dispatcher
             self._replace_references(names, dispatcher)
         return self._compiled
@@ -141,3 +157,22 @@ def inlined_kernel(function: Callable[Parameters, Result]) -> Callable[Parameter
     reference to each array, which takes longer than the arithmetic of a ping.
     """
     return function if INTERPRETED else Kernel(function, is_inlined=True)
+
+
+def strided_kernel(
+    *written: str,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Return a decorator for a kernel that Numba compiles once for arrays of all layouts.
+
+    Use it for a kernel that Python calls with arrays of many layouts, and that spends little time on them: its code
+    multiplies each index by a stride.
+
+    Args:
+        written: Names of the arrays that the kernel writes. The others can be read-only.
+
+    """
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        return function if INTERPRETED else Kernel(function, written=frozenset(written))
+
+    return decorate

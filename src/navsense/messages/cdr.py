@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.core.kernels import kernel
+from navsense.core.kernels import strided_kernel
 from navsense.core.typing import AnyArray, ByteArray, IntArray
 from navsense.messages.base import (
     MAX_STAMP_SECONDS,
@@ -251,7 +251,7 @@ def write_stamps(rows: MessageRows, stamp: IntArray, clock: str, path: str = "he
         raise make_stamp_error(clock, invalid // NANOSECONDS_PER_SECOND)
 
 
-@kernel
+@strided_kernel("seconds", "nanoseconds")
 def _write_stamps(stamp: IntArray, seconds: AnyArray, nanoseconds: AnyArray) -> int:
     """Write the seconds and nanoseconds of stamps (n,) ns. Return the first stamp that does not fit, else 0."""
     for i in range(stamp.size):
@@ -279,7 +279,7 @@ def get_field(rows: MessageRows, path: str, value: AnyArray) -> AnyArray:
     return column
 
 
-@kernel
+@strided_kernel("column")
 def _write_vectors(column: AnyArray, vector: AnyArray) -> None:
     """Write vectors (n, 3), several times faster than an assignment of such short rows."""
     for i in range(vector.shape[0]):
@@ -296,7 +296,7 @@ def write_quaternions(rows: MessageRows, path: str, orientation: AnyArray) -> No
     _write_quaternions(get_field(rows, path, orientation), orientation)
 
 
-@kernel
+@strided_kernel("column")
 def _write_quaternions(column: AnyArray, orientation: AnyArray) -> None:
     """Write quaternions (n, 4) w x y z as x y z w."""
     for i in range(orientation.shape[0]):

@@ -41,7 +41,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 from numpy.typing import ArrayLike
 
-from navsense.core.kernels import kernel
+from navsense.core.kernels import strided_kernel
 from navsense.core.pose import Pose, conjugate, ensure_unit, multiply, rotate
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
@@ -271,7 +271,7 @@ class DvlSeries:
         return np.rint(nan_to_zero(self.get_column(AGE)) * NANOSECONDS_PER_SECOND).astype(np.int64)
 
 
-@kernel
+@strided_kernel()
 def _fill_unknown_variances(variance: FloatArray, value: FloatArray) -> FloatArray:
     """Return variances (n, m), -1 if the variance or its value is unknown."""
     out = np.empty(variance.shape)
@@ -283,7 +283,7 @@ def _fill_unknown_variances(variance: FloatArray, value: FloatArray) -> FloatArr
     return out
 
 
-@kernel
+@strided_kernel()
 def _to_integers(values: FloatArray) -> IntArray:
     """Return numbers (n,) as integers, 0 for NaN."""
     out = np.empty(values.shape[0], dtype=np.int64)
@@ -292,7 +292,7 @@ def _to_integers(values: FloatArray) -> IntArray:
     return out
 
 
-@kernel
+@strided_kernel()
 def count_finite(values: FloatArray) -> IntArray:
     """Return the number of finite values (n,) in each row (n, k)."""
     out = np.zeros(values.shape[0], dtype=np.int64)
@@ -454,7 +454,7 @@ def _write_marine_beams(rows: AnyArray, velocity: FloatArray, variance: FloatArr
     _write_beams(velocity, variance, *fields)
 
 
-@kernel
+@strided_kernel("has_good_beam", "velocity_out", "variance_out", "quality")
 def _write_beams(
     velocity: FloatArray,
     variance: FloatArray,

@@ -45,7 +45,7 @@ DYNAMIC_BIAS_STATE, RANDOM_WALK_STATE, FIRST_FLICKER_STATE = 0, 1, 2
 
 @kernel
 def _write_dynamic_bias(
-    c: np.int64,
+    c: int,
     phi: FloatArray,
     q: FloatArray,
     draw_rows: AnyArray,
@@ -65,7 +65,7 @@ def _write_dynamic_bias(
 
 @kernel
 def _write_three_dynamic_biases(
-    c: np.int64,
+    c: int,
     phi: FloatArray,
     q: FloatArray,
     draw_rows: AnyArray,
@@ -123,7 +123,7 @@ def _write_biases(
         if draw_rows[c]["dynamic_bias"] >= 0:
             tau = parameters[c]["dynamic_bias_correlation_time"]
             phi[c], q[c] = decay_factor(dt, tau), gauss_markov_stddev(dt, parameters[c]["dynamic_bias_stddev"], tau)
-    channel = np.int64(0)  # Numba would compile a second version of both functions for a literal 0
+    channel = 0
     while channel < channels:
         count = 0
         while count < 3 and channel + count < channels and draw_rows[channel + count]["dynamic_bias"] >= 0:

@@ -30,7 +30,7 @@ Gazebo's DVL, the UUV Simulator and `dsros_dvl`, whose rules apply with `classic
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -42,7 +42,7 @@ from navsense.clock import Clock
 from navsense.core import pose
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
-from navsense.core.random_streams import RandomProcess, split_initial_draws
+from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.readings import Reading, make_read_only
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
@@ -74,6 +74,7 @@ from navsense.sensors.doppler.echoes import (
     get_sound_speed,
 )
 from navsense.sensors.doppler.long_term_filter import LongTermFilter
+from navsense.sensors.doppler.solution import allocate_solutions
 from navsense.sensors.doppler.specification import (
     IDENTITY_ROTATION,
     NO_TRACK,
@@ -306,7 +307,7 @@ class Dvl:
     @cached_property
     def _draw_rows(self) -> tuple[KernelTuple, IntArray]:
         """Rows of the draws of each beam (`DrawRows`), and of the velocity's components."""
-        beams, components = ping.make_draw_rows(self.processes(), len(self.beams.beams))
+        beams, components = _make_draw_rows(self.processes(), len(self.beams.beams))
         return tuple(beams), components
 
     @cached_property
@@ -550,9 +551,9 @@ class Dvl:
         ping.solve_ideal_pings(
             self._ideal_solution_parameters,
             self._geometry,
-            tuple(echoes),
+            echoes,
             tuple(sensor_inputs),
-            tuple(tracks),
+            tracks,
             tuple(memory),
         )
         ideal = memory.name_ideal_outputs()
@@ -651,6 +652,7 @@ class Dvl:
             emitted,
             unlocked_until,
             (component_stddev, component_rows, draws),
+            tuple(allocate_solutions(k)),
             output_memory,
         )
         return channels, biases
@@ -811,6 +813,23 @@ FIELD_LIMITS = (
     ("reacquisition_time", 0.0, 1e6),
 )
 """Limits of the fields that only a DVL has."""
+
+
+def _make_draw_rows(processes: Sequence[RandomProcess], beams: int) -> tuple[ping.DrawRows, IntArray]:
+    """Return the rows in `draws` of each beam, and those (3,) of the noise of velocity components.
+
+    `processes` are all processes of the sensor.
+    """
+    rows = find_first_rows(processes)
+
+    def find_rows(channels: Sequence[str], name: str) -> IntArray:
+        return np.array([rows.get((channel, name), -1) for channel in channels], dtype=np.int64)
+
+    bottom, water, beam = ([f"{name}_{k}" for k in range(beams)] for name in ("bottom", "water", "beam"))
+    draw_rows = ping.DrawRows(
+        find_rows(bottom, "white"), find_rows(water, "white"), find_rows(beam, "lock"), find_rows(beam, "dropout")
+    )
+    return draw_rows, find_rows([f"velocity_{axis}" for axis in "xyz"], "white")
 
 
 def _list_tracks(spec: Dvl) -> tuple[tuple[str, TrackMode, TrackErrors], ...]:

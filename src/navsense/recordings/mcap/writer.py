@@ -32,7 +32,7 @@ import zstandard
 
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, Where
-from navsense.core.kernels import kernel
+from navsense.core.kernels import strided_kernel
 from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
@@ -499,7 +499,7 @@ class ChannelWriter:
         return end
 
 
-@kernel
+@strided_kernel("sequence", "log_time", "publish_time")
 def _fill_record_headers(
     first: int,
     log_times: UInt64Array,

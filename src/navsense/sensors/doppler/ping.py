@@ -61,14 +61,13 @@ processes of these channels. White noise depends on speed and echo strength, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from navsense.core.kernels import inlined_kernel, kernel
-from navsense.core.random_streams import RandomProcess, find_first_rows
 from navsense.core.rotation import rotate
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.faults.schedule import OFFSET_SUFFIX
@@ -81,6 +80,8 @@ from navsense.sensors.doppler.beam_errors import (
 from navsense.sensors.doppler.beams import MIN_BEAMS
 from navsense.sensors.doppler.echoes import KernelTuple
 from navsense.sensors.doppler.solution import (
+    TrackSolutions,
+    allocate_solutions,
     compute_altitude,
     compute_course_and_speed,
     compute_error_velocity,
@@ -482,7 +483,8 @@ def _apply_track_errors(
         for k in range(count):
             has_echo[k] = true_velocity[n, k] == true_velocity[n, k]
         if solve_velocity(axes, true_velocity[n], equal_weights, has_echo, true_vector, covariance) < MIN_BEAMS:
-            true_vector[:] = sensor_velocity[n]
+            for i in range(3):
+                true_vector[i] = sensor_velocity[n, i]
         x, y, z = true_vector[0], true_vector[1], true_vector[2]
         speed = math.sqrt(x * x + y * y + z * z)
         axial_speed = axis[0] * x + axis[1] * y + axis[2] * z
@@ -567,8 +569,11 @@ def apply_beam_errors(
         _split_beam_arrays(beam_arrays),
     )
     ticks, beams = echoes.true_beam_range.shape
-    quantities.true_beam_range[:], quantities.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    quantities.lock_probability[:] = 1.0
+    for n in range(ticks):
+        for k in range(beams):
+            quantities.true_beam_range[n, k] = echoes.true_beam_range[n, k]
+            quantities.incidence_cosine[n, k] = echoes.incidence_cosine[n, k]
+            quantities.lock_probability[n, k] = 1.0
     ratio, factor, is_too_fast = np.ones(ticks), np.ones((ticks, beams)), np.empty(ticks, np.bool_)
     if receiver.assumed_sound_speed > 0.0:
         for n in range(ticks):
@@ -755,6 +760,15 @@ def _compute_course(
 
 
 @inlined_kernel
+def _copy_water_track(outputs: SolutionOutputs, n: int) -> None:
+    """Write the velocity of the water track of ping n, and its covariance, as the velocity of the ping."""
+    for i in range(3):
+        outputs.velocity[n, i] = outputs.water_velocity[n, i]
+        for j in range(3):
+            outputs.velocity_covariance[n, i, j] = outputs.water_velocity_covariance[n, i, j]
+
+
+@inlined_kernel
 def _write_solutions(
     parameters: SolutionParameters,
     geometry: BeamGeometry,
@@ -763,13 +777,13 @@ def _write_solutions(
     time: Times,
     emitted: BoolArray,
     unlocked_until: FloatArray,
+    solutions: TrackSolutions,
     beams: BeamOutputs,
     outputs: SolutionOutputs,
 ) -> None:
     """Select the good beams of each ping that is output, and write its tracks, altitude and course."""
     beam_axes, rotation = geometry.beam_axes, geometry.output_rotation
-    good = np.empty((2, beam_axes.shape[0]), dtype=np.bool_)
-    solved, covariance = np.empty((2, 3)), np.empty((2, 3, 3))
+    good, solved, covariance = solutions.good, solutions.velocity, solutions.covariance
     for n in range(time.shape[0]):
         if not emitted[n]:
             continue
@@ -790,10 +804,11 @@ def _write_solutions(
                 rotation, solved[1], covariance[1], outputs.water_velocity[n], outputs.water_velocity_covariance[n]
             )
         if uses_water:
-            outputs.velocity[n] = outputs.water_velocity[n]
-            outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
+            _copy_water_track(outputs, n)
             outputs.error_velocity[n] = compute_error_velocity(beam_axes, water_velocity, good[1])
-            outputs.num_good_beams[n] = good[1].sum()
+            outputs.num_good_beams[n] = 0.0
+            for k in range(good.shape[1]):
+                outputs.num_good_beams[n] += 1.0 if good[1, k] else 0.0
         elif has_bottom_track:
             _rotate_solution(rotation, solved[0], covariance[0], outputs.velocity[n], outputs.velocity_covariance[n])
             outputs.error_velocity[n] = compute_error_velocity(beam_axes, velocity, good[0])
@@ -802,7 +817,7 @@ def _write_solutions(
             )
 
 
-@kernel
+@inlined_kernel
 def _write_uuv_velocity(
     rotation: FloatArray, sensor: SensorInputs, emitted: BoolArray, reported_stddev: float, outputs: SolutionOutputs
 ) -> None:
@@ -821,7 +836,7 @@ def _write_uuv_velocity(
                 outputs.velocity_covariance[n, i, j] = reported_stddev * reported_stddev if i == j else 0.0
 
 
-@kernel
+@inlined_kernel
 def _add_component_noise(
     rotation: FloatArray,
     attitude: Quaternions,
@@ -843,8 +858,7 @@ def _add_component_noise(
                 for j in range(3):
                     outputs.water_velocity_covariance[n, i, j] = variance if i == j else 0.0
         if water_only and outputs.velocity_mode[n] == WATER_TRACK:
-            outputs.velocity[n] = velocity[n]
-            outputs.velocity_covariance[n] = outputs.water_velocity_covariance[n]
+            _copy_water_track(outputs, n)
         if not water_only and emitted[n]:
             v, q = velocity[n], attitude[n]
             x, y, z = rotate(rotation[0], -rotation[1], -rotation[2], -rotation[3], v[0], v[1], v[2])
@@ -863,13 +877,15 @@ def solve_pings(
     emitted: BoolArray,
     unlocked_until: FloatArray,
     component_noise: KernelTuple,
+    track_solutions: KernelTuple,
     output_memory: KernelTuple,
 ) -> None:
     """Write the outputs of pings at their output times (n,) s; ticks that output none are NaN except `sound_speed`.
 
     `measured` (3 k, n) has the `channel_inputs` of `apply_beam_errors` with the terms of the noise channels and faults.
     `beam_arrays` (10, n, k) are those of `apply_beam_errors`. `unlocked_until` (k,) s is updated. The tuples are
-    those of `SolutionParameters`, `BeamGeometry`, `SensorInputs`, `TrackInputs`, `ComponentNoise` and `OutputMemory`.
+    those of `SolutionParameters`, `BeamGeometry`, `SensorInputs`, `TrackInputs`, `ComponentNoise`, `TrackSolutions` and
+    `OutputMemory`.
     """
     parameters, geometry, noise_fields = (
         SolutionParameters(*solution_parameters),
@@ -911,8 +927,9 @@ def solve_pings(
             if parameters.water_reported_stddev > 0.0:
                 quantities.water_beam_stddev[n, k] = parameters.water_reported_stddev
     _write_solutions(
-        parameters, geometry, quantities, sensor.attitude, time, emitted, unlocked_until, beam_outputs, outputs
-    )
+        parameters, geometry, quantities, sensor.attitude, time, emitted, unlocked_until,
+        TrackSolutions(*track_solutions), beam_outputs, outputs,
+    )  # fmt: skip
     rotation = geometry.output_rotation
     if parameters.solution_rule == UUV_RULE:
         _write_uuv_velocity(rotation, sensor, emitted, parameters.bottom_reported_stddev, outputs)
@@ -931,62 +948,40 @@ def solve_pings(
         sound_speed[n] = assumed if assumed > 0.0 else sensor.sound_speed[n]
 
 
-@kernel
 def solve_ideal_pings(
     parameters: KernelTuple,
     geometry: KernelTuple,
-    echo_inputs: KernelTuple,
+    echoes: EchoInputs,
     sensor_inputs: KernelTuple,
-    track_inputs: KernelTuple,
+    tracks: TrackInputs,
     output_memory: KernelTuple,
 ) -> None:
     """Write the outputs of n ticks for perfect measurements: `solve_pings` with true values instead of measured ones.
 
-    The tuples are those of `solve_pings` and `EchoInputs`.
+    The tuples are those of `solve_pings`.
     """
-    echoes, tracks = EchoInputs(*echo_inputs), TrackInputs(*track_inputs)
     ticks, beams = echoes.true_beam_range.shape
-    beam_arrays, measured = np.empty((10, ticks, beams)), np.empty((3 * beams, ticks))
-    quantities = _split_beam_arrays(beam_arrays)
+    beam_arrays, measured = np.zeros((len(BeamQuantities._fields), ticks, beams)), np.empty((3 * beams, ticks))
+    quantities = BeamQuantities(*beam_arrays)
     quantities.true_beam_range[:], quantities.incidence_cosine[:] = echoes.true_beam_range, echoes.incidence_cosine
-    quantities.beam_stddev[:], quantities.water_beam_stddev[:] = 0.0, 0.0
-    quantities.lock_probability[:], quantities.lock_draw[:], quantities.dropout_draw[:] = 1.0, 0.0, 1.0
-    for n in range(ticks):
-        for k in range(beams):
-            measured[k, n] = echoes.true_beam_velocity[n, k]
-            measured[beams + k, n] = echoes.true_water_beam_velocity[n, k]
-            measured[2 * beams + k, n] = echoes.true_beam_range[n, k]
-    no_noise = (0.0, np.full(3, -1), np.empty((0, 0)))
+    quantities.lock_probability[:], quantities.dropout_draw[:] = 1.0, 1.0
+    measured[:beams] = echoes.true_beam_velocity.T
+    measured[beams : 2 * beams] = echoes.true_water_beam_velocity.T
+    measured[2 * beams :] = echoes.true_beam_range.T
     solve_pings(
         parameters,
         geometry,
         measured,
         beam_arrays,
         sensor_inputs,
-        track_inputs,
+        tuple(tracks),
         tracks.bottom_time_of_validity,  # any times: they matter only for the reacquisition, which is 0 here
         np.ones(ticks, np.bool_),
         np.full(beams, -math.inf),
-        no_noise,
+        (0.0, np.full(3, -1), np.empty((0, 0))),  # no noise
+        tuple(allocate_solutions(beams)),
         output_memory,
     )
-
-
-def make_draw_rows(processes: Sequence[RandomProcess], beams: int) -> tuple[DrawRows, IntArray]:
-    """Return the rows in `draws` of each beam, and those (3,) of the noise of velocity components.
-
-    `processes` are all processes of the sensor.
-    """
-    rows = find_first_rows(processes)
-
-    def find_rows(channels: Sequence[str], name: str) -> IntArray:
-        return np.array([rows.get((channel, name), -1) for channel in channels], dtype=np.int64)
-
-    bottom, water, beam = ([f"{name}_{k}" for k in range(beams)] for name in ("bottom", "water", "beam"))
-    draw_rows = DrawRows(
-        find_rows(bottom, "white"), find_rows(water, "white"), find_rows(beam, "lock"), find_rows(beam, "dropout")
-    )
-    return draw_rows, find_rows([f"velocity_{axis}" for axis in "xyz"], "white")
 
 
 def add_faults(measured: FloatArray, ideal: Mapping[str, AnyArray]) -> None:

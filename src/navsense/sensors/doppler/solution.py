@@ -30,6 +30,9 @@ Source: Teledyne RD Instruments, ADCP Coordinate Transformation, P/N 951-6079-00
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from navsense.core.kernels import kernel
 from navsense.core.rotation import rotate
@@ -44,6 +47,22 @@ _MIN_FRACTION = 1e-6
 
 _MIN_AXES_SUM_SQUARED = 1e-6
 """Squared length of the sum of axes below which the good beams have no mean axis."""
+
+
+class TrackSolutions(NamedTuple):
+    """Work arrays of a kernel: the solutions of one ping. The first axis is bottom track, water track.
+
+    good, velocity, covariance: (2, k), (2, 3) m/s, (2, 3, 3).
+    """
+
+    good: BoolArray
+    velocity: FloatArray
+    covariance: FloatArray
+
+
+def allocate_solutions(beams: int) -> TrackSolutions:
+    """Return work arrays for an instrument with this number of beams."""
+    return TrackSolutions(np.empty((2, beams), np.bool_), np.empty((2, 3)), np.empty((2, 3, 3)))
 
 
 @kernel

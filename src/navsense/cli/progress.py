@@ -1,0 +1,96 @@
+"""Progress of a command on standard error: kernels that are compiled, and the simulated time."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from navsense.core.text import format_count
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+REDRAW_PERIOD = 0.1
+"""Seconds between two updates of a bar."""
+
+COMPILING = "compiling kernels, first run only"
+
+
+def make_bars() -> Progress:
+    """Return bars on standard error, each with a description and a status."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[status]}"))
+    return Progress(*columns, console=Console(stderr=True), auto_refresh=False)
+
+
+class ProgressDisplay:
+    """Bars for the compilation of kernels and for the simulated time.
+
+    On a terminal, each bar appears at its first call. Elsewhere, one line announces the compilation, and another has
+    the simulated time at the end. The calls redraw the bars, so they need no thread.
+    """
+
+    def __init__(self, stack: ExitStack) -> None:
+        """`stack` closes the bars."""
+        self._stack = stack
+        self._bars: Progress | None = None
+        self._simulation: TaskID | None = None
+        self._compilation: TaskID | None = None
+        self._kernels, self._start, self._last_redraw = 0, 0.0, -math.inf
+
+    def count_kernel(self) -> None:
+        """Count a kernel whose compilation begins."""
+        if not self._kernels:
+            self._start = time.monotonic()
+            if not sys.stderr.isatty():
+                click.echo(COMPILING, err=True)
+        self._kernels += 1
+        if sys.stderr.isatty():
+            bars = self._get_bars()
+            if self._compilation is None:
+                self._compilation = bars.add_task(COMPILING, total=None, status="")
+                # Replace the moving bar by a full one at the end.
+                self._stack.callback(bars.update, self._compilation, total=1.0, completed=1.0)
+            bars.update(self._compilation, status=self._format_kernels(), refresh=True)
+
+    def advance(self, done: float, total: float) -> None:
+        """Show the simulated time and the duration of a run (s)."""
+        bars = self._get_bars()
+        if self._simulation is None:
+            self._simulation = bars.add_task("simulated", total=total, status="")
+        if done < (bars.tasks[bars.task_ids.index(self._simulation)].completed):  # the next run of the command
+            bars.reset(self._simulation, total=total)
+        refresh = time.monotonic() - self._last_redraw >= REDRAW_PERIOD
+        self._last_redraw = time.monotonic() if refresh else self._last_redraw
+        bars.update(self._simulation, completed=done, status=f"{done:.1f} of {total:.1f} s", refresh=refresh)
+
+    def _get_bars(self) -> Progress:
+        if self._bars is None:
+            self._bars = self._stack.enter_context(make_bars())
+        return self._bars
+
+    def _format_kernels(self) -> str:
+        return f"{format_count(self._kernels, 'kernel')}, {time.monotonic() - self._start:.0f} s"
+
+
+@contextmanager
+def show_progress() -> Iterator[ProgressDisplay]:
+    """Show the kernels that the block compiles, and the simulated time that it passes to `advance`.
+
+    The block does not print: its text would be mixed with the bars.
+    """
+    from navsense.core.kernels import COMPILATION_CHECKS
+
+    with ExitStack() as stack:
+        display = ProgressDisplay(stack)
+        COMPILATION_CHECKS.append(display.count_kernel)
+        stack.callback(COMPILATION_CHECKS.remove, display.count_kernel)
+        yield display

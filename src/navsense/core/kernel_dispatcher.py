@@ -1,0 +1,139 @@
+"""Numba dispatchers of kernels, which compile as few forms of a kernel as possible.
+
+A form is the machine code of a kernel for some types of its arguments. `KernelDispatcher` differs from Numba's
+dispatcher:
+
+- A Python wrapper only if Python calls the kernel. Most kernels are called by kernels only. Numba would compile
+  wrappers for calls from Python and from C, which take longer to compile than a small kernel.
+- One form for all constants. Numba would compile one for each integer in the source of a caller.
+- One form for all layouts of arrays, if the kernel declares the arrays that it writes (`strided_kernel`).
+- References to arrays are counted only where arrays are made or returned. Without the counts there is less code, and
+  calls are faster.
+"""
+
+# mypy: disable-error-code="attr-defined,misc,no-untyped-call"
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+
+from navsense.core.kernel_cache import KernelCache
+
+OPTIONS = {"nopython": True, "error_model": "numpy", "fastmath": False, "nogil": True, "no_cfunc_wrapper": True}
+"""Compiler options of all kernels."""
+
+
+SCALAR_WORDS = frozenset(("None", "bool", "float", "int", "np", "tuple", "uint64"))
+"""Words in the annotation of a result without arrays."""
+
+
+def returns_arrays(function: Callable[..., Any]) -> bool:
+    """Return False if the annotation of a function says that its result has no arrays."""
+    return not set(re.findall(r"\w+", str(function.__annotations__.get("return", "?")))) <= SCALAR_WORDS
+
+
+class KernelDispatcher(CPUDispatcher):
+    """The forms of one kernel."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Make a dispatcher without a cache."""
+        super().__init__(*args, **kwargs)
+        self.written: frozenset[str] | None = None
+        """The arrays that a strided kernel writes; None for another kernel."""
+        self.is_inlined = False
+        """Numba inserts the code of the kernel into the kernels that call it."""
+        self._is_python_call = False
+        self._types_without_wrapper: set[tuple[Any, ...]] = set()
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """Compile a form for a call from Python, and return the result of the call."""
+        with global_compiler_lock:
+            self._is_python_call = True
+            try:
+                return super()._compile_for_args(*args, **kws)
+            finally:
+                self._is_python_call = False
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile a form for a call from a kernel, and return its signature."""
+        return super().get_call_template(
+            tuple(types.unliteral(one) for one in args), {name: types.unliteral(one) for name, one in kws.items()}
+        )
+
+    def compile(self, sig: Any) -> Any:
+        """Compile the form for these argument types, or load it from the cache. Return its entry point."""
+        with global_compiler_lock:
+            has_wrapper = self._is_python_call
+            sig = self._generalise_layouts(sig)
+            if has_wrapper and sig in self._types_without_wrapper:
+                self._types_without_wrapper.remove(sig)
+                del self.overloads[sig]
+            self._compiler.targetoptions["no_cpython_wrapper"] = not has_wrapper
+            if isinstance(self._cache, KernelCache):
+                self._cache.has_wrapper = has_wrapper
+            return super().compile(sig)
+
+    def _generalise_layouts(self, argument_types: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the types that accept arrays with any strides, and read-only ones where the kernel does not write.
+
+        A read-only array that the kernel writes stays read-only, so that Numba rejects it.
+        """
+        if self.written is None:
+            return argument_types
+        return tuple(
+            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written or not one.mutable)
+            if isinstance(one, types.Array)
+            else one
+            for name, one in zip(inspect.signature(self.py_func).parameters, argument_types, strict=True)
+        )
+
+    def add_overload(self, cres: Any) -> None:
+        """Store a form. Python cannot call a form without a wrapper, so the table of Python calls omits it."""
+        if self._compiler.targetoptions["no_cpython_wrapper"]:
+            argument_types = tuple(cres.signature.args)
+            self._types_without_wrapper.add(argument_types)
+            self.overloads[argument_types] = cres
+        else:
+            super().add_overload(cres)
+
+
+def make_dispatcher(
+    function: Callable[..., Any],
+    *,
+    is_inlined: bool,
+    allocates: bool,
+    written: frozenset[str] | None,
+    is_cached: bool,
+    before_compile: Callable[[], None],
+) -> KernelDispatcher:
+    """Return the dispatcher of a kernel.
+
+    Args:
+        function: The Python function.
+        is_inlined: Numba inserts the code of the kernel into the kernels that call it.
+        allocates: The kernel makes arrays or lists.
+        written: The arrays that a strided kernel writes; None for another kernel.
+        is_cached: The forms are stored on disk.
+        before_compile: Is called before each compilation, and may raise.
+
+    """
+    called = [function.__globals__.get(name) for name in function.__code__.co_names]
+    has_array_result = any(
+        one.targetoptions["_nrt"] if one.is_inlined else returns_arrays(one.py_func)
+        for one in called
+        if isinstance(one, KernelDispatcher)
+    )
+    counts_references = allocates or has_array_result or (returns_arrays(function) and not is_inlined)
+    options = {**OPTIONS, "inline": "always" if is_inlined else "never", "_nrt": counts_references}
+    dispatcher = KernelDispatcher(function, targetoptions=options)
+    dispatcher.written, dispatcher.is_inlined = written, is_inlined
+    if is_cached:
+        dispatcher._cache = KernelCache(function, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
+    return dispatcher

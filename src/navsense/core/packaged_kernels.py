@@ -1,0 +1,101 @@
+"""Machine code of kernels that a platform wheel carries, for a first run without compilation.
+
+`tools/platform_wheel.py` compiles the kernels for a common level of processors, and stores them in the folder
+`compiled` of the wheel. A process uses them if the manifest of the folder has its versions of Python, Numba and LLVM,
+and only processor features that it has. Otherwise, and without the folder, kernels are compiled as usual.
+"""
+
+# mypy: disable-error-code="attr-defined,no-untyped-call"
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import logging
+import pickle
+import platform
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from llvmlite import binding
+from numba.core import config
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from navsense.core.checksum import append_checksum, read_checked
+
+LOG = logging.getLogger(__name__)
+
+FOLDER = Path(__file__).resolve().parent.parent / "compiled"
+MANIFEST = "manifest.json"
+
+
+def describe_process() -> dict[str, Any]:
+    """Return what machine code depends on, except the kernel and the processor."""
+    return {
+        "python": sys.implementation.cache_tag,
+        "machine": f"{sys.platform} {platform.machine()}",
+        "numba": numba.__version__,
+        "llvmlite": llvmlite.__version__,
+        "numpy": ".".join(np.__version__.split(".")[:2]),
+        "svml": bool(config.USING_SVML),
+    }
+
+
+def list_processor_features() -> set[str]:
+    """Return the features of this processor, as LLVM names them."""
+    return {name for name, is_present in binding.get_host_cpu_features().items() if is_present}
+
+
+@functools.cache
+def is_usable(folder: Path) -> bool:
+    """Return True if this process can run the kernels in a folder."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        required, versions = (
+            set(manifest["features"]),
+            {name: manifest[name] for name in manifest if name != "features"},
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    process = describe_process()
+    if versions != process:
+        LOG.debug("the packaged kernels are not used: they are for %s, this process is %s", versions, process)
+        return False
+    missing = required - list_processor_features()
+    if missing:
+        LOG.debug("the packaged kernels are not used: the processor lacks %s", ", ".join(sorted(missing)))
+    return not missing
+
+
+def get_file_name(kernel: str, content_hash: str, sig: Any, *, has_wrapper: bool) -> str:
+    """Return the name of the file of a form: of a kernel, with the hash of its content, for some argument types."""
+    text = "\n".join((kernel, content_hash, str(sig), str(has_wrapper)))
+    return hashlib.sha256(text.encode()).hexdigest()[:32] + ".kernel"
+
+
+def load_form(name: str, target_context: Any) -> Any:
+    """Return the compiled form of a kernel; None if the wheel does not carry it, or this process cannot run it."""
+    if is_usable(FOLDER):
+        with contextlib.suppress(OSError, ValueError):
+            data = pickle.loads(read_checked(FOLDER / name))  # noqa: S301  # code of this package, as its .py files
+            return CompileResult._rebuild(target_context, *data)  # noqa: SLF001  # as in Numba's cache
+    return None
+
+
+def store_form(folder: Path, name: str, form: Any) -> None:
+    """Store the compiled form of a kernel in a folder."""
+    (folder / name).write_bytes(append_checksum(dumps(form._reduce())))  # noqa: SLF001  # as in Numba's cache
+
+
+def write_manifest(folder: Path, features: Iterable[str]) -> None:
+    """Write the manifest of kernels that this process compiled for processors with these features."""
+    manifest = {**describe_process(), "features": sorted(features)}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")

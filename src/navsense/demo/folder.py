@@ -1,0 +1,74 @@
+"""The folder of the demo: recordings, report and picture of a simulated quadrotor, and a compass to calibrate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from navsense.demo.flight_picture import write_flight_picture
+from navsense.picture import draw
+from navsense.recordings.base import os_error
+from navsense.report import write as write_report
+from navsense.runner.run import record
+from navsense.sdf import load
+from navsense.simulation.run_arrays import Progress
+
+QUADROTOR = Path(__file__).parent / "quadrotor.sdf"
+"""World file of a quadrotor that flies in a circle: IMU, compass, barometer, altimeter and GPS, on two clocks."""
+
+COMPASS = Path(__file__).parent / "compass.sdf"
+"""World file of a compass near iron that is turned in all directions, for `navsense calibrate`."""
+
+DURATION = 60.0
+"""Duration (s) of both recordings: one round of the quadrotor."""
+
+EPOCH = 1767225600
+"""Unix time of the start, 2026-01-01: viewers show a date, and ROS 1 has no stamps before 1970."""
+
+
+@dataclass(frozen=True)
+class DemoFile:
+    """A file that the demo wrote.
+
+    kind: flight, report, picture or drive.
+    content: in a few words.
+    """
+
+    kind: str
+    path: Path
+    content: str
+
+
+def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[DemoFile]:
+    """Write the demo into a folder, and yield each file when it is complete. The files of an earlier demo are replaced.
+
+    The picture is a PNG if matplotlib is installed, else an SVG.
+
+    Raises `RecordingError` if the folder cannot be created or a file in it cannot be written.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise os_error(target, error) from error
+    world, flight, drive = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"
+    record(world, flight, DURATION, epoch=EPOCH, progress=progress)
+    yield DemoFile("flight", flight, f"{DURATION:g} s of {len(world.sensors)} sensors")
+    yield DemoFile("report", write_report(flight, target / "quadrotor.html", world=str(QUADROTOR)), "report")
+    yield DemoFile("picture", write_picture(flight, target), "picture of the flight")
+    record(load(COMPASS), drive, DURATION, epoch=EPOCH, progress=progress)
+    yield DemoFile("drive", drive, f"{DURATION:g} s of a compass near iron")
+
+
+def write_picture(flight: Path, folder: Path) -> Path:
+    """Write the picture of a recorded flight into a folder, and return its path."""
+    if find_spec("matplotlib") is None:
+        path = folder / "quadrotor.svg"
+        write_flight_picture(flight, path)
+        return path
+    path = folder / "quadrotor.png"
+    draw(path, load(QUADROTOR), duration=DURATION)
+    return path

@@ -1,0 +1,105 @@
+"""`navsense demo`: everything that it prints exists and works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.demo import COMPASS, QUADROTOR, folder, write_demo
+from navsense.recordings.summary import read_summary
+
+ROOT = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.requirement("DOC-1")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return an empty folder in which the command ran, and its output."""
+    cwd = tmp_path_factory.mktemp("demo")
+    ended = run_program(cwd, "-m", "navsense", "demo")
+    return cwd, ended.stdout
+
+
+def run_program(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder. The program must succeed."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ended = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended
+
+
+def test_demo_writes_the_files_that_it_names(demo: tuple[Path, str]) -> None:
+    cwd, output = demo
+    written = [cwd / name for name in re.findall(r"^wrote (\S+): ", output, re.MULTILINE)]
+    assert {path.suffix for path in written} >= {".mcap", ".html"}
+    assert {path.suffix for path in written} & {".png", ".svg"}
+    assert set(written) == set((cwd / "navsense-demo").iterdir())
+    assert read_summary(written[0]).metadata["world"] == "field"
+    assert "Track from above" in (cwd / "navsense-demo" / "quadrotor.html").read_text(encoding="utf-8")
+
+
+def test_lines_of_the_demo_fit_80_columns(demo: tuple[Path, str]) -> None:
+    """The last line is the path of the packaged world."""
+    assert max(map(len, demo[1].splitlines()[:-1])) <= 80
+    assert Path(demo[1].splitlines()[-1].strip()) == QUADROTOR
+
+
+def test_python_lines_of_the_demo_run(demo: tuple[Path, str]) -> None:
+    cwd, output = demo
+    code = re.search(r"in Python:\n(.*?)\n\n", output, re.DOTALL)
+    assert code is not None
+    printed = run_program(cwd, "-c", textwrap.dedent(code[1])).stdout
+    assert len(re.findall(r"-?\d\.\d+(?:e-\d+)?", printed)) >= 18  # the first and last rows of an array (n, 3)
+
+
+@pytest.mark.parametrize("attitude", ["truth", "none"])
+def test_compass_of_the_demo_calibrates_to_its_iron(demo: tuple[Path, str], attitude: str) -> None:
+    cwd, output = demo
+    (command,) = re.findall(r"navsense (calibrate \S+ --attitude) truth", output)
+    run_program(cwd, "-m", "navsense", *command.split(), attitude, "-o", "compass.json")
+    result = ns.calibration.Calibration.load(cwd / "compass.json")
+    spec = ns.load(COMPASS).sensors[0].spec
+    assert isinstance(spec, ns.sensors.Magnetometer)
+    assert np.abs(result.bias - spec.hard_iron).max() < 15e-9
+    assert result.verdict.ok
+
+
+def test_demo_without_matplotlib_draws_an_svg(
+    demo: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "find_spec", lambda name: None)
+    path = folder.write_picture(demo[0] / "navsense-demo" / "quadrotor.mcap", tmp_path)
+    assert path == tmp_path / "quadrotor.svg"
+    svg = "{http://www.w3.org/2000/svg}"
+    drawing = ET.parse(path).getroot()  # noqa: S314 - a file of this test
+    titles = [text.text for text in drawing.findall(f".//{svg}text[@class='heading']")]
+    assert titles == ["Track from above", "Height"]
+    above, height = (path.attrib["d"] for path in drawing.findall(f".//{svg}path[@class='track']"))
+    x, y = np.array([point.split(",") for point in above[1:].split("L")], dtype=np.float64).T
+    truth = ns.open(demo[0] / "navsense-demo" / "quadrotor.mcap").truth["base_link"].position
+    assert (np.ptp(x) / np.ptp(y)) == pytest.approx(np.ptp(truth[:, 0]) / np.ptp(truth[:, 1]), rel=1e-3, abs=0.0)
+    assert height.count("L") == above.count("L") > 1000
+
+
+def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("text", encoding="utf-8")
+    with pytest.raises(ns.NavsenseError, match=r"out.*"):
+        next(write_demo(tmp_path / "out"))
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "text"
+
+
+def test_example_is_the_packaged_world() -> None:
+    assert QUADROTOR.samefile(ROOT / "examples" / "quadrotor.sdf")
+    assert QUADROTOR.is_relative_to(Path(ns.__file__).parent)
