@@ -1,13 +1,14 @@
 # Targets for developers and for continuous integration.
 #   make demo    simulate a quadrotor into out/: recording, report, picture; needs only python3 and make
 #   make test    run the complete suite, compiled and interpreted
+#   make docs    build the documentation site into out/docs
 # PYTHON=python3.12 selects the interpreter of any target, VENV=... the folder of the environment.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-compiled test-interpreted lint format types bench requirements pages clean
+.PHONY: help demo docs test test-compiled test-interpreted lint format types bench requirements pages clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -29,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE :=
 CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba"
 
 help:
-	@echo 'make demo | test | lint | format | types | bench | requirements | pages | clean'
+	@echo 'make demo | docs | test | lint | format | types | bench | requirements | pages | clean'
 
 # Debian's python3 lacks ensurepip, and an incomplete environment would look complete, so check first.
 $(STAMPS)/venv:
@@ -60,14 +61,19 @@ $(STAMPS)/lint: $(STAMPS)/run
 	@$(PIP) -e '.[lint,test]' | $(PROGRESS)
 	@touch $@ $(STAMPS)/test
 
+$(STAMPS)/docs: $(STAMPS)/run
+	@echo '==> installing Sphinx'
+	@$(PIP) -e '.[docs]' | $(PROGRESS)
+	@touch $@
+
 demo: $(STAMPS)/run
 	@$(CACHE) $(BIN)/navsense demo -o $(OUT)
 
 # Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_demo.py test_examples.py \
-    test_house_style.py test_packaging.py test_picture.py test_requirements.py \
+COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_demo.py \
+    test_documentation.py test_examples.py test_house_style.py test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
 test: test-compiled test-interpreted
@@ -104,11 +110,17 @@ bench: $(STAMPS)/test
 requirements: $(STAMPS)/run
 	@$(BIN)/python tools/requirements.py
 
-# The generated pages of docs/. The last but one takes a minute.
+# The generated pages of docs/. The last two take a minute.
 pages: requirements
 	@$(BIN)/python tools/parts.py
+	@$(BIN)/python tools/reference.py
 	@$(CACHE) $(BIN)/python tools/declared.py
 	@$(CACHE) $(BIN)/python tools/dvl_gaps.py
+
+# The build runs without network. A warning, such as a broken link, is an error.
+docs: $(STAMPS)/docs
+	@$(CACHE) $(BIN)/sphinx-build -b html -d .cache/doctrees -W --keep-going -q docs $(OUT)/docs
+	@echo 'wrote $(OUT)/docs/index.html'
 
 clean:
 	rm -rf $(VENV) $(OUT) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

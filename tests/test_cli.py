@@ -102,7 +102,7 @@ def test_table_of_a_recording_has_the_headings_of_its_format(
 
 
 def test_page_on_security_lists_the_outputs_of_every_command() -> None:
-    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| (`.*?) \| (.*) \|$", page.partition("## Writing files")[2], re.MULTILINE))
     listed = {name: text for names, text in rows.items() for name in re.findall(r"`(\w+)`", names)}
     assert set(listed) == set(cli.cli.commands)
@@ -247,7 +247,10 @@ def test_describe_shows_the_models_of_a_fidelity(run_in_process: RunCommand) -> 
         (["run", QUADROTOR, "--duration", "1", "-o", "out.xyz"], "xyz"),
         (["run", QUADROTOR, "--duration", "1", "-o", "no/such/place/out.mcap"], "create"),
         (["run", QUADROTOR, "--duration", "1", "--motion", "none.csv"], "none.csv"),
-        (["run", QUADROTOR, "--duration", "1", "--motion", "boat=none.csv"], "none.csv"),
+        (
+            ["run", QUADROTOR, "--duration", "1", "--motion", "boat=none.csv"],
+            "motion of model: boat; must be one of quadrotor",
+        ),
         (["run", QUADROTOR, "--duration", "1", "--fidelity", "real"], "fidelity: real"),
         (["describe", QUADROTOR, "--fidelity", "real"], "fidelity: real"),
         (["run", QUADROTOR, "--duration", "1", "--epoch", "-4"], "epoch: -4"),

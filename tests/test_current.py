@@ -48,7 +48,7 @@ def test_repr_of_a_current_is_one_line(tmp_path: Path) -> None:
     run = ns.simulate(make_world(LAYERS, CurrentTopic(position=(0.0, 0.5, -5.0))), 1.0)
     run.save(tmp_path / "run.npz")
     loaded = ns.open(tmp_path / "run.npz")
-    assert repr(loaded) == "<Dataset sea: no sensor>"
+    assert repr(loaded) == "<Dataset sea: 0 sensors>"
     for dataset in (run, loaded):
         assert repr(dataset.current) == f"<Current on {TOPIC} at 0 0.5 -5 m: velocity; 20 instants>"
         assert repr(dataset.truth["auv::base"]).startswith("<Truth of auv::base: position, orientation, velocity, ")

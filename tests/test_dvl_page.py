@@ -17,7 +17,7 @@ import pytest
 import navsense as ns
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "dvl.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "dvl.md").read_text(encoding="utf-8")
 
 LARGEST = 60_000
 """Bytes of a picture."""
@@ -71,9 +71,9 @@ def test_every_part_is_listed_once(page_tools: tuple[Any, Any]) -> None:
 
 def test_pictures_are_small_and_complete() -> None:
     names = re.findall(r"!\[.+?\]\((.+?)\)", PAGE)
-    assert sorted(names) == sorted(f"pictures/{path.name}" for path in (ROOT / "docs" / "pictures").glob("dvl-*"))
+    assert sorted(names) == sorted(f"../pictures/{path.name}" for path in (ROOT / "docs" / "pictures").glob("dvl-*"))
     for name in names:
-        picture = (ROOT / "docs" / name).read_bytes()
+        picture = (ROOT / "docs" / "explanation" / name).read_bytes()
         assert len(picture) < LARGEST, name
         drawn = ET.fromstring(picture)  # noqa: S314 - our own
         assert drawn.tag.endswith("svg")

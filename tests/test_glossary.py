@@ -1,4 +1,4 @@
-"""`docs/glossary.md` is short and sorted; each parameter of a public spec is documented where it is defined."""
+"""The glossary is short and sorted; each parameter of a public spec is documented where it is defined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import navsense.environment
 from navsense.sensors import SENSORS
 
-GLOSSARY = Path(__file__).resolve().parent.parent / "docs" / "glossary.md"
+GLOSSARY = Path(__file__).resolve().parent.parent / "docs" / "reference" / "glossary.md"
 
 ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)[1:]
 """Term and meaning of each row."""

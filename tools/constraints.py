@@ -49,7 +49,7 @@ def main() -> None:
     """Write the file."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    roots = project["dependencies"] + extras["test"] + extras["lint"]
+    roots = project["dependencies"] + extras["test"] + extras["lint"] + extras["docs"]
     lines = [f"{name}=={version}\n" for name, version in sorted(list_requirements(roots).items())]
     (ROOT / "constraints.txt").write_text(HEAD + "".join(lines))
 

@@ -1,4 +1,4 @@
-"""Write docs/declared-against-measured.md: the estimate of every parameter of sensors, their mounting and clocks.
+"""Write docs/reference/declared-against-measured.md: declared parameters of sensors, mounting and clocks, estimated.
 
 The specs are the example spec of each sensor type and those of `faults_latency` and `clocks` in `tests/verification`.
 
@@ -23,7 +23,7 @@ sys.path.append(str(ROOT))
 from tests.verification import clocks, faults_latency  # noqa: E402
 from tests.verification.declared import LIMIT, SHELL_RADIUS, Row, table  # noqa: E402
 
-PAGE = ROOT / "docs" / "declared-against-measured.md"
+PAGE = ROOT / "docs" / "reference" / "declared-against-measured.md"
 
 SEED = 20250101
 RATES = (10.0, 100.0)
@@ -130,7 +130,7 @@ def compute_rows() -> list[Row]:
 
 def main() -> int:
     """Write or check the page; print the wrong rows."""
-    parser = argparse.ArgumentParser(description="Write docs/declared-against-measured.md from simulations.")
+    parser = argparse.ArgumentParser(description="Write docs/reference/declared-against-measured.md from simulations.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     check = parser.parse_args().check
     rows = compute_rows()
@@ -146,7 +146,7 @@ def main() -> int:
     if not check:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        print("docs/declared-against-measured.md is out of date: run `python tools/declared.py`", file=sys.stderr)
+        print(f"{PAGE.relative_to(ROOT)} is out of date: run `python tools/declared.py`", file=sys.stderr)
         return 1
     return 1 if wrong else 0
 

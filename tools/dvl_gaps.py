@@ -1,4 +1,4 @@
-"""Write the generated parts of docs/dvl.md and its pictures: the two classic plug-ins compared to the physical model.
+"""Write the generated parts and pictures of docs/explanation/dvl.md: two classic plug-ins and the physical model.
 
 Functions here generate each part of the page between `<!-- made: NAME -->` and `<!-- end -->`, from worlds of
 `dvl_worlds` that run in both fidelities with the seed on the page. The remaining page is written manually.
@@ -34,7 +34,7 @@ from navsense.sensors.dvl import Dvl
 from navsense.world import World
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "dvl.md"
+PAGE = ROOT / "docs" / "explanation" / "dvl.md"
 PICTURES = ROOT / "docs" / "pictures"
 
 SEED = 20250101
@@ -71,7 +71,7 @@ def format_percent(number: float) -> str:
 
 def format_picture(name: str, words: str) -> str:
     """Return the reference of the page to a picture."""
-    return f"![{words}](pictures/{name}.svg)"
+    return f"![{words}](../pictures/{name}.svg)"
 
 
 def get_reading(run: Run, name: str) -> Reading:
@@ -663,7 +663,7 @@ def find_outdated(names: Sequence[str]) -> list[str]:
 
 def main() -> int:
     """Write or check the parts of the page and the pictures."""
-    parser = argparse.ArgumentParser(description="Write the figures of docs/dvl.md and its pictures from simulations.")
+    parser = argparse.ArgumentParser(description="Write the figures and pictures of docs/explanation/dvl.md.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where something is out of date")
     parser.add_argument("--only", action="append", choices=tuple(PARTS), help="this part alone; may be repeated")
     given = parser.parse_args()
@@ -671,7 +671,7 @@ def main() -> int:
     if given.check:
         wrong = find_outdated(names)
         for name in wrong:
-            print(f"docs/dvl.md: {name} is out of date: run `python tools/dvl_gaps.py`", file=sys.stderr)
+            print(f"docs/explanation/dvl.md: {name} is out of date: run `python tools/dvl_gaps.py`", file=sys.stderr)
         return 1 if wrong else 0
     PICTURES.mkdir(exist_ok=True)
     parts = {name: PARTS[name]() for name in names}

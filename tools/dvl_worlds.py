@@ -1,4 +1,4 @@
-"""The worlds of docs/dvl.md: a sea with a bed, one vehicle, and a DVL in each of the dialects."""
+"""The worlds of docs/explanation/dvl.md: a sea with a bed, one vehicle, and a DVL in each of the dialects."""
 
 from __future__ import annotations
 

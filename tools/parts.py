@@ -1,4 +1,4 @@
-"""Write docs/parts.md: every part of the catalogue, each value as printed and in SI, with its source.
+"""Write docs/reference/parts.md: every part of the catalogue, each value as printed and in SI, with its source.
 
 Usage: python tools/parts.py [--check]      --check writes nothing; exit code 1 if the page is out of date
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from navsense.sensors import catalogue
 from navsense.sensors.catalogue import DatasheetEntry, Part
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "parts.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "parts.md"
 
 HEAD = """\
 # Parts
@@ -75,12 +75,12 @@ def page() -> str:
 
 def main() -> int:
     """Write or check the page."""
-    parser = argparse.ArgumentParser(description="Write docs/parts.md from the catalogue of parts.")
+    parser = argparse.ArgumentParser(description="Write docs/reference/parts.md from the catalogue of parts.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     wanted = page()
     if parser.parse_args().check:
         if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
-            print("docs/parts.md is out of date: run `python tools/parts.py`", file=sys.stderr)
+            print("docs/reference/parts.md is out of date: run `python tools/parts.py`", file=sys.stderr)
             return 1
         return 0
     PAGE.write_text(wanted, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write docs/requirements.md: every row of docs/requirements.toml, with the tests that name it.
+"""Write docs/reference/requirements.md: every row of docs/requirements.toml, with the tests that name it.
 
 A test names rows by `@pytest.mark.requirement("MAG-1", "DVW-5:course_gnd")`: on a function, a class, a parameter set
 or, as `pytestmark`, on a whole file. The tests are read, not run, so the rows are plain strings.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "requirements.toml"
-PAGE = ROOT / "docs" / "requirements.md"
+PAGE = ROOT / "docs" / "reference" / "requirements.md"
 
 HEAD = """\
 # Requirements and their tests
@@ -144,13 +144,13 @@ def page() -> str:
 
 def main() -> int:
     """Write or check the page."""
-    parser = argparse.ArgumentParser(description="Write docs/requirements.md from its table and the tests.")
+    parser = argparse.ArgumentParser(description="Write docs/reference/requirements.md from its table and the tests.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
     wanted = page()
     if parser.parse_args().check:
         current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
         if current != wanted:
-            print("docs/requirements.md is out of date: run `make requirements`", file=sys.stderr)
+            print("docs/reference/requirements.md is out of date: run `make requirements`", file=sys.stderr)
             return 1
         return 0
     PAGE.write_text(wanted, encoding="utf-8")

@@ -1,9 +1,10 @@
 """navsense: navigation sensors with true errors, honest clocks and one seed.
 
-    import navsense as ns
-    world = ns.load("robot.sdf")
-    run = ns.simulate(world, duration=60.0, seed=7)
-    run["robot::base_link::imu"]["angular_velocity"]
+>>> import navsense as ns
+>>> world = ns.load("quadrotor.sdf")
+>>> run = ns.simulate(world, duration=1.0, seed=7)
+>>> run["imu"]["angular_velocity"].shape
+(1000, 3)
 
 Names are imported when first used, so that `import navsense` costs nothing.
 """
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from navsense import calibration, factors, recordings, sensors, testing
     from navsense.core.errors import NavsenseError
     from navsense.core.pose import Pose
+    from navsense.core.readings import Reading, Truth
     from navsense.fault_file import with_faults
     from navsense.motion.driven import State
     from navsense.noise.specification import Noise
@@ -72,3 +74,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"navsense.{name}")
     raise AttributeError(f"module 'navsense' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted((*__all__, "__version__", "__doc__"))

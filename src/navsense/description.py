@@ -11,6 +11,7 @@ from typing import Any
 from navsense.clock import Clock, Latency, Oscillator
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
+from navsense.core.names import resolve_name
 from navsense.core.text import format_count
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
@@ -306,14 +307,13 @@ def write_kalibr(world: World, path: str, name: str | None) -> Path:
     Raises `SimulationError` if the world has no such IMU.
     """
     imus = {sensor.name: (sensor, sensor.spec) for sensor in world.sensors if isinstance(sensor.spec, Imu)}
-    if name is None and len(imus) == 1:
-        (name,) = imus
-    if name not in imus:
-        if not imus:
-            raise SimulationError("--kalibr", path, allowed="requires an IMU; the world has none")
+    if not imus:
+        raise SimulationError("--kalibr", path, allowed="requires an IMU; the world has none")
+    if name is None and len(imus) > 1:
         allowed, remedy = f"must be one of {', '.join(imus)}", "select it with --sensor"
-        raise SimulationError("IMU for --kalibr", name or "not selected", allowed=allowed, remedy=remedy)
-    sensor, spec = imus[name]
+        raise SimulationError("IMU for --kalibr", "not selected", allowed=allowed, remedy=remedy)
+    name = next(iter(imus)) if name is None else name
+    sensor, spec = imus[resolve_name(name, imus, "IMU for --kalibr", error=SimulationError)]
     target = Path(path)
     try:
         with atomic.replace_file(target) as part:

@@ -104,6 +104,12 @@ def with_faults(world: World, path: str | os.PathLike[str]) -> World:
     """Return the world with the faults of a TOML file in addition to its own.
 
     Raises `SimulationError` for an invalid file, `UnknownNameError` for a fault of an unknown object.
+
+    >>> text = 'fault = [{of = "imu", kind = "dropout", start = 0.5, end = 0.6}]'
+    >>> _ = Path("faults.toml").write_text(text)
+    >>> faulty = ns.simulate(ns.with_faults(world, "faults.toml"), duration=1.0)
+    >>> int(faulty["imu"].fault["dropout"].sum())
+    100
     """
     clocks, sensors = {one.name: one for one in world.clocks}, {one.name: one for one in world.sensors}
     anomalies: list[Anomaly] = []

@@ -1,7 +1,7 @@
 """The laws of sensors and noise, as functions that raise: for the sensors of navsense and for your own.
 
-    from navsense.testing import check_sensor
-    check_sensor(MySensor)
+>>> from navsense.testing import check_sensor
+>>> check_sensor(ns.sensors.NavSat)
 
 `check_sensor(kind)` checks seven laws with `kind.example_spec()`: cut, batch (and live), ideal, no dead parameter,
 equivariance, independence, current. `check_noise(noise)` checks the noise of one channel: cut, ideal, no dead
@@ -46,6 +46,32 @@ from navsense.sensors.base import Sensor, check_ideal_values, check_measurement,
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import Link, Model, MountedSensor, World
 
+__all__ = [
+    "EXAMPLE_ENVIRONMENT",
+    "LawBrokenError",
+    "check_batch",
+    "check_current",
+    "check_cut",
+    "check_equivariance",
+    "check_ideal",
+    "check_independence",
+    "check_noise",
+    "check_noise_cut",
+    "check_noise_deviation",
+    "check_noise_ideal",
+    "check_noise_parameters",
+    "check_parameters",
+    "check_sensor",
+    "example_motion",
+    "example_world",
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 RATE = 200.0
 COUNT = 400
 QUATERNION_SIZE = 4
@@ -58,7 +84,11 @@ SIZE_FIELDS = frozenset(
 
 
 class LawBrokenError(AssertionError):
-    """A sensor or a noise breaks a law."""
+    """A sensor or a noise breaks a law.
+
+    >>> issubclass(ns.testing.LawBrokenError, AssertionError)
+    True
+    """
 
 
 def check_law(holds: bool, law: str, message: str) -> None:
@@ -68,7 +98,11 @@ def check_law(holds: bool, law: str, message: str) -> None:
 
 
 def example_motion() -> Motion:
-    """Return a motion without end that has linear and angular acceleration about all axes."""
+    """Return a motion without end that has linear and angular acceleration about all axes.
+
+    >>> ns.testing.example_motion().at(np.zeros(1)).position_w
+    array([[0., 0., 1.]])
+    """
     path = [
         Pose((0.0, 0.0, 1.0), from_rpy(0.1, -0.2, 0.0)),
         Pose((2.0, 1.0, 1.5), from_rpy(-0.3, 0.2, 0.8)),
@@ -107,7 +141,12 @@ bed, a keel and a skid that rays hit."""
 
 
 def example_world(*named: tuple[str, Sensor]) -> World:
-    """Return a world with a robot. Its sensors have a lever arm on their link, and share a drifting clock."""
+    """Return a world with a robot. Its sensors have a lever arm on their link, and share a drifting clock.
+
+    >>> world = ns.testing.example_world(("imu", ns.sensors.Imu()))
+    >>> world.sensor("imu").link
+    'robot::arm'
+    """
     clock_noise = Noise(
         mean=1e-6,
         stddev=1e-6,
@@ -177,7 +216,10 @@ def measure_case(case: SensorCase) -> tuple[Any, Any]:
 
 
 def check_cut(spec: Sensor) -> None:
-    """Law 1: a record cut anywhere gives bitwise the same readings and end state."""
+    """Law 1: a record cut anywhere gives bitwise the same readings and end state.
+
+    >>> ns.testing.check_cut(ns.sensors.NavSat.example_spec())
+    """
     case = make_case(spec)
     end_state, complete = measure_case(case)
     for cuts in ((1,), (COUNT - 1,), (7, 8, 200), tuple(range(1, 40))):
@@ -213,7 +255,10 @@ def check_same_reading(law: str, one: Reading, other: Reading, condition: str) -
 
 
 def check_batch(spec: Sensor, *, duration: float = 1.0) -> None:
-    """Law 2: row i of a batch equals the single run bitwise, and live equals batch bitwise."""
+    """Law 2: row i of a batch equals the single run bitwise, and live equals batch bitwise.
+
+    >>> ns.testing.check_batch(ns.sensors.NavSat.example_spec())
+    """
     world = example_world(("one", spec))
     name = "robot::arm::one"
     batch = simulate(world, duration, seed=3, runs=(0, 1, 5))[name]
@@ -238,6 +283,8 @@ def check_current(spec: Sensor, *, duration: float = 1.0) -> None:
     """Law 7: readings that depend on a random current differ between runs, and a batch equals the single runs.
 
     A reading depends on the current if its ideal value differs from that without a current.
+
+    >>> ns.testing.check_current(ns.sensors.NavSat.example_spec())
     """
     world, name = example_world(("one", spec)), "robot::arm::one"
     with_current, without_current = (
@@ -266,7 +313,10 @@ def run_live(world: World, duration: float) -> Iterator[Any]:
 
 
 def check_ideal(spec: Sensor) -> None:
-    """Law 3: without errors and with all draws zero, the reading is the ideal value."""
+    """Law 3: without errors and with all draws zero, the reading is the ideal value.
+
+    >>> ns.testing.check_ideal(ns.sensors.NavSat.example_spec())
+    """
     ideal_spec = spec.without_errors()
     case = make_case(ideal_spec)
     _, result = ideal_spec.measure(ideal_spec.init(case.initial * 0.0), case.ticks, case.ideal, case.draws * 0.0)
@@ -362,7 +412,10 @@ def list_other_values(value: Any, name: str) -> tuple[Any, ...]:
 
 
 def check_parameters(spec: Sensor) -> None:
-    """Law 4: a change of any field of the example specification, in which all are active, changes the reading."""
+    """Law 4: a change of any field of the example specification, in which all are active, changes the reading.
+
+    >>> ns.testing.check_parameters(ns.sensors.NavSat.example_spec())
+    """
     _, reference = measure_case(make_case(spec))
     for name, variant in iter_variants(spec):
         _, other = measure_case(make_case(variant))
@@ -409,7 +462,10 @@ def iter_rotations(group: str) -> Iterator[Quaternion]:
 
 
 def check_equivariance(spec: Sensor) -> None:
-    """Law 5: a rotation of the world by the group of the sensor does not change its ideal values, to its tolerance."""
+    """Law 5: a rotation of the world by the group of the sensor does not change its ideal values, to its tolerance.
+
+    >>> ns.testing.check_equivariance(ns.sensors.NavSat.example_spec())
+    """
     ticks = Ticks(np.arange(200, dtype=np.int64), RATE)
     motion, environment = example_motion(), EXAMPLE_ENVIRONMENT
     if spec.rotation_invariance == "all":
@@ -445,6 +501,8 @@ def check_independence(spec: Sensor) -> None:
 
     The other sensors are of the same and of another type, slower and much faster, so that blocks end elsewhere, and
     share the clock. The run has several blocks.
+
+    >>> ns.testing.check_independence(ns.sensors.NavSat.example_spec())
     """
     name, duration = "robot::arm::one", 30.0
     single = simulate(example_world(("one", spec)), duration, seed=5)[name]
@@ -482,6 +540,8 @@ def check_sensor(kind: type[Sensor]) -> None:
 
     The sensor moves through 3 m in `example_motion` and has the world `EXAMPLE_ENVIRONMENT`. Set the limits of the
     example specification so that they act there. Raises `LawBrokenError`, and `SensorError` for a missing member.
+
+    >>> ns.testing.check_sensor(ns.sensors.NavSat)
     """
     check_members(kind)
     spec = kind.example_spec()
@@ -496,7 +556,10 @@ def check_sensor(kind: type[Sensor]) -> None:
 
 
 def check_noise(noise: Noise) -> None:
-    """Check the laws of one channel's noise. Raises `LawBrokenError`."""
+    """Check the laws of one channel's noise. Raises `LawBrokenError`.
+
+    >>> ns.testing.check_noise(ns.Noise(stddev=0.1))
+    """
     check_noise_cut(noise)
     check_noise_ideal(noise)
     check_noise_parameters(noise)
@@ -529,7 +592,10 @@ def make_wave(noise: Noise) -> AnyArray:
 
 
 def check_noise_cut(noise: Noise) -> None:
-    """Check that a record cut anywhere gives bitwise the same values and end state."""
+    """Check that a record cut anywhere gives bitwise the same values and end state.
+
+    >>> ns.testing.check_noise_cut(ns.Noise(stddev=0.1))
+    """
     channel = NoiseChannels(("law",), (noise,))
     source = Draws(channel.processes, 11, (0, "law"))
     index, wave, temperature = np.arange(COUNT, dtype=np.int64), make_wave(noise), make_temperature(COUNT)
@@ -548,14 +614,20 @@ def check_noise_cut(noise: Noise) -> None:
 
 
 def check_noise_ideal(noise: Noise) -> None:
-    """Check that a noise without errors does not change any value."""
+    """Check that a noise without errors does not change any value.
+
+    >>> ns.testing.check_noise_ideal(ns.Noise(stddev=0.1))
+    """
     wave = make_wave(noise)
     out, _ = apply_noise(Noise(classic=noise.classic), values=wave)
     check_law(is_identical(out, wave), "ideal", "a noise without errors changes the value")
 
 
 def check_noise_parameters(noise: Noise) -> None:
-    """Check that a change of any active field changes the output."""
+    """Check that a change of any active field changes the output.
+
+    >>> ns.testing.check_noise_parameters(ns.Noise(stddev=0.1))
+    """
     reference, _ = apply_noise(noise)
     for field in fields(noise):
         name, value = field.name, getattr(noise, field.name)
@@ -570,6 +642,8 @@ def check_noise_deviation(noise: Noise, *, runs: int = 2000) -> None:
 
     The bounds are those of a chi-squared variance (normal approximation, 5 % skew allowance) at a false-alarm rate of
     1e-6 per comparison. Classic noise, whose dynamic bias starts at the turn-on bias, is checked at its first sample.
+
+    >>> ns.testing.check_noise_deviation(ns.Noise(stddev=0.1))
     """
     dynamic_bias = noise.dynamic_bias_stddev**2 * noise.dynamic_bias_correlation_time / 2.0
     flicker = float(np.sum(make_flicker_components(noise.bias_instability, *FLICKER_BAND)[1] ** 2))

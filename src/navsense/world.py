@@ -6,16 +6,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
 from navsense.clock import Clock, Latency
 from navsense.core.errors import SimulationError, Where
+from navsense.core.names import get_short_name, resolve_name
 from navsense.core.pose import Pose
+from navsense.core.summaries import (
+    Summary,
+    format_spec,
+    format_spec_html,
+    format_summary,
+    format_summary_html,
+    format_title,
+)
+from navsense.core.text import format_count
 from navsense.core.ticks import MAX_RATE, MIN_RATE, check_rate
 from navsense.core.typing import Quaternion, Vector
 from navsense.core.validation import validate_types
@@ -26,12 +36,38 @@ from navsense.motion.base import Motion
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
 
 
+class HasName(Protocol):
+    """An object with a full name."""
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+
+
+NamedT = TypeVar("NamedT", bound=HasName)
+
+
+def find_by_name(objects: Sequence[NamedT], name: str, what: str) -> NamedT:
+    """Return the object with a full name or an unambiguous ending of one. Raises `UnknownNameError`."""
+    for one in objects:
+        if one.name == name:
+            return one
+    full = resolve_name(name, [one.name for one in objects], what)
+    return next(one for one in objects if one.name == full)
+
+
 @dataclass(frozen=True)
 class Link:
-    """A link: full name, and pose in the frame of its top-level model."""
+    """A link: full name, and pose in the frame of its top-level model.
+
+    >>> world.link("rotor_0").pose
+    Pose(position=(0.17, -0.17, 0.02))
+    """
 
     name: str
     pose: Pose = Pose()
+
+    __repr__ = format_spec
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type."""
@@ -48,6 +84,8 @@ class Solid:
     pose: Pose = Pose()
     where: Where | None = None
 
+    __repr__ = format_spec
+
     def __post_init__(self) -> None:
         """Reject fields of a wrong type."""
         validate_types(self, f"of surface {self.name}", skip=("shape",))
@@ -60,6 +98,9 @@ class Model:
     `pose` is the initial pose of the model frame in the world. `canonical_link` is the full name of the link that
     `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
     plug-ins, thrusters, actuated joints. `where` is its declaration.
+
+    >>> world.model("quadrotor").canonical_link
+    'quadrotor::base_link'
     """
 
     name: str
@@ -75,12 +116,17 @@ class Model:
         """Reject fields of a wrong type."""
         validate_types(self, f"of model {self.name}", skip=("motion",))
 
+    __repr__, _repr_html_ = format_title, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        kind = "static" if self.static else "no motion" if self.motion is None else type(self.motion).__name__
+        title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
+        return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
+
     def link(self, name: str) -> Link:
-        """Return a link by its full name. Raises KeyError."""
-        for link in self.links:
-            if link.name == name:
-                return link
-        raise KeyError(name)
+        """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
+        return find_by_name(self.links, name, "link")
 
 
 class Units(Mapping[str, str]):
@@ -116,6 +162,9 @@ class MountedSensor:
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
     true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
     `is_on` at the start publishes nothing until a live run switches it on.
+
+    >>> world.sensor("imu").rate, world.sensor("imu").clock
+    (1000.0, 'quadrotor::base_link::autopilot')
     """
 
     name: str
@@ -135,6 +184,12 @@ class MountedSensor:
     def __post_init__(self) -> None:
         """Reject fields of a wrong type; `World` checks the rate."""
         validate_types(self, f"of sensor {self.name}", skip=("spec", "rate"))
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        return f"<MountedSensor {self.name}: {self.spec.type}, {self.rate:g} Hz, clock {self.clock or 'none'}>"
+
+    _repr_html_ = format_spec_html
 
     @cached_property
     def unit(self) -> Mapping[str, str]:
@@ -227,6 +282,11 @@ class World:
 
     `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
     and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
+
+    >>> world.sensor("compass").topic
+    '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
+    >>> world.link("board").name
+    'quadrotor::mast::board'
     """
 
     name: str
@@ -297,9 +357,30 @@ class World:
         except (AttributeError, TypeError, ValueError):
             return None
 
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        counts = (
+            format_count(len(parts), noun)
+            for parts, noun in ((self.models, "model"), (self.sensors, "sensor"), (self.clocks, "clock"))
+        )
+        header = ("sensor", "type", "rate", "clock")
+        rows = [(one.name, one.spec.type, f"{one.rate:g} Hz", get_short_name(one.clock or "")) for one in self.sensors]
+        return Summary("World", f"{self.name}: {', '.join(counts)}", header, rows)
+
     def model(self, name: str) -> Model:
-        """Return a top-level model by name. Raises KeyError."""
-        for model in self.models:
-            if model.name == name:
-                return model
-        raise KeyError(name)
+        """Return a top-level model by name. Raises `UnknownNameError`."""
+        return find_by_name(self.models, name, "model")
+
+    def link(self, name: str) -> Link:
+        """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
+        return find_by_name([link for model in self.models for link in model.links], name, "link")
+
+    def sensor(self, name: str) -> MountedSensor:
+        """Return a sensor by any unambiguous ending of its name. Raises `UnknownNameError`."""
+        return find_by_name(self.sensors, name, "sensor")
+
+    def clock(self, name: str) -> Clock:
+        """Return a clock by any unambiguous ending of its name. Raises `UnknownNameError`."""
+        return find_by_name(self.clocks, name, "clock")

@@ -146,7 +146,8 @@ def test_wrong_unit_of_a_driver_is_reported(
     named = remedy.rpartition(" ")[2]
     mended = run_in_process(path, "--unit", named)
     assert mended.returncode == 0, mended.stderr
-    assert f"{named} per axis" in mended.stdout
+    assert "µT per axis (1 sigma)" in mended.stdout
+    assert f" {named} in the earth's field alone" in mended.stdout
 
 
 def write_level_table(path: Path) -> Path:
@@ -266,7 +267,7 @@ def test_noise_above_the_declaration_is_reported(
     assert re.search(
         r"note: the residuals are (3\.9\d?|4|4\.0\d?|4\.1\d?) times the noise that the file", result.stdout
     )
-    assert "declares, 5e-08 T\n" in result.stdout
+    assert "declares, 0.05 µT\n" in result.stdout
 
 
 def test_remedies_name_options(run_in_process: Callable[..., CommandResult], tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_fit_without_soft_iron_has_scale_and_bias_only() -> None:
     assert found.method == "sphere"
     assert np.array_equal(found.soft_iron, np.eye(3))
     assert found.verdict.ok
-    assert "+-" in str(found)
+    assert "±" in str(found)
 
 
 @pytest.mark.compiled

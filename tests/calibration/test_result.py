@@ -70,11 +70,11 @@ def test_printed_formula_equals_apply() -> None:
 
 def test_text_has_every_number_with_deviation_and_unit() -> None:
     text = str(make_calibration())
-    assert "scale      48 +- 0.01 uT" in text
-    assert "bias       (10 +- 0.05, -20 +- 0.06, 30 +- 0.07) uT" in text
-    assert "direction  (0 +- 0.02, 0.6 +- 0.03, -0.8 +- 0.04) in the world" in text
-    assert f"{IRON[2, 2]:.6g} +- 0.16]" in text
-    assert "residual   0.3 uT per axis" in text
+    assert "scale      48 ± 0.01 µT" in text
+    assert "bias       (10 ± 0.05, -20 ± 0.06, 30 ± 0.07) µT" in text
+    assert "direction  (0 ± 0.02, 0.6 ± 0.03, -0.8 ± 0.04) in the world" in text
+    assert f"{IRON[2, 2]:.6g} ± 0.16]" in text
+    assert "residual   0.3 µT per axis (1 sigma)" in text
     assert "1000 readings" in text
     assert text.endswith("- tilt it")
     assert make_calibration().formula in text
@@ -82,7 +82,7 @@ def test_text_has_every_number_with_deviation_and_unit() -> None:
         make_calibration(), direction=None, covariance=np.diag([1.0]), names=("scale",), degrees_of_freedom=1
     )
     assert "direction" not in str(plain)
-    assert "bias       (10, -20, 30) uT" in str(plain)
+    assert "bias       (10, -20, 30) µT" in str(plain)
 
 
 def test_invalid_rows_stay_invalid() -> None:

@@ -235,4 +235,4 @@ def test_warnings_of_dropouts_and_excess_noise() -> None:
     assert "30 readings are exactly" in list_zero_reading_reasons((30, 7))[0]
     assert list_excess_noise_reasons(3.0, None, "uT") == ()
     assert list_excess_noise_reasons(1.9, 1.0, "uT") == ()
-    assert "residuals of 3 uT per axis, where 1 uT are declared" in list_excess_noise_reasons(3.0, 1.0, "uT")[0]
+    assert "residuals of 3 µT per axis, where 1 µT are declared" in list_excess_noise_reasons(3.0, 1.0, "uT")[0]

@@ -577,7 +577,7 @@ def test_gazebo_message_has_both_tracks_if_always_active() -> None:
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_message_of_all_arrays_equals_the_documentation(count: int) -> None:
     """rosbags reads the message with this definition, for any beams. Values without a truth are unknown."""
-    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "recordings.md").read_text(encoding="utf-8")
     (told,) = (part for part in page.split("```\n") if part.startswith("std_msgs/Header header\nfloat64[] velocity\n"))
     sensor, (_, kind) = make_sensor(make_spec(count)), dvl.PING_MESSAGE
     store = get_typestore(Stores.ROS2_HUMBLE)

@@ -47,7 +47,7 @@ from navsense.sensors.base import OpaqueSensor
 from navsense.testing import example_world
 from navsense.world import CurrentTopic, World
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 RECORDINGS = Path(ns.__file__).parent / "recordings"
 ROOTS = (*SENSORS, Clock, Latency, Anomaly, Water, Origin, Faults, CurrentTopic)
 

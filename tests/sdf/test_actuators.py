@@ -119,7 +119,7 @@ def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str])
     assert line.startswith("  robot: follows --motion (log not smoothed")
     assert not [line for line in lines if "stationary" in line]
     problems = CliRunner().invoke(cli, ["describe", world, "--motion", f"boat={log}"])
-    assert "boat; must be a model of the world: robot" in str(problems.exception)
+    assert "boat; must be one of robot" in str(problems.exception)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mcap", ".parquet", ".bag"])

@@ -182,7 +182,7 @@ def test_invalid_value_error_has_its_line(
 
 @pytest.mark.requirement("SDF-1", "GAP-8")
 def test_documentation_example_has_every_element(load: Load, wrap_in_link: Text) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "adcp.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "explanation" / "adcp.md").read_text(encoding="utf-8")
     text = page.partition("```xml\n")[2].partition("```")[0].replace("base_link", "base")
     world = load(wrap_in_link(text))
     assert not world.notes

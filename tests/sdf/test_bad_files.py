@@ -39,7 +39,7 @@ def test_many_unknown_elements_on_one_line(tmp_path: Path, monkeypatch: pytest.M
         calls.append(name)
         return []
 
-    monkeypatch.setattr(context, "get_close_matches", match)
+    monkeypatch.setattr(context, "find_similar_names", match)
     unknown = "".join(f"<{name}/>" * 50 for name in names)
     text = f"<sdf version='1.9'><model name='m'>{unknown}</model></sdf>"
     (tmp_path / "w.sdf").write_text(text, encoding="utf-8")

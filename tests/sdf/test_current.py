@@ -644,7 +644,7 @@ def test_currents_are_described(load: Load, wrap_in_world: Text, kind: str) -> N
 
 @pytest.mark.requirement("CUR-2")
 def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, wrap_in_world: Text) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "worlds.md").read_text(encoding="utf-8")
     example = page.partition("## Currents\n")[2].partition("```xml")[2].partition("```")[0]
     world = load(wrap_in_world(example))
     assert not world.notes

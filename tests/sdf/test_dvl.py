@@ -344,7 +344,7 @@ def test_dive_over_a_flat_bottom(load: Load, wrap_in_world: Text) -> None:
 
 @pytest.mark.requirement("SDF-1")
 def test_example_of_the_page_on_worlds_can_be_loaded(load: Load, wrap_in_link: Text) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "worlds.md").read_text(encoding="utf-8")
     example = page.partition("## Doppler velocity logs\n")[2].partition("```xml")[2].partition("```")[0]
     world = load(wrap_in_link(f'<sensor name="d" type="dvl">{example}</sensor>'))
     assert not world.notes

@@ -296,7 +296,7 @@ def test_navsense_elements_are_read(load: Load, wrap_in_world: Text) -> None:
 
 @pytest.mark.requirement("IMU-4", "MAG-7")
 def test_examples_of_the_page_on_worlds_can_be_loaded(load: Load, wrap_in_world: Text) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "worlds.md").read_text(encoding="utf-8")
     chapter = page.partition("## IMU, magnetometer\n")[2].partition("\n## ")[0]
     sensors = [part.partition("```")[0] for part in chapter.split("```xml")[1:]]
     assert len(sensors) == 2

@@ -146,7 +146,8 @@ def test_class_without_a_required_member_is_an_error(hill_world: Path, example: 
 
 def test_unknown_custom_type_is_named(hill_world: Path) -> None:
     (note,) = ns.load(hill_world).notes
-    assert note.reason == "no sensor has the type thermometer; for a sensor of your own see docs/adding-a-sensor.md"
+    remedy = "for a sensor of your own see docs/how-to/adding-a-sensor.md"
+    assert note.reason == f"no sensor has the type thermometer; {remedy}"
 
 
 class Mode(StrEnum):

@@ -211,7 +211,7 @@ def test_invalid_arrays_are_an_error(arguments: dict[str, Any], message: str) ->
 
 @pytest.mark.requirement("GAP-4", "DVW-8")
 def test_arrays_state_why_a_velocity_is_invalid() -> None:
-    """The cases are the rows of the table in docs/dvl.md."""
+    """The cases are the rows of the table in docs/explanation/dvl.md."""
     sheet = Dvl(minimum_range=1.0, maximum_range=80.0, propagation=False)
     ranges = np.full((5, 4), 20.0)
     ranges[1, :2], ranges[2, :2], ranges[3, :2], ranges[4, 0] = math.nan, 0.5, 90.0, math.nan

@@ -213,7 +213,7 @@ TOLD = ("beam.pd0", "instrument.pd0", "ship.pd0", "earth.pd0", "pd6", "wl.json",
 def test_bias_fault_reaches_the_documented_formats(
     tmp_path: Path, array: str, value: tuple[float, ...], without: tuple[str, ...]
 ) -> None:
-    """All formats contain measured arrays. Some formats compute other arrays, as in `docs/worlds.md`."""
+    """All formats contain measured arrays. Some formats compute other arrays, as in `docs/reference/worlds.md`."""
     for folder, planned in (("sound", ()), ("faulty", (ScheduledFault("bias", START, END, array, value),))):
         (tmp_path / folder).mkdir()
         ns.record(

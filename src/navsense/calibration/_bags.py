@@ -22,6 +22,7 @@ import numpy as np
 from navsense.calibration import _attitude
 from navsense.calibration._attitude import IDENTITY, AttitudeSeries
 from navsense.core.errors import CalibrationError, RecordingError
+from navsense.core.names import suggest_name
 from navsense.core.rotation import multiply_arrays
 from navsense.core.typing import FloatArray, IntArray, Quaternions
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -145,7 +146,8 @@ def select_topic(
     allowed = f"must be one of {names}" if names else f"this bag has no {what}"
     if other_type:
         allowed = f"is {other_type}; {allowed}"
-    raise CalibrationError(option, name, allowed=allowed)
+    remedy = suggest_name(name, [*(topic.name for topic in candidates), *others])
+    raise CalibrationError(option, name, allowed=allowed, remedy=remedy)
 
 
 def read_transforms(bag: MessageReader) -> dict[str, TransformSeries]:

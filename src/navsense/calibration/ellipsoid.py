@@ -291,9 +291,10 @@ class EllipsoidCalibrator:
     too small: for a `max_relative_stddev` of 5 to 9 percent, errors are 1.2 to 1.3 times as large, with a mean that is
     not zero. The arguments are those of `ellipsoid`. Raises `CalibrationError` for invalid ones.
 
-        calibrator = ns.calibration.EllipsoidCalibrator(unit="uT")
-        calibrator.update(field)    # any number of times
-        calibration = calibrator.solve()
+    >>> calibrator = ns.calibration.EllipsoidCalibrator(unit="T")
+    >>> calibrator.update(field)  # any number of times
+    >>> calibrator.solve().method
+    'ellipsoid'
     """
 
     def __init__(self, strength: float | None = None, *, unit: str | None = "T", soft_iron: bool = True) -> None:
@@ -421,8 +422,9 @@ def ellipsoid(
     unit: "T", "mT", "uT", "nT", "G", "mG", or None for any numbers.
     soft_iron: False if the sensor has no soft iron. The `direction` of the result is None.
 
-        calibration = ns.calibration.ellipsoid(field, unit="uT")
-        field_s = calibration.apply(field)
+    >>> calibration = ns.calibration.ellipsoid(1e9 * field, unit="nT")
+    >>> calibration.apply(1e9 * field).shape
+    (599, 3)
 
     Raises `CalibrationError` for invalid readings, and if the calibration cannot be trusted.
     """

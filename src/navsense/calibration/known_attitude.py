@@ -348,9 +348,10 @@ class KnownAttitudeCalibrator:
 
     The arguments are those of `known_attitude`. Raises `CalibrationError` for invalid ones.
 
-        calibrator = ns.calibration.KnownAttitudeCalibrator(unit="uT")
-        calibrator.update(field, rotation_ws)    # any number of times
-        calibration = calibrator.solve()
+    >>> calibrator = ns.calibration.KnownAttitudeCalibrator(unit="T", attitude_stddev=0.0)
+    >>> calibrator.update(field, rotation_ws)  # any number of times
+    >>> calibrator.solve().verdict.ok
+    True
     """
 
     def __init__(
@@ -539,8 +540,9 @@ def known_attitude(
     attitude_stddev: standard deviation of the attitude about each axis (rad).
     noise_stddev: noise of the sensor per axis in `unit`; larger residuals are a reason against the result.
 
-        calibration = ns.calibration.known_attitude(field, rotation_ws, unit="uT")
-        field_s = calibration.apply(field)
+    >>> calibration = ns.calibration.known_attitude(1e9 * field, rotation_ws, unit="nT")
+    >>> calibration.apply(1e9 * field).shape
+    (599, 3)
 
     Raises `CalibrationError` for invalid readings, and if the calibration cannot be trusted.
     """

@@ -34,11 +34,21 @@ from navsense.calibration.known_attitude import (
 )
 from navsense.calibration.picture import NORMAL_MEDIAN, compute_residuals
 from navsense.calibration.result import Calibration
-from navsense.calibration.units import MAX_FIELD, MIN_FIELD, format_unit, is_plausible_strength, list_plausible_units
+from navsense.calibration.units import (
+    MAX_FIELD,
+    MIN_FIELD,
+    POWERS,
+    convert_field,
+    format_field,
+    is_plausible_strength,
+    list_plausible_units,
+)
 from navsense.calibration.verdict import format_vector
-from navsense.core.errors import CalibrationError, Where
+from navsense.core.errors import CalibrationError, UnknownNameError, Where
+from navsense.core.names import resolve_name, suggest_name
 from navsense.core.pose import from_rpy
 from navsense.core.rotation import multiply_arrays
+from navsense.core.summaries import Summary, format_summary_html, format_title
 from navsense.core.text import parse_decimal
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.core.units import MAGNETIC_FIELD_UNITS
@@ -67,7 +77,9 @@ FUSED_NOTE = "the orientation of an Imu is useful only if it does not depend on 
 """Note on an orientation from sensor fusion."""
 
 _STRENGTH = re.compile(r"([^a-zA-Z]*(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
-_POWERS = {name: round(math.log10(factor)) for name, factor in MAGNETIC_FIELD_UNITS.items()}
+
+NO_UNIT = "none"
+"""Name of the unit of numbers without a unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +95,12 @@ class Samples:
     time: (n,) in s: true time in a recording of navsense, stamp since the epoch in a bag (to 0.24 us), None in a table.
     notes: on rows that were left out, and on assumptions.
     exact: True if the attitude is the truth of a simulation.
+
+    >>> samples = ns.calibration.read("drive.npz", attitude="truth", unit="nT")
+    >>> samples.field.shape, samples.rotation_ws.shape, samples.unit
+    ((599, 3), (599, 4), 'nT')
+    >>> samples.calibrate().verdict.ok
+    True
     """
 
     field: Vectors
@@ -95,6 +113,31 @@ class Samples:
     time: Times | None
     notes: tuple[str, ...] = ()
     exact: bool = False
+
+    __repr__, _repr_html_ = format_title, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        title = f"from {self.source}; attitude: {self.attitude}"
+        strength = np.sqrt((self.field**2).sum(axis=1))
+        rows = [
+            (name, *(f"{value:.6g}" for value in (values.min(), values.mean(), values.max())))
+            for name, values in zip(("x", "y", "z", "length"), (*self.field.T, strength), strict=True)
+            if values.size
+        ]
+        unit = f" ({self.unit})" if self.unit else ""
+        return Summary("Samples", title, ("field", f"minimum{unit}", f"mean{unit}", f"maximum{unit}"), rows)
+
+    def calibrate(self, *, strength: float | None = None, soft_iron: bool = True) -> Calibration:
+        """Return the calibration in the unit of the readings: by their attitude, or by an ellipsoid if there is none.
+
+        strength: of the local magnetic field, in the unit of the readings.
+        soft_iron: False estimates scale and bias only.
+
+        The standard deviation of the attitude is 0.5 degrees, or 0 for the truth of a simulation. Raises
+        `CalibrationError`.
+        """
+        return _calibrate(self, strength=strength, soft_iron=soft_iron, stddev=_attitude_stddev(None, self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +160,7 @@ def read(
     sensor: str | None = None,
     attitude: str = "none",
     unit: str | None = None,
+    file_unit: str | None = None,
     mounting: Sequence[float] | None = None,
     run: int = 0,
 ) -> Samples:
@@ -127,11 +171,16 @@ def read(
     attitude: "none"; "truth" (of a recording of navsense, or the attitude columns of a CSV); name of an IMU; topic of
         type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`, ...; `/tf` or `/tf:FRAME`; four columns
         `qw,qx,qy,qz`.
-    unit: of the numbers, or "none". Default: the unit in the file, else tesla.
+    unit: of the returned readings: "T", "mT", "uT", "nT", "G", "mG", or "none" for the numbers as they are in the
+        file. Default: the unit in the file.
+    file_unit: of the numbers in the file, if the file has a wrong unit or none. Default: the unit in the file, else
+        `unit`, else tesla. With "none" the readings have no unit.
     mounting: roll, pitch, yaw (rad) of the sensor on the body of the attitude, if not in the file.
     run: number of a run in a recording, from 0.
 
-        samples = ns.calibration.read("log.csv", sensor="mag1", unit="uT")
+    >>> samples = ns.calibration.read("drive.npz", sensor="compass", attitude="truth", unit="nT")
+    >>> samples.unit, samples.source
+    ('nT', '599 readings, robot::arm::compass (magnetometer)')
 
     Raises `CalibrationError`, `RecordingError`.
     """
@@ -144,6 +193,8 @@ def read(
         allowed = f"must be one of {suffixes}, or the folder of a ROS 2 bag"
         raise CalibrationError("suffix", path.suffix, where=Where(str(path)), allowed=allowed)
     try:
+        _check_unit("unit", unit)
+        _check_unit("file_unit", file_unit)
         _check_options(recording_format, attitude, mounting, run)
         if is_table:
             contents = _read_table(path, sensor, attitude, rotation_bs)
@@ -151,10 +202,17 @@ def read(
             contents = _read_bag(path, sensor, attitude, rotation_bs)
         else:
             contents = _read_recording(path, sensor, attitude, rotation_bs, run)
-        return _select_valid_rows(contents, unit)
+        return _select_valid_rows(contents, unit, file_unit)
     except CalibrationError as error:
         error.where = error.where or Where(str(path))
         raise
+
+
+def _check_unit(option: str, unit: str | None) -> None:
+    names = (*MAGNETIC_FIELD_UNITS, NO_UNIT)
+    if unit is not None and unit not in names:
+        remedy = suggest_name(str(unit), names)
+        raise CalibrationError(option, unit, allowed=f"must be one of {', '.join(names)}", remedy=remedy)
 
 
 def parse_strength(text: str, unit: str | None) -> float:
@@ -170,7 +228,7 @@ def parse_strength(text: str, unit: str | None) -> float:
     if given is None:
         return value
     exact = Decimal(number.strip())
-    if not is_plausible_strength(float(exact.scaleb(_POWERS[given]))):
+    if not is_plausible_strength(float(exact.scaleb(POWERS[given]))):
         low, high = (f"{limit / MAGNETIC_FIELD_UNITS[given]:.6g}" for limit in (MIN_FIELD, MAX_FIELD))
         guess = " or ".join(f"{number.strip()}{name}" for name in list_plausible_units(value))
         remedy = f"write {guess}" if guess else ""
@@ -178,13 +236,27 @@ def parse_strength(text: str, unit: str | None) -> float:
             remedy = f"give it with its unit, as {guess or '48.3uT'}: the readings are in {unit}"
         allowed = f"must be from {low} to {high} {given}, as the earth's field is"
         raise CalibrationError("strength", text, allowed=allowed, remedy=remedy)
-    return float(exact.scaleb(_POWERS[given] - _POWERS[unit or given]))
+    return float(exact.scaleb(POWERS[given] - POWERS[unit or given]))
 
 
 def _split_unit(text: str) -> tuple[str, str]:
     """Return number and unit of a strength. Either can be empty."""
     parts = _STRENGTH.fullmatch(text.strip().replace("µ", "u").replace("μ", "u"))
     return (parts[1], parts[2]) if parts else ("", "")
+
+
+def _calibrate(samples: Samples, *, strength: float | None, soft_iron: bool, stddev: float) -> Calibration:
+    """Return the calibration of samples; `stddev` is the standard deviation of their attitude (rad)."""
+    if samples.rotation_ws is None:
+        return ellipsoid(samples.field, unit=samples.unit, strength=strength, soft_iron=soft_iron)
+    return known_attitude(
+        samples.field,
+        samples.rotation_ws,
+        unit=samples.unit,
+        strength=strength,
+        soft_iron=soft_iron,
+        attitude_stddev=stddev,
+    )
 
 
 def calibrate_samples(
@@ -199,17 +271,7 @@ def calibrate_samples(
     target_unit = _split_unit(strength)[1] if strength is not None and samples.unit is None else ""
     known, stddev = None if target_unit else value, _attitude_stddev(attitude_stddev, samples)
     try:
-        if samples.rotation_ws is None:
-            result = ellipsoid(samples.field, unit=samples.unit, strength=known, soft_iron=soft_iron)
-        else:
-            result = known_attitude(
-                samples.field,
-                samples.rotation_ws,
-                unit=samples.unit,
-                strength=known,
-                soft_iron=soft_iron,
-                attitude_stddev=stddev,
-            )
+        result = _calibrate(samples, strength=known, soft_iron=soft_iron, stddev=stddev)
     except CalibrationError as error:
         error.what, error.allowed, error.remedy = map(use_option_names, (error.what, error.allowed, error.remedy))
         raise
@@ -284,8 +346,8 @@ def list_noise_notes(samples: Samples, result: Calibration) -> tuple[str, ...]:
     ratio = result.residual_stddev / samples.noise if samples.noise > 0.0 else 0.0
     if ratio <= MAX_NOISE_RATIO:
         return ()
-    note = f"the residuals are {ratio:.3g} times the noise that the file declares, {samples.noise:.3g}"
-    note += format_unit(samples.unit)
+    noise = format_field(samples.noise, samples.unit)
+    note = f"the residuals are {ratio:.3g} times the noise that the file declares, {noise}"
     residuals = np.abs(compute_residuals(samples.field, result, samples.rotation_ws))
     usual = float(np.median(residuals)) / NORMAL_MEDIAN
     limit = OUTLIER_STDDEVS * max(usual, samples.noise)
@@ -319,7 +381,7 @@ def _to_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
     return np.array(from_rpy(*angles))
 
 
-def _select_valid_rows(contents: _FileContents, unit: str | None) -> Samples:
+def _select_valid_rows(contents: _FileContents, unit: str | None, file_unit: str | None) -> Samples:
     """Return the rows with a valid reading and, if requested, a valid attitude."""
     notes = list(contents.notes)
     keep: BoolArray = np.asarray(np.isfinite(contents.field).all(axis=1))
@@ -330,15 +392,20 @@ def _select_valid_rows(contents: _FileContents, unit: str | None) -> Samples:
         notes += [*contents.attitude.notes, *_list_missing_attitude_notes(contents.attitude, keep)]
         keep = np.logical_and(keep, contents.attitude.status == _attitude.AVAILABLE)
         rotation = np.ascontiguousarray(contents.attitude.rotation[keep])
-    if unit and contents.unit and unit != contents.unit:
-        notes.append(f"the given unit {unit} replaces the unit of the file, {contents.unit}")
+    if file_unit and contents.unit and file_unit != contents.unit:
+        notes.append(f"the given unit {file_unit} replaces the unit of the file, {contents.unit}")
     field: Vectors = np.ascontiguousarray(contents.field[keep])
-    unit = unit or contents.unit or "T"
+    given = file_unit or contents.unit or unit or "T"
+    unit, noise = unit or given, contents.noise
+    if NO_UNIT in (unit, given):
+        unit = NO_UNIT
+    elif unit != given:
+        field, noise = convert_field(field, given, unit), float(convert_field(noise, given, unit))
     return Samples(
         field=field,
         rotation_ws=rotation,
-        unit=None if unit == "none" else unit,
-        noise=contents.noise,
+        unit=None if unit == NO_UNIT else unit,
+        noise=noise,
         source=f"{field.shape[0]} readings, {contents.source}",
         attitude="none" if contents.attitude is None else contents.attitude.source,
         row=np.flatnonzero(keep),
@@ -438,24 +505,14 @@ def _select_magnetometer(dataset: Dataset, name: str | None) -> str:
     """Return the full name of the magnetometer with this name, or of the only one."""
     names = [sensor for sensor, reading in dataset.items() if reading.type == "magnetometer"]
     listed = ", ".join(names)
-    if name is not None and (full_name := _match_sensor_name(name, names)):
-        return full_name
     if not names:
         allowed = f"it holds {', '.join(dataset) or 'nothing'}"
         raise CalibrationError("no magnetometer in this recording", allowed=allowed)
     if name is not None:
-        raise CalibrationError("--sensor", name, allowed=f"must be one of {listed}")
+        return resolve_name(name, names, "--sensor", error=CalibrationError)
     if len(names) > 1:
         raise CalibrationError(f"several magnetometers: {listed}", remedy=f"name one with --sensor {names[0]}")
     return names[0]
-
-
-def _match_sensor_name(name: str, names: Sequence[str]) -> str:
-    """Return the full name of a sensor for a full name or an unambiguous ending, else an empty text."""
-    matches = [full_name for full_name in names if full_name.endswith(f"::{name}")]
-    if name in names:
-        return name
-    return matches[0] if len(matches) == 1 else ""
 
 
 def _read_recorded_attitude(
@@ -475,10 +532,12 @@ def _read_recorded_attitude(
         source = f"truth of {link}, through the sensor's mounting"
         return AttitudeSeries(multiply_arrays(rotation, rotation_bs), status, source)
     imus = [name for name, head in heads.items() if "orientation" in head["arrays"]]
-    attitude = _match_sensor_name(attitude, imus) or attitude
-    if attitude not in imus:
+    try:
+        attitude = resolve_name(attitude, imus, "IMU")
+    except UnknownNameError as error:
         allowed = f"must be truth, none, or an IMU with orientation: {', '.join(imus) or 'the recording has none'}"
-        raise CalibrationError("--attitude", attitude, allowed=allowed)
+        remedy = suggest_name(attitude, ("truth", "none", *imus))
+        raise CalibrationError("--attitude", attitude, allowed=allowed, remedy=remedy) from error
     if heads[attitude].get("link") != link:
         allowed = f"must be on the magnetometer's link, {link}"
         raise CalibrationError("--attitude", attitude, allowed=allowed)

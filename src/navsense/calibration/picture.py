@@ -73,7 +73,8 @@ def draw(
     rotation_ws: (n, 4) w x y z, sensor to world, for residuals with attitude.
     noise: declared standard deviation of a reading, 0 if there is none.
 
-        ns.calibration.draw("before-after.png", field, calibration)
+    >>> calibration = ns.calibration.known_attitude(field, rotation_ws)
+    >>> ns.calibration.draw("before-after.png", field, calibration, rotation_ws=rotation_ws)
 
     Raises `CalibrationError` for invalid arrays, if the picture cannot be written, and without matplotlib.
     """

@@ -14,7 +14,8 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,12 +23,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.calibration.checks import validate_array
-from navsense.calibration.units import format_unit, validate_positive, validate_unit
+from navsense.calibration.units import (
+    DISPLAY_UNIT,
+    convert_field,
+    format_display_unit,
+    format_unit,
+    validate_positive,
+    validate_unit,
+)
 from navsense.calibration.verdict import Verdict, Whiteness
 from navsense.core import atomic
 from navsense.core.errors import CalibrationError, Where
 from navsense.core.inputs import FileKind, parse_json, read_bytes
 from navsense.core.readings import make_read_only
+from navsense.core.summaries import Summary, format_summary_html, format_title
 from navsense.core.typing import FloatArray, Vectors
 from navsense.core.validation import check_number
 
@@ -43,6 +52,9 @@ NAMES: Final = (
     *(f"soft_iron.{row}{column}" for row in "xyz" for column in "xyz"),
 )
 """All numbers that a covariance can contain."""
+
+FIELD_NAMES: Final = ("scale", "bias")
+"""Starts of the names of the numbers that have the unit of the readings."""
 
 ENTRIES: Final = tuple(
     """method unit strength count scale direction bias soft_iron residual_stddev names degrees_of_freedom
@@ -70,8 +82,9 @@ class Calibration:
     unit: of scale, bias and residual_stddev; None means the unit of the readings.
     strength: the known strength that was given, or None.
 
-        calibration = ns.calibration.Calibration.load("calibration.json")
-        field_s = calibration.apply(readings)    # (n, 3)
+    >>> calibration = ns.calibration.Calibration.load("calibration.json")
+    >>> calibration.apply(field).shape  # the readings
+    (599, 3)
     """
 
     method: str
@@ -101,6 +114,25 @@ class Calibration:
         for array in (self.direction, self.bias, self.soft_iron, self.covariance):
             if array is not None:
                 make_read_only(array)
+
+    def to_unit(self, unit: str) -> Calibration:
+        """Return the calibration of readings in another unit, such as "nT".
+
+        Raises `CalibrationError` for an unknown unit, and for a calibration without a unit.
+        """
+        if validate_unit(unit) is None or self.unit is None:
+            raise CalibrationError("unit", unit, allowed="requires a calibration with a unit, and the name of a unit")
+        convert = partial(convert_field, unit=self.unit, target=unit)
+        factors = np.array([float(convert(1.0)) if name.startswith(FIELD_NAMES) else 1.0 for name in self.names])
+        return replace(
+            self,
+            scale=float(convert(self.scale)),
+            bias=convert(self.bias),
+            covariance=self.covariance * np.outer(factors, factors),
+            residual_stddev=float(convert(self.residual_stddev)),
+            strength=None if self.strength is None else float(convert(self.strength)),
+            unit=unit,
+        )
 
     @property
     def gain(self) -> float:
@@ -149,12 +181,13 @@ class Calibration:
         )
 
     def __str__(self) -> str:
-        """Return all numbers with standard deviations and units, the formula and the verdict."""
-        unit, stddev = format_unit(self.unit), self.stddev
+        """Return all numbers in microtesla with deviations of 1 sigma, the formula and the verdict."""
+        shown = self if self.unit is None else self.to_unit(DISPLAY_UNIT)
+        unit, stddev = format_display_unit(self.unit), shown.stddev
         lines = [
-            f"magnetometer calibration by {self.method} from {self.count} readings",
-            f"scale      {self.scale:.6g} +- {stddev['scale']:.2g}{unit}",
-            f"bias       {_format_vector(self.bias, 'bias', stddev)}{unit}",
+            f"magnetometer calibration by {self.method} from {self.count} readings; ± is 1 sigma",
+            f"scale      {shown.scale:.6g} ± {stddev['scale']:.2g}{unit}",
+            f"bias       {_format_vector(shown.bias, 'bias', stddev)}{unit}",
         ]
         if self.direction is not None:
             lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)} in the world")
@@ -164,8 +197,29 @@ class Calibration:
                 for value, column in zip(row, "xyz", strict=True)
             )
             lines.append(f"{'soft iron ' if axis == 'x' else ' ' * 10} [{values}]")
-        lines.append(f"residual   {self.residual_stddev:.3g}{unit} per axis")
+        lines.append(f"residual   {shown.residual_stddev:.3g}{unit} per axis (1 sigma)")
         return "\n".join([*lines, self.formula, f"verdict    {self.verdict}"])
+
+    __repr__, _repr_html_ = format_title, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        shown = self if self.unit is None else self.to_unit(DISPLAY_UNIT)
+        unit, verdict = format_display_unit(self.unit), "ok" if self.verdict.ok else "poor"
+        title = f"by {self.method}: {self.count} readings, strength {shown.scale:.5g}{unit}, verdict {verdict}"
+        direction = np.full(3, math.nan) if self.direction is None else self.direction
+        values = (shown.scale, *direction, *shown.bias, *self.soft_iron.ravel())
+        rows = [
+            (
+                name,
+                f"{value:.6g}",
+                f"{shown.stddev[name]:.2g}" if name in shown.stddev else "",
+                unit.strip() if name.startswith(FIELD_NAMES) else "",
+            )
+            for name, value in zip(NAMES, values, strict=True)
+            if not math.isnan(value)
+        ]
+        return Summary("Calibration", title, ("parameter", "value", "1 sigma", "unit"), rows)
 
     def save(self, path: str | Path) -> None:
         """Write the calibration as JSON. Raises `CalibrationError` if the file cannot be written."""
@@ -179,11 +233,15 @@ class Calibration:
             raise CalibrationError("calibration", what, where=Where(str(path)), remedy=remedy) from error
 
     @classmethod
-    def load(cls, path: str | Path) -> Calibration:
-        """Read a calibration that `save` wrote. Raises `CalibrationError` for another file."""
+    def load(cls, path: str | Path, *, unit: str | None = None) -> Calibration:
+        """Read a calibration that `save` wrote. Raises `CalibrationError` for another file.
+
+        unit: of the readings that you want to calibrate. Default: the unit in the file.
+        """
         data = read_bytes(str(path), FILE_KIND)
         try:
-            return _from_json(parse_json(data))
+            calibration = _from_json(parse_json(data))
+            return calibration if unit is None else calibration.to_unit(unit)
         except CalibrationError as error:
             error.where = Where(str(path))
             raise
@@ -194,7 +252,7 @@ class Calibration:
 
 
 def _format_estimate(value: float, stddev: float | None) -> str:
-    return f"{value:.6g}" if stddev is None else f"{value:.6g} +- {stddev:.2g}"
+    return f"{value:.6g}" if stddev is None else f"{value:.6g} ± {stddev:.2g}"
 
 
 def _format_vector(values: FloatArray, name: str, stddev: Mapping[str, float]) -> str:

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from navsense.core.errors import CalibrationError
-from navsense.core.typing import AnyArray
+from navsense.core.typing import AnyArray, FloatArray
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 
 MIN_FIELD, MAX_FIELD = 10e-6, 150e-6
@@ -100,6 +100,30 @@ def _check_plausible(what: str, value: float, text: str, unit: str) -> None:
 def format_unit(unit: str | None) -> str:
     """Return a unit as text after a number: " uT", or nothing for None."""
     return "" if unit is None else f" {unit}"
+
+
+POWERS = {unit: round(math.log10(size)) for unit, size in MAGNETIC_FIELD_UNITS.items()}
+"""Power of ten of each unit in tesla."""
+
+DISPLAY_UNIT = "uT"
+"""Unit of magnetic fields in printed texts."""
+
+
+def convert_field(values: FloatArray | float, unit: str, target: str) -> FloatArray:
+    """Return values in another unit. The factor is a power of ten, and exact."""
+    power = POWERS[unit] - POWERS[target]
+    return np.asarray(values * 10.0**power if power >= 0 else values / 10.0**-power)
+
+
+def format_display_unit(unit: str | None) -> str:
+    """Return the unit of printed fields as text after a number: " µT", or nothing for None."""
+    return "" if unit is None else " µT"
+
+
+def format_field(value: float, unit: str | None, form: str = ".3g") -> str:
+    """Return a field in microtesla as text with its unit; the number itself if it has no unit."""
+    shown = value if unit is None else float(convert_field(value, unit, DISPLAY_UNIT))
+    return f"{shown:{form}}{format_display_unit(unit)}"
 
 
 def is_plausible_strength(tesla: float) -> bool:

@@ -44,7 +44,7 @@ from typing import Final
 import numpy as np
 
 from navsense.calibration.checks import AXES, Subsample
-from navsense.calibration.units import format_unit
+from navsense.calibration.units import format_field
 from navsense.core.errors import CalibrationError
 from navsense.core.typing import FloatArray, IntArray, Vectors
 
@@ -128,6 +128,10 @@ class Verdict:
     r_squared: share of the variance of the readings that the model explains.
     whiteness: of the residuals.
     reasons: each names a problem and its remedy; empty if the verdict is ok.
+
+    >>> verdict = ns.calibration.known_attitude(field, rotation_ws, attitude_stddev=0.0).verdict
+    >>> verdict.ok, verdict.reasons
+    (True, ())
     """
 
     max_relative_stddev: float
@@ -306,9 +310,8 @@ def list_excess_noise_reasons(stddev: float, declared: float | None, unit: str |
     """Return a reason if the standard deviation of the residuals is above `MAX_NOISE_RATIO` times the declared one."""
     if declared is None or stddev <= MAX_NOISE_RATIO * declared:
         return ()
-    unit_text = format_unit(unit)
     reason = (
-        f"residuals of {stddev:.3g}{unit_text} per axis, where {declared:.3g}{unit_text} are declared: look for"
-        " invalid readings, currents nearby, and errors of the attitude"
+        f"residuals of {format_field(stddev, unit)} per axis, where {format_field(declared, unit)} are declared:"
+        " look for invalid readings, currents nearby, and errors of the attitude"
     )
     return (reason,)

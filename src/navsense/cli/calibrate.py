@@ -85,7 +85,7 @@ def calibrate(
         require_matplotlib(CalibrationError)
     angles = None if mounting is None else [math.radians(angle) for angle in mounting]
     with show_progress():
-        samples = read(file, sensor=sensor, attitude=attitude, unit=unit, mounting=angles, run=number)
+        samples = read(file, sensor=sensor, attitude=attitude, file_unit=unit, mounting=angles, run=number)
     click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
     print_notes(samples.notes)
     try:

@@ -9,6 +9,7 @@ from navsense.clock.discipline import Discipline
 from navsense.clock.oscillator import Oscillator
 from navsense.core.errors import ClockError, Where
 from navsense.core.readings import LONGEST_TIME
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import validate_types
 from navsense.noise.specification import NO_NOISE, Noise
 
@@ -34,6 +35,8 @@ class ClockStep:
     start: float
     end: float = math.inf
     size: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -68,6 +71,8 @@ class Clock:
     monotonic: bool = False
     where: Where | None = None
     steps: tuple[ClockStep, ...] = ()
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

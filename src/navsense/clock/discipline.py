@@ -36,6 +36,7 @@ from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess, StreamKey
 from navsense.core.readings import LONGEST_TIME
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray
 from navsense.core.validation import check_limits, validate_types
 
@@ -67,6 +68,8 @@ class Discipline:
     mean: float = 0.0
     stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
     until: float = field(default=math.inf, metadata=_LIMIT)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

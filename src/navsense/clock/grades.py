@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from navsense.clock.oscillator import Oscillator, per_month, per_year
 from navsense.core.errors import ClockError
+from navsense.core.summaries import format_spec, format_spec_html
 
 _BROWN_HWANG = "h_0, h_-1, h_-2: Brown and Hwang, Random Signals and Applied Kalman Filtering, 4th ed. 2012, p. 327"
 _LOGGERS = "doi 10.1186/s40462-024-00512-7, table 1"
@@ -25,6 +26,8 @@ class OscillatorGrade:
     oscillator: Oscillator
     sources: tuple[str, ...]
     missing: str = ""
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
 
 GRADES: Mapping[str, OscillatorGrade] = {

@@ -25,6 +25,7 @@ from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess
 from navsense.core.readings import LONGEST_TIME
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import BoolArray, FloatArray, Times
 from navsense.core.validation import check_limits, validate_types
 
@@ -43,6 +44,8 @@ class Latency:
     fixed: float = field(default=0.0, metadata=NON_NEGATIVE)
     mean: float = field(default=0.0, metadata=NON_NEGATIVE)
     stddev: float = field(default=0.0, metadata=NON_NEGATIVE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

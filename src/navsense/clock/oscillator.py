@@ -52,6 +52,7 @@ from navsense.core.errors import ClockError
 from navsense.core.field_metadata import NON_NEGATIVE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import Draws, RandomProcess, StreamKey, find_first_rows, split_initial_draws
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, IntArray, Times
 from navsense.core.validation import check_limits
 from navsense.noise.specification import ROOM_TEMPERATURE
@@ -101,6 +102,8 @@ class Oscillator:
     temperature_quadratic: float = 0.0
     turnover_temperature: float = field(default=ROOM_TEMPERATURE, metadata=NON_NEGATIVE)
     temperature: float | TemperatureSignal = field(default=ROOM_TEMPERATURE, metadata=NON_NEGATIVE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -38,6 +38,12 @@ class NavsenseError(Exception):
     It is printed as `where: what: value; allowed; remedy` without empty parts, for example
     `dive.sdf:118: <noise><stddev>: -0.2; must be >= 0`. `field` is the name of the invalid field of a specification; ""
     for any other error.
+
+    >>> try:
+    ...     ns.Noise(stddev=-0.2)
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    stddev: -0.2; must be >= 0
     """
 
     def __init__(
@@ -152,4 +158,11 @@ class FactorError(NavsenseError, ValueError):
 
 
 class CalibrationError(NavsenseError):
-    """Measurements that do not allow a calibration: too few, too similar, or in another unit."""
+    """Measurements that do not allow a calibration: too few, too similar, or in another unit.
+
+    >>> try:
+    ...     ns.calibration.ellipsoid(1e6 * field)  # µT, but the unit is tesla
+    ... except ns.calibration.CalibrationError as error:
+    ...     print(error.remedy)
+    the numbers look like uT: give unit="uT"
+    """

@@ -26,6 +26,7 @@ import numpy as np
 
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Vector, Vectors
 
 SEMI_MAJOR = 6378137.0
@@ -148,6 +149,8 @@ class Origin:
     longitude: float
     elevation: float = 0.0
     heading: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -1,4 +1,4 @@
-"""Names of frames and short names.
+"""Names of frames, short names, and suggestions for misspelt names.
 
 The short name `imu` refers to `robot::base::imu` if no other full name ends in `::imu`.
 """
@@ -6,34 +6,79 @@ The short name `imu` refers to `robot::base::imu` if no other full name ends in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from itertools import islice
 from typing import TypeVar
 
-from navsense.core.errors import UnknownNameError, Where
+from navsense.core.errors import NavsenseError, UnknownNameError, Where
 
 Value = TypeVar("Value")
 
 WORLD_FRAME = "world"
 """Name of the world frame, in SDF and in messages."""
 
+MAX_COMPARED_LENGTH = 64
+"""Longest name that is compared with others, in characters: a comparison takes quadratic time."""
 
-def resolve_name(name: str, names: Iterable[str], what: str, *, where: Where | None = None) -> str:
+MAX_COMPARED_NAMES = 300
+"""Largest number of names that one name is compared with."""
+
+
+def get_short_name(name: str) -> str:
+    """Return the last part of a full name."""
+    return name.rpartition("::")[2]
+
+
+def find_similar_names(name: str, names: Iterable[str], count: int = 1, *, similarity: float = 0.6) -> list[str]:
+    """Return up to `count` of the names that are similar to `name`, the nearest first, in any case of letters.
+
+    A name is also compared with the last parts of full names: `imo` is similar to `robot::base::imu`.
+    """
+    if not name or len(name) > MAX_COMPARED_LENGTH:
+        return []
+    known = [other for other in islice(names, MAX_COMPARED_NAMES) if len(other) <= 4 * MAX_COMPARED_LENGTH]
+    by_key = {other.lower(): other for other in reversed(known)}
+    if "::" not in name:
+        for other in reversed(known):
+            by_key.setdefault(get_short_name(other).lower(), other)
+    close = get_close_matches(name.lower(), by_key, n=4 * count, cutoff=similarity)
+    return list(dict.fromkeys(by_key[key] for key in close))[:count]
+
+
+def suggest_name(name: str, names: Iterable[str], count: int = 1) -> str:
+    """Return the remedy for a misspelt name, "did you mean X?"; "" if none of the names is similar."""
+    similar = find_similar_names(name, names, count)
+    return f"did you mean {' or '.join(similar)}?" if similar else ""
+
+
+def resolve_name(
+    name: str,
+    names: Iterable[str],
+    what: str,
+    *,
+    where: Where | None = None,
+    error: type[NavsenseError] = UnknownNameError,
+    separator: str = "::",
+) -> str:
     """Return the entry of `names` that equals `name`, or the only entry that ends in `::name`.
 
-    Raises `UnknownNameError` if no entry or several entries match. `what` is the kind of object for the error message.
+    Raises `error` if no entry or several entries match. `what` is the kind of object for the error message. The parts
+    of a name are joined by `separator`: "/" for topics.
     """
     full_names = tuple(dict.fromkeys(names))
     if name in full_names:
         return name
-    matches = [full for full in full_names if full.endswith(f"::{name}")]
+    matches = [full for full in full_names if full.endswith(f"{separator}{name}")]
     if len(matches) == 1:
         return matches[0]
     if not full_names:
-        raise UnknownNameError(what, str(name), allowed="there is none", where=where)
+        raise error(what, str(name), allowed="there is none", where=where)
     allowed = f"must be one of {', '.join(full_names)}"
     if matches:
         allowed = f"is ambiguous: must be one of {', '.join(matches)}"
-    remedy = "write the full name, or an unambiguous ending"
-    raise UnknownNameError(what, str(name), allowed=allowed, where=where, remedy=remedy)
+    remedy = "" if matches else suggest_name(str(name), full_names)
+    remedy = remedy or "write the full name, or an unambiguous ending"
+    raise error(what, str(name), allowed=allowed, where=where, remedy=remedy)
 
 
 class NameDict(dict[str, Value]):

@@ -14,6 +14,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.rotation import multiply_python, rotate_python
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import Quaternion, Vector
 from navsense.core.validation import validate_types
 
@@ -82,10 +83,18 @@ class Pose:
 
     Both may be any sequence of numbers, NumPy numbers too; they become tuples of floats. Raises `SensorError` unless
     these are 3 and 4 finite numbers and the length of the quaternion is 1 within `UNIT_TOLERANCE`.
+
+    >>> mast = ns.Pose((0.0, 0.0, 1.5)) @ ns.Pose((0.2, 0.0, 0.0))  # the second pose is in the frame of the first
+    >>> mast.position
+    (0.2, 0.0, 1.5)
+    >>> mast.inverse()
+    Pose(position=(-0.2, -0.0, -1.5))
     """
 
     position: Vector = (0.0, 0.0, 0.0)
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __init__(self, position: Vector = (0.0, 0.0, 0.0), rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)) -> None:
         """Check the numbers. Driven runs make a pose in each step, so valid tuples of floats take one expression."""

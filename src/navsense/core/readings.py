@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from navsense.core.errors import ClockError, UnknownNameError
+from navsense.core.errors import ClockError, NavsenseError, UnknownNameError
+from navsense.core.names import get_short_name, suggest_name
+from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
+
+if TYPE_CHECKING:
+    from navsense.plots import Panel
 
 NANOSECONDS = 1e9
 
@@ -68,6 +73,10 @@ class Truth:
 
     position (m), orientation (w x y z, body to world), velocity (m/s), acceleration (m/s^2) in the world frame;
     angular_velocity (rad/s), angular_acceleration (rad/s^2) in the link's own frame. Read-only.
+
+    >>> truth = run.truth["quadrotor"]  # of the canonical link
+    >>> truth.position.shape, truth.orientation[0].round(3)
+    ((100, 3), array([ 1.   , -0.002, -0.003, -0.   ]))
     """
 
     name: str
@@ -82,7 +91,7 @@ class Truth:
 
     def __repr__(self) -> str:
         """Return a short description."""
-        return f"<Truth of {self.name}: {', '.join(TRUTH_ARRAYS)}; {self.time.size} instants>"
+        return f"<Truth of {self.name}: {', '.join(TRUTH_ARRAYS)}; {format_count(self.time.size, 'instant')}>"
 
     @property
     def stamp(self) -> IntArray:
@@ -150,6 +159,35 @@ class Current:
         return replace(self, velocity=self.velocity[index], layers=layers)
 
 
+def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    """Raise `NavsenseError` for a value that is not one of the choices."""
+    if value not in choices:
+        allowed, remedy = f"must be one of {', '.join(choices)}", suggest_name(str(value), choices)
+        raise NavsenseError(what, value, allowed=allowed, remedy=remedy)
+
+
+def check_run_index(index: int, count: int) -> int:
+    """Return an index on the axis of `count` runs. Raises `NavsenseError` if it is outside."""
+    if not 0 <= index < count:
+        raise NavsenseError("run", index, allowed=f"must be from 0 to {count - 1}")
+    return index
+
+
+def is_quaternion(name: str) -> bool:
+    """Return True if rows of 4 numbers of the array with this name are quaternions."""
+    return name.endswith("orientation")
+
+
+def list_component_names(shape: Sequence[int], *, quaternion: bool = False) -> list[str]:
+    """Return the names of the components of rows with this shape.
+
+    They are x, y, z of a vector, w, x, y, z of a quaternion, and numbers from 0 of any other array. A scalar has the
+    name "".
+    """
+    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
+    return list(letters) or [".".join(map(str, indices)) for indices in np.ndindex(*shape)]
+
+
 ARRAY_GROUPS = ("arrays", "ideal", "bias", "turn_on_bias", "fault")
 """The attributes of a `Reading` that hold arrays by name."""
 
@@ -179,6 +217,19 @@ class Rows(Mapping[str, AnyArray]):
         return len(self._arrays)
 
 
+def _format_row(array: AnyArray, axes: int) -> str:
+    """Return the first row of an array whose first `axes` axes are those of the rows."""
+    if not array.size:
+        return ""
+    row = np.ravel(array[(0,) * axes])
+    text = " ".join(f"{value:.6g}" for value in row[:MAX_ROW_VALUES].tolist())
+    return text + " ..." * (row.size > MAX_ROW_VALUES)
+
+
+MAX_ROW_VALUES = 4
+"""Largest number of values of a row that a description of a reading shows."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reading(Mapping[str, AnyArray]):
     """The readings of one sensor: `reading["field"]`, `reading.ideal["field"]`, `reading.bias["field"]`.
@@ -197,6 +248,13 @@ class Reading(Mapping[str, AnyArray]):
     arrival: true time at which the receiver gets the sample, (*runs, time) s.
     arrival_after_latency: `arrival` of a sensor with latency; None without latency, where `arrival` is `time`.
     unit[name]: unit of each array.
+
+    >>> imu = run["imu"]
+    >>> imu["angular_velocity"].shape, imu.unit["angular_velocity"]
+    ((1000, 3), 'rad/s')
+    >>> error = imu["angular_velocity"] - imu.ideal["angular_velocity"]
+    >>> error.shape == imu.bias["angular_velocity"].shape
+    True
     """
 
     name: str
@@ -216,16 +274,25 @@ class Reading(Mapping[str, AnyArray]):
     turn_on_bias: Mapping[str, AnyArray] = field(default_factory=dict)
     fault: Mapping[str, AnyArray] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        """Return a short description."""
-        return f"<Reading {self.name}: {', '.join(self.arrays)}; {format_count(self.time.size, 'sample')}>"
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        title = f"{self.name}: {self.type}, {format_count(self.time.size, 'sample')}"
+        rows = [
+            (name, array.shape, self.unit.get(name, ""), _format_row(array, self.clock_error.ndim))
+            for name, array in self.arrays.items()
+        ]
+        return Summary("Reading", title, ("array", "shape", "unit", "first row"), rows)
 
     def __getitem__(self, name: str) -> AnyArray:
         """Return one array by its name. Raises `UnknownNameError`."""
         try:
             return self.arrays[name]
         except KeyError:
-            raise UnknownNameError("array", name, allowed=f"must be one of {', '.join(self.arrays)}") from None
+            allowed = f"must be one of {', '.join(self.arrays)}"
+            remedy = suggest_name(str(name), self.arrays)
+            raise UnknownNameError("array", name, allowed=allowed, remedy=remedy) from None
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the arrays."""
@@ -259,6 +326,59 @@ class Reading(Mapping[str, AnyArray]):
         """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
+    def list_panels(self, names: Sequence[str] = (), run: int = 0, title: str = "") -> list[Panel]:
+        """Return the arrays of one run for a figure; `run` is an index on the axis of the runs."""
+        from navsense.plots import Panel
+
+        has_runs = self.clock_error.ndim > 1
+        index: tuple[int, ...] = (check_run_index(run, self.clock_error.shape[0]),) if has_runs else ()
+        emitted, valid = self.emitted[index], self.valid[index]
+        panels = []
+        for name in names or self.arrays:
+            array = self[name][index].astype(np.float64)
+            components = list_component_names(array.shape[1:], quaternion=is_quaternion(name))
+            values = np.where(valid[:, None], array.reshape(self.time.size, len(components)), np.nan)[emitted]
+            ideal = self.ideal.get(name)
+            if ideal is not None:
+                ideal = (ideal[index] if self.ideal_in_runs else ideal).reshape(self.time.size, len(components))
+            faults = {kind: mask[index] for kind, mask in self.fault.items() if mask[index].any()}
+            time, unit = self.time[emitted], self.unit.get(name, "")
+            bands = list_component_names(array.shape[2:]) if array.ndim == 3 else ()
+            panels.append(Panel(name, unit, time, values, components, self.time, ideal, faults, title, bands))
+        return [panel for panel in panels if panel.values.size]
+
+    def plot(self, *names: str, run: int = 0) -> Any:
+        """Return a figure of matplotlib with an axis for each array, or for each array in `names`.
+
+        Lines are the components, dashed lines the ideal values. Invalid values and missing samples are gaps, and spans
+        of injected faults are shaded. `run` is an index on the axis of the runs. A notebook shows the figure.
+
+        >>> run["imu"].plot("angular_velocity").savefig("imu.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        array.
+        """
+        from navsense.plots import draw_panels
+
+        return draw_panels(self.list_panels(names, run), self.name)
+
+    def to_pandas(self, index: str = "time", *, groups: Sequence[str] = ("arrays",)) -> Any:
+        """Return a data frame of pandas with a column for each component, such as `angular_velocity.x`.
+
+        index: "time", the true time (s), or "stamp", that of the sensor's clock as dates in UTC. Several runs have an
+            index of two levels, the number of the run from 0 and the time.
+        groups: "arrays", "ideal", "bias", "turn_on_bias" and "fault". Columns of all but the first have the group as
+            prefix, as in `ideal.angular_velocity.x`.
+
+        The columns `valid` and `emitted` are the last. `attrs["units"]` has the unit of each column.
+
+        >>> run["imu"].to_pandas()["angular_velocity.x"].size
+        1000
+
+        Raises `NavsenseError` if pandas is not installed (extra `pandas`), and for an unknown index or group.
+        """
+        return _make_data_frame(self, index, groups)
+
     def between(self, first: int, stop: int) -> Reading:
         """Return rows first to stop - 1 of time, as views."""
         if first == 0 and stop == self.time.size:
@@ -281,6 +401,37 @@ class Reading(Mapping[str, AnyArray]):
             arrival_after_latency=None if self.arrival_after_latency is None else self.arrival_after_latency[index],
         )
         return part
+
+
+def _make_data_frame(reading: Reading, index: str, groups: Sequence[str]) -> Any:
+    """Return the data frame of `Reading.to_pandas`."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise NavsenseError("a data frame needs pandas", remedy="pip install 'navsense[pandas]'") from error
+    check_choice("index of a data frame", index, ("time", "stamp"))
+    rows, columns, units = reading.clock_error.shape, dict[str, AnyArray](), dict[str, str]()
+    for group in groups:
+        check_choice("group of arrays", group, ARRAY_GROUPS)
+        axes = len(rows) if group != "ideal" or reading.ideal_in_runs else 1
+        for name, array in getattr(reading, group).items():
+            shape = array.shape[axes:]
+            labels = list_component_names(shape, quaternion=is_quaternion(name))
+            for indices, label in zip(np.ndindex(*shape), labels, strict=True):
+                column = ".".join(filter(None, (group if group != "arrays" else "", name, label)))
+                columns[column] = np.broadcast_to(array[(..., *indices)], rows).ravel()
+                units[column] = reading.unit.get(name, "")
+    columns |= {"valid": reading.valid.ravel(), "emitted": reading.emitted.ravel()}
+    instants: Any = np.broadcast_to(reading.time, rows).ravel()
+    if index == "stamp":
+        instants = pd.to_datetime(reading.stamp.ravel(), unit="ns", utc=True)
+    labels = pd.Index(instants, name=index)
+    if len(rows) > 1:
+        numbers = np.broadcast_to(np.arange(rows[0])[:, None], rows).ravel()
+        labels = pd.MultiIndex.from_arrays([numbers, instants], names=("run", index))
+    frame = pd.DataFrame(columns, index=labels)
+    frame.attrs.update(sensor=reading.name, frame=reading.frame, units=units)
+    return frame
 
 
 def join_readings(parts: Sequence[Reading]) -> Reading:
@@ -309,3 +460,28 @@ class TimeSlice:
     readings: Mapping[str, Reading] = field(default_factory=dict)
     truth: Mapping[str, Truth] = field(default_factory=dict)
     current: Current | None = None
+
+
+def summarize_readings(kind: str, title: str, readings: Mapping[str, Reading]) -> Summary:
+    """Return the description of a container of readings: a row for each sensor."""
+    rows = [
+        (name, reading.type, format_count(reading.time.size, "sample"), ", ".join(reading.arrays))
+        for name, reading in readings.items()
+    ]
+    return Summary(kind, title, ("sensor", "type", "samples", "arrays"), rows)
+
+
+ARRAYS_PER_SENSOR = 3
+"""Largest number of arrays of a sensor in the figure of a container of readings."""
+
+
+def plot_readings(readings: Mapping[str, Reading], names: Sequence[str], run: int, title: str) -> Any:
+    """Return a figure with the first arrays of the sensors, or of the sensors with these names."""
+    from navsense.plots import draw_panels
+
+    panels = []
+    for name in names or readings:
+        reading = readings[name]
+        arrays = [array for array in reading if "covariance" not in array][:ARRAYS_PER_SENSOR]
+        panels += reading.list_panels(arrays, run, get_short_name(reading.name))
+    return draw_panels(panels, title)

@@ -33,7 +33,8 @@ def select_sensor(world: World, device_format: DeviceFormat, name: str, where: W
         try:
             return sensors[resolve_name(name, sensors, "sensor")]
         except UnknownNameError as error:
-            raise RecordingError("sensor", name, where=where, allowed=error.allowed, remedy=f"write {hint}") from error
+            remedy = error.remedy if error.remedy.startswith("did") else f"write {hint}"
+            raise RecordingError("sensor", name, where=where, allowed=error.allowed, remedy=remedy) from error
     if len(candidates) == 1:
         return candidates[0]
     what = f"{device_format.name} encodes one instrument; the world has {len(candidates)}"

@@ -23,6 +23,7 @@ import numpy as np
 
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray
 from navsense.core.units import STANDARD_GRAVITY
 from navsense.core.validation import check_number
@@ -121,6 +122,8 @@ class Atmosphere:
     temperature: float = 288.15
     pressure: float = 101325.0
     temperature_gradient: float = -0.0065
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

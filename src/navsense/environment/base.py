@@ -13,6 +13,7 @@ import numpy as np
 from navsense.core import pose
 from navsense.core.errors import FieldError
 from navsense.core.geodesy import Origin
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.signal import Signal
@@ -46,6 +47,8 @@ class UniformField:
 
     value_w: Vector
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the field (n, 3), read-only."""
         return _tile(struct.pack("3d", *self.value_w), time.shape[0])
@@ -60,6 +63,8 @@ class FieldSum:
     """The sum of fields with the same unit."""
 
     fields: tuple[VectorField, ...]
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return the field (n, 3). Raises `FieldError` as the fields do."""
@@ -101,6 +106,8 @@ class Environment:
     signals: Mapping[str, Signal] = field(default_factory=dict, hash=False)
     scene: Scene = field(default=Scene(), hash=False)
     hull: str = ""
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     @property
     def heading(self) -> float:

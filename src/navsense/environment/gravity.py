@@ -24,6 +24,7 @@ import numpy as np
 from navsense.core.errors import FieldError
 from navsense.core.geodesy import EARTH_RATE, ECCENTRICITY_2, MIN_RADIUS, SEMI_MAJOR, SEMI_MINOR, Origin
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, Vectors
 
 GRAVITATIONAL_CONSTANT = 3.986004418e14
@@ -80,6 +81,8 @@ class NormalGravity:
     """Normal gravity (m/s^2) of WGS-84 around a world's origin."""
 
     origin: Origin
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def at(self, position_w: Vectors, time: Times) -> Vectors:
         """Return gravity (n, 3) m/s^2. Raises `FieldError` for a position outside the range of the formula."""

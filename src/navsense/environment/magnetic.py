@@ -58,6 +58,7 @@ from navsense.core import pose
 from navsense.core.errors import FieldError
 from navsense.core.geodesy import Origin, geodetic_to_ecef
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternion, Times, Vector, Vectors
 from navsense.core.validation import check_number
 
@@ -346,6 +347,8 @@ class WorldMagneticModel:
     date: float
     model: str = "WMM2025"
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         compute_coefficients(self.model, self.date)
@@ -408,6 +411,8 @@ class Dipole:
     moment_w: Vector
     radius: float = 0.01
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         for name in ("position_w", "moment_w"):
@@ -440,6 +445,8 @@ class Anomaly:
     field_w: Vector
     start: float
     end: float = math.inf
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

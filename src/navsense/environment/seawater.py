@@ -36,6 +36,7 @@ import numpy as np
 
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray
 from navsense.core.units import STANDARD_GRAVITY
 from navsense.core.validation import check_number
@@ -287,6 +288,8 @@ class Unesco:
 
     latitude: float = DEFAULT_LATITUDE
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_latitude("latitude of the formula (rad)", self.latitude)
@@ -313,6 +316,8 @@ class Saunders:
     """
 
     latitude: float = DEFAULT_LATITUDE
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -347,6 +352,8 @@ class ConstantDensity:
 
     density: float
     gravity: float = STANDARD_GRAVITY
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -16,6 +16,7 @@ from navsense.core.errors import FieldError
 from navsense.core.inputs import FileKind
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times
 from navsense.core.validation import MAX_MAGNITUDE, is_number
 from navsense.environment.tables import add_lines_to_errors, read_table
@@ -55,6 +56,8 @@ class Signal:
 
     times: tuple[float, ...]
     values: tuple[float, ...]
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -28,6 +28,7 @@ from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.inputs import FileKind
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray
 from navsense.core.validation import check_number
 from navsense.environment.seawater import (
@@ -183,6 +184,8 @@ class Water:
     salinities: tuple[float, ...] = field(default=(35.0,), metadata=in_file("salinity"))
     density: float | None = None
     sound_speed: float | str = "chen-millero"
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

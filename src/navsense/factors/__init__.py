@@ -1,8 +1,10 @@
 """Magnetometer factors with the API of GTSAM's MagFactor family: single factors, large batches, and graph factors.
 
-factor = ns.factors.MagFactor1(key, measured, scale, direction, bias, model)    # gtsam.MagFactor1's arguments
-error = factor.evaluateError(nRb)                                               # (3,), predicted - measured
-graph.push_back(factor.to_gtsam())
+>>> factor = ns.factors.MagFactor1(0, (30.0, -5.0, 35.0), 50.0, (0.6, 0.0, 0.8), (0, 0, 0))  # GTSAM's arguments
+>>> factor.evaluateError((1.0, 0.0, 0.0, 0.0)).round(6) + 0.0  # (3,), predicted - measured
+array([0., 5., 5.])
+
+`graph.push_back(factor.to_gtsam())` adds a factor to a graph of GTSAM.
 """
 
 from navsense.factors import blocks
@@ -43,3 +45,8 @@ __all__ = [
     "direction",
     "local_field",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

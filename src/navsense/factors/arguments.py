@@ -31,7 +31,15 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class FactorWarning(UserWarning):
-    """A factor is valid but probably wrong, for example with a field in nT and a measurement in tesla."""
+    """A factor is valid but probably wrong, for example with a field in nT and a measurement in tesla.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = ns.factors.MagFactor1(0, (3e-5, 0.0, 3e-5), 50_000.0, (0.6, 0.0, 0.8), (0, 0, 0))  # tesla, and nT
+    >>> caught[0].category is ns.factors.FactorWarning
+    True
+    """
 
 
 def validate_keys(values: Sequence[object]) -> list[int]:

@@ -31,7 +31,14 @@ from navsense.factors.variables import Variable
 
 
 class Factor(ABC):
-    """A factor on one or more unknowns. It is immutable; copies and pickles are equal to it."""
+    """A factor on one or more unknowns. It is immutable; copies and pickles are equal to it.
+
+    >>> factor = ns.factors.MagFactor2(0, 1, (30.0, -5.0, 35.0), (1.0, 0.0, 0.0, 0.0))
+    >>> isinstance(factor, ns.factors.Factor), factor.keys()
+    (True, [0, 1])
+    >>> factor.evaluateError((31.0, -5.0, 35.0), (0.0, 0.0, 0.0))
+    array([1., 0., 0.])
+    """
 
     variables: ClassVar[tuple[Variable, ...]]
     """The unknowns in the order of the keys and of the arguments of `evaluateError`."""

@@ -23,6 +23,10 @@ class Block(NamedTuple):
     """Residuals (n, rows) and one Jacobian (n, rows, columns) per unknown, in the order of the keys of the factor.
 
     A Jacobian that is the identity for all measurements is a read-only view of one matrix.
+
+    >>> block = ns.factors.blocks.mag_factor2((2e-5, 0.0, -4e-5), (0.0, 0.0, 0.0), field, rotation_ws)
+    >>> block.residual.shape, len(block.jacobians)
+    ((599, 3), 2)
     """
 
     residual: FloatArray

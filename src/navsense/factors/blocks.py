@@ -8,8 +8,9 @@ R_nb, body to navigation frame: quaternions w x y z (n, 4), matrices (n, 3, 3) o
 in rad or Rot2. Directions are vectors of any length or Unit3. Any unit is allowed; a `FactorWarning` says if two units
 are likely.
 
-    block = ns.factors.blocks.mag_factor1(attitudes, readings, 50e-6, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0))
-    block.residual, block.jacobians[0]    # (n, 3), (n, 3, 3)
+>>> block = ns.factors.blocks.mag_factor1(rotation_ws, field, 50e-6, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0))
+>>> block.residual.shape, block.jacobians[0].shape
+((599, 3), (599, 3, 3))
 
 The loops allocate no temporary arrays and rows are independent: you can split a record anywhere. Pass an earlier result
 as `out` to reuse its arrays, because allocation takes longer than the arithmetic.
@@ -263,6 +264,9 @@ def mag_factor(
     scale: strength of the field (n,).
     direction: of the field (n, 3), navigation frame.
     bias: (n, 3), body frame. A shared argument has no leading axis.
+
+    >>> ns.factors.blocks.mag_factor(np.zeros(599), field, 5e-5, (0.6, 0.0, 0.8), (0, 0, 0)).residual.shape
+    (599, 3)
     """
     return _yaw_block("mag_factor", 3, 1, (theta, measured, scale, direction, bias), 0.0, jacobians, out)
 
@@ -280,6 +284,9 @@ def mag_factor1(
     """Return residuals (n, 3) of `MagFactor1` and their Jacobian (n, 3, 3) by the attitude.
 
     rotation_nb: (n, 4) w x y z or (n, 3, 3), body to navigation frame. The other arguments are those of `mag_factor`.
+
+    >>> ns.factors.blocks.mag_factor1(rotation_ws, field, 5e-5, (0.6, 0.0, 0.8), (0, 0, 0)).residual.shape
+    (599, 3)
     """
     return _attitude_block("mag_factor1", 3, (rotation_nb, measured, scale, direction, bias), None, jacobians, out)
 
@@ -298,6 +305,9 @@ def mag_factor2(
     field_n: (n, 3), navigation frame.
     bias, measured: (n, 3), body frame.
     rotation_nb: (n, 4) w x y z or (n, 3, 3).
+
+    >>> ns.factors.blocks.mag_factor2((2e-5, 0, -4e-5), (0, 0, 0), field, rotation_ws).residual.shape
+    (599, 3)
     """
     arguments = BatchArguments()
     arrays = (
@@ -325,6 +335,10 @@ def mag_factor3(
 
     The Jacobians are (n, 3, 1), (n, 3, 2) in GTSAM's tangent basis, and (n, 3, 3). The arguments are those of
     `mag_factor` and `mag_factor2`.
+
+    >>> block = ns.factors.blocks.mag_factor3(5e-5, (0.6, 0.0, 0.8), (0, 0, 0), field, rotation_ws)
+    >>> [jacobian.shape for jacobian in block.jacobians]
+    [(599, 3, 1), (599, 3, 2), (599, 3, 3)]
     """
     arguments = BatchArguments()
     scales, directions = arguments.add_vectors("scale", scale, 1), arguments.add_directions("direction", direction, 3)
@@ -357,6 +371,10 @@ def mag_pose_factor_pose2(
     scale: (n,).
     direction: (n, 2), navigation frame.
     rotation_bs: angle from sensor to body coordinates, rad, one for all. The position has no effect.
+
+    >>> block = ns.factors.blocks.mag_pose_factor_pose2(np.zeros(599), field[:, :2], 5e-5, (0.6, 0.8), (0, 0))
+    >>> block.residual.shape, block.jacobians[0].shape
+    ((599, 2), (599, 2, 3))
     """
     given = (theta, measured, scale, direction, bias)
     return _yaw_block("mag_pose_factor_pose2", 2, 3, given, rotation_bs, jacobians, out)
@@ -377,6 +395,10 @@ def mag_pose_factor_pose3(
 
     rotation_bs: (4,) w x y z or (3, 3), sensor to body coordinates, one for all. The position has no effect. The other
         arguments are those of `mag_factor1`, with measured and bias in the sensor frame.
+
+    >>> block = ns.factors.blocks.mag_pose_factor_pose3(rotation_ws, field, 5e-5, (0.6, 0.0, 0.8), (0, 0, 0))
+    >>> block.residual.shape, block.jacobians[0].shape
+    ((599, 3), (599, 3, 6))
     """
     given = (rotation_nb, measured, scale, direction, bias)
     return _attitude_block("mag_pose_factor_pose3", 6, given, rotation_bs, jacobians, out)

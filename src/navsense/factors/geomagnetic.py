@@ -27,7 +27,12 @@ _FRAMES = {"NED": ((0, 1, 2), 1.0), "ENU": ((1, 0, 2), -1.0)}
 
 
 class LocalField(NamedTuple):
-    """The field at a place: strength (T), unit direction (3,) in `frame`, declination and inclination (rad)."""
+    """The field at a place: strength (T), unit direction (3,) in `frame`, declination and inclination (rad).
+
+    >>> field = ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU")
+    >>> round(1e6 * field.strength, 1), field.direction.round(3)
+    (48.4, array([ 0.029,  0.447, -0.894]))
+    """
 
     strength: float
     direction: FloatArray
@@ -44,7 +49,8 @@ class LocalField(NamedTuple):
 def direction(declination: ArrayLike, inclination: ArrayLike, frame: str = "NED") -> FloatArray:
     """Return unit directions (..., 3) of the field from angles (...) in rad. `frame` is "NED" or "ENU".
 
-        ns.factors.direction(0.05, 1.1, frame="ENU")    # declination east of north, inclination below the horizontal
+    >>> ns.factors.direction(0.05, 1.1, frame="ENU").round(3)  # declination east of north, inclination downwards
+    array([ 0.023,  0.453, -0.891])
 
     Raises `FactorError` for another frame, angles that are not finite, |D| > pi and |I| > pi/2.
     """
@@ -60,6 +66,10 @@ def declination_inclination(field: ArrayLike, frame: str = "NED") -> tuple[Float
     """Return declination and inclination (...) in rad of fields or directions (..., 3) in `frame`.
 
     Raises `FactorError` for another frame and for vectors that are zero or not finite.
+
+    >>> declination, inclination = ns.factors.declination_inclination((20.0, 1.0, 43.0), frame="NED")
+    >>> round(float(declination), 3), round(float(inclination), 3)
+    (0.05, 1.135)
     """
     order, sign = _frame_axes(frame)
     vectors = to_floats("field", field)
@@ -82,7 +92,8 @@ def local_field(
 ) -> LocalField:
     """Return the field of the World Magnetic Model at a place and date.
 
-        field = ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU")
+    >>> round(1e6 * ns.factors.local_field(0.824, 0.154, 488.0, 2026.9, frame="ENU").strength, 2)  # µT
+    48.37
 
     latitude, longitude: rad.
     altitude: m above the WGS-84 ellipsoid.

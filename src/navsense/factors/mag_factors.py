@@ -233,8 +233,9 @@ class MagFactor(_RotationFactor):
     A positive angle turns from x to y: to the right if z points down (NED), to the left if z points up (ENU). The third
     number of the residual does not depend on the heading.
 
-        factor = ns.factors.MagFactor(0, (30.0, -5.0, 35.0), scale=50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0))
-        error = factor.evaluateError(0.1)    # heading 0.1 rad
+    >>> factor = ns.factors.MagFactor(0, (30.0, -5.0, 35.0), scale=50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0))
+    >>> factor.evaluateError(0.1).round(2)  # heading 0.1 rad
+    array([-0.15,  2.  ,  5.  ])
     """
 
     variables = (rot2("nRb"),)
@@ -252,8 +253,9 @@ class MagFactor(_RotationFactor):
 class MagFactor1(_RotationFactor):
     """Attitude of a body (Rot3).
 
-    factor = ns.factors.MagFactor1(0, (30.0, -5.0, 35.0), scale=50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0))
-    error = factor.evaluateError((1.0, 0.0, 0.0, 0.0))    # quaternion w x y z
+    >>> factor = ns.factors.MagFactor1(0, (30.0, -5.0, 35.0), scale=50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0))
+    >>> factor.evaluateError((1.0, 0.0, 0.0, 0.0)).round(6) + 0.0  # quaternion w x y z
+    array([0., 5., 5.])
     """
 
     variables = (rot3("nRb"),)
@@ -267,7 +269,12 @@ class MagFactor1(_RotationFactor):
 
 @final
 class MagFactor2(FieldBiasFactor):
-    """The field in navigation coordinates, nM, and the bias. The residual is linear in both."""
+    """The field in navigation coordinates, nM, and the bias. The residual is linear in both.
+
+    >>> factor = ns.factors.MagFactor2(0, 1, (30.0, -5.0, 35.0), (1.0, 0.0, 0.0, 0.0))
+    >>> factor.evaluateError((30.0, -5.0, 35.0), (1.0, 2.0, 3.0))  # field, bias
+    array([1., 2., 3.])
+    """
 
     def __init__(self, key1: int, key2: int, measured: object, nRb: object, model: object = None) -> None:
         """Store the measurement and the attitude.
@@ -299,7 +306,12 @@ class MagFactor2(FieldBiasFactor):
 
 @final
 class MagFactor3(ScaleDirectionBiasFactor):
-    """The scale (a number) and direction (Unit3) of the field, and the bias."""
+    """The scale (a number) and direction (Unit3) of the field, and the bias.
+
+    >>> factor = ns.factors.MagFactor3(0, 1, 2, (30.0, -5.0, 40.0), (1.0, 0.0, 0.0, 0.0))
+    >>> factor.evaluateError(50.0, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0)).round(6) + 0.0  # scale, direction, bias
+    array([0., 5., 0.])
+    """
 
     def __init__(self, key1: int, key2: int, key3: int, measured: object, nRb: object, model: object = None) -> None:
         """Store the measurement and the attitude.
@@ -329,7 +341,12 @@ class MagFactor3(ScaleDirectionBiasFactor):
 
 @final
 class MagPoseFactorPose2(_PoseFactor):
-    """Pose in the plane (Pose2)."""
+    """Pose in the plane (Pose2).
+
+    >>> factor = ns.factors.MagPoseFactorPose2(0, (30.0, -5.0), 50.0, direction=(0.6, 0.8), bias=(0, 0))
+    >>> factor.evaluateError((10.0, 20.0, 0.0)).round(6) + 0.0  # x, y, heading
+    array([ 0., 45.])
+    """
 
     variables = (pose2("nPb"),)
 
@@ -349,11 +366,12 @@ class MagPoseFactorPose2(_PoseFactor):
 class MagPoseFactorPose3(_PoseFactor):
     """Pose in space (Pose3).
 
-    mounting = (0.1, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)    # x y z w x y z: half a turn about the body's x axis
-    factor = ns.factors.MagPoseFactorPose3(
-        0, (30.0, 5.0, -35.0), 50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0), body_P_sensor=mounting
-    )
-    error = factor.evaluateError((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0))
+    >>> mounting = (0.1, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)  # x y z w x y z: half a turn about the body's x axis
+    >>> factor = ns.factors.MagPoseFactorPose3(
+    ...     0, (30.0, 5.0, -35.0), 50.0, direction=(0.6, 0.0, 0.8), bias=(0, 0, 0), body_P_sensor=mounting
+    ... )
+    >>> factor.evaluateError((0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)).round(6) + 0.0
+    array([0., 5., 5.])
     """
 
     variables = (pose3("nPb"),)

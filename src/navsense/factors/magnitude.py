@@ -34,7 +34,12 @@ _ORIGIN = (0.0, 0.0, 0.0)
 
 @final
 class MagnitudeFactor(Factor):
-    """The bias from one measurement, attitude unknown: the readings less the bias lie on a sphere."""
+    """The bias from one measurement, attitude unknown: the readings less the bias lie on a sphere.
+
+    >>> factor = ns.factors.MagnitudeFactor(0, (31.0, 0.0, 40.0), 50.0)
+    >>> factor.evaluateError((1.0, 0.0, 0.0))  # the bias
+    array([0.])
+    """
 
     variables = (vector_variable("bias", 3),)
 
@@ -72,7 +77,12 @@ class MagnitudeFactor(Factor):
 
 @final
 class MagnitudeSoftIronFactor(Factor):
-    """Soft iron and bias from one measurement, attitude unknown: the readings lie on an ellipsoid."""
+    """Soft iron and bias from one measurement, attitude unknown: the readings lie on an ellipsoid.
+
+    >>> factor = ns.factors.MagnitudeSoftIronFactor(0, 1, (31.0, 0.0, 40.0), 50.0)
+    >>> factor.evaluateError((1.0, 0.0, 0.0, 1.0, 0.0, 1.0), (1.0, 0.0, 0.0))  # xx xy xz yy yz zz, and the bias
+    array([0.])
+    """
 
     variables = (vector_variable("softIron", 6), vector_variable("bias", 3))
 
@@ -119,7 +129,12 @@ class MagnitudeSoftIronFactor(Factor):
 
 @final
 class MagnitudePrior(Factor):
-    """The known strength of an unknown field, from a map or a field model, as a prior for `MagFactor2`."""
+    """The known strength of an unknown field, from a map or a field model, as a prior for `MagFactor2`.
+
+    >>> prior = ns.factors.MagnitudePrior(0, 50.0)
+    >>> prior.evaluateError((30.0, 0.0, 40.0))  # the field
+    array([0.])
+    """
 
     variables = (vector_variable("nM", 3),)
 

@@ -229,8 +229,10 @@ class _ReducedFactor(Factor):
 class ReducedMagFactor2(_ReducedFactor, FieldBiasFactor):
     """N measurements of `MagFactor2` in one factor: field n_M and bias unknown, attitudes known.
 
-    factor = ns.factors.ReducedMagFactor2(0, 1, readings, attitudes, 50e-9)    # (n, 3) T, (n, 4) w x y z
-    field, bias = factor.optimum()
+    >>> factor = ns.factors.ReducedMagFactor2(0, 1, field, rotation_ws, 15e-9)  # (n, 3) T, (n, 4) w x y z
+    >>> field_n, bias = factor.optimum()
+    >>> field_n.shape, bias.shape
+    ((3,), (3,))
     """
 
     def __init__(self, key1: int, key2: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
@@ -260,7 +262,12 @@ class ReducedMagFactor2(_ReducedFactor, FieldBiasFactor):
 
 @final
 class ReducedMagFactor3(_ReducedFactor, ScaleDirectionBiasFactor):
-    """N measurements of `MagFactor3` in one factor: scale, direction and bias unknown, attitudes known."""
+    """N measurements of `MagFactor3` in one factor: scale, direction and bias unknown, attitudes known.
+
+    >>> factor = ns.factors.ReducedMagFactor3(0, 1, 2, 1e6 * field, rotation_ws)  # µT
+    >>> len(factor.keys())
+    3
+    """
 
     def __init__(self, key1: int, key2: int, key3: int, measured: ArrayLike, nRb: Any, model: object = None) -> None:
         """Sum the measurements. The keys are of scale, direction and bias; see `ReducedMagFactor2` for the rest."""

@@ -29,7 +29,12 @@ from navsense.factors.variables import double, read_rotation, unit3, vector_vari
 
 @final
 class MagSoftIronFactor(Factor):
-    """Soft iron and bias from one measurement of a known field at a known attitude."""
+    """Soft iron and bias from one measurement of a known field at a known attitude.
+
+    >>> factor = ns.factors.MagSoftIronFactor(0, 1, (30.0, -5.0, 40.0), (30.0, 0.0, 40.0), (1.0, 0.0, 0.0, 0.0))
+    >>> factor.evaluateError(np.eye(3).ravel(), (0.0, 0.0, 0.0))  # soft iron row by row, bias
+    array([0., 5., 0.])
+    """
 
     variables = (vector_variable("softIron", 9), vector_variable("bias", 3))
 
@@ -70,7 +75,12 @@ class MagSoftIronFactor(Factor):
 
 @final
 class MagSoftIronFactor3(Factor):
-    """Scale, direction, bias and soft iron from one measurement at a known attitude: `MagFactor3` with soft iron."""
+    """Scale, direction, bias and soft iron from one measurement at a known attitude: `MagFactor3` with soft iron.
+
+    >>> factor = ns.factors.MagSoftIronFactor3(0, 1, 2, 3, (30.0, -5.0, 40.0), (1.0, 0.0, 0.0, 0.0))
+    >>> factor.evaluateError(50.0, (0.6, 0.0, 0.8), (0.0, 0.0, 0.0), np.eye(3).ravel()).round(6) + 0.0
+    array([0., 5., 0.])
+    """
 
     variables = (double("scale"), unit3("direction"), vector_variable("bias", 3), vector_variable("softIron", 9))
 

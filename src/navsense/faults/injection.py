@@ -26,6 +26,7 @@ from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import FAULT_BITS
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray
 from navsense.core.validation import check_number, validate_types
@@ -63,6 +64,8 @@ class Faults:
     stuck_duration: float = field(default=0.0, metadata=NON_NEGATIVE)
     scheduled: tuple[ScheduledFault, ...] = field(default=(), metadata=NOT_IN_FILE)
     recorded: bool = field(default=False, metadata=NOT_IN_FILE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

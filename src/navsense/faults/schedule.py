@@ -32,6 +32,7 @@ import numpy as np
 from navsense.core.errors import SensorError, Where
 from navsense.core.field_metadata import NOT_IN_FILE
 from navsense.core.readings import FAULT_BITS
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Times
 from navsense.core.validation import validate_types
@@ -66,6 +67,8 @@ class ScheduledFault:
     value: tuple[float, ...] = field(default=(), metadata=NOT_IN_FILE)
     period: float = 0.0
     where: Where | None = field(default=None, metadata=NOT_IN_FILE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from navsense.core.kernels import kernel
 from navsense.core.pose import IDENTITY, Pose
 from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
 from navsense.motion.replay import Replay
@@ -86,6 +87,8 @@ class AttachedMotion:
     pose: Pose
     _row: FloatArray = field(init=False, repr=False, compare=False)
     _is_base: bool = field(init=False, repr=False, compare=False)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Convert the pose to an array."""

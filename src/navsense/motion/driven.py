@@ -47,6 +47,7 @@ from navsense.core.errors import MotionError
 from navsense.core.kernels import kernel
 from navsense.core.pose import Pose, rotate
 from navsense.core.rotation import cross, multiply, to_rotation_vector
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Quaternions, Times, Vector, Vectors
 from navsense.motion.base import MotionBlock, empty_arrays
 
@@ -76,7 +77,12 @@ Frame = Literal["world", "body"]
 class State:
     """The state of one frame at one time: its pose in the world and optional derivatives.
 
-        State(Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
+    >>> ns.State(ns.Pose((0.0, 0.0, 2.0)), velocity=(1.0, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.5))
+    State(
+        pose=Pose(position=(0.0, 0.0, 2.0)),
+        velocity=(1.0, 0.0, 0.0),
+        angular_velocity=(0.0, 0.0, 0.5),
+    )
 
     pose: position (m) and unit quaternion w x y z of the frame in the world. velocity (m/s), acceleration (m/s^2,
         gravity not included): of the frame's origin in the world. angular_velocity (rad/s), angular_acceleration
@@ -98,6 +104,8 @@ class State:
     angular_acceleration: Vector | None = None
     frame: Frame = "world"
     angular_frame: Frame | None = None
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
 
 @kernel

@@ -28,6 +28,7 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.errors import MotionError, Where
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 from navsense.motion._spline import interpolate, make_continuous, smooth, split_rows
@@ -63,6 +64,8 @@ class Replay:
     bandwidth: float | None
     position_noise: float
     acceleration_noise: float
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     @property
     def end(self) -> float:

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from navsense.core.pose import IDENTITY, Pose
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times
 from navsense.motion.base import MotionBlock, check_instants, pose_row
 
@@ -30,6 +31,8 @@ class Stationary:
 
     pose: Pose = IDENTITY
     _row: FloatArray = field(init=False, repr=False, compare=False)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Convert the pose to an array."""

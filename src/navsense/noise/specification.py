@@ -26,6 +26,7 @@ from typing import Any
 
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, NOT_IN_FILE, in_file
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import check_limits, check_number, validate_types
 from navsense.noise import terms
 
@@ -86,6 +87,10 @@ class Noise:
     Only `mean`, `bias_mean`, the limits, `scale_factor` and the temperature coefficients may be negative. A probability
     is at most 1, and `minimum` is below `maximum`. A dynamic bias requires a correlation time.
     Source: SDF 1.12 `noise.sdf`; Gazebo's `GaussianNoiseModel`; IEEE 952-1997, annex C, for the densities.
+
+    >>> gyro = ns.Noise(noise_density=3e-5, bias_instability=2e-6)  # rad/s/sqrt(Hz) two-sided, rad/s
+    >>> gyro
+    Noise(noise_density=3e-05, bias_instability=2e-06)
     """
 
     mean: float = 0.0
@@ -108,6 +113,8 @@ class Noise:
     reference_temperature: float = field(default=ROOM_TEMPERATURE, metadata=_EXTENSION_NON_NEGATIVE)
     outlier_probability: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
     outlier_stddev: float = field(default=0.0, metadata=_EXTENSION_NON_NEGATIVE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

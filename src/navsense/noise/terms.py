@@ -11,8 +11,8 @@
     quantisation    precision sign(x) floor(|x / precision| + 1/2)
 
 White noise: `stddev` applies to each sample at any rate. `density` is two-sided (unit per root hertz, see
-docs/conventions.md), for a sensor that is band-limited to its own rate. Source: IEEE 952-1997, annex C; the Kalibr
-manual.
+docs/reference/conventions.md), for a sensor that is band-limited to its own rate. Source: IEEE 952-1997, annex C; the
+Kalibr manual.
 
 Gauss-Markov: d is the driving density (unit per root second). The stationary standard deviation is
 ``d sqrt(tau / 2)``. The step is exact for any dt. `expm1` keeps all digits of a short step, for example a

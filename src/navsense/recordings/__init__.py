@@ -40,6 +40,12 @@ __all__ = [
     "register_format",
 ]
 
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 FORMATS = (
     message_formats.MCAP,
     message_formats.GAZEBO,
@@ -59,7 +65,10 @@ for _format in FORMATS:
 
 
 def check_name(path: Path) -> None:
-    """Raise `RecordingError` for a path without a file name, and for a name that is only a suffix."""
+    """Raise `RecordingError` for a path without a file name, and for a name that is only a suffix.
+
+    >>> ns.recordings.check_name(Path("run.mcap"))
+    """
     if not path.name or path.name.lower() in list_suffixes():
         allowed = "must have something before its suffix" if path.name else "must be a file's"
         raise RecordingError(
@@ -72,6 +81,9 @@ def find_output_format(path: Path, world: World | None = None) -> Format:
 
     Raises `RecordingError` if no format has the suffix, or the path cannot be written; with `world` also if the format
     cannot hold its sensors.
+
+    >>> ns.recordings.find_output_format(Path("run.csv")).is_folder
+    True
     """
     check_name(path)
     recording_format = find_format_by_suffix(path)
@@ -91,6 +103,9 @@ def get_data_path(path: str | os.PathLike[str]) -> Path:
     """Return the file or folder with the data of a recording.
 
     `run.mcap` -> `run.mcap`; `run.csv` -> `run`; `run.db3` -> `run/run.db3`, while `get_storage_path` returns `run`.
+
+    >>> str(ns.recordings.get_data_path("run.db3"))
+    'run/run.db3'
     """
     target = Path(path)
     recording_format = find_format_by_suffix(target)
@@ -105,6 +120,10 @@ def open_writer(path: str | os.PathLike[str], recorded_run: RecordedRun) -> Reco
     """Open a recording for writing, in the format of its suffix. Raises `RecordingError` if it cannot be opened.
 
     The writer of a format is its `Format.open_writer`: of .mcap `mcap.writer.McapWriter` (see `message_formats`).
+
+    >>> with ns.recordings.open_writer("flight.mcap", ns.recordings.make_recorded_run(run.session)) as writer:
+    ...     for time_slice in run.slices():
+    ...         writer.write(time_slice)
     """
     target = to_path(path)
     recording_format = find_output_format(target)
@@ -124,12 +143,16 @@ def open_writer(path: str | os.PathLike[str], recorded_run: RecordedRun) -> Reco
 def open(path: str | os.PathLike[str]) -> Dataset:  # noqa: A001 - it opens a recording as `open` opens a file
     """Return a recording of any format: a mapping of sensor name -> `Reading`.
 
-        recording = navsense.open("dive.mcap")
-        recording["imu"]["angular_velocity"], recording.truth["rov::base"].position, recording.world
-
     A recording in .npz, .parquet or .csv returns exactly what was recorded. One of messages, of navsense or of another
     program, returns one run, without the samples that were not published. Raises `RecordingError` if the file is not a
     recording, is damaged or is truncated.
+
+    >>> run.save("flight.mcap")
+    >>> recording = ns.open("flight.mcap")
+    >>> recording["imu"]["angular_velocity"].shape
+    (1000, 3)
+    >>> recording.truth["quadrotor"].position.shape
+    (100, 3)
     """
     target = to_path(path)
     return require_format(target).read(target)

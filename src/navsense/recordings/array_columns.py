@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from navsense.core.errors import RecordingError, Where
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth, list_component_names
 from navsense.core.typing import AnyArray, Times
 from navsense.recordings import metadata
 from navsense.recordings.info import RecordedRun
@@ -40,13 +40,11 @@ class ArrayComponent(NamedTuple):
 def list_components(group: str, name: str, shape: Sequence[int], *, quaternion: bool = False) -> list[ArrayComponent]:
     """Return the components of an array whose rows have this shape."""
     prefix = name if group in ("arrays", "truth") else f"{group}.{name}"
-    letters = "xyz" if tuple(shape) == (3,) else "wxyz" if quaternion and tuple(shape) == (4,) else ""
-    components = []
-    for indices in np.ndindex(*shape):
-        axis = letters[indices[0]] if letters else ".".join(map(str, indices))
-        column = f"{prefix}.{axis}" if indices else prefix
-        components.append(ArrayComponent(column, group, name, indices, tuple(shape)))
-    return components
+    labels = list_component_names(shape, quaternion=quaternion)
+    return [
+        ArrayComponent(f"{prefix}.{label}" if label else prefix, group, name, indices, tuple(shape))
+        for indices, label in zip(np.ndindex(*shape), labels, strict=True)
+    ]
 
 
 def list_sensor_components(sensor_metadata: Mapping[str, Any]) -> tuple[ArrayComponent, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -13,7 +13,19 @@ import numpy as np
 from navsense.core.errors import RecordingError
 from navsense.core.names import NameDict
 from navsense.core.pose import Pose
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, TimeSlice, Truth, join_readings
+from navsense.core.readings import (
+    ARRAY_GROUPS,
+    TRUTH_ARRAYS,
+    Current,
+    Reading,
+    TimeSlice,
+    Truth,
+    join_readings,
+    plot_readings,
+    summarize_readings,
+)
+from navsense.core.summaries import Summary, format_summary, format_summary_html
+from navsense.core.text import format_count
 from navsense.faults.injection import Faults
 from navsense.noise.specification import Noise
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun
@@ -45,7 +57,15 @@ class Dataset(Mapping[str, Reading]):
     metadata: what the recording stores about its run, sensors and links.
     current: the water's velocity, or None.
 
-    A name can be any unambiguous ending of a full name: `recording["imu"]`. Other names raise `UnknownNameError`.
+    A name can be any unambiguous ending of a full name: `recording["imu"]`. In `truth` a model's name refers to its
+    canonical link. Other names raise `UnknownNameError`.
+
+    >>> run.save("flight.npz")
+    >>> recording = ns.open("flight.npz")
+    >>> recording["imu"]["linear_acceleration"].shape, recording.runs
+    ((1000, 3), [0])
+    >>> recording.world.sensor("imu").rate
+    1000.0
     """
 
     readings: Mapping[str, Reading]
@@ -56,11 +76,15 @@ class Dataset(Mapping[str, Reading]):
     def __post_init__(self) -> None:
         """Accept endings of names."""
         object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
-        object.__setattr__(self, "truth", NameDict(self.truth, "link"))
+        object.__setattr__(self, "truth", NameDict(self.truth, "link", list_canonical_links(self.metadata, self.truth)))
 
-    def __repr__(self) -> str:
-        """Return the name of the world and the sensors in one line."""
-        return f"<Dataset {self.metadata['world']}: {', '.join(self.readings) or 'no sensor'}>"
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        runs = f"{len(self.runs)} runs, " * (len(self.runs) > 1)
+        title = f"{self.metadata['world']}: {runs}{format_count(len(self), 'sensor')}"
+        return summarize_readings("Dataset", title, self.readings)
 
     def __getitem__(self, name: str) -> Reading:
         """Return the readings of one sensor by its name. Raises `UnknownNameError`."""
@@ -73,6 +97,20 @@ class Dataset(Mapping[str, Reading]):
     def __len__(self) -> int:
         """Return the number of sensors."""
         return len(self.readings)
+
+    def plot(self, *names: str, run: int | None = None) -> Any:
+        """Return a figure of matplotlib with the first three arrays of each sensor, or of each sensor in `names`.
+
+        run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
+
+        >>> run.save("flight.npz")
+        >>> ns.open("flight.npz").plot("imu", "compass").savefig("run.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        sensor.
+        """
+        part = self if run is None else self.select_run(run)
+        return plot_readings(part.readings, names, 0, f"{self.metadata['world']}, run {part.runs[0]}")
 
     @property
     def runs(self) -> Sequence[int]:
@@ -131,6 +169,15 @@ class Dataset(Mapping[str, Reading]):
         edges[-1] = np.nextafter(last, np.inf)
         for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             yield cut_time_slice(self.readings, self.truth, self.current, start, end)
+
+
+def list_canonical_links(metadata: Mapping[str, Any], links: Container[str]) -> dict[str, str]:
+    """Return the canonical link of each model in the metadata of a recording, if it is one of `links`."""
+    world = metadata.get(WORLD_JSON_KEY)
+    models = world.get("models") if isinstance(world, Mapping) else None
+    entries = [model for model in models if isinstance(model, Mapping)] if isinstance(models, list) else []
+    names = ((str(model.get("name")), str(model.get("canonical_link"))) for model in entries)
+    return {model: link for model, link in names if link in links}
 
 
 RowsT = TypeVar("RowsT", Reading, Truth, Current)

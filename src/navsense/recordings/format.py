@@ -27,7 +27,13 @@ from navsense.world import MountedSensor, World
 
 
 class Capability(StrEnum):
-    """Content of a format in addition to the readings of published samples. The value is its name in reports."""
+    """Content of a format in addition to the readings of published samples. The value is its name in reports.
+
+    >>> ns.recordings.Capability.RUNS in ns.recordings.find_output_format(Path("run.npz")).capabilities
+    True
+    >>> ns.recordings.Capability.RUNS in ns.recordings.find_output_format(Path("run.mcap")).capabilities
+    False
+    """
 
     IDEAL = "ideal values"
     BIAS = "biases"
@@ -151,6 +157,10 @@ class Format:
     needs_heading: true if the format requires the heading of the world's axes.
     unread_content: what a recording contains if navsense writes the format but does not read it, such as "messages of
         Gazebo"; "" if it reads the format.
+
+    >>> npz = ns.recordings.find_output_format(Path("run.npz"))
+    >>> npz.name, npz.suffixes
+    ('npz', ('.npz',))
     """
 
     name: str
@@ -185,7 +195,11 @@ _FORMATS: dict[str, Format] = {}
 
 
 def register_format(recording_format: Format) -> None:
-    """Register a format under its suffixes; it replaces an earlier format with the same suffix."""
+    """Register a format under its suffixes; it replaces an earlier format with the same suffix.
+
+    >>> npz = ns.recordings.find_output_format(Path("run.npz"))
+    >>> ns.recordings.register_format(npz)  # a format of your own in the same way, see docs/adding-a-format.md
+    """
     _FORMATS.update(dict.fromkeys(recording_format.suffixes, recording_format))
 
 
@@ -248,7 +262,11 @@ def find_format_of_recording(path: Path) -> Format | None:
 
 
 def get_storage_path(path: Path) -> Path:
-    """Return the file or folder of a recording with this path: `run.mcap` -> `run.mcap`; `run.csv` -> `run`."""
+    """Return the file or folder of a recording with this path: `run.mcap` -> `run.mcap`; `run.csv` -> `run`.
+
+    >>> str(ns.recordings.get_storage_path(Path("run.csv")))
+    'run'
+    """
     suffix = find_suffix(path)
     return path.with_name(path.name[: -len(suffix)]) if suffix and _FORMATS[suffix].is_folder else path
 

@@ -54,6 +54,10 @@ class RecordedRun:
     has_simulated_series: false leaves out ideal values, biases, faults, the truth of links and the current.
     ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
     stored_topics: the topics of the recording from which this one is converted; they do not change.
+
+    >>> recorded = ns.recordings.make_recorded_run(run.session)
+    >>> recorded.world.name, recorded.seed
+    ('field', 7)
     """
 
     world: World
@@ -85,7 +89,11 @@ class RecordedRun:
 def make_recorded_run(
     session: Session, *, has_simulated_series: bool = True, ros: str = DEFAULT_DISTRIBUTION
 ) -> RecordedRun:
-    """Return the world and the run of a session for its recording; the arguments are those of `RecordedRun`."""
+    """Return the world and the run of a session for its recording; the arguments are those of `RecordedRun`.
+
+    >>> ns.recordings.make_recorded_run(run.session).epoch
+    0
+    """
     runs = tuple(session.runs)
     return RecordedRun(session.world, session.epoch, session.seed, session.duration, runs, has_simulated_series, ros)
 
@@ -94,6 +102,10 @@ class RecordingWriter(ABC):
     """Writes time slices in order of time. As a context it is closed at the end, also after an error.
 
     After an error the complete time slices remain in the recording.
+
+    >>> with ns.recordings.open_writer("flight.npz", ns.recordings.make_recorded_run(run.session)) as writer:
+    ...     for time_slice in run.slices():
+    ...         writer.write(time_slice)
     """
 
     def __enter__(self) -> Self:

@@ -19,6 +19,7 @@ import numpy as np
 
 from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.names import resolve_name
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.replay import Replay, from_arrays
@@ -72,11 +73,12 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
 
 
 def _select_name(names: Sequence[str], name: str, file: Path) -> str:
-    """Return the name, or the only one of the names. Raises `MotionError` otherwise."""
-    if name in names:
-        return name
+    """Return the name of a link or topic by any unambiguous ending, or the only one. Raises `MotionError` otherwise."""
     if len(names) == 1 and not name:
         return names[0]
+    if names and name:
+        separator = "/" if names[0].startswith("/") else "::"
+        return resolve_name(name, names, "poses", where=Where(str(file)), error=MotionError, separator=separator)
     allowed_names = ", ".join(names) or "none"
     remedy = f"write {file}:{names[0]}" if names else ""
     what = "poses" if name else f"{len(names) or 'no'} poses that a motion could be"

@@ -1,4 +1,4 @@
-"""The world of a recording as JSON, and back. docs/recordings.md describes the keys.
+"""The world of a recording as JSON, and back. docs/reference/recordings.md describes the keys.
 
     {"format", "name", "models": [...], "sensors": [...], "clocks": {name: clock or null}, "current", "topics",
      "origin", "water", "anomalies"}
@@ -134,7 +134,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         try:
             stored = to_json(spec)
         except TypeError as error:
-            remedy = "see register_type in docs/adding-a-sensor.md"
+            remedy = "see register_type in docs/how-to/adding-a-sensor.md"
             LOG.warning("sensor %s: its specification is not stored: %s; %s", sensor.name, error, remedy)
     return {
         "name": sensor.name,

@@ -33,6 +33,15 @@ def live(
         These states supply the missing fields of the first step. A model is driven by its canonical link.
 
     Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
+
+    >>> sim = ns.live(world, seed=7)
+    >>> for step in sim:
+    ...     if step.time >= 0.1:
+    ...         break
+    >>> step.readings["imu"]["angular_velocity"].shape
+    (1, 3)
+    >>> sim.sensor("compass").get("field").shape
+    (3,)
     """
     world = apply_fidelity(world, fidelity)
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
-from navsense.core.readings import Current, Reading, TimeSlice, Truth
+from navsense.core.readings import Current, Reading, TimeSlice, Truth, plot_readings, summarize_readings
+from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
+from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.recordings.dataset import cut_time_slice
@@ -44,6 +47,13 @@ class Run(Mapping[str, Reading]):
 
     A name can be any unambiguous ending of a full name: `run["imu"]`. In `truth` a model's name refers to its
     canonical link.
+
+    >>> run = ns.simulate(world, duration=1.0, seed=7)
+    >>> run["imu"]["angular_velocity"].shape
+    (1000, 3)
+    >>> run.truth["quadrotor"].position.shape
+    (100, 3)
+    >>> run.save("flight.mcap")
     """
 
     session: Session
@@ -51,13 +61,21 @@ class Run(Mapping[str, Reading]):
     truth: Mapping[str, Truth]
     current: Current | None = None
 
-    def __repr__(self) -> str:
-        """Return a short description."""
-        return f"<Run of {self.session.duration:g} s: {', '.join(self.readings) or 'no sensor'}>"
+    def __post_init__(self) -> None:
+        """Accept endings of names."""
+        object.__setattr__(self, "readings", NameDict(self.readings, "sensor"))
+
+    __repr__, _repr_html_ = format_summary, format_summary_html
+
+    def summarize(self) -> Summary:
+        """Return title and table for `repr` and notebooks."""
+        runs = f"{format_count(len(self.session.runs), 'run')} of " * (len(self.session.runs) > 1)
+        title = f"{self.session.world.name}: {runs}{self.session.duration:g} s, {format_count(len(self), 'sensor')}"
+        return summarize_readings("Run", title, self.readings)
 
     def __getitem__(self, name: str) -> Reading:
         """Return one sensor's reading by its name. Raises `UnknownNameError`."""
-        return self.readings[resolve_name(name, self.readings, "sensor")]
+        return self.readings[name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the full names of the sensors."""
@@ -66,6 +84,22 @@ class Run(Mapping[str, Reading]):
     def __len__(self) -> int:
         """Return the number of sensors."""
         return len(self.readings)
+
+    def plot(self, *names: str, run: int | None = None) -> Any:
+        """Return a figure of matplotlib with the first three arrays of each sensor, or of each sensor in `names`.
+
+        run: the number of the run. Default: the first one. See `Reading.plot` for the lines, and for all arrays.
+
+        >>> run.plot("imu", "compass").savefig("run.png")
+
+        Raises `NavsenseError` if matplotlib is not installed (extra `picture`), `UnknownNameError` for an unknown
+        sensor.
+        """
+        numbers = list(self.session.runs)
+        if run is not None and run not in numbers:
+            raise SimulationError("run", run, allowed=f"must be one of {format_value(numbers)}")
+        index = 0 if run is None else numbers.index(run)
+        return plot_readings(self.readings, names, index, f"{self.session.world.name}, run {numbers[index]}")
 
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
@@ -101,8 +135,12 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
                 remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
             )
         motion = {movable[0]: motion}
-    motions = {}
-    for name, source in motion.items():
+    motions: dict[str, Motion] = {}
+    models = [model.name for model in world.models]
+    for given, source in motion.items():
+        name = resolve_name(given, models, "motion of model", error=SimulationError)
+        if name in motions:
+            raise SimulationError("motion of model", given, allowed=f"is a second motion of {name}")
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
@@ -134,6 +172,13 @@ def simulate(
     truth_rate: of the ground truth of links, Hz.
 
     Raises `MotionError`, and `SimulationError`, also for a run that needs more than half of the free memory.
+
+    >>> run = ns.simulate(world, duration=1.0, seed=7)
+    >>> run["imu"]["angular_velocity"].shape
+    (1000, 3)
+    >>> runs = ns.simulate(world, duration=1.0, seed=7, runs=3)
+    >>> runs["imu"]["angular_velocity"].shape
+    (3, 1000, 3)
     """
     numbers = check_run_numbers(runs)
     world = apply_fidelity(world, fidelity)
@@ -208,6 +253,10 @@ class RecordResult:
     samples: the number of samples of each sensor, including those that were not published.
     valid_samples: the number of published samples of each sensor with valid values.
     max_delay: the largest delay (s of real time) behind the argument `speed`; 0 without it.
+
+    >>> result = ns.record(world, "flight.npz", duration=1.0)
+    >>> result.samples["quadrotor::base_link::imu"]
+    1000
     """
 
     paths: tuple[Path, ...]
@@ -252,6 +301,10 @@ def record(
     The readings are those of `simulate(...).save(path)`. After an interrupt (Ctrl-C) the recordings contain the
     complete time slices, and `KeyboardInterrupt` is raised. Raises `RecordingError` and the errors of `simulate`. If an
     output fails, the others are written to the end, and then its error is raised.
+
+    >>> result = ns.record(world, ["flight.mcap", "flight.npz"], duration=1.0, seed=7)
+    >>> result.duration, [path.name for path in result.paths]
+    (1.0, ['flight.mcap', 'flight.npz'])
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
+from navsense.core.names import find_similar_names
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
@@ -31,7 +31,7 @@ PLUGIN_REASONS = {
 }
 """File of a plug-in -> reason why it has no effect."""
 
-MIN_SIMILARITY, MAX_COMPARED_LENGTH = 0.94, 64
+MIN_SIMILARITY = 0.94
 """Minimum similarity (of 1) of the file names of two plug-ins for a spelling suggestion. Longer names are not compared.
 
 Two instruments of the UUV Simulator, which differ in three of 31 letters, have a similarity of 0.9.
@@ -239,7 +239,7 @@ class Context:
     def _add_unknown(self, element: Element, what: str, name: str, known: Iterable[str]) -> None:
         # A match takes 20 us, so results are cached, for at most as many names as problems.
         if what not in self._suggestions and len(name) <= 64 and len(self._suggestions) < MAX_PROBLEMS:
-            self._suggestions[what] = next(iter(get_close_matches(name, list(known), n=1, cutoff=0.6)), "")
+            self._suggestions[what] = next(iter(find_similar_names(name, known)), "")
         suggestion = self._suggestions.get(what)
         remedy = f"did you mean {suggestion}?" if suggestion else "remove it"
         self.add_problem(SdfError(what, where=element.where, allowed="is not allowed here", remedy=remedy))
@@ -256,9 +256,9 @@ def _find_reason(element: Element, reason: str) -> str:
 def _suggest_plugin(element: Element, schema: ElementSchema) -> str:
     """Return a spelling suggestion for the file of a plug-in; "" without a similar name."""
     name = element.attributes.get("filename", "")
-    if element.tag != "plugin" or name in PLUGIN_REASONS or len(name) > MAX_COMPARED_LENGTH:
+    if element.tag != "plugin" or name in PLUGIN_REASONS:
         return ""
-    similar = get_close_matches(name, sorted(schema.plugins), n=1, cutoff=MIN_SIMILARITY)
+    similar = find_similar_names(name, sorted(schema.plugins), similarity=MIN_SIMILARITY)
     return f"is not supported; did you mean {similar[0]}?" if similar else ""
 
 

@@ -67,6 +67,10 @@ def load(
 
     `notes` of the world list the elements that are not supported. Raises `SdfError`; its `problems` are all problems of
     the file and its includes.
+
+    >>> world = ns.load("quadrotor.sdf")
+    >>> world.sensor("imu").rate
+    1000.0
     """
     if fidelity is not None and fidelity not in FIDELITIES:
         raise SdfError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")

@@ -22,7 +22,7 @@ from navsense.sdf.frames import (
     resolve_frame,
 )
 from navsense.sdf.names import join_names, parse_name
-from navsense.sdf.values import invalid_value, parse_flag, parse_pose, parse_text, parse_vector
+from navsense.sdf.values import invalid_choice, invalid_value, parse_flag, parse_pose, parse_text, parse_vector
 from navsense.sdf.xml_reader import Element
 
 _AXIS_TAGS = ("axis", "axis2")
@@ -294,8 +294,7 @@ def _is_static(model: Element) -> bool:
 def _check_type(context: Context, element: Element, named: str) -> None:
     joint_type = element.get_attribute("type")
     if joint_type not in schema.JOINT_TYPES:
-        allowed = f"must be one of {', '.join(sorted(schema.JOINT_TYPES))}"
-        raise invalid_value(element, joint_type or "missing", allowed, attribute="type")
+        raise invalid_choice(element, joint_type or None, sorted(schema.JOINT_TYPES), attribute="type")
     if joint_type != "fixed":
         reason = "joints do not move yet: its links keep their poses"
         context.add_note("unsupported", f'{named} type="{joint_type}">', reason, element.where)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from navsense.core.errors import SdfError, SensorError, show
-from navsense.core.names import WORLD_FRAME
+from navsense.core.names import WORLD_FRAME, suggest_name
 from navsense.core.pose import IDENTITY, Pose
 from navsense.sdf.context import Context
 from navsense.sdf.values import invalid_value, parse_attribute_flag
@@ -116,6 +116,13 @@ def find_frame(scope: Scope, name: str) -> FrameNode | None:
     return scope.names.get(short_name)
 
 
+def list_frame_names(scope: Scope) -> Iterator[str]:
+    """Yield the names of the frames in a scope, and in its models."""
+    yield from scope.names
+    for model, nested in scope.nested.items():
+        yield from (f"{model}::{name}" for name in nested.names)
+
+
 def find_skipped_include(scope: Scope, name: str) -> str:
     """Return the skipped include that may contain the frame of a name; "" if there is none."""
     if name in (MODEL_FRAME, WORLD_FRAME):
@@ -137,6 +144,8 @@ def resolve_frame(context: Context, scope: Scope, name: str, element: Element, a
         skipped = find_skipped_include(scope, name)
         if skipped:
             remedy = f"it may be in {skipped}: add that file to the search path, or remove this reference"
+        else:
+            remedy = remedy or suggest_name(name, list_frame_names(scope))
         allowed = f"must name a link, joint, frame or model in {scope.title}"
         context.add_problem(invalid_value(element, name, allowed, attribute=attribute, remedy=remedy))
     return node

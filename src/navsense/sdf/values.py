@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from navsense.core.errors import CompilerError, NavsenseError, SdfError
+from navsense.core.names import suggest_name
 from navsense.core.pose import Pose, from_rpy, normalize
 from navsense.core.text import parse_decimal
 from navsense.core.typing import Vector
@@ -22,6 +23,16 @@ def invalid_value(
     what = f"<{element.tag} {attribute}>" if attribute else f"<{element.tag}>"
     what = f"<{parent}>{what}" if parent else what
     return SdfError(what, value, where=element.where, allowed=allowed, remedy=remedy)
+
+
+def invalid_choice(
+    element: Element, value: str | None, choices: Iterable[str], *, parent: str = "", attribute: str = ""
+) -> SdfError:
+    """Return the error of a value that is not one of `choices`, with the most similar choice."""
+    names = tuple(choices)
+    allowed, remedy = f"must be one of {', '.join(names)}", suggest_name(value or "", names)
+    shown = "missing" if value is None else value or "empty"
+    return invalid_value(element, shown, allowed, parent=parent, attribute=attribute, remedy=remedy)
 
 
 def error_at(element: Element, error: NavsenseError, *, attribute: str = "") -> SdfError:
@@ -167,8 +178,7 @@ def parse_choice(element: Element, allowed: tuple[str, ...], *, parent: str = ""
     """Return the text of an element or attribute, which must be one of `allowed`."""
     text = element.attributes[attribute].strip() if attribute else element.text
     if text not in allowed:
-        choices = f"must be one of {', '.join(allowed)}"
-        raise invalid_value(element, text or "empty", choices, parent=parent, attribute=attribute)
+        raise invalid_choice(element, text, allowed, parent=parent, attribute=attribute)
     return text
 
 

@@ -61,3 +61,8 @@ __all__ = [
     "ZeroReference",
     "make_janus_beams",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -18,6 +18,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times, Vector
 from navsense.core.validation import check_numbers
 from navsense.sensors._low_pass import compute_response
@@ -55,12 +56,17 @@ class Vibration:
     phase: of the sine at the start of the run, rad.
 
     Raises `SensorError` for a frequency that is not above zero, and for numbers that are not finite.
+
+    >>> ns.sensors.Imu(vibration=(ns.sensors.Vibration(120.0, linear_acceleration=(0.0, 0.0, 2.0)),)).vibration
+    (Vibration(frequency=120.0, linear_acceleration=(0.0, 0.0, 2.0)),)
     """
 
     frequency: float = field(metadata=in_file(above=0.0))
     linear_acceleration: Vector = (0.0, 0.0, 0.0)
     angular_velocity: Vector = (0.0, 0.0, 0.0)
     phase: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -41,6 +41,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.rotation import multiply_arrays
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
@@ -109,6 +110,11 @@ class Adcp:
     own_hull: true if beams hit the bodies of the sensor's own model.
     classic: true for the rules of a classic plug-in.
     dialect: the plug-in whose messages the sensor sends, and whose rules apply with `classic`.
+
+    >>> errors = ns.sensors.BeamVelocityErrors(stddev=0.02)
+    >>> adcp = ns.sensors.Adcp(cells=ns.sensors.DepthCells(count=20, size=1.0), profile=errors)
+    >>> adcp.cells
+    DepthCells(count=20, size=1.0)
     """
 
     beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))
@@ -144,6 +150,8 @@ class Adcp:
     invariance_tolerance: ClassVar[float] = 1e-9
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     fault_input_arrays: ClassVar[tuple[str, ...]] = ensemble.FAULT_INPUT_ARRAYS
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

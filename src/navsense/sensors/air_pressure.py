@@ -19,6 +19,7 @@ from typing import ClassVar, Literal
 from navsense.clock import Clock
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.core.validation import check_numbers, validate_types
@@ -35,7 +36,11 @@ from navsense.sensors.user_arrays import check_rows, check_time, simulate_readin
 
 @dataclass(frozen=True)
 class AirPressure:
-    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m)."""
+    """Specification of an air pressure sensor: its noise (Pa), and an offset of its altitude in the world (m).
+
+    >>> ns.sensors.AirPressure(pressure=ns.Noise(stddev=2.0, bias_stddev=50.0))
+    AirPressure(pressure=Noise(stddev=2.0, bias_stddev=50.0))
+    """
 
     pressure: Noise = NO_NOISE
     reference_altitude: float = 0.0
@@ -43,6 +48,8 @@ class AirPressure:
     type: ClassVar[str] = "air_pressure"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the altitude."""

@@ -28,6 +28,7 @@ from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import MAX_TICKS, Ticks
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Vectors
 from navsense.core.validation import validate_types
@@ -91,9 +92,14 @@ class ZeroReference:
     """A reference at the sensor's own initial height, updated every `period` (s); infinite: never.
 
     Raises `SensorError` for a period that is not above zero.
+
+    >>> ns.sensors.Altimeter(reference=ns.sensors.ZeroReference(period=10.0)).reference
+    ZeroReference(period=10.0)
     """
 
     period: float = math.inf
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the period."""
@@ -146,6 +152,9 @@ class Altimeter:
     vertical_velocity: noise of the vertical velocity, m/s.
     reference: height in the world (m), a `ZeroReference`, or "initial" for `ZeroReference()`.
     classic: true for Gazebo's rule: the reference is the height at the start.
+
+    >>> ns.sensors.Altimeter(vertical_position=ns.Noise(stddev=0.1), reference="initial").reference
+    ZeroReference()
     """
 
     vertical_position: Noise = NO_NOISE
@@ -157,6 +166,8 @@ class Altimeter:
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
     fault_input_arrays: ClassVar[tuple[str, ...]] = (REFERENCE,)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the reference."""

@@ -23,6 +23,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import all_true
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
 from navsense.environment.base import Environment
@@ -43,12 +44,17 @@ class Output:
         quaternion sensor to reference) or "vertical" (a scalar along the vertical, unchanged by rotations about it).
 
     Raises `SensorError` for axes below 0 and another equivariance.
+
+    >>> ns.sensors.Output("field", 3, "T").shape
+    (3,)
     """
 
     name: str
     axes: int | tuple[int, ...]
     unit: str
     equivariance: Equivariance = "invariant"
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the axes and the equivariance."""
@@ -80,6 +86,10 @@ class Measurement(NamedTuple):
     emitted: false where no sample is published, (n,). None: all are published.
     turn_on_bias[name]: the constant part of the bias of this instrument, (axes,); scalars ().
     fault[kind]: true where an injected fault acts, (n,). A sensor leaves it empty; fault injection fills it.
+
+    >>> measurement = ns.sensors.Measurement({"speed": np.zeros(3)}, {"speed": np.zeros(3)})
+    >>> measurement.valid is None  # all values are valid
+    True
     """
 
     arrays: Mapping[str, AnyArray]
@@ -212,6 +222,8 @@ class OpaqueSensor:
     deviations: tuple[tuple[str, tuple[float, ...]], ...] = ()
     stored: str = ""
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return the white noise of each axis of each array that has some."""
         return {name: tuple(Noise(stddev=stddev) for stddev in axes) for name, axes in self.deviations}
@@ -224,6 +236,9 @@ class Sensor(Protocol):
     rotation_invariance: rotations of the world, with its fields and vehicles, that leave the readings unchanged.
         `testing.check_sensor` checks it.
     invariance_tolerance: relative tolerance of this check.
+
+    >>> [kind.type for kind in ns.sensors.SENSORS]
+    ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp']
     """
 
     type: ClassVar[str]
@@ -284,7 +299,7 @@ def check_members(kind: type[Sensor]) -> None:
     members = [name for name in (*Sensor.__annotations__, *vars(Sensor)) if not name.startswith("_")]
     missing = [name for name in members if name not in dir(kind)]
     if missing:
-        remedy = "see docs/adding-a-sensor.md"
+        remedy = "see docs/how-to/adding-a-sensor.md"
         raise SensorError("class of a sensor", kind.__name__, allowed=f"lacks {', '.join(missing)}", remedy=remedy)
 
 

@@ -35,6 +35,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.core.validation import check_numbers, validate_types
@@ -73,6 +74,9 @@ class Depth:
     gauge: true for a pressure relative to `surface_pressure`.
 
     Raises `SensorError`.
+
+    >>> ns.sensors.Depth(pressure=ns.Noise(stddev=60.0, precision=10.0))
+    Depth(pressure=Noise(stddev=60.0, precision=10.0))
     """
 
     pressure: Noise = NO_NOISE
@@ -84,6 +88,8 @@ class Depth:
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
     fault_input_arrays: ClassVar[tuple[str, ...]] = ("pressure",)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the pressure."""

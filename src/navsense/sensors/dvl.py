@@ -44,6 +44,7 @@ from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NOT_IN_FILE, in_file
 from navsense.core.random_streams import RandomProcess, find_first_rows, split_initial_draws
 from navsense.core.readings import Reading, make_read_only
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Vector
 from navsense.core.validation import check_numbers
@@ -120,6 +121,9 @@ class TrackMode(StrEnum):
     | `FALLBACK` | not allowed | only if the bottom track has no solution |
 
     The better track is the one with the smaller variance; the bottom track if both are equal.
+
+    >>> [one.value for one in ns.sensors.TrackMode]
+    ['never', 'always', 'best', 'fallback']
     """
 
     NEVER = "never"
@@ -182,6 +186,10 @@ class Dvl:
     | `gz` | nearest, for `PLANE` | none | physical | physical |
     | `uuv` | nearest, for `PLANE` | none | UUV Simulator | physical |
     | `dsros` | one | none | `dsros_dvl` | down to the bottom |
+
+    >>> dvl = ns.sensors.Dvl(bottom=ns.sensors.TrackErrors(ns.Noise(stddev=0.005)), maximum_range=75.0)
+    >>> dvl.bottom
+    TrackErrors(noise=Noise(stddev=0.005))
     """
 
     beams: Beams = field(default_factory=lambda: make_x_beams(DEFAULT_JANUS_ANGLE))
@@ -218,6 +226,8 @@ class Dvl:
     invariance_tolerance: ClassVar[float] = 1e-9
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     fault_input_arrays: ClassVar[tuple[str, ...]] = ping.FAULT_INPUT_ARRAYS
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -722,7 +732,7 @@ class Dvl:
         stddev: standard deviation of a beam's bottom-track velocity in one ping, m/s. It replaces that of the part, and
             is required if the part has no source for it ("a50").
 
-        `missing_values` lists the values without a source; see `docs/parts.md`. Raises `UnknownNameError`,
+        `missing_values` lists the values without a source; see `docs/reference/parts.md`. Raises `UnknownNameError`,
         `SensorError`.
         """
         part = load_part(name)

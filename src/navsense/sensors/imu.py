@@ -37,6 +37,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Quaternion, Quaternions, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
@@ -172,6 +173,12 @@ class Imu:
         The angle xy is the share of y that the x axis measures.
     g_sensitivity: matrix, row by row, from specific force to an error of the angular velocity, rad/s per m/s^2.
     earth_rotation: true if the IMU measures the rotation of the earth, in a world with an origin.
+
+    >>> time = np.arange(200) / 200.0  # s
+    >>> still = np.tile([0.0, 0.0, 9.81], (200, 1))
+    >>> reading = ns.sensors.Imu.from_part("stim300").apply(time, np.zeros((200, 3)), still, seed=7)
+    >>> reading["angular_velocity"].shape
+    (200, 3)
     """
 
     angular_velocity_x: Noise = field(default=NO_NOISE, metadata=in_file("x", container="angular_velocity"))
@@ -202,6 +209,8 @@ class Imu:
 
     type: ClassVar[str] = "imu"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the reference and the numbers."""

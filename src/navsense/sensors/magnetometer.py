@@ -30,6 +30,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading, make_read_only
 from navsense.core.rotation import rotate_rows_inverse
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vector, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
@@ -76,6 +77,11 @@ class Magnetometer:
     soft_iron: matrix, row by row, that multiplies the field of the world in the sensor frame.
     field_per_ampere: magnetic field of the motors' wires per ampere, sensor frame, T/A. It multiplies the world's
         signal "motor_current" (A).
+
+    >>> noise = ns.Noise(stddev=15e-9)  # T
+    >>> compass = ns.sensors.Magnetometer(noise, noise, noise, hard_iron=(4e-7, -2e-7, 6e-7))
+    >>> ns.sensors.Magnetometer.from_part("rm3100").x.noise_density > 0.0
+    True
     """
 
     x: Noise = NO_NOISE
@@ -94,6 +100,8 @@ class Magnetometer:
     type: ClassVar[str] = "magnetometer"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "all"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the numbers."""

@@ -28,6 +28,7 @@ from navsense.core.geodesy import MAX_ELEVATION, Origin, ecef_to_geodetic, geode
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading, make_read_only
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray, Vectors
 from navsense.core.validation import validate_types
@@ -102,6 +103,9 @@ class NavSat:
 
     horizontal_position, vertical_position: noise of the position, m. The horizontal noise acts on east and on north.
     horizontal_velocity, vertical_velocity: noise of the velocity, m/s.
+
+    >>> ns.sensors.NavSat(horizontal_position=ns.Noise(stddev=1.5), vertical_position=ns.Noise(stddev=3.0))
+    NavSat(horizontal_position=Noise(stddev=1.5), vertical_position=Noise(stddev=3.0))
     """
 
     horizontal_position: Noise = field(default=NO_NOISE, metadata=in_file("horizontal", container="position_sensing"))
@@ -112,6 +116,8 @@ class NavSat:
     type: ClassVar[str] = "navsat"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "vertical"
     invariance_tolerance: ClassVar[float] = 1e-12
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the noises."""

@@ -36,6 +36,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import Reading
 from navsense.core.rotation import rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.core.validation import validate_types
@@ -80,7 +81,11 @@ def _make_angles(samples: int, minimum: float, maximum: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Fan:
-    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`."""
+    """Rays over a rectangle of angles (rad): left of x horizontally, above it vertically. Raises `SensorError`.
+
+    >>> ns.sensors.Range(beam=ns.sensors.Fan(5, -0.1, 0.1)).beam
+    Fan(horizontal_samples=5, horizontal_minimum=-0.1, horizontal_maximum=0.1)
+    """
 
     horizontal_samples: int = 1
     horizontal_minimum: float = 0.0
@@ -88,6 +93,8 @@ class Fan:
     vertical_samples: int = 1
     vertical_minimum: float = 0.0
     vertical_maximum: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -121,11 +128,16 @@ class Cone:
     """A round beam of full `width` (rad) around an `axis` of any length: a ray and rings of rays.
 
     Raises `SensorError`.
+
+    >>> ns.sensors.Range(beam=ns.sensors.Cone(width=0.17, rings=2)).beam
+    Cone(width=0.17, rings=2)
     """
 
     width: float
     rings: int = 3
     axis: Vector = (1.0, 0.0, 0.0)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -166,9 +178,14 @@ class Sound:
     """Sound as a sensor assumes it. `speed` (m/s) is the assumed speed of sound; None: the true one.
 
     Raises `SensorError`.
+
+    >>> ns.sensors.Range(sound=ns.sensors.Sound(speed=1500.0)).sound
+    Sound(speed=1500.0)
     """
 
     speed: float | None = field(default=None, metadata=in_file(above=0.0))
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the speed."""
@@ -231,6 +248,9 @@ class Range:
     own_hull: true if its rays hit the model that carries it.
 
     Messages of a `classic` sensor of Gazebo's `ros_plugin` have the limit instead of an infinity. Raises `SensorError`.
+
+    >>> ns.sensors.Range(ns.Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
+    Range(range_noise=Noise(stddev=0.03), minimum_range=0.5, maximum_range=100.0)
     """
 
     range_noise: Noise = field(default=NO_NOISE, metadata=in_file("noise"))
@@ -245,6 +265,8 @@ class Range:
     type: ClassVar[str] = "range"
     invariance_tolerance: ClassVar[float] = 1e-9
     fault_input_arrays: ClassVar[tuple[str, ...]] = ("range",)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the limits."""

@@ -31,9 +31,10 @@ import numpy as np
 
 from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.core.errors import ClockError, SimulationError, UnknownNameError
-from navsense.core.names import NameDict, resolve_name
+from navsense.core.names import NameDict, get_short_name, resolve_name
 from navsense.core.random_streams import BLOCK_SAMPLES
 from navsense.core.readings import Reading, join_readings, make_all_read_only
+from navsense.core.text import format_count
 from navsense.core.ticks import Ticks, find_first_tick, step_to_rate
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.base import Motion
@@ -59,10 +60,19 @@ class Step:
 
     `readings` accepts any unambiguous ending of a name. It raises `UnknownNameError` for a sensor without a reading in
     this step.
+
+    >>> step = ns.live(world, seed=7).step()
+    >>> step.time, step.readings["imu"]["angular_velocity"].shape
+    (0.0, (1, 3))
     """
 
     time: float
     readings: Mapping[str, Reading]
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        names = ", ".join(map(get_short_name, self.readings))
+        return f"<Step to {self.time:g} s: {names or 'no reading'}>"
 
 
 def _join_live_readings(readings: list[Reading]) -> Reading:
@@ -79,7 +89,14 @@ TickCache = dict[tuple[int, int, float], Ticks]
 
 
 class LiveSensor:
-    """A sensor of a live run, with its latest reading."""
+    """A sensor of a live run, with its latest reading.
+
+    >>> sim = ns.live(world, seed=7)
+    >>> _ = sim.step()
+    >>> sim.sensor("compass").get("field").shape
+    (3,)
+    >>> sim.sensor("compass").switch(on=False)
+    """
 
     def __init__(
         self,
@@ -105,6 +122,11 @@ class LiveSensor:
         self._queue: deque[Reading] = deque()
         self._taken_rows = 0  # of the first reading in the queue
         self._latest_emitted: Reading | None = None
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        state = "on" if self.is_on else "off"
+        return f"<LiveSensor {self.name}: {self.mounted.spec.type}, {self.mounted.rate:g} Hz, {state}>"
 
     @property
     def name(self) -> str:
@@ -228,7 +250,14 @@ class LiveSensor:
 
 
 class LiveRun:
-    """A run in progress. Iterate over it, or call `step`; `close` ends it."""
+    """A run in progress. Iterate over it, or call `step`; `close` ends it.
+
+    >>> sim = ns.live(world, driven=["quadrotor"])
+    >>> step = sim.step({"quadrotor": ns.State(ns.Pose((0.0, 0.0, 2.0)))})
+    >>> step.time, sim.time
+    (0.0, 0.0)
+    >>> sim.close()
+    """
 
     def __init__(self, session: Session, driven: Mapping[str, DrivenMotion]) -> None:
         """Start before the first step."""
@@ -257,6 +286,11 @@ class LiveRun:
         }
         self._names = tuple(self._sensors)
         self._clocks = {name: self._make_clock(clock, f"clock {name}", CLOCK_RATE) for name, clock in clocks.items()}
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        state = "closed" if self._closed else "open"
+        return f"<LiveRun {self.world.name}: {self.time:g} s, {format_count(len(self._names), 'sensor')}, {state}>"
 
     def _make_clock(self, clock: Clock | None, reader: str, rate: float) -> LiveClock:
         """Return a clock by the name of its user: a sensor with samples at `rate` (Hz), or the clock itself."""
@@ -355,11 +389,21 @@ class LiveRun:
 
 
 class LiveClock:
-    """One clock of a live run, with readings at any instant up to now, including mean and jitter."""
+    """One clock of a live run, with readings at any instant up to now, including mean and jitter.
+
+    >>> sim = ns.live(world, seed=7)
+    >>> _ = sim.step()
+    >>> sim.clock("autopilot").time(0.0) == sim.clock("autopilot").error(0.0)
+    True
+    """
 
     def __init__(self, clock: Clock | None, readings: ClockReadings, now: Callable[[], float]) -> None:
         """Store the arguments. `now` returns the end (s) of the last finished step."""
         self.clock, self._readings, self._now = clock, readings, now
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        return f"<LiveClock {self.clock.name if self.clock else 'true time'} at {self._now():g} s>"
 
     @overload
     def error(self, time: float) -> float: ...

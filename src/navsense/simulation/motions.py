@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from navsense.core.errors import FieldError, MotionError, SimulationError, Where
+from navsense.core.names import resolve_name
 from navsense.core.pose import Pose
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import LazyShape
@@ -29,8 +30,7 @@ def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
     models = {model.name: model for model in world.models}
     for name in motions:
         if name not in models:
-            allowed = f"must be a model of the world: {', '.join(sorted(models)) or 'it has none'}"
-            raise SimulationError("motion of model", name, allowed=allowed)
+            resolve_name(name, models, "motion of model", error=SimulationError)
         if models[name].static:
             raise SimulationError("motion of model", name, allowed="is static and cannot move")
     return replace(world, models=tuple(replace(m, motion=motions.get(m.name, m.motion)) for m in world.models))

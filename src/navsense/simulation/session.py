@@ -22,6 +22,7 @@ from navsense.core.readings import (
     Truth,
     make_read_only,
 )
+from navsense.core.text import format_count
 from navsense.core.ticks import Ticks, check_rate, make_ticks
 from navsense.core.typing import FloatArray, Times, Vector
 from navsense.core.validation import check_integer
@@ -85,6 +86,11 @@ class Session:
     environments: Mapping[str, Environment]
     currents: tuple[VectorField, ...] = ()
     has_random_current: bool = False
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        runs = format_count(len(self.runs), "run")
+        return f"<Session of {self.world.name}: {self.duration:g} s, seed {self.seed}, {runs}>"
 
     def open_sensor_runs(self, *, prefetch: int = 0) -> dict[str, tuple[SensorRun, ...]]:
         """Return the sensor runs by full sensor name, one for each run, with their initial draws."""

@@ -48,6 +48,7 @@ from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, make_initial_state
 from navsense.core.readings import LONGEST_TIME
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, UInt64Array, Vectors
 from navsense.core.validation import check_number
 from navsense.environment.current.base import (
@@ -339,6 +340,8 @@ class GaussMarkovProcess:
     correlation_time: float = math.inf
     density: float = 0.0
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_number("mean of a process", self.mean, -1e6, 1e6, error=FieldError)
@@ -392,6 +395,8 @@ class UuvGaussMarkovProcess:
     mu: float = 0.0
     noise_amplitude: float = field(default=0.0, metadata=in_file("noiseAmp"))
     step: float = field(default=1e-3, metadata=NOT_IN_FILE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -473,6 +478,8 @@ class GaussMarkovCurrent:
     vertical_angle: AnyGaussMarkovProcess = GaussMarkovProcess()
     name: str = "current"
     heading: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -42,6 +42,7 @@ from navsense.core.geodesy import ECCENTRICITY_2, SEMI_MAJOR, Origin, ecef_to_ge
 from navsense.core.inputs import FileKind
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, IntArray, Quaternion, Times, Vectors
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -264,6 +265,8 @@ class GriddedCurrent:
     outside: OutsideRule = "error"
     outside_vertical: OutsideRule = "hold"
     outside_time: OutsideRule = "error"
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

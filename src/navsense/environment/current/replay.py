@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from navsense.core.errors import FieldError
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, Vectors
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -49,6 +50,8 @@ class CurrentReplay:
     frame: str = "world"
     heading: float = 0.0
     outside: OutsideRule = "error"
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

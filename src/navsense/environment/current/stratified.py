@@ -30,6 +30,7 @@ import numpy as np
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.core.validation import check_number
 from navsense.environment.base import VectorField
@@ -135,6 +136,8 @@ class StratifiedCurrent:
     surface: float = 0.0
     heading: float = 0.0
     outside: OutsideRule = "hold"
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -253,6 +256,8 @@ class StratifiedGaussMarkovCurrent:
     direction: AnyGaussMarkovProcess
     name: str = "layers"
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_current_name(self.name)
@@ -316,6 +321,8 @@ class DepthScaledCurrent:
     surface: float = 0.0
     outside: OutsideRule = "hold"
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         _check_layers(self.depths, self.factors)
@@ -365,6 +372,8 @@ class BoundaryLayer:
     bed: float
     thickness: float
     exponent: float = 1.0 / 7.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

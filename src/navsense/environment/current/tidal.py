@@ -44,6 +44,7 @@ from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.core.units import KNOT
 from navsense.core.validation import check_number
@@ -282,6 +283,8 @@ class TidalConstituent:
     speed: float | None = None
     greenwich: bool = True
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_speed(f"amplitude of {self.name} (m/s)", self.amplitude)
@@ -342,6 +345,8 @@ class HarmonicFlow:
     constituents: tuple[TidalConstituent, ...]
     start: datetime
     mean: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -498,6 +503,8 @@ class TidalCurrent:
     ebb_direction: float | None = None
     heading: float = 0.0
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_coordinate("direction of the flood (rad)", self.flood_direction)
@@ -544,6 +551,8 @@ class TidalEllipse:
     minor: float
     direction: float
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         check_speed(f"minor axis of {self.major.name} (m/s)", self.minor)
@@ -568,6 +577,8 @@ class TidalEllipses:
     start: datetime
     mean: Vector = (0.0, 0.0, 0.0)
     heading: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Vectors
 
 MIN_SIZE, MAX_DISTANCE = 1e-9, 1e9
@@ -45,6 +46,8 @@ class LazyShape:
     """A shape that `load` returns at the first use, for example from a file. `load` may raise errors."""
 
     load: Callable[[], Shape]
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     @cached_property
     def shape(self) -> Shape:

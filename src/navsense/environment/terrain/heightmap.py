@@ -39,6 +39,7 @@ import numpy as np
 
 from navsense.core.errors import FieldError, Where
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, IntArray, Vector, Vectors
 from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Rays
 from navsense.environment.terrain.grids import GRID_SUFFIXES, read_grid
@@ -407,6 +408,8 @@ class Heightmap:
     _levels: IntArray = field(init=False, repr=False)
     _extent: FloatArray = field(init=False, repr=False)
     _frame: FloatArray = field(init=False, repr=False)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

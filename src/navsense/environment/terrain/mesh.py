@@ -37,6 +37,7 @@ import numpy as np
 from navsense.core.errors import FieldError, Where
 from navsense.core.inputs import FileKind, read_bytes
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Vector, Vectors
 from navsense.environment.terrain.base import MAX_DISTANCE, Rays
 
@@ -449,6 +450,8 @@ class Mesh:
     degenerate: int = field(init=False)
     _nodes: FloatArray = field(init=False, repr=False)
     _links: IntArray = field(init=False, repr=False)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Vector, Vectors
 from navsense.core.validation import check_number
 from navsense.environment.terrain.base import MAX_DISTANCE, MIN_SIZE, Rays
@@ -200,6 +201,8 @@ class Plane:
 
     normal: Vector = (0.0, 0.0, 1.0)
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         if not MIN_SIZE <= math.hypot(*self.normal) <= MAX_DISTANCE:
@@ -217,6 +220,8 @@ class Box:
 
     size: Vector = (1.0, 1.0, 1.0)
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         _check_lengths("box", length=self.size[0], width=self.size[1], height=self.size[2])
@@ -233,6 +238,8 @@ class Ellipsoid:
 
     radii: Vector = (1.0, 1.0, 1.0)
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         _check_lengths("ellipsoid", radius_x=self.radii[0], radius_y=self.radii[1], radius_z=self.radii[2])
@@ -247,6 +254,8 @@ class Sphere:
     """A sphere with a `radius` (m). Raises `FieldError` for a radius that is not above 0."""
 
     radius: float = 1.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -264,6 +273,8 @@ class Cylinder:
     radius: float = 1.0
     length: float = 1.0
 
+    __repr__, _repr_html_ = format_spec, format_spec_html
+
     def __post_init__(self) -> None:
         """Check the values."""
         _check_lengths("cylinder", radius=self.radius, length=self.length)
@@ -279,6 +290,8 @@ class Capsule:
 
     radius: float = 0.5
     length: float = 1.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the values."""

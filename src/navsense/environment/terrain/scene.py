@@ -26,6 +26,7 @@ from navsense.core.errors import FieldError
 from navsense.core.kernels import kernel
 from navsense.core.pose import IDENTITY, Pose
 from navsense.core.rotation import cross, multiply, multiply_arrays, rotate, rotate_python
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Quaternion, Quaternions, Times, Vectors
 from navsense.environment.terrain.base import Rays, Shape
 from navsense.motion.base import Motion, MotionBlock
@@ -48,6 +49,8 @@ class Body:
     shape: Shape
     pose: Pose = IDENTITY
     motion: Motion | None = None
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     @cached_property
     def shape_pose(self) -> FloatArray:
@@ -203,6 +206,8 @@ class Scene:
     """The bodies of a world. If two bodies are at the same range, the hit is on the first one in the list."""
 
     bodies: tuple[Body, ...] = ()
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def cast(
         self,

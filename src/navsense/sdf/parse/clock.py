@@ -39,6 +39,7 @@ from navsense.clock import (
     per_year,
 )
 from navsense.core.errors import ClockError, SdfError
+from navsense.core.names import suggest_name
 from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import LEAF, Context, make_schema
 from navsense.sdf.frames import FrameNode, Scope
@@ -47,7 +48,7 @@ from navsense.sdf.parse.children import parse_child_flag
 from navsense.sdf.parse.faults import parse_clock_steps
 from navsense.sdf.parse.noise import parse_child_noise
 from navsense.sdf.schema import CLOCK
-from navsense.sdf.values import invalid_value, parse_number
+from navsense.sdf.values import invalid_choice, invalid_value, parse_number
 from navsense.sdf.xml_reader import Element
 
 Spec = TypeVar("Spec")
@@ -162,8 +163,10 @@ class ClockRegistry:
             model = model.parent
         if name in self.by_name:
             return self.by_name[name]
-        names = ", ".join(list(self.by_model.get(scope.frame.name, {}))[:5])
-        remedy = f"its model has {names}" if names else 'its model has no clock: declare <clock name="..."> in a link'
+        declared = list(self.by_model.get(scope.frame.name, {}))
+        remedy = 'its model has no clock: declare <clock name="..."> in a link'
+        if declared:
+            remedy = f"{suggest_name(name, declared)} its model has {', '.join(declared[:5])}".strip()
         raise _make_clock_error(element, sensor, "must be a clock of its model, or absent", remedy)
 
 
@@ -233,7 +236,7 @@ def _parse_grade(element: Element) -> Oscillator:
     if "grade" not in element.attributes:
         return Oscillator()
     if name is None or name not in GRADES:
-        raise invalid_value(element, name or "empty", f"must be one of {', '.join(GRADES)}", attribute="grade")
+        raise invalid_choice(element, name or "", GRADES, attribute="grade")
     return GRADES[name].oscillator
 
 
@@ -243,8 +246,7 @@ def _parse_ageing(context: Context, child: Element) -> float:
     value = parse_number(child, parent="navsense:oscillator")
     per = child.attributes.get("per", "second").strip()
     if per not in RATE_CONVERSIONS:
-        allowed = f"must be one of {', '.join(RATE_CONVERSIONS)}"
-        raise invalid_value(child, per, allowed, parent="navsense:oscillator", attribute="per")
+        raise invalid_choice(child, per, RATE_CONVERSIONS, parent="navsense:oscillator", attribute="per")
     return RATE_CONVERSIONS[per](value)
 
 

@@ -28,7 +28,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_text
 from navsense.sdf.parse.current import CurrentContext
 from navsense.sdf.schema import DIMENSIONS, PRELOAD, PRELOAD_FILES, SPACE
-from navsense.sdf.values import invalid_value, map_spec_errors, parse_vector, require_child
+from navsense.sdf.values import invalid_choice, map_spec_errors, parse_vector, require_child
 from navsense.sdf.xml_reader import Element
 
 HYDRODYNAMICS_FILES = frozenset(
@@ -108,8 +108,7 @@ def _parse_table(context: Context, element: Element, site: CurrentContext, colum
         if space is not None:
             reference = space.get_attribute("reference") or "global"
             if reference not in SPACES:
-                allowed = f"must be one of {', '.join(SPACES)}"
-                raise invalid_value(space, reference, allowed, attribute="reference")
+                raise invalid_choice(space, reference, SPACES, attribute="reference")
             options |= {"space": SPACES[reference], "units": space.get_attribute("units") or "radians"}
             position = [parse_child_text(context, space, axis, axis) for axis in "xyz"]
     origin = site.origin

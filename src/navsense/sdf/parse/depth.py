@@ -24,7 +24,7 @@ from navsense.sdf.binder import ChildParser, ElementBinding
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.parse.type_element import read_type_element
-from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number
+from navsense.sdf.values import invalid_choice, invalid_value, map_spec_errors, parse_attribute_number
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth
 
@@ -65,9 +65,7 @@ def _parse_formula(context: Context, element: Element, sensor_context: SensorCon
     """Return the water that a `<formula>` assumes. Raises `SdfError`."""
     formula = element.text
     if formula not in FORMULA_ATTRIBUTES:
-        raise invalid_value(
-            element, formula or "empty", f"must be one of {', '.join(FORMULA_ATTRIBUTES)}", parent="depth"
-        )
+        raise invalid_choice(element, formula, FORMULA_ATTRIBUTES, parent="depth")
     context.check(element, ElementSchema(attributes=frozenset(FORMULA_ATTRIBUTES[formula])))
     if formula == KNOWN_WATER:
         return None

@@ -14,7 +14,7 @@ from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.schema import CHANNEL
-from navsense.sdf.values import invalid_value
+from navsense.sdf.values import invalid_choice, invalid_value
 from navsense.sdf.xml_reader import Element
 
 NOISE_TYPES = ("none", "gaussian", "gaussian_quantized")
@@ -94,7 +94,7 @@ def _parse_type(element: Element) -> str:
         value = "empty" if "type" in element.attributes else "missing"
         raise invalid_value(element, value, allowed, attribute="type", remedy='write <noise type="...">')
     if text.lower() not in NOISE_TYPES:
-        raise invalid_value(element, text, allowed, attribute="type")
+        raise invalid_choice(element, text, NOISE_TYPES, attribute="type")
     return text.lower()
 
 

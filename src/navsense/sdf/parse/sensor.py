@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from navsense.core.geodesy import Origin
+from navsense.core.names import suggest_name
 from navsense.core.pose import Pose, multiply, normalize
 from navsense.core.ticks import MAX_RATE, MIN_RATE, step_to_rate
 from navsense.core.typing import Quaternion
@@ -28,7 +29,7 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
-from navsense.sdf.values import invalid_value, parse_text, require_child
+from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
@@ -116,8 +117,8 @@ class SensorParser:
         link = f"{scope.frame.name}::{link_name}"
         links = {frame.name: frame for _, frame in parsed_model.list_links()}
         if link not in links:
-            known = ", ".join(name.removeprefix(f"{scope.frame.name}::") for name in links)
-            raise invalid_value(child, link_name, f"must be one of {known}", parent=element.tag)
+            known = (name.removeprefix(f"{scope.frame.name}::") for name in links)
+            raise invalid_choice(child, link_name, known, parent=element.tag)
         short_name = parse_name(element)
         name = join_names(element, link, short_name)
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, links[link], Pose())
@@ -158,7 +159,8 @@ class SensorParser:
             return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
         gazebo_type, reason = _get_gazebo_type(element), schema.NOT_SIMULATED
         if sensor_type == "custom" and gazebo_type:
-            reason = f"no sensor has the type {gazebo_type}; for a sensor of your own see docs/adding-a-sensor.md"
+            remedy = "for a sensor of your own see docs/how-to/adding-a-sensor.md"
+            reason = f"no sensor has the type {gazebo_type}; {remedy}"
         self._note_not_simulated(element, sensor_type, name, reason)
         return []
 
@@ -296,10 +298,11 @@ class SensorParser:
             sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
-        if sensor_type in (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE):
+        known = (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE)
+        if sensor_type in known:
             return sensor_type
         allowed = f"must be one of {', '.join(self.type_element_parsers)}, which are simulated, or another type of SDF"
-        remedy = "for a sensor of your own: see docs/adding-a-sensor.md"
+        remedy = suggest_name(sensor_type, known) or "for a sensor of your own: see docs/how-to/adding-a-sensor.md"
         raise invalid_value(element, sensor_type or "missing", allowed, attribute="type", remedy=remedy)
 
     def _parse_rate(self, element: Element, default: float = 0.0, tag: str = "update_rate") -> float:

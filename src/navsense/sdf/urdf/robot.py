@@ -19,16 +19,15 @@ world itself. Source: URDF as ROS documents it; the tests compare with libsdform
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 
-from navsense.core.names import WORLD_FRAME
+from navsense.core.names import WORLD_FRAME, suggest_name
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import NEWEST_VERSION, check_unique, parse_name
 from navsense.sdf.schema import ACTUATOR_TAG
 from navsense.sdf.urdf import schema
-from navsense.sdf.values import invalid_value, is_effort, parse_numbers
+from navsense.sdf.values import invalid_choice, invalid_value, is_effort, parse_numbers
 from navsense.sdf.versions import upgrade_unversioned
 from navsense.sdf.xml_reader import Element
 
@@ -212,7 +211,7 @@ class _RobotConverter:
             allowed = "is the world, which cannot have such elements"
             raise invalid_value(gazebo, reference, allowed, attribute="reference", remedy="add a link to the robot")
         allowed = "must name a link or joint of the robot"
-        remedy = _suggest_name(reference, self.links)
+        remedy = suggest_name(reference, (*self.links, *self.joints))
         error = invalid_value(gazebo, reference, allowed, attribute="reference", remedy=remedy)
         if has_effect:
             raise error
@@ -225,8 +224,7 @@ class _RobotConverter:
         """Read a joint. Raises `SdfError` if it does not join two links."""
         joint_type = element.get_attribute("type")
         if joint_type not in schema.JOINT_TYPES:
-            allowed = f"must be one of {', '.join(schema.JOINT_TYPES)}"
-            self.context.add_problem(invalid_value(element, joint_type or "missing", allowed, attribute="type"))
+            self.context.add_problem(invalid_choice(element, joint_type or None, schema.JOINT_TYPES, attribute="type"))
         parent, child = self._read_end(element, "parent"), self._read_end(element, "child")
         if parent == child:
             raise invalid_value(element, parent, "parent and child must differ", attribute="name")
@@ -250,7 +248,7 @@ class _RobotConverter:
         if name is None:
             raise invalid_value(end, "missing", "must be given", parent="joint", attribute="link")
         if name not in self.links and not (name == WORLD_FRAME and self.world is not None):
-            allowed, remedy = "must name a link of the robot", _suggest_name(name, self.links)
+            allowed, remedy = "must name a link of the robot", suggest_name(name, self.links)
             raise invalid_value(end, name, allowed, parent="joint", attribute="link", remedy=remedy)
         return name
 
@@ -339,9 +337,3 @@ class _RobotConverter:
 
 def _format_numbers(numbers: tuple[float, ...]) -> str:
     return " ".join(map(repr, numbers))
-
-
-def _suggest_name(name: str, known: Mapping[str, object]) -> str:
-    """Return a spelling suggestion for a name; "" without a similar one."""
-    similar = get_close_matches(name, list(known)[:1000], n=1, cutoff=0.6) if len(name) <= 64 else []
-    return f"did you mean {similar[0]}?" if similar else ""

@@ -34,7 +34,6 @@ it is the lowest and the highest value, of a beam the nearest and the farthest e
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Mapping
@@ -47,6 +46,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import SensorError, UnknownNameError, Where
+from navsense.core.names import suggest_name
 from navsense.sensors.catalogue.units import (
     ENTRY_NAMES,
     RANGE_ENTRIES,
@@ -257,8 +257,7 @@ def load_part(name: str) -> Part:
         raise UnknownNameError("part", repr(name), allowed="must be the name of a part, a text")
     key = name.lower()
     if key not in list_parts():
-        close = difflib.get_close_matches(key, list_parts())
-        remedy = f"did you mean {' or '.join(close)}?" if close else ""
+        remedy = suggest_name(key, list_parts(), 3)
         raise UnknownNameError("part", name, allowed=f"must be one of {', '.join(list_parts())}", remedy=remedy)
     return _load_packaged_part(key)
 

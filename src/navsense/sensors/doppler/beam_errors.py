@@ -43,6 +43,7 @@ from typing import Final
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import NON_NEGATIVE, in_file
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sensors.doppler.specification import validate_reals
@@ -65,6 +66,9 @@ class TrackErrors:
     long_term_scale: standard deviation of the scale error between instruments; it is constant during a run.
     long_term_offset: standard deviation of the offset of each axis between instruments, m/s.
     maximum_velocity: relative to the bottom or water, m/s; above it no beam has a usable echo.
+
+    >>> ns.sensors.TrackErrors(ns.Noise(stddev=0.005), long_term_scale=0.002)
+    TrackErrors(noise=Noise(stddev=0.005), long_term_scale=0.002)
     """
 
     noise: Noise = NO_NOISE
@@ -74,6 +78,8 @@ class TrackErrors:
     long_term_scale: float = field(default=0.0, metadata=NON_NEGATIVE)
     long_term_offset: float = field(default=0.0, metadata=NON_NEGATIVE)
     maximum_velocity: float = field(default=math.inf, metadata=NON_NEGATIVE)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -112,11 +118,16 @@ class BeamVelocityErrors:
     stddev: m/s, of one ping.
     long_term_scale: standard deviation of the scale error between instruments; it is constant during a run.
     long_term_offset: m/s, standard deviation of the offset of each axis between instruments.
+
+    >>> ns.sensors.Adcp(profile=ns.sensors.BeamVelocityErrors(stddev=0.02, long_term_offset=0.003)).profile
+    BeamVelocityErrors(stddev=0.02, long_term_offset=0.003)
     """
 
     stddev: float = 0.0
     long_term_scale: float = 0.0
     long_term_offset: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -144,6 +155,9 @@ class EchoStrength:
     correlation: of a strong echo.
     threshold: strength with a lock probability of 1/2, dB.
     lock_width: width of the transition from no lock to lock, dB: larger is flatter. It is `slope` in files.
+
+    >>> ns.sensors.EchoStrength(level=60.0, absorption=0.15)
+    EchoStrength(level=60.0, absorption=0.15)
     """
 
     level: float
@@ -151,6 +165,8 @@ class EchoStrength:
     correlation: float = 0.9
     threshold: float = 6.0
     lock_width: float = field(default=1.0, metadata=in_file("slope"))
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -44,6 +44,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.pose import from_rpy, multiply, normalize, rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Vector, Vectors
 from navsense.core.validation import check_numbers, validate_types
 from navsense.sensors.range import Cone, Fan
@@ -80,6 +81,9 @@ class BeamWeighting(StrEnum):
     - `PLANE`: the range along the axis to the plane through the bottom points, and the velocity along the axis.
     - `NEAREST`: the range of the nearest ray, as in Gazebo, and the velocity along the axis.
     - `PATTERN`: the range of `PLANE`, and the mean velocity over the two-way pattern of the beam.
+
+    >>> ns.sensors.BeamWeighting("pattern")
+    <BeamWeighting.PATTERN: 'pattern'>
     """
 
     PLANE = "plane"
@@ -100,11 +104,16 @@ class Beam:
     shape: of the rays in the beam's frame, about x or the axis of a `Cone`.
     rotation: quaternion (w, x, y, z) from the beam's frame to the sensor's.
     position: m in the sensor's frame.
+
+    >>> ns.sensors.Beam(ns.sensors.Cone(0.05), position=(0.1, 0.0, 0.0))
+    Beam(shape=Cone(width=0.05), position=(0.1, 0.0, 0.0))
     """
 
     shape: Cone | Fan = ONE_RAY
     rotation: Quaternion = (1.0, 0.0, 0.0, 0.0)
     position: Vector = (0.0, 0.0, 0.0)
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -175,11 +184,17 @@ class Beams:
     weighting: of the rays of a beam.
     absorption: dB/m, one way, which weights the rays of a `PATTERN` by their ranges. It does not weaken the echo:
         `EchoStrength.absorption` does. Give both the same value for the same water.
+
+    >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]))  # 30 degrees
+    >>> len(beams.beams)
+    4
     """
 
     beams: tuple[Beam, ...]
     weighting: BeamWeighting = BeamWeighting.PLANE
     absorption: float = 0.0
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check that a velocity can be solved from the beams."""
@@ -349,6 +364,10 @@ def make_janus_beams(
     down: direction in the sensor's frame, of any length.
 
     Raises `SensorError` for invalid values.
+
+    >>> beams = ns.sensors.make_janus_beams(0.5236, np.radians([45, 135, 225, 315]), width=0.05)
+    >>> len(beams.beams)
+    4
     """
     if not 0.0 < angle < _QUARTER_TURN:
         allowed = "must be above 0 and below pi / 2 (90 degrees)"

@@ -39,6 +39,7 @@ from functools import cached_property
 import numpy as np
 
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.environment.base import Environment
 from navsense.motion.base import MotionBlock
@@ -69,6 +70,9 @@ class DepthCells:
     transmit_length: of the pulse; None for the size of a cell.
     lag: between the two pulses.
     samples: of the current along each beam, per cell.
+
+    >>> ns.sensors.DepthCells(count=12, size=1.0, blanking=0.5)
+    DepthCells(count=12, size=1.0, blanking=0.5)
     """
 
     count: int = 30
@@ -77,6 +81,8 @@ class DepthCells:
     transmit_length: float | None = None
     lag: float = 0.0
     samples: int = 5
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

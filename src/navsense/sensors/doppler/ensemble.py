@@ -100,7 +100,11 @@ FAULT_INPUT_ARRAYS = ("beam_velocity", "bottom_beam_velocity", "bottom_range")
 
 
 class CoordinateSystem(StrEnum):
-    """Axes of the velocities, in the order of their numbers in PD0 and `ds_sensor_msgs/Adcp`."""
+    """Axes of the velocities, in the order of their numbers in PD0 and `ds_sensor_msgs/Adcp`.
+
+    >>> [one.value for one in ns.sensors.CoordinateSystem]
+    ['beam', 'instrument', 'ship', 'earth']
+    """
 
     BEAM = "beam"
     INSTRUMENT = "instrument"
@@ -109,7 +113,11 @@ class CoordinateSystem(StrEnum):
 
 
 class BinMapping(StrEnum):
-    """Mapping of the cells of tilted beams to common heights: none, the nearest cell, or linear between two."""
+    """Mapping of the cells of tilted beams to common heights: none, the nearest cell, or linear between two.
+
+    >>> ns.sensors.Adcp(bin_mapping=ns.sensors.BinMapping.NEAREST).bin_mapping
+    <BinMapping.NEAREST: 'nearest'>
+    """
 
     NONE = "none"
     NEAREST = "nearest"

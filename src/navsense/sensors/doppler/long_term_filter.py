@@ -28,6 +28,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
 from navsense.core.kernels import kernel
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times, Vectors
 from navsense.core.validation import MAX_MAGNITUDE, validate_types
 from navsense.sensors.doppler.solution import invert_symmetric
@@ -53,11 +54,16 @@ class LongTermFilter:
     acceleration_density: m/s^2 per root hertz, of the motion.
     assumed_offset: standard deviation of the constant error of each axis, m/s. It is `stddev` in files.
     assumed_scale: standard deviation of the scale error. It is `scale` in files.
+
+    >>> ns.sensors.LongTermFilter(acceleration_density=0.02, assumed_offset=0.002)
+    LongTermFilter(acceleration_density=0.02, assumed_offset=0.002)
     """
 
     acceleration_density: float
     assumed_offset: float = field(default=0.0, metadata=in_file("stddev"))
     assumed_scale: float = field(default=0.0, metadata=in_file("scale"))
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

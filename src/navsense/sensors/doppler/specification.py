@@ -17,6 +17,7 @@ from typing import Any
 
 from navsense.core.errors import SensorError
 from navsense.core.pose import Pose
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.validation import check_numbers, is_number, validate_types
 from navsense.sensors.range import Sound
 
@@ -55,7 +56,11 @@ def parse_shape(letters: str, beams: int, cells: int = 0) -> int | tuple[int, ..
 
 
 class Transducer(StrEnum):
-    """How the beams are formed: by pistons, or by the phases of an array."""
+    """How the beams are formed: by pistons, or by the phases of an array.
+
+    >>> [one.value for one in ns.sensors.Transducer]
+    ['piston', 'phased_array']
+    """
 
     PISTON = "piston"
     PHASED_ARRAY = "phased_array"
@@ -65,6 +70,9 @@ class MessageDialect(StrEnum):
     """The program whose messages a DVL sends. Its documented rules apply with `classic`.
 
     `OWN` is that of navsense's `<dvl>`, with `marine_acoustic_msgs`.
+
+    >>> [one.name for one in ns.sensors.MessageDialect]
+    ['OWN', 'UUV', 'DSROS', 'GZ']
     """
 
     OWN = "own"
@@ -150,6 +158,9 @@ class DvlMessageOptions:
     cloud_points: points of each beam.
     beam_frames: frame of each beam; empty for none.
     beam_ids: number of each beam; empty for numbers from 0.
+
+    >>> ns.sensors.DvlMessageOptions(ranges_topic="/dvl/ranges")
+    DvlMessageOptions(ranges_topic='/dvl/ranges')
     """
 
     ranges_topic: str = ""
@@ -158,6 +169,8 @@ class DvlMessageOptions:
     cloud_points: int = 2
     beam_frames: tuple[str, ...] = ()
     beam_ids: tuple[int, ...] = ()
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

@@ -34,6 +34,7 @@ import numpy as np
 from navsense.core.errors import SensorError
 from navsense.core.kernels import kernel
 from navsense.core.rotation import rotate
+from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
@@ -63,6 +64,9 @@ class WaterMassLayer:
     minimum_size: smallest layer that gives a velocity, m.
     samples: number of samples of the current along each beam.
     share: largest far boundary as a fraction of the distance to the bottom. Side lobes disturb the water beyond it.
+
+    >>> ns.sensors.WaterMassLayer(near=3.0, far=9.0)
+    WaterMassLayer(near=3.0, far=9.0)
     """
 
     near: float
@@ -70,6 +74,8 @@ class WaterMassLayer:
     minimum_size: float = 0.0
     samples: int = 5
     share: float = 0.8
+
+    __repr__, _repr_html_ = format_spec, format_spec_html
 
     def __post_init__(self) -> None:
         """Check the fields."""

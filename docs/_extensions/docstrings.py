@@ -1,0 +1,239 @@
+"""Sphinx extension: writes the pages of the Python API, and turns the docstrings of navsense into reStructuredText.
+
+The docstrings have single backquotes for code, lists of fields as `name: text`, indented formulas, and Markdown tables.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+PAGES: dict[str, tuple[str, dict[str, str]]] = {
+    "navsense": (
+        "Worlds and runs",
+        {
+            "navsense": "",
+            "navsense.world": "World Model Link MountedSensor Note",
+            "navsense.runner.run": "Run RecordResult",
+            "navsense.simulation.live_run": "LiveRun Step LiveSensor LiveClock",
+        },
+    ),
+    "navsense.sensors": ("Sensors", {"navsense.sensors": ""}),
+    "navsense.noise": (
+        "Noise",
+        {
+            "navsense.noise.specification": "Noise",
+            "navsense.noise.channels": "NoiseChannels",
+            "navsense.noise.terms": "-",
+        },
+    ),
+    "navsense.clock": ("Clocks", {"navsense.clock": ""}),
+    "navsense.faults": (
+        "Faults",
+        {"navsense.faults.injection": "Faults", "navsense.faults.schedule": "ScheduledFault FaultSchedule"},
+    ),
+    "navsense.motion": ("Motion", {"navsense.motion": ""}),
+    "navsense.environment": (
+        "Environment",
+        {
+            "navsense.environment.base": "Environment VectorField UniformField FieldSum",
+            "navsense.environment.gravity": "NormalGravity",
+            "navsense.environment.magnetic": "WorldMagneticModel Dipole Anomaly",
+            "navsense.environment.atmosphere": "Atmosphere",
+            "navsense.environment.water": "Water",
+            "navsense.environment.seawater": "Unesco Saunders ConstantDensity",
+            "navsense.environment.signal": "Signal",
+            "navsense.environment.current.stratified": "StratifiedCurrent DepthScaledCurrent BoundaryLayer",
+            "navsense.environment.current.tidal": "TidalCurrent TidalEllipses TidalEllipse TidalConstituent TideTable",
+            "navsense.environment.current.gauss_markov": "GaussMarkovCurrent GaussMarkovProcess UuvGaussMarkovProcess",
+            "navsense.environment.current.gridded": "GriddedCurrent",
+            "navsense.environment.current.replay": "CurrentReplay",
+            "navsense.environment.terrain.scene": "Scene Body",
+            "navsense.environment.terrain.primitives": "Plane Box Sphere Cylinder Capsule Ellipsoid",
+            "navsense.environment.terrain.heightmap": "Heightmap",
+            "navsense.environment.terrain.mesh": "Mesh",
+        },
+    ),
+    "navsense.recordings": ("Recordings", {"navsense.recordings": ""}),
+    "navsense.streams": ("Streams", {"navsense.streams": ""}),
+    "navsense.calibration": ("Calibration", {"navsense.calibration": ""}),
+    "navsense.factors": ("Factors", {"navsense.factors": ""}),
+    "navsense.factors.blocks": ("Factors in batches", {"navsense.factors.blocks": ""}),
+    "navsense.analysis": (
+        "Analysis",
+        {
+            "navsense.analysis.allan": "AllanStatistic AllanCurve",
+            "navsense.analysis.fit": "fit NoiseFit FittedParameter",
+            "navsense.analysis.densities": "welch Spectrum",
+            "navsense.analysis.theory": "",
+        },
+    ),
+    "navsense.report": ("Report", {"navsense.report": ""}),
+    "navsense.picture": ("Pictures", {"navsense.picture": ""}),
+    "navsense.testing": ("Testing", {"navsense.testing": ""}),
+    "navsense.core.errors": ("Errors", {"navsense.core.errors": ""}),
+}
+"""Page -> its title, and the names of each of its modules. Empty: all public names; "-": only the text of a module."""
+
+FIELD = re.compile(r"((?:`?[A-Za-z_][\w.]*(?:\[\w+\])?`?)(?:, `?_?[A-Za-z_][\w.]*`?)*): (\S.*)")
+CODE = re.compile(r"(``.+?``|`[^`]+`)")
+
+
+def format_inline(text: str) -> str:
+    """Return a line of a docstring with its code marked, and other special characters escaped."""
+    parts = CODE.split(text)
+    for index, part in enumerate(parts):
+        if index % 2:
+            parts[index] = part if part.startswith("``") else f"`{part}`"
+        else:
+            parts[index] = re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", part)
+    return "".join(parts)
+
+
+def split_fields(lines: list[str]) -> list[tuple[str, list[str]]] | None:
+    """Return the names and texts of a paragraph that is a list of fields; None for other paragraphs."""
+    fields: list[tuple[str, list[str]]] = []
+    for line in lines:
+        found = FIELD.fullmatch(line)
+        if found is not None:
+            fields.append((found[1].replace("`", ""), [found[2]]))
+        elif fields:
+            fields[-1][1].append(line.strip())
+        else:
+            return None
+    return fields
+
+
+def format_table(lines: list[str]) -> Iterator[str]:
+    """Yield a Markdown table as a list table."""
+    rows = [
+        [cell.strip() for cell in re.split(r"(?<=\s)\|(?=\s)", line.strip()[1:-1])]
+        for line in lines
+        if "---" not in line
+    ]
+    yield ".. list-table::"
+    yield "   :header-rows: 1"
+    yield ""
+    for row in rows:
+        for number, cell in enumerate(row):
+            yield f"   {'  ' if number else '* '}- {format_inline(cell)}".rstrip()
+    yield ""
+
+
+def format_list(lines: list[str]) -> Iterator[str]:
+    """Yield a list, with a paragraph before it."""
+    items: list[str] = []
+    for line in lines:
+        if re.match(r"(-|\d+\.) ", line):
+            if not items or not re.match(r"(-|\d+\.) ", items[0]):
+                yield from items
+                yield ""
+                items = []
+            items.append(format_inline(line))
+        elif items and re.match(r"(-|\d+\.) ", items[0]):
+            items[-1] += " " + format_inline(line.strip())
+        else:
+            items.append(format_inline(line))
+    yield from items
+    yield ""
+
+
+def format_paragraph(lines: list[str], *, is_summary: bool = False) -> Iterator[str]:
+    """Yield a paragraph of a docstring as reStructuredText. The first one, the summary, is no list of fields."""
+    if all(line.startswith("    ") for line in lines):
+        yield "::"
+        yield ""
+        yield from lines
+        yield ""
+    elif all(line.startswith("|") for line in lines):
+        yield from format_table(lines)
+    elif not is_summary and (fields := split_fields(lines)) is not None:
+        for name, text in fields:
+            yield f"- ``{name}``: {format_inline(' '.join(text))}"
+        yield ""
+    elif any(re.match(r"(-|\d+\.) ", line) for line in lines):
+        yield from format_list(lines)
+    else:
+        yield from (format_inline(line.strip()) for line in lines)
+        yield ""
+
+
+def format_docstring(lines: list[str]) -> list[str]:
+    """Return a docstring as reStructuredText."""
+    result: list[str] = []
+    paragraph: list[str] = []
+    for line in [*lines, ""]:
+        indented = line.startswith("    ") and bool(line.strip())
+        if paragraph and indented and not paragraph[0].startswith("    ") and paragraph[-1].endswith(":"):
+            result.extend(
+                format_paragraph(paragraph, is_summary=not result)
+            )  # a formula without an empty line before it
+            paragraph = []
+        if line.strip():
+            paragraph.append(line)
+        elif paragraph:
+            if paragraph[-1].endswith("::"):
+                paragraph[-1] = paragraph[-1][:-1]
+            result.extend(format_paragraph(paragraph, is_summary=not result))
+            paragraph = []
+    return result
+
+
+def convert_docstring(_app: Sphinx, _kind: str, _name: str, _member: Any, _options: Any, lines: list[str]) -> None:
+    """Replace the lines of a docstring (event `autodoc-process-docstring`)."""
+    lines[:] = format_docstring(lines)
+
+
+def list_public_names(module: Any) -> list[str]:
+    """Return the public names of a module: those of `__all__`, else those that it defines."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    members = inspect.getmembers(module, lambda member: inspect.isclass(member) or inspect.isfunction(member))
+    return [name for name, member in members if not name.startswith("_") and member.__module__ == module.__name__]
+
+
+def format_module(name: str, names: str) -> Iterator[str]:
+    """Yield the text of a module and its members, the functions first."""
+    module = importlib.import_module(name)
+    yield from (f".. automodule:: {name}", "   :no-members:", "")
+    members = {text: getattr(module, text) for text in names.split() or list_public_names(module) if text != "-"}
+    for member_name, member in sorted(members.items(), key=lambda item: not inspect.isfunction(item[1])):
+        if inspect.ismodule(member):
+            continue
+        kind = "class" if inspect.isclass(member) else "function" if callable(member) else "data"
+        yield f".. auto{kind}:: {name}.{member_name}"
+        yield from {"class": ["   :members:"], "function": [], "data": ["   :no-value:"]}[kind]
+        yield ""
+
+
+def format_page(title: str, modules: dict[str, str]) -> str:
+    """Return a page; a page of several modules has a section for each."""
+    lines = [title, "=" * len(title), ""]
+    for name, names in modules.items():
+        if len(modules) > 1:
+            lines += [name, "-" * len(name), ""]
+        lines += format_module(name, names)
+    return "\n".join(lines) + "\n"
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each public module (event `builder-inited`)."""
+    folder = Path(app.srcdir) / "reference" / "api"
+    folder.mkdir(exist_ok=True)
+    for name, (title, modules) in PAGES.items():
+        path, text = folder / f"{name}.rst", format_page(title, modules)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect the extension."""
+    app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", convert_docstring)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,193 @@
+"""The pages of the documentation: code blocks run, links exist, sentences are short, generated pages are up to date."""
+
+from __future__ import annotations
+
+import code
+import datetime as dt
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LONGEST_SENTENCE, LARGEST_MEAN = 30, 18.0
+"""Words. `tools/pages.py` states the rule by which they are counted."""
+
+
+def import_tool(name: str) -> Any:
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+
+
+pages = import_tool("pages")
+
+ALL = {page.relative_to(ROOT).as_posix(): page for page in pages.list_pages()}
+WRITTEN = {name: page for name, page in ALL.items() if pages.is_written_by_hand(page)}
+BLOCKS = {name: pages.read_blocks(page.read_text(encoding="utf-8")) for name, page in ALL.items()}
+
+SEPARATE = frozenset(("docs/how-to/magnetometer.md",))
+"""Pages whose code `test_examples.py` runs, with variables that the page does not define."""
+
+WITH_CODE = [
+    name
+    for name, blocks in BLOCKS.items()
+    if any(block.language in ("python", "shell") and not block.reason for block in blocks) and name not in SEPARATE
+]
+
+NEEDS = {"docs/tutorials/calibrate-a-magnetometer.md": "gtsam"}
+"""Extras that the code of a page requires."""
+
+
+@pytest.mark.requirement("DOC-1")
+@pytest.mark.timeout(900)  # pages run alone in a new process and may compile kernels
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_code_of_the_page_runs(name: str, tmp_path: Path) -> None:
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    ended = pages.run_page(ALL[name], tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    text = ALL[name].read_text(encoding="utf-8")
+    built = [target for target in pages.list_links(text) if target.startswith("built/")]
+    assert all((tmp_path / Path(target).name).stat().st_size for target in built)
+
+
+@pytest.mark.requirement("DOC-1")
+@pytest.mark.parametrize("name", [name for name in WITH_CODE if "tutorials" in name or name == "README.md"])
+def test_blocks_of_the_page_can_be_pasted(name: str) -> None:
+    """Into an interactive session, where an empty line ends a function, and a block needs one after it."""
+    for block in BLOCKS[name]:
+        lines: list[str] = []
+        for line in [*block.code.splitlines(), ""] if block.language == "python" and not block.file else []:
+            lines.append(line)
+            if code.compile_command("\n".join(lines), name) is not None:
+                lines = []
+        assert not any(lines), f"line {block.line + 1}"
+
+
+@pytest.mark.requirement("DOC-1")
+@pytest.mark.parametrize("name", ALL)
+def test_links_of_the_page_exist(name: str) -> None:
+    """Pages and anchors. Sphinx checks the links to the Python API, and makes the pictures in `built`."""
+    page, missing = ALL[name], []
+    for target in pages.list_links(page.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        if path.startswith(("built/", "api/")) or path.endswith("/requirements.md"):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in pages.list_anchors(file.read_text(encoding="utf-8"))):
+            missing.append(target)
+    assert missing == []
+
+
+@pytest.mark.requirement("DOC-1")
+@pytest.mark.parametrize("name", WRITTEN)
+def test_sentences_of_the_page_are_short(name: str) -> None:
+    sentences = [words for words in pages.list_sentences(ALL[name].read_text(encoding="utf-8")) if words]
+    long = [f"{len(words)} words: {' '.join(words)}" for words in sentences if len(words) > LONGEST_SENTENCE]
+    assert long == []
+    assert not sentences or sum(map(len, sentences)) / len(sentences) <= LARGEST_MEAN
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_commands_of_the_page_are_in_blocks_that_run(name: str) -> None:
+    text = pages.strip_code(ALL[name].read_text(encoding="utf-8"))
+    assert re.findall(r"^ {4}navsense .*$", text, re.MULTILINE) == []
+    languages = {block.language for block in BLOCKS[name]}
+    known = set("console csv dockerfile json python shell text toml xml yaml {toctree} {include}".split()) | {""}
+    assert languages <= known
+
+
+@pytest.mark.requirement("DOC-1")
+def test_generated_reference_is_up_to_date() -> None:
+    tool = import_tool("reference")
+    for name, page in tool.PAGES.items():
+        assert (tool.FOLDER / f"{name}.md").read_text(encoding="utf-8") == page(), "run `python tools/reference.py`"
+
+
+@pytest.mark.requirement("DOC-1")
+def test_every_element_of_the_sdf_specification_is_in_the_reference() -> None:
+    """The schemas of `tests/sdf/test_spec.py` are those of the page."""
+    listed = [place.schema if hasattr(place, "schema") else place for _, _, place in import_tool("reference").SECTIONS]
+    spec = import_test("sdf/test_spec.py")
+    per_type = ("sensor", "noise")  # one schema for each type: the page has the one of any type
+    absent = [
+        (file, path)
+        for file, path, place in spec.KNOWN
+        if file not in per_type and not path.endswith("noise") and place not in listed
+    ]
+    axes = {("imu", "angular_velocity"), ("imu", "linear_acceleration")}  # channels, by name in the page
+    sensing = {(file, f"{kind}_sensing") for file in ("navsat", "gps") for kind in ("position", "velocity")}
+    assert set(absent) <= axes | sensing
+
+
+def import_test(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location("module_of_tests", ROOT / "tests" / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_blocks_are_read() -> None:
+    text = (
+        "```python\nx = 1\n```\n<!-- hidden\ny = 2\n-->\n<!-- not run: no client -->\n```shell\nnavsense run\n```\n"
+        "```{code-block} xml\n:caption: a.sdf\n\n<sdf/>\n```\n"
+    )
+    first, hidden, shell, file = pages.read_blocks(text)
+    assert (first.line, first.language, first.code) == (1, "python", "x = 1\n")
+    assert (hidden.line, hidden.language, hidden.code) == (4, "python", "y = 2\n")
+    assert (shell.language, shell.reason) == ("shell", "no client")
+    assert (file.language, file.file, file.code) == ("xml", "a.sdf", "<sdf/>\n")
+
+
+def test_failing_block_names_its_page_and_line(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "x.md"
+    script = pages.make_script("docs/x.md", pages.read_blocks("\n\n```python\nx = 1\nassert x == 2\n```\n"))
+    (tmp_path / "script.py").write_text(script, encoding="utf-8")
+    assert not page.exists()
+    with pytest.raises(AssertionError) as caught:
+        exec(compile(script, "script", "exec"), {})  # noqa: S102 - the script that the tool makes
+    assert caught.traceback[-1].lineno == 4
+    assert str(caught.traceback[-1].path).endswith("docs/x.md")
+
+
+def test_other_programs_in_shell_blocks_are_errors() -> None:
+    assert pages.parse_command("navsense run a.sdf  # why") == ["-m", "navsense", "run", "a.sdf", "--duration", "5"]
+    with pytest.raises(ValueError, match="use `console`"):
+        pages.parse_command("rosbag info a.bag")
+
+
+def test_words_are_counted() -> None:
+    text = "# Title of it\n\nA `code with spaces` is one. See [a link](b.md), e.g. this: x = 2!\n\n| a | b |\n\n- One\n"
+    lengths = [len(words) for words in pages.list_sentences(text)]
+    assert lengths == [4, 7, 1]
+
+
+def test_changelog_is_assembled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changelog = import_tool("changelog")
+    folder, target = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md"
+    folder.mkdir()
+    (folder / "+a-b.fixed.md").write_text("First line\nsecond line.\n", encoding="utf-8")
+    (folder / "+c.added.md").write_text("`x` is new.\n", encoding="utf-8")
+    target.write_text(f"# Changelog\n\n{changelog.UNRELEASED}", encoding="utf-8")
+    monkeypatch.setattr(changelog, "FRAGMENTS", folder)
+    monkeypatch.setattr(changelog, "CHANGELOG", target)
+    changelog.release("1.0.0", dt.date(2026, 1, 2))
+    section = "## 1.0.0 (2026-01-02)\n\n### Added\n\n- `x` is new.\n\n### Fixed\n\n- First line\n  second line.\n"
+    assert target.read_text(encoding="utf-8") == f"# Changelog\n\n{changelog.UNRELEASED}\n{section}"
+    assert list(folder.iterdir()) == []
+    with pytest.raises(ValueError, match=r"1\.0\.0 is in"):
+        changelog.release("1.0.0", dt.date(2026, 1, 2))
+
+
+def test_every_fragment_has_a_kind() -> None:
+    fragments = import_tool("changelog").list_fragments()
+    assert sum(map(len, fragments.values())) == len(list((ROOT / "changelog.d").glob("+*.md")))

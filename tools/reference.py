@@ -1,0 +1,329 @@
+"""Write the generated reference pages: command line, elements of SDF, messages.
+
+Usage: python tools/reference.py [--check]      --check writes nothing; exit code 1 if a page is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import click
+from sdf_texts import TEXTS
+
+from navsense.cli.application import cli
+from navsense.core.field_metadata import FileField, get_file_fields
+from navsense.messages import SENSOR_MESSAGES, schemas
+from navsense.noise.specification import Noise
+from navsense.sdf import schema
+from navsense.sdf.binder import ElementBinding
+from navsense.sdf.context import ElementSchema
+from navsense.sdf.parse import (
+    air_pressure,
+    altimeter,
+    clock,
+    collision,
+    current,
+    depth,
+    doppler,
+    dvl_gazebo,
+    faults,
+    imu,
+    navsat,
+    noise,
+    world,
+)
+from navsense.sdf.parse import range as ranges
+from navsense.sensors import Magnetometer
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+
+WRITTEN = "Written by `python tools/reference.py`; do not edit."
+
+Place = ElementSchema | ElementBinding[Any]
+
+SECTIONS: list[tuple[str, str, Place]] = [
+    ("World", "sdf", schema.SDF),
+    ("World", "world", schema.WORLD),
+    ("World", "physics", schema.PHYSICS),
+    ("World", "spherical_coordinates", schema.SPHERICAL_COORDINATES),
+    ("World", "atmosphere", world.ATMOSPHERE),
+    ("World", "navsense:gravity", schema.GRAVITY_MODEL),
+    ("World", "navsense:magnetic_field", schema.MAGNETIC_MODEL),
+    ("World", "navsense:dipole", schema.DIPOLE),
+    ("World", "navsense:signal", schema.SIGNAL),
+    ("World", "navsense:signal point", schema.SIGNAL_POINT),
+    ("World", "navsense:water", world.WATER),
+    ("World", "navsense:water point", world.WATER_POINT),
+    ("World", "navsense:current", current.CURRENT),
+    ("Models", "include", schema.INCLUDE),
+    ("Models", "model", schema.MODEL),
+    ("Models", "navsense:motion", schema.MOTION),
+    ("Models", "navsense:waypoint", schema.WAYPOINT),
+    ("Models", "link", schema.LINK),
+    ("Models", "joint", schema.JOINT),
+    ("Models", "axis, axis2", schema.JOINT_AXIS),
+    ("Models", "xyz", schema.XYZ),
+    ("Models", "frame", schema.FRAME),
+    ("Models", "pose", schema.POSE),
+    ("Surfaces", "collision", schema.COLLISION),
+    ("Surfaces", "geometry", schema.GEOMETRY),
+    *(("Surfaces", name, binding) for name, binding in collision.SHAPES.items()),
+    ("Surfaces", "mesh", schema.MESH),
+    ("Surfaces", "submesh", schema.SUBMESH),
+    ("Surfaces", "heightmap", schema.HEIGHTMAP),
+    ("Every sensor", "sensor", schema.make_sensor_schema("TYPE")),
+    ("Every sensor", "navsense:part", schema.PART),
+    ("Every sensor", "navsense:latency", clock.LATENCY),
+    ("Every sensor", "navsense:faults", faults.FAULTS),
+    ("Every sensor", "fault", faults.FAULT),
+    ("Every sensor", "channel", schema.CHANNEL),
+    ("Every sensor", "noise", noise.NOISE),
+    ("Every sensor", "navsense:noise", noise.EXTENSION),
+    ("Clocks", "clock", schema.CLOCK),
+    ("Clocks", "navsense:oscillator", clock.OSCILLATOR),
+    ("Clocks", "navsense:discipline", clock.DISCIPLINE),
+    ("Clocks", "navsense:faults of clock and world", faults.SCHEDULED_FAULTS),
+    ("Sensor types", "imu", imu.IMU),
+    ("Sensor types", "orientation_reference_frame", imu.ORIENTATION_REFERENCE_FRAME),
+    ("Sensor types", "custom_rpy", imu.CUSTOM_RPY),
+    ("Sensor types", "navsense:vibration", imu.VIBRATION),
+    ("Sensor types", "magnetometer", ElementBinding(Magnetometer)),
+    ("Sensor types", "altimeter", altimeter.ALTIMETER),
+    ("Sensor types", "navsense:reference", altimeter.REFERENCE),
+    ("Sensor types", "air_pressure", air_pressure.AIR_PRESSURE),
+    ("Sensor types", "navsat", navsat.NAVSAT),
+    ("Sensor types", "depth", depth.DEPTH),
+    ("Ranges", "range", ranges.RANGE_BINDING),
+    ("Ranges", "beam of range", schema.BEAM),
+    ("Ranges", "sound", ranges.SOUND_BINDING),
+    ("Ranges", "ray, lidar", schema.RAY),
+    ("Ranges", "scan", schema.SCAN),
+    ("Ranges", "horizontal, vertical", schema.SAMPLES),
+    ("Ranges", "range of ray", schema.RAY_RANGE),
+    ("Ranges", "sonar", schema.SONAR),
+    ("Doppler instruments", "dvl", doppler.DVL_BINDING),
+    ("Doppler instruments", "beams", doppler.BEAMS_SCHEMA),
+    ("Doppler instruments", "beam", doppler.BEAM_SCHEMA),
+    ("Doppler instruments", "bottom_track", doppler.TRACK_BINDING),
+    ("Doppler instruments", "water_track", doppler.WATER_TRACK_BINDING),
+    ("Doppler instruments", "layer", doppler.LAYER_BINDING),
+    ("Doppler instruments", "strength, backscatter", doppler.ECHO_STRENGTH_BINDING),
+    ("Doppler instruments", "long_term", doppler.LONG_TERM_BINDING),
+    ("Doppler instruments", "reference", doppler.REFERENCE_SCHEMA),
+    ("Doppler instruments", "adcp", doppler.ADCP_BINDING),
+    ("Doppler instruments", "cells", doppler.CELLS_BINDING),
+    ("Doppler instruments", "profile, bottom", doppler.BEAM_VELOCITY_ERRORS_BINDING),
+    ("DVL of Gazebo", "gz:dvl", dvl_gazebo.DVL),
+    ("DVL of Gazebo", "arrangement", dvl_gazebo.ARRANGEMENT),
+    ("DVL of Gazebo", "beam of gz:dvl", dvl_gazebo.BEAM),
+    ("DVL of Gazebo", "tracking", dvl_gazebo.TRACKING),
+    ("DVL of Gazebo", "bottom_mode", dvl_gazebo.BOTTOM_MODE),
+    ("DVL of Gazebo", "water_mass_mode", dvl_gazebo.WATER_MASS_MODE),
+    ("DVL of Gazebo", "water_velocity", dvl_gazebo.WATER_VELOCITY),
+    ("DVL of Gazebo", "boundaries", dvl_gazebo.BOUNDARIES),
+]
+"""Chapter, element and its schema, in the order of the page."""
+
+INTERNAL = {schema.MERGED_MODEL_TAG, schema.SKIPPED_INCLUDE_TAG, schema.ACTUATOR_TAG}
+
+FIELD_TEXT = re.compile(r"^((?:\w+)(?:, _?\w+)*): (.+(?:\n[ ]{4,}.+)*)", re.MULTILINE)
+
+
+def read_texts(name: str) -> dict[str, tuple[str, str, str]]:
+    """Return type, default and meaning by child or attribute of an element."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in TEXTS.get(name, "").strip().splitlines()]
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
+def list_field_texts(spec: Any) -> dict[str, str]:
+    """Return the documentation of the fields of a dataclass, from its docstring."""
+    texts: dict[str, str] = {}
+    for names, text in FIELD_TEXT.findall(inspect.getdoc(spec) or ""):
+        first, *others = names.split(", ")
+        stem = first.rpartition("_")[0]
+        own, *further = re.split(r"; (?=\w+: )", " ".join(text.split()).rstrip("."))
+        for name in (first, *(stem + other if other.startswith("_") else other for other in others)):
+            texts[name] = own
+        for name, meaning in (item.split(": ", 1) for item in further):
+            texts.setdefault(name, meaning)
+    return texts
+
+
+def format_type(hint: Any, entry: FileField) -> str:
+    """Return the type of a field, with its limits."""
+    if get_origin(hint) is not tuple and get_args(hint):
+        hint = next((choice for choice in get_args(hint) if choice is not NoneType), hint)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return ", ".join(f"`{member}`" for member in hint)
+    if get_origin(hint) is tuple:
+        return "numbers" if Ellipsis in get_args(hint) else f"{len(get_args(hint))} numbers"
+    if hint is Noise:
+        return "[channel](#channel)"
+    if hint is bool:
+        return "flag"
+    if hint not in (float, int):
+        return "element"
+    limit = f" > {entry.above:g}" if entry.above > -math.inf else f" ≥ {entry.minimum:g}"
+    return ("whole number" if hint is int else "number") + (
+        limit if max(entry.above, entry.minimum) > -math.inf else ""
+    )
+
+
+def format_default(field: Any, entry: FileField) -> str:
+    """Return the default of a field as a file has it."""
+    value = field.default if field.default is not MISSING else None
+    if field.default is MISSING and field.default_factory is MISSING:
+        return "required"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{math.degrees(value) if entry.degrees else value:.6g}" if math.isfinite(value) else "none"
+    if isinstance(value, StrEnum):
+        return f"`{value}`"
+    if isinstance(value, tuple) and all(isinstance(part, (int, float)) for part in value):
+        return " ".join(f"{math.degrees(part) if entry.degrees else part:g}" for part in value)
+    return "none" if value is None or isinstance(value, Noise) else "no errors"
+
+
+def list_bound_rows(binding: ElementBinding[Any]) -> dict[str, tuple[str, str, str]]:
+    """Return the rows of the fields of a dataclass by child or attribute."""
+    hints, texts = get_type_hints(binding.spec), list_field_texts(binding.spec)
+    file_fields: Mapping[str, FileField] = get_file_fields(binding.spec)
+    rows = {}
+    for field in fields(binding.spec):
+        tag = binding.tags.get(field.name)
+        if tag is not None:
+            entry = file_fields[field.name]
+            name = f"@{tag}" if tag in binding.schema.attributes else tag
+            meaning = texts.get(field.name, "").replace("|", "\\|")
+            rows[name] = (format_type(hints[field.name], entry), format_default(field, entry), meaning)
+    return rows
+
+
+def format_section(name: str, place: Place) -> Iterator[str]:
+    """Yield the section of an element. Raises ValueError if `sdf_texts` lacks a name or has one too many."""
+    found = place.schema if isinstance(place, ElementBinding) else place
+    written = list_bound_rows(place) if isinstance(place, ElementBinding) else {}
+    for tag, (kind, default, meaning) in read_texts(name).items():
+        bound = written.get(tag, ("", "", ""))
+        written[tag] = (bound[0] if kind == "=" else kind, bound[1] if default == "=" else default, meaning)
+    wanted = {*(found.children - INTERNAL), *(f"@{attribute}" for attribute in found.attributes)}
+    undocumented = [tag for tag, (_, _, meaning) in written.items() if not meaning]
+    if written.keys() != wanted or undocumented:
+        wrong = sorted([*(written.keys() ^ wanted), *undocumented])
+        raise ValueError(f"{name}: tools/sdf_texts.py lacks or has in excess: {', '.join(wrong)}")
+    yield f"### {name}"
+    yield ""
+    if isinstance(place, ElementBinding):
+        yield f"Fields of `{place.spec.__module__.removeprefix('navsense.')}.{place.spec.__name__}`."
+        yield ""
+    if wanted:
+        yield "| element, @attribute | type | default | meaning, unit |"
+        yield "|---|---|---|---|"
+        attributes_first = sorted(written.items(), key=lambda row: not row[0].startswith("@"))
+        yield from (f"| `{tag}` | {' | '.join(cells)} |" for tag, cells in attributes_first)
+        yield ""
+    excluded = [(tag, f"not supported: {text}") for tag, text in found.unsupported.items()]
+    excluded += [(f"@{tag}", f"not supported: {text}") for tag, text in found.ignored_attributes.items()]
+    excluded += [(tag, f"an error: {text}") for tag, text in found.forbidden.items()]
+    if excluded:
+        yield "| element | reason |"
+        yield "|---|---|"
+        for tag, text in sorted(excluded):
+            yield f"| `{tag}` | {text.replace('|', chr(92) + '|')} |"
+        yield ""
+
+
+def sdf_elements() -> str:
+    """Return the page of the elements of SDF."""
+    lines = [
+        "# Elements of SDF",
+        "",
+        f"{WRITTEN} [Worlds](worlds.md) explains the elements with examples, and lists those of plug-ins and currents.",
+        "",
+        "This page lists every element that navsense reads, with its type, default and unit. It also lists every",
+        "element of the SDF specification that has no effect, with the reason. `navsense describe WORLD` prints these",
+        "for a file. Other elements are errors. The sign @ marks an attribute.",
+    ]
+    chapter = ""
+    for title, name, place in SECTIONS:
+        if title != chapter:
+            lines += ["", f"## {title}", ""]
+            chapter = title
+        lines.extend(format_section(name, place))
+    names = ", ".join(f"`{name}`" for name in sorted(schema.UNSIMULATED_TYPES))
+    lines += ["## Sensor types that are not simulated", "", f"navsense lists these types with the reason: {names}.", ""]
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def command_line() -> str:
+    """Return the page of the command line."""
+    lines = [
+        "# Command line",
+        "",
+        f"{WRITTEN} These texts are those of `navsense COMMAND --help`.",
+        "",
+        "Exit codes: 0 success, 1 a poor calibration, 2 an error, 130 an interrupt. Errors and warnings go to standard",
+        "error.",
+    ]
+    commands: list[tuple[str, click.Command]] = [("navsense", cli)]
+    commands += [(f"navsense {name}", command) for name, command in sorted(cli.commands.items())]
+    for name, command in commands:
+        names = cli.context_settings["help_option_names"]
+        context = click.Context(
+            command, info_name=name, terminal_width=80, max_content_width=80, help_option_names=names
+        )
+        lines += ["", f"## {name}", "", "```text", command.get_help(context).rstrip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def messages() -> str:
+    """Return the page of the messages."""
+    lines = [
+        "# Messages",
+        "",
+        f"{WRITTEN} [Recordings](recordings.md#mcap) lists the topics and their contents.",
+        "This page has the definitions of the ROS messages that navsense writes, as in ROS 2 Jazzy. Recordings contain",
+        "them, so a reader installs nothing.",
+        "",
+        "| sensor | Gazebo message in `.gz.mcap` |",
+        "|---|---|",
+    ]
+    lines += [f"| `{name}` | `{declared.gz_type or 'none'}` |" for name, declared in SENSOR_MESSAGES.items()]
+    for name, definition in sorted(schemas.DEFINITIONS.items()):
+        lines += ["", f"## {name}", "", "```text", definition, "```"]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"sdf-elements": sdf_elements, "command-line": command_line, "messages": messages}
+
+
+def main() -> int:
+    """Write or check the pages."""
+    parser = argparse.ArgumentParser(description="Write the generated pages of docs/reference.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is out of date")
+    check = parser.parse_args().check
+    code = 0
+    for name, page in PAGES.items():
+        path, text = FOLDER / f"{name}.md", page()
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path.relative_to(ROOT)} is out of date: run `python tools/reference.py`", file=sys.stderr)
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
