@@ -82,11 +82,7 @@ def load_example() -> Callable[[str], ModuleType]:
         assert spec.loader is not None
         module = module_from_spec(spec)
         sys.modules[spec.name] = module
-        sys.path.insert(0, str(ROOT / "examples"))  # examples import each other
-        try:
-            spec.loader.exec_module(module)
-        finally:
-            sys.path.remove(str(ROOT / "examples"))
+        spec.loader.exec_module(module)
         return module
 
     return load_module

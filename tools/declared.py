@@ -146,7 +146,7 @@ def main() -> int:
     if not check:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE.relative_to(ROOT)} is out of date: run `python tools/declared.py`", file=sys.stderr)
+        print(f"docs/reference/{PAGE.name} is out of date: run `python tools/declared.py`", file=sys.stderr)
         return 1
     return 1 if wrong else 0
 

@@ -114,7 +114,7 @@ def test_command_line_warns_without_a_motion(files: tuple[str, str], tmp_path: P
 
 def test_describe_shows_the_motion_from_the_command_line(files: tuple[str, str]) -> None:
     world, log = files
-    lines = CliRunner().invoke(cli, ["describe", world, "--motion", log]).output.splitlines()
+    lines = CliRunner().invoke(cli, ["describe", world, "--motion", log, "-v"]).output.splitlines()
     (line,) = [line for line in lines if "robot:" in line and "base" in line and "links" in line]
     assert line.startswith("  robot: follows --motion (log not smoothed")
     assert not [line for line in lines if "stationary" in line]

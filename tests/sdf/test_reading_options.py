@@ -114,7 +114,8 @@ def test_world_without_skipped_models(run_with_text: Ask, command: str) -> None:
     assert "dive.sdf:3: <include><uri>: model://reef; is not found;" in find_error(
         run_with_text(command, "dive.sdf", text)
     )
-    found = run_with_text(command, "dive.sdf", text, "--skip-missing")
+    whole_lines = ["-v"] if command == "describe" else []
+    found = run_with_text(command, "dive.sdf", text, "--skip-missing", *whole_lines)
     assert found.exit_code == 0, found.output
     assert "dive.sdf:3: <include><uri>: model://reef: is not found; searched " in found.output
     assert (

@@ -336,5 +336,5 @@ def test_parts_page_is_up_to_date() -> None:
     assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run `python tools/parts.py`"
 
 
-def test_readme_counts_the_parts() -> None:
-    assert f"{len(NAMES)} real parts by name" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_start_page_counts_the_parts() -> None:
+    assert f"{len(NAMES)} parts by name" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")

@@ -410,7 +410,7 @@ def estimate_echo_strength(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]
     for name, found, unit in certain:
         yield (
             "beam_deviation",
-            Estimate(f"strength {name}", getattr(strength, name), found, CANCELLATION * size, unit=unit),
+            Estimate(f"echo_strength {name}", getattr(strength, name), found, CANCELLATION * size, unit=unit),
         )
     shares = [float(reading["beam_valid"].mean()) for reading in readings[2:]]
     errors = [1.0 / math.sqrt(p * (1.0 - p) * shape[0] * shape[1]) for p in shares]
@@ -418,7 +418,7 @@ def estimate_echo_strength(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]
     half, lock_width = strength.threshold - strength.lock_width * logits[0], strength.lock_width / logits[1]
     for name, value, error in (("threshold", half, errors[0]), ("lock_width", lock_width, errors[1])):
         declared = getattr(strength, name)
-        yield "beam_valid", Estimate(f"strength {name}", declared, value, strength.lock_width * error, unit="dB")
+        yield "beam_valid", Estimate(f"echo_strength {name}", declared, value, strength.lock_width * error, unit="dB")
 
 
 def estimate_long_term_filter(trial: MotionTrial) -> Iterator[tuple[str, Estimate]]:
