@@ -172,7 +172,8 @@ def estimate_faults(sensor: MountedSensor, seed: int, effort: float) -> Iterator
 
 def simulate_latencies(sensor: MountedSensor, seed: int, latency: Latency, count: int) -> FloatArray:
     """Return the latencies (n,) s of the samples of a sensor with this latency."""
-    isolated = replace(sensor, name=f"{sensor.name} {latency}", faults=Faults(), latency=latency)
+    name = f"{sensor.name} {latency.fixed} {latency.mean} {latency.stddev}"
+    isolated = replace(sensor, name=name, faults=Faults(), latency=latency)
     arrivals = simulate_blocks(isolated, None, np.arange(count), seed=seed, run=0)
     return np.concatenate(
         [
