@@ -14,10 +14,18 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
+from navsense.core import kernels
+from navsense.core.kernel_dispatcher import KernelDispatcher
 from navsense.core.kernels import Kernel, inlined_kernel, kernel, strided_kernel
 from navsense.core.typing import FloatArray
 
 pytestmark = pytest.mark.compiled
+
+
+@pytest.fixture(autouse=True)
+def disable_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile the kernels of this file: a form from the cache does not compile those that it calls."""
+    monkeypatch.setattr(kernels, "is_cached", lambda _: False)
 
 
 @kernel
@@ -113,6 +121,25 @@ def test_strided_kernel_has_one_form_for_all_layouts() -> None:
         _copy_rows(source, target)
         assert np.array_equal(target, expected)
     assert len(get_dispatcher("_copy_rows").overloads) == 1
+
+
+def test_strided_kernel_is_called_without_python_from_the_second_call_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call through `_compile_for_args` takes longer than the encoding of many messages."""
+    calls: list[str] = []
+    compile_form = KernelDispatcher._compile_for_args
+
+    def count_calls(self: KernelDispatcher, *args: Any) -> Any:
+        calls.append(self.py_func.__name__)
+        return compile_form(self, *args)
+
+    monkeypatch.setattr(KernelDispatcher, "_compile_for_args", count_calls)
+    for order in ("C", "F"):
+        source, target = np.asarray(np.ones((3, 2)), order=order), np.zeros((3, 2), order=order)
+        _copy_rows(source, target)
+        calls.clear()
+        _copy_rows(source, target)
+        assert not calls
+        assert target.all()
 
 
 def test_strided_kernel_does_not_write_to_a_read_only_array() -> None:

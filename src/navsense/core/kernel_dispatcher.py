@@ -15,7 +15,6 @@ dispatcher:
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -70,7 +69,7 @@ class KernelDispatcher(CPUDispatcher):
     def compile(self, sig: Any) -> Any:
         """Compile the form for these argument types, or load it from the cache. Return its entry point."""
         with global_compiler_lock:
-            has_wrapper = self._is_python_call
+            has_wrapper, given = self._is_python_call, sig
             sig = self._generalise_layouts(sig)
             if has_wrapper and sig in self._types_without_wrapper:
                 self._types_without_wrapper.remove(sig)
@@ -78,7 +77,12 @@ class KernelDispatcher(CPUDispatcher):
             self._compiler.targetoptions["no_cpython_wrapper"] = not has_wrapper
             if isinstance(self._cache, KernelCache):
                 self._cache.has_wrapper = has_wrapper
-            return super().compile(sig)
+            entry_point = super().compile(sig)
+            if has_wrapper and given != sig:
+                # The form accepts these types too, because arrays of all layouts have the same structure. Numba's
+                # table of Python calls needs an entry for them: other calls take the slow way through this function.
+                self._insert([one._code for one in given], entry_point, False)  # noqa: SLF001
+            return entry_point
 
     def _generalise_layouts(self, argument_types: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the types that accept arrays with any strides, and read-only ones where the kernel does not write.
@@ -91,7 +95,7 @@ class KernelDispatcher(CPUDispatcher):
             types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written or not one.mutable)
             if isinstance(one, types.Array)
             else one
-            for name, one in zip(inspect.signature(self.py_func).parameters, argument_types, strict=True)
+            for name, one in zip(self.py_func.__code__.co_varnames, argument_types, strict=False)
         )
 
     def add_overload(self, cres: Any) -> None:
