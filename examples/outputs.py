@@ -27,7 +27,7 @@ def write(
 ) -> None:
     """Write columns of one length as a table, and what `draw` draws on axes of matplotlib as a picture of a size (in).
 
-    Without matplotlib there is no picture, and a line says what to install.
+    Without matplotlib there is no picture, and a line names the extra to install.
     """
     FOLDER.mkdir(exist_ok=True)
     table = FOLDER / f"{name}.csv"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -58,6 +60,21 @@ def example_data(request: pytest.FixtureRequest) -> Path:
     if request.param == "own":
         return ROOT / "tests" / "worlds"
     return Path(request.getfixturevalue("shared_data"))
+
+
+@pytest.fixture
+def two_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> ModuleType:
+    """Return a module with the kernels `first` (x) and `second` (2 x), which are not compiled: the cache is empty."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
+    name = re.sub(r"\W", "_", f"kernels_of_{request.node.name}")
+    (tmp_path / f"{name}.py").write_text(
+        "from navsense.core.kernels import kernel\n\n"
+        "@kernel\ndef first(x: float) -> float:\n    return x\n\n"
+        "@kernel\ndef second(x: float) -> float:\n    return 2.0 * x\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return import_module(name)
 
 
 @pytest.fixture(autouse=True)

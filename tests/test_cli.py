@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -371,26 +372,16 @@ def test_interrupted_run_leaves_complete_recordings(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
 def test_signal_during_compilation_stops_before_the_next_kernel(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    number: signal.Signals, two_kernels: ModuleType
 ) -> None:
     """The compiled kernels stay usable in the cache."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
-    module = tmp_path / f"kernels_of_a_test_{number.name}.py"
-    module.write_text(
-        "from navsense.core.kernels import kernel\n\n"
-        "@kernel\ndef first(x: float) -> float:\n    return x\n\n"
-        "@kernel\ndef second(x: float) -> float:\n    return 2.0 * x\n",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    kernels = importlib.import_module(module.stem)
     with interrupt_between_steps(lambda _done, _total: None):
-        assert kernels.first(1.0) == 1.0
+        assert two_kernels.first(1.0) == 1.0
         os.kill(os.getpid(), number)
-        assert kernels.first(2.0) == 2.0
+        assert two_kernels.first(2.0) == 2.0
         with pytest.raises(KeyboardInterrupt):
-            kernels.second(1.0)
-    assert kernels.second(1.0) == 2.0
+            two_kernels.second(1.0)
+    assert two_kernels.second(1.0) == 2.0
 
 
 @pytest.mark.requirement("REC-1")

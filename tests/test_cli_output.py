@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
@@ -113,40 +113,27 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> object:
-    """Return a module with two kernels that are not compiled."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path / "cache"))
-    module = tmp_path / f"kernels_of_{request.node.name}.py"
-    module.write_text(
-        "from navsense.core.kernels import kernel\n\n"
-        "@kernel\ndef first(x: float) -> float:\n    return x\n\n"
-        "@kernel\ndef second(x: float) -> float:\n    return 2.0 * x\n",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    return importlib.import_module(module.stem)
-
-
 @pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
-def test_compilation_is_announced_once_outside_a_terminal(kernels: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compilation_is_announced_once_outside_a_terminal(
+    two_kernels: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     with show_progress():
-        assert kernels.first(1.0) == 1.0  # type: ignore[attr-defined]
+        assert two_kernels.first(1.0) == 1.0
         assert capsys.readouterr().err == f"{COMPILING}\n"
-        assert kernels.second(1.0) == 2.0  # type: ignore[attr-defined]
+        assert two_kernels.second(1.0) == 2.0
     with show_progress():
-        assert kernels.first(1.0) == 1.0  # type: ignore[attr-defined]
+        assert two_kernels.first(1.0) == 1.0
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
-def test_bar_counts_the_kernels_on_a_terminal(kernels: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_counts_the_kernels_on_a_terminal(two_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     with show_progress() as display:
-        kernels.first(1.0)  # type: ignore[attr-defined]
-        kernels.second(1.0)  # type: ignore[attr-defined]
+        two_kernels.first(1.0)
+        two_kernels.second(1.0)
         display.advance(5.0, 5.0)
     shown = terminal.getvalue()
     assert COMPILING in shown

@@ -47,7 +47,7 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
     assert last.startswith(("wrote ", "no picture: ")), "an example ends with what it wrote"
 
 
-def test_example_without_matplotlib_says_what_to_install(tmp_path: Path) -> None:
+def test_example_without_matplotlib_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['matplotlib'] = None\n", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""The style of charts: colours that everybody can tell apart, in one place, and reproducible pictures."""
+"""The style of charts: colours that colour-blind readers distinguish, in one place, and reproducible pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are compiled in as few forms as possible, and each form can be called."""
+"""Kernels are compiled in as few specialisations as possible, and each specialisation can be called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.compiled
 
 @pytest.fixture(autouse=True)
 def disable_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile the kernels of this file: a form from the cache does not compile those that it calls."""
+    """Compile the kernels of this file: a specialisation from the cache does not compile those that it calls."""
     monkeypatch.setattr(kernels, "is_cached", lambda _: False)
 
 
@@ -90,9 +90,9 @@ def get_dispatcher(name: str) -> Any:
 
 
 def has_wrapper(dispatcher: Any, types: tuple[Any, ...]) -> bool:
-    """Return True if Python can call the form for these types."""
-    form = dispatcher.overloads[types]
-    return bool(form.library.get_pointer_to_function(form.fndesc.llvm_cpython_wrapper_name))
+    """Return True if Python can call the specialisation for these types."""
+    specialisation = dispatcher.overloads[types]
+    return bool(specialisation.library.get_pointer_to_function(specialisation.fndesc.llvm_cpython_wrapper_name))
 
 
 def test_kernel_has_a_python_wrapper_only_after_a_call_from_python() -> None:
@@ -102,16 +102,16 @@ def test_kernel_has_a_python_wrapper_only_after_a_call_from_python() -> None:
     assert [has_wrapper(scale, types) for types in scale.overloads] == [False]
     assert _scale(values, 5) == 30.0
     assert [has_wrapper(scale, types) for types in scale.overloads] == [True]
-    # Both forms stay valid: the one that is compiled into the caller, and the one that Python calls.
+    # Both specialisations stay valid: the one that is compiled into the caller, and the one that Python calls.
     assert (_scale_twice(values), _scale(values, 1)) == (36.0, 6.0)
 
 
-def test_constants_do_not_make_forms() -> None:
+def test_constants_do_not_make_specialisations() -> None:
     _scale_twice(np.arange(4.0))
     assert {str(types[1]) for types in get_dispatcher("_scale").overloads} == {"int64"}
 
 
-def test_strided_kernel_has_one_form_for_all_layouts() -> None:
+def test_strided_kernel_has_one_specialisation_for_all_layouts() -> None:
     rng = np.random.default_rng(1)
     orders: tuple[Literal["C", "F"], ...] = ("C", "F")
     for order, step, is_writable in itertools.product(orders, (1, 2), (True, False)):
@@ -126,11 +126,11 @@ def test_strided_kernel_has_one_form_for_all_layouts() -> None:
 def test_strided_kernel_is_called_without_python_from_the_second_call_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call through `_compile_for_args` takes longer than the encoding of many messages."""
     calls: list[str] = []
-    compile_form = KernelDispatcher._compile_for_args
+    compile_specialisation = KernelDispatcher._compile_for_args
 
     def count_calls(self: KernelDispatcher, *args: Any) -> Any:
         calls.append(self.py_func.__name__)
-        return compile_form(self, *args)
+        return compile_specialisation(self, *args)
 
     monkeypatch.setattr(KernelDispatcher, "_compile_for_args", count_calls)
     for order in ("C", "F"):
@@ -167,7 +167,7 @@ def test_references_are_counted_in_the_caller_of_a_kernel_that_returns_an_array(
     assert get_dispatcher("_first_of_shifted").targetoptions["_nrt"]
 
 
-def test_cached_forms_are_not_compiled_again(tmp_path: Path) -> None:
+def test_cached_specialisations_are_not_compiled_again(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, {folder!r})\n"
         "import numpy as np, tiny\n"
@@ -196,3 +196,20 @@ def test_cached_forms_are_not_compiled_again(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert outputs == ["3.0 2.0 ['inner', 'inner', 'outer']", "3.0 2.0 []"]
+
+
+def test_kernel_is_compiled_again_after_a_change_of_an_enumeration(tmp_path: Path) -> None:
+    """The cache does not know the content of an enumeration. It then depends on the file of the kernel."""
+    text = (
+        "from enum import Enum\n\nfrom navsense.core.kernels import kernel\n\n\n"
+        "class Mode(Enum):\n    SLOW = {value}\n\n\n"
+        "@kernel\ndef double(x: float) -> float:\n    return x * Mode.SLOW.value\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tiny; print(tiny.double(1.0))"
+    for value in ("2.0", "35.0"):
+        (tmp_path / "tiny.py").write_text(text.format(value=value))
+        result = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, check=True, text=True
+        )
+        assert result.stdout.strip() == value

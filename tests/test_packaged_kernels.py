@@ -35,13 +35,13 @@ from pathlib import Path
 sys.path.insert(0, {modules!r})
 import numpy as np
 
-from navsense.core import kernel_cache, kernels, packaged_kernels
+from navsense.core import kernels, packaged_kernels
 
 compiled = []
 kernels.COMPILATION_CHECKS.append(lambda: compiled.append(1))
 folder = Path({folder!r})
 if {is_build}:
-    kernel_cache.PACKAGED_OUTPUT.append(folder)
+    packaged_kernels.OUTPUT_FOLDER = folder
 else:
     packaged_kernels.FOLDER = folder
 import tiny

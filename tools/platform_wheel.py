@@ -31,9 +31,9 @@ LEVELS = {
 
 def compile_kernels(folder: Path, features: list[str]) -> None:
     """Compile all kernels in this process and write them to a folder."""
-    from navsense.core import kernel_cache, packaged_kernels
+    from navsense.core import packaged_kernels
 
-    kernel_cache.PACKAGED_OUTPUT.append(folder)
+    packaged_kernels.OUTPUT_FOLDER = folder
     from navsense import warm  # compiles some kernels
 
     kernels = warm.compile_kernels()

@@ -262,8 +262,8 @@ def sdf_elements() -> str:
             lines += ["", f"## {title}", ""]
             chapter = title
         lines.extend(format_section(name, place))
-    names = ", ".join(f"`{name}`" for name in sorted(schema.UNSIMULATED_TYPES))
-    lines += ["## Sensor types that are not simulated", "", f"navsense lists these types with the reason: {names}.", ""]
+    lines += ["## Sensor types that are not simulated", "", "`navsense describe` lists sensors of these types.", ""]
+    lines += [*(f"- `{name}`" for name in sorted(schema.UNSIMULATED_TYPES)), ""]
     return "\n".join(lines).replace("\n\n\n", "\n\n")
 
 

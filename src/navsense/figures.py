@@ -1,8 +1,8 @@
 """Style of all charts: colours, fonts and units of their axes, and files that matplotlib writes (extra `picture`).
 
-The report draws SVG of its own, other pictures are drawn by matplotlib. Both take their colours from `LIGHT` and `DARK`
+The report writes its SVG itself. Matplotlib draws the other pictures. Both take their colours from `LIGHT` and `DARK`
 and from the colour ramps below. Line colours are those of Okabe and Ito, which people with colour vision deficiencies
-can tell apart.
+distinguish.
 
 Source: M. Okabe, K. Ito, Color Universal Design, J*Fly Data Depository, 2002 (revised 2008).
 """

@@ -1,8 +1,8 @@
 """The cache of compiled kernels on disk, which never fails a run.
 
 If no cache folder is writable, or a file in it is damaged, the kernel is compiled in memory and one warning is logged.
-Damaged files are replaced. A kernel is compiled again if the code changes of itself or of a kernel that it calls, or a
-constant that they use.
+Damaged files are replaced. A kernel is compiled again after a change of its code, of a constant that it uses, or of a
+kernel that it calls.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -14,6 +14,7 @@ import functools
 import hashlib
 import io
 import logging
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
@@ -27,9 +28,6 @@ from navsense.core import packaged_kernels
 from navsense.core.checksum import append_checksum, read_checked
 
 LOG = logging.getLogger(__name__)
-
-PACKAGED_OUTPUT: list[Path] = []
-"""The folder to which compiled kernels are also written for a platform wheel; empty for no folder."""
 
 _REASONS: list[str] = []
 """Reasons why this process could not use the cache; only the first one is logged."""
@@ -58,9 +56,19 @@ def _hash_code(code: CodeType, docstring: str | None) -> bytes:
     return digest.digest()
 
 
+CONSTANT_TYPES = (bool, int, float, str, tuple, np.generic, np.dtype)
+"""Types of constants whose text contains their value."""
+
+
+def _describe_file(path: str) -> str:
+    """Return time of change and size of a file: it stands for a constant of unknown content."""
+    status = Path(path).stat()
+    return f"{status.st_mtime_ns} {status.st_size}"
+
+
 @functools.cache
 def hash_kernel(function: Callable[..., Any]) -> str:
-    """Return a hash of all that the machine code of a kernel depends on.
+    """Return a hash of the input of the compiler: all that the machine code of a kernel depends on.
 
     This is its code, the constants of its module that it uses, and the same of the kernels that it calls.
     """
@@ -74,8 +82,12 @@ def hash_kernel(function: Callable[..., Any]) -> str:
             text = f"{value.dtype} {value.shape} {value.tobytes().hex()}"
         elif isinstance(value, type) and issubclass(value, tuple):
             text = f"{value.__qualname__} {value.__annotations__}"  # a NamedTuple
+        elif isinstance(value, CONSTANT_TYPES):
+            text = repr(value)
+        elif value is None or value is math or value is np:
+            text = ""
         else:
-            text = repr(value) if isinstance(value, bool | int | float | str | tuple | np.generic | np.dtype) else ""
+            text = _describe_file(function.__code__.co_filename)
         digest.update(f"\n{name} {text}".encode())
     return digest.hexdigest()
 
@@ -100,8 +112,8 @@ class ChecksummedFiles(IndexDataCacheFile):
         return super()._load_data(name)
 
 
-class FormFiles(FunctionCache):
-    """The forms of one kernel in the cache folder. The constructor raises `RuntimeError` if no folder is writable."""
+class SpecialisationFiles(FunctionCache):
+    """The files of one kernel in the cache folder. The constructor raises `RuntimeError` if no folder is writable."""
 
     def __init__(self, function: Callable[..., Any], content_hash: str) -> None:
         """Choose the folder. File names differ from Numba's, whose files have no checksum."""
@@ -114,11 +126,11 @@ class FormFiles(FunctionCache):
         )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        """Return the key of a form in the index."""
+        """Return the key of a specialisation in the index."""
         return super()._index_key(sig, codegen), self.has_wrapper
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the form for the argument types `sig`, or None. An unusable index is emptied."""
+        """Return the specialisation for the argument types `sig`, or None. An unusable index is emptied."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # noqa: BLE001  # a pickle of other versions can raise anything
@@ -128,7 +140,7 @@ class FormFiles(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store a form; log a warning if that fails."""
+        """Store a specialisation; log a warning if that fails."""
         try:
             super().save_overload(sig, data)
         except Exception as error:  # noqa: BLE001  # as above, where the index could not be emptied
@@ -136,17 +148,17 @@ class FormFiles(FunctionCache):
 
 
 class KernelCache(NullCache):
-    """The forms of one kernel: in the cache folder, if one is writable, and in the wheel (`packaged_kernels`)."""
+    """The machine code of one kernel, in the cache folder if one is writable, and in the wheel (`packaged_kernels`)."""
 
     def __init__(self, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
         """`before_compile` is called before Numba compiles the kernel, and may raise."""
         self.has_wrapper = True
-        """The next form to load or store has a Python wrapper."""
+        """The next specialisation to load or store has a Python wrapper."""
         self._before_compile = before_compile
         self._kernel_name, self._content_hash = f"{function.__module__}.{function.__qualname__}", hash_kernel(function)
-        self._files: FormFiles | None = None
+        self._files: SpecialisationFiles | None = None
         try:
-            self._files = FormFiles(function, self._content_hash)
+            self._files = SpecialisationFiles(function, self._content_hash)
         except (OSError, RuntimeError) as error:
             warn_once("no cache folder is writable" if "no locator" in str(error) else str(error))
 
@@ -156,25 +168,24 @@ class KernelCache(NullCache):
         return None if self._files is None else str(self._files.cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the form for the argument types `sig`; None if Numba has to compile it.
+        """Return the specialisation for the argument types `sig`; None if Numba has to compile it.
 
-        If two processes wrote at the same time, the index can refer to the form of the other one.
+        If two processes wrote at the same time, the index can refer to the specialisation of the other one.
         """
-        form = None
+        specialisation = None
         if self._files is not None:
             self._files.has_wrapper = self.has_wrapper
-            form = self._files.load_overload(sig, target_context)
-        if form is None:
-            form = packaged_kernels.load_form(self._get_packaged_name(sig), target_context)
-        if form is not None and tuple(form.signature.args) == tuple(sig):
-            return form
+            specialisation = self._files.load_overload(sig, target_context)
+        if specialisation is None:
+            specialisation = packaged_kernels.load_specialisation(self._get_packaged_name(sig), target_context)
+        if specialisation is not None and tuple(specialisation.signature.args) == tuple(sig):
+            return specialisation
         self._before_compile()
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store a form."""
-        if PACKAGED_OUTPUT:
-            packaged_kernels.store_form(PACKAGED_OUTPUT[0], self._get_packaged_name(sig), data)
+        """Store a specialisation."""
+        packaged_kernels.store_specialisation(self._get_packaged_name(sig), data)
         if self._files is not None:
             self._files.save_overload(sig, data)
 
@@ -184,5 +195,5 @@ class KernelCache(NullCache):
             self._files.flush()
 
     def _get_packaged_name(self, sig: Any) -> str:
-        """Return the name of the file of a form in a folder of packaged kernels."""
+        """Return the name of the file of a specialisation in a folder of packaged kernels."""
         return packaged_kernels.get_file_name(self._kernel_name, self._content_hash, sig, has_wrapper=self.has_wrapper)

@@ -1,12 +1,12 @@
-"""Numba dispatchers of kernels, which compile as few forms of a kernel as possible.
+"""Numba dispatchers of kernels, which compile few specialisations of a kernel.
 
-A form is the machine code of a kernel for some types of its arguments. `KernelDispatcher` differs from Numba's
+A specialisation is the machine code of a kernel for certain argument types. `KernelDispatcher` differs from Numba's
 dispatcher:
 
 - A Python wrapper only if Python calls the kernel. Most kernels are called by kernels only. Numba would compile
   wrappers for calls from Python and from C, which take longer to compile than a small kernel.
-- One form for all constants. Numba would compile one for each integer in the source of a caller.
-- One form for all layouts of arrays, if the kernel declares the arrays that it writes (`strided_kernel`).
+- One specialisation for all constants. Numba would compile one for each integer in the source of a caller.
+- One specialisation for all layouts of arrays, if the kernel declares the arrays that it writes (`strided_kernel`).
 - References to arrays are counted only where arrays are made or returned. Without the counts there is less code, and
   calls are faster.
 """
@@ -39,7 +39,7 @@ def returns_arrays(function: Callable[..., Any]) -> bool:
 
 
 class KernelDispatcher(CPUDispatcher):
-    """The forms of one kernel."""
+    """The specialisations of one kernel."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a dispatcher without a cache."""
@@ -52,7 +52,7 @@ class KernelDispatcher(CPUDispatcher):
         self._types_without_wrapper: set[tuple[Any, ...]] = set()
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        """Compile a form for a call from Python, and return the result of the call."""
+        """Compile a specialisation for a call from Python, and return the result of the call."""
         with global_compiler_lock:
             self._is_python_call = True
             try:
@@ -61,13 +61,13 @@ class KernelDispatcher(CPUDispatcher):
                 self._is_python_call = False
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile a form for a call from a kernel, and return its signature."""
+        """Compile a specialisation for a call from a kernel, and return its signature."""
         return super().get_call_template(
             tuple(types.unliteral(one) for one in args), {name: types.unliteral(one) for name, one in kws.items()}
         )
 
     def compile(self, sig: Any) -> Any:
-        """Compile the form for these argument types, or load it from the cache. Return its entry point."""
+        """Compile the specialisation for these argument types, or load it from the cache. Return its entry point."""
         with global_compiler_lock:
             has_wrapper, given = self._is_python_call, sig
             sig = self._generalise_layouts(sig)
@@ -79,8 +79,8 @@ class KernelDispatcher(CPUDispatcher):
                 self._cache.has_wrapper = has_wrapper
             entry_point = super().compile(sig)
             if has_wrapper and given != sig:
-                # The form accepts these types too, because arrays of all layouts have the same structure. Numba's
-                # table of Python calls needs an entry for them: other calls take the slow way through this function.
+                # The machine code accepts these types too, because arrays of all layouts have the same structure. With
+                # an entry in Numba's table of Python calls, later calls do not come here.
                 self._insert([one._code for one in given], entry_point, False)  # noqa: SLF001
             return entry_point
 
@@ -99,7 +99,7 @@ class KernelDispatcher(CPUDispatcher):
         )
 
     def add_overload(self, cres: Any) -> None:
-        """Store a form. Python cannot call a form without a wrapper, so the table of Python calls omits it."""
+        """Store a specialisation. Only one with a wrapper gets an entry in the table of Python calls."""
         if self._compiler.targetoptions["no_cpython_wrapper"]:
             argument_types = tuple(cres.signature.args)
             self._types_without_wrapper.add(argument_types)
@@ -124,7 +124,7 @@ def make_dispatcher(
         is_inlined: Numba inserts the code of the kernel into the kernels that call it.
         allocates: The kernel makes arrays or lists.
         written: The arrays that a strided kernel writes; None for another kernel.
-        is_cached: The forms are stored on disk.
+        is_cached: The specialisations are stored on disk.
         before_compile: Is called before each compilation, and may raise.
 
     """

@@ -36,6 +36,9 @@ LOG = logging.getLogger(__name__)
 FOLDER = Path(__file__).resolve().parent.parent / "compiled"
 MANIFEST = "manifest.json"
 
+OUTPUT_FOLDER: Path | None = None
+"""Folder to which `tools/platform_wheel.py` writes the kernels that a process compiles; None otherwise."""
+
 
 def describe_process() -> dict[str, Any]:
     """Return what machine code depends on, except the kernel and the processor."""
@@ -76,13 +79,13 @@ def is_usable(folder: Path) -> bool:
 
 
 def get_file_name(kernel: str, content_hash: str, sig: Any, *, has_wrapper: bool) -> str:
-    """Return the name of the file of a form: of a kernel, with the hash of its content, for some argument types."""
+    """Return the file name of a specialisation: of a kernel with this content hash, for the argument types `sig`."""
     text = "\n".join((kernel, content_hash, str(sig), str(has_wrapper)))
     return hashlib.sha256(text.encode()).hexdigest()[:32] + ".kernel"
 
 
-def load_form(name: str, target_context: Any) -> Any:
-    """Return the compiled form of a kernel; None if the wheel does not carry it, or this process cannot run it."""
+def load_specialisation(name: str, target_context: Any) -> Any:
+    """Return a compiled kernel; None if the wheel does not carry it, or this process cannot run it."""
     if is_usable(FOLDER):
         with contextlib.suppress(OSError, ValueError):
             data = pickle.loads(read_checked(FOLDER / name))  # noqa: S301  # code of this package, as its .py files
@@ -90,9 +93,11 @@ def load_form(name: str, target_context: Any) -> Any:
     return None
 
 
-def store_form(folder: Path, name: str, form: Any) -> None:
-    """Store the compiled form of a kernel in a folder."""
-    (folder / name).write_bytes(append_checksum(dumps(form._reduce())))  # noqa: SLF001  # as in Numba's cache
+def store_specialisation(name: str, specialisation: Any) -> None:
+    """Store a compiled kernel in the output folder, if there is one."""
+    if OUTPUT_FOLDER is not None:
+        data = dumps(specialisation._reduce())  # noqa: SLF001  # as in Numba's cache
+        (OUTPUT_FOLDER / name).write_bytes(append_checksum(data))
 
 
 def write_manifest(folder: Path, features: Iterable[str]) -> None:

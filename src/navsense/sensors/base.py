@@ -144,7 +144,7 @@ def repeat_rows(rows: Mapping[str, FloatArray], count: int) -> dict[str, AnyArra
 
 
 NO_PHYSICAL_EFFECT: Mapping[str, bool] = MappingProxyType({"no_physical_effect": True})
-"""Metadata of a field that is no parameter of the physical model and has no element of its own in files.
+"""Metadata of a field that is no parameter of the physical model and has no element in files.
 
 Examples are options of messages, the dialect (which selects rules only under classic), and lists for descriptions.
 """
