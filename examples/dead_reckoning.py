@@ -92,7 +92,7 @@ class Track:
         return np.asarray(np.einsum("ni,ni->n", self.error, solved))
 
 
-def find_rdi_beams(world: Any, name: str) -> Mounting:
+def find_mounting(world: Any, name: str) -> Mounting:
     """Return the mounting of a sensor relative to the IMU, from the poses of the file."""
     links = {link.name: link.pose for model in world.models for link in model.links}
     poses = {
@@ -179,7 +179,7 @@ class Estimator:
         specs = {sensor.name: sensor.spec for sensor in world.sensors}
         clock = next(clock for clock in world.clocks if clock.name == "auv::base_link::computer")
         self._noises, self._flicker = specs[IMU].noise(), make_flicker(specs[IMU].noise())
-        self._mountings = {name: find_rdi_beams(world, name) for name in (DVL, GAUGE, COMPASS)}
+        self._mountings = {name: find_mounting(world, name) for name in (DVL, GAUGE, COMPASS)}
         self._constant_stddevs = self._read_constant_stddevs(specs, clock.noise.bias_stddev)
         field = specs[COMPASS].noise()["field"][0]
         rate = next(sensor.rate for sensor in world.sensors if sensor.name == COMPASS)

@@ -276,7 +276,7 @@ def read_attitude(bag: MessageReader, name: str, field: TopicValues, mounting: F
         allowed, remedy = "its orientation_covariance[0] is -1", "name another --attitude, or none"
         raise CalibrationError("topic without orientation", topic.name, allowed=allowed, remedy=remedy)
     check_stamps(series.stamp, topic.name)
-    rotation_bs, origin, notes = find_rdi_beams(transforms, series.frame, field.frame, mounting)
+    rotation_bs, origin, notes = find_mounting(transforms, series.frame, field.frame, mounting)
     rotation_wb = normalize(series.values, f"topic {topic.name}")
     notes += describe_missing(rotation_wb, topic.name)
     rotation, status = _interpolate(series.stamp, rotation_wb, field.stamp)
@@ -284,7 +284,7 @@ def read_attitude(bag: MessageReader, name: str, field: TopicValues, mounting: F
     return AttitudeSeries(multiply_arrays(rotation, rotation_bs), status, source, notes)
 
 
-def find_rdi_beams(
+def find_mounting(
     transforms: dict[str, TransformSeries], body: str, sensor: str, mounting: FloatArray | None
 ) -> tuple[FloatArray, str, tuple[str, ...]]:
     """Return rotation_bs (4,), its origin, and a note if it is an assumption. Raises `CalibrationError` if unknown."""

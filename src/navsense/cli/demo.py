@@ -25,7 +25,7 @@ Read the recording in Python:
 Calibrate the compass:
     navsense calibrate {drive} --attitude truth
 
-Simulate your own world, or a copy of that of the demo:
+Simulate your own world, or a copy of the demo's world:
     navsense run WORLD.sdf --duration 60 -o FILE.mcap
     {world}
 """
