@@ -245,8 +245,8 @@ def test_ground_of_the_track_equals_the_true_range(survey: Path, outline: Outlin
 
     Its cone is 10 degrees wide: the nearest point is less than 13 m tan(5 deg) away, on slopes below a half.
     """
-    text = next(text for text in outline.words if "Least clearance of" in text)
-    found = re.search(r"Least clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", text)
+    text = next(text for text in outline.words if "Minimum clearance of" in text)
+    found = re.search(r"Minimum clearance of auv::base_link: ([\d.]+) m above the ground, at \d+ s", text)
     assert found is not None
     with np.load(survey) as archive:
         ranges = archive["auv::altimeter_link::altimeter/ideal/range"]

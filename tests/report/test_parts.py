@@ -239,7 +239,7 @@ def test_summary_has_length_speed_and_depth_of_a_track() -> None:
     start = [
         ("Distance", f"{run:.4g} m", f"ends {run:.4g} m from its start"),
         ("Duration", "6 min 40 s", ""),
-        ("Mean speed", f"{run / 400.0:.3g} m/s", "greatest 0.5 m/s"),
+        ("Mean speed", f"{run / 400.0:.3g} m/s", "maximum 0.5 m/s"),
     ]
     (way,) = chart.tracks
     in_the_world = ("Height", "\u221235.0\u00a0to\u00a0\u221210.0\u00a0m", "z in the world")
@@ -247,7 +247,7 @@ def test_summary_has_length_speed_and_depth_of_a_track() -> None:
     assert list_track_facts(found, way, None) == [*start, in_the_world]
     assert list_track_facts(found, way, 2.0) == [*start, depth]
     over = replace(way, ground=np.full(way.time.size, -40.0))
-    clearance = ("Above the ground", "5.0\u00a0to\u00a030.0\u00a0m", "least at 6 min 40 s")
+    clearance = ("Above the ground", "5.0\u00a0to\u00a030.0\u00a0m", "minimum at 6 min 40 s")
     assert list_track_facts(found, over, 2.0) == [*start, depth, clearance]
     page = make_page(found)
     assert f"<dt>Distance</dt><dd>{run:.4g} m<small>" in page

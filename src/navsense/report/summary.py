@@ -1,4 +1,4 @@
-"""The summary at the top of a report: how far, how long, how fast, how deep, and how much of each sensor is valid."""
+"""The summary at the top of a report: distance, duration, speed, depth, and the valid share of each sensor."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def list_track_facts(data: ReportData, track: Track, surface: float | None) -> l
         facts += [
             ("Distance", format_length(length), f"ends {format_length(from_start)} from its start"),
             ("Duration", format_duration(duration), ""),
-            ("Mean speed", f"{mean:.3g} m/s", f"greatest {find_finite_range([speed])[1]:.3g} m/s"),
+            ("Mean speed", f"{mean:.3g} m/s", f"maximum {find_finite_range([speed])[1]:.3g} m/s"),
         ]
     else:
         facts.append(("Distance", "stationary", ""))
@@ -77,7 +77,7 @@ def list_track_facts(data: ReportData, track: Track, surface: float | None) -> l
     if track.min_clearance is not None:
         clearance, time = track.min_clearance
         ends = find_finite_range([track.position[:, 2] - track.ground])
-        detail = f"least at {format_duration(round(time))}" if track.is_moving else ""
+        detail = f"minimum at {format_duration(round(time))}" if track.is_moving else ""
         facts.append(
             ("Above the ground" if clearance >= 0.0 else "UNDER the ground", format_length_range(*ends), detail)
         )

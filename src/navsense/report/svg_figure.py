@@ -10,7 +10,7 @@ size of text, lines and markers is in pixels::
 
 All text is escaped; nothing in a figure is a script.
 
-A long series is downsampled to the least and greatest value in each pixel column, so that no spike is lost::
+A long series is downsampled to the minimum and maximum in each pixel column, so that no spike is lost::
 
     column of row i = floor(columns (x_i - low) / (high - low)),     points of a column: (middle, min), (middle, max)
 
@@ -374,7 +374,7 @@ def insert_gaps(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def find_column_extremes(
     x: FloatArray, y: FloatArray, columns: int = COLUMNS
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return middle, least and greatest value (k,) of each column with rows; NaN if the column has only NaN."""
+    """Return middle, minimum and maximum (k,) of each column with rows; NaN if the column has only NaN."""
     share = (x - x[0]) / (x[-1] - x[0])
     column = np.minimum((columns * share).astype(np.int64), columns - 1)
     starts = np.flatnonzero(np.diff(column, prepend=-1))

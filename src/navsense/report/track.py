@@ -181,7 +181,7 @@ def make_height_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
             side = "above the ground" if clearance >= 0.0 else "UNDER the ground"
             distance = format_quantity(abs(clearance), "m")
             caption.append(
-                f"Least clearance of {data.tracks[track.name]}: {distance} {side}, at {format_duration(round(time))}."
+                f"Minimum clearance of {data.tracks[track.name]}: {distance} {side}, at {format_duration(round(time))}."
             )
     names = ["track"] if len(track_map.tracks) == 1 else [track.name for track in track_map.tracks]
     figure.legend = list(zip(line_classes, names, strict=True))
