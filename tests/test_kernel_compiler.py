@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from numba.core import runtime
@@ -31,6 +32,11 @@ def disable_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 def call_python(name: str, *args: Any) -> Any:
     """Call the Python function of a kernel of this module."""
     return globals()[name].py_func(*args)
+
+
+def test_installed_version_of_numba_is_tested() -> None:
+    """Another version compiles kernels correctly, but in twice the time."""
+    assert kernel_compiler.is_tested(numba.__version__)
 
 
 @kernel

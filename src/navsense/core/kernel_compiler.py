@@ -8,7 +8,7 @@ Numba's compiler accepts all of its Python subset. Kernels are scalar loops over
 - It keeps local variables in LLVM values instead of stack slots, where a variable is assigned once.
 - It optimises and generates machine code only for kernels that Python calls. LLVM inserts the other kernels there.
 
-The order of the arithmetic does not change. Other functions are left to Numba's passes.
+The order of the arithmetic does not change. Other functions, and other versions of Numba, use Numba's passes.
 """
 
 # mypy: disable-error-code="attr-defined,call-arg,misc,no-any-return,no-untyped-call"
@@ -22,6 +22,7 @@ from types import CodeType
 from typing import Any
 
 import llvmlite.ir as llvm
+import numba
 from llvmlite import binding
 from llvmlite.ir.instructions import ExtractValue, InsertValue
 from numba import _dynfunc
@@ -38,6 +39,9 @@ from numba.core.typed_passes import IRLegalization, NoPythonBackend, NopythonTyp
 from numba.core.untyped_passes import FixupArgs, GenericRewrites, IRProcessing, ReconstructSSA, TranslateByteCode
 from numba.np.arrayobj import load_item, store_item
 
+NUMBA_VERSIONS = ("0.66", "0.67", "0.68")
+"""Versions of Numba with which `KernelCompiler` is tested."""
+
 ARRAY_FIELDS = {"data": 4, "shape": 5, "strides": 6}
 """Positions in Numba's structure of an array."""
 
@@ -45,6 +49,11 @@ SCALARS = (types.Boolean, types.Float, types.Integer)
 
 UNSUPPORTED_OPERATIONS = frozenset(("BEFORE_WITH", "LIST_APPEND", "MAKE_FUNCTION", "MAP_ADD", "SET_ADD"))
 """Bytecode operations that need other passes of Numba."""
+
+
+def is_tested(version: str) -> bool:
+    """Return True if the passes of this module suit a version of Numba."""
+    return ".".join(version.split(".")[:2]) in NUMBA_VERSIONS
 
 
 def needs_all_passes(code: CodeType) -> bool:
@@ -381,6 +390,11 @@ class KernelCompiler(CompilerBase):
         """Return the passes. If they reject a kernel, Numba's passes compile it, or explain the error."""
         every_pass = DefaultPassBuilder.define_nopython_pipeline(self.state)
         flags = self.state.flags
-        if flags.debuginfo or flags.boundscheck or needs_all_passes(self.state.func_id.code):
+        if (
+            not is_tested(numba.__version__)
+            or flags.debuginfo
+            or flags.boundscheck
+            or needs_all_passes(self.state.func_id.code)
+        ):
             return [every_pass]
         return [KernelPasses(), every_pass]
