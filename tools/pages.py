@@ -59,8 +59,12 @@ class Block:
 
 
 def list_pages() -> list[Path]:
-    """Return the README and all pages of the site, generated ones too, but not what the build writes."""
-    return [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "built" not in page.parts)]
+    """Return the README, the pages of the site and the files that they include, generated ones too.
+
+    Files that the build writes are left out: they contain the changelog fragments.
+    """
+    included = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "changelog.d").glob("+*.md"))]
+    return [ROOT / "README.md", *included, *sorted(page for page in DOCS.rglob("*.md") if "built" not in page.parts)]
 
 
 def is_written_by_hand(page: Path) -> bool:
