@@ -103,7 +103,7 @@ print("done")
 """
 
 
-@pytest.mark.requirement("FAC-1", "FAC-4", "FAC-6", "DOC-1")
+@pytest.mark.requirement("FAC-1", "FAC-4", "FAC-6", "DOC-1:blocks")
 def test_page_on_magnetometers_runs(tmp_path: Path) -> None:
     pytest.importorskip("gtsam")
     bags, pages = import_from("tests/calibration", "bags"), import_from("tools", "pages")
