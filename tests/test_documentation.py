@@ -67,7 +67,7 @@ def test_code_of_the_page_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("DOC-1:blocks")
-@pytest.mark.parametrize("name", [name for name in WITH_CODE if "tutorials" in name or name == "README.md"])
+@pytest.mark.parametrize("name", sorted({*WITH_CODE, *SEPARATE}))
 def test_blocks_of_the_page_can_be_pasted(name: str) -> None:
     """Into an interactive session, where an empty line ends a function, and a block needs one after it."""
     for block in BLOCKS[name]:

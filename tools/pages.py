@@ -42,6 +42,7 @@ BLOCK = re.compile(
 NOT_RUN = {
     "": "a message definition or a formula",
     "console": "commands of other programs, or an installation, with a prompt",
+    "sh": "an installation",
     "dockerfile": "needs Docker and a network",
     "yaml": "needs the service that runs it",
 }
