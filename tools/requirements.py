@@ -25,8 +25,8 @@ HEAD = """\
 
 <!-- Written by `make requirements` from `docs/requirements.toml` and the tests; do not edit. -->
 
-The table lists what navsense has to do, and the tests that show it. A part after a colon is one statement of a row that
-bundles several. An open row names the statement that no test proves yet.
+A part after a colon is one statement of a row that bundles several. An open row names the statement that no test
+proves yet.
 """
 
 
