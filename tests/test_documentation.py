@@ -40,7 +40,7 @@ ALL = {page.relative_to(ROOT).as_posix(): page for page in pages.list_pages()}
 WRITTEN = {name: page for name, page in ALL.items() if pages.is_written_by_hand(page)}
 BLOCKS = {name: pages.read_blocks(page.read_text(encoding="utf-8")) for name, page in ALL.items()}
 
-SEPARATE = frozenset(("docs/how-to/magnetometer.md",))
+SEPARATE = frozenset(("docs/reference/magnetometer.md",))
 """Pages whose code `test_examples.py` runs, with variables that the page does not define."""
 
 WITH_CODE = [
