@@ -22,7 +22,7 @@ from navsense.runner.run import RecordResult, Run
 from navsense.simulation.live_run import LiveClock, LiveRun, LiveSensor, Step
 from navsense.world import Link, Model, MountedSensor, World
 
-pytestmark = [pytest.mark.requirement("DOC-1"), pytest.mark.compiled]
+pytestmark = [pytest.mark.requirement("DOC-1:api"), pytest.mark.compiled]
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

@@ -23,8 +23,6 @@ from navsense.sensors import SENSORS, Imu, Magnetometer
 from navsense.testing import example_world, iter_variants
 from navsense.world import World
 
-pytestmark = pytest.mark.requirement("DOC-1")
-
 MODULES = ("calibration", "factors", "recordings", "sensors", "testing")
 
 
