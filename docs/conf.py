@@ -15,7 +15,7 @@ author = "the navsense authors"
 copyright = "the navsense authors, Apache-2.0"  # noqa: A001 - Sphinx requires this name
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "docstrings", "tutorial_pictures"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "changelog_page", "docstrings", "tutorial_pictures"]
 exclude_patterns = ["_extensions", "design-notes/README.md", "development/built"]
 smartquotes = False
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -37,10 +37,3 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-
-# The changes since the last release, which `development/changelog.md` includes.
-(HERE / "development" / "built").mkdir(exist_ok=True)
-sys.path.insert(0, str(HERE.parent / "tools"))
-from changelog import format_changes, list_fragments  # noqa: E402
-
-(HERE / "development" / "built" / "unreleased.md").write_text(format_changes(list_fragments()), encoding="utf-8")

@@ -173,19 +173,45 @@ def test_words_are_counted() -> None:
 
 def test_changelog_is_assembled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changelog = import_tool("changelog")
-    folder, target = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md"
+    folder, target, citation = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md", tmp_path / "CITATION.cff"
     folder.mkdir()
     (folder / "+a-b.fixed.md").write_text("First line\nsecond line.\n", encoding="utf-8")
     (folder / "+c.added.md").write_text("`x` is new.\n", encoding="utf-8")
     target.write_text(f"# Changelog\n\n{changelog.UNRELEASED}", encoding="utf-8")
-    monkeypatch.setattr(changelog, "FRAGMENTS", folder)
-    monkeypatch.setattr(changelog, "CHANGELOG", target)
+    citation.write_text("cff-version: 1.2.0\nversion: 0.9.0\ndate-released: 2025-01-02\nlicense: x\n", encoding="utf-8")
+    for name, path in (("FRAGMENTS", folder), ("CHANGELOG", target), ("CITATION", citation)):
+        monkeypatch.setattr(changelog, name, path)
     changelog.release("1.0.0", dt.date(2026, 1, 2))
+    assert citation.read_text(encoding="utf-8").splitlines() == [
+        "cff-version: 1.2.0",
+        "version: 1.0.0",
+        "date-released: 2026-01-02",
+        "license: x",
+    ]
     section = "## 1.0.0 (2026-01-02)\n\n### Added\n\n- `x` is new.\n\n### Fixed\n\n- First line\n  second line.\n"
     assert target.read_text(encoding="utf-8") == f"# Changelog\n\n{changelog.UNRELEASED}\n{section}"
     assert list(folder.iterdir()) == []
     with pytest.raises(ValueError, match=r"1\.0\.0 is in"):
         changelog.release("1.0.0", dt.date(2026, 1, 2))
+
+
+def test_changelog_of_the_site_has_new_changes_and_released_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changelog = import_tool("changelog")
+    folder, target = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md"
+    folder.mkdir()
+    released = "## 1.0.0 (2026-01-02)\n\n### Fixed\n\n- An old fault.\n"
+    target.write_text(f"# Changelog\n\n{changelog.UNRELEASED}\n{released}", encoding="utf-8")
+    monkeypatch.setattr(changelog, "FRAGMENTS", folder)
+    monkeypatch.setattr(changelog, "CHANGELOG", target)
+    assert changelog.format_changelog() == f"# Changelog\n\n## Unreleased\n\nNo changes.\n\n{released}"
+    (folder / "+c.added.md").write_text("`x` is new.\n", encoding="utf-8")
+    added = "### Added\n\n- `x` is new.\n"
+    assert changelog.format_changelog() == f"# Changelog\n\n## Unreleased\n\n{added}\n{released}"
+    target.write_text("# Changelog\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no section"):
+        changelog.format_changelog()
 
 
 def test_every_fragment_has_a_kind() -> None:

@@ -245,7 +245,7 @@ def format_section(name: str, place: Place) -> Iterator[str]:
         yield ""
 
 
-def sdf_elements() -> str:
+def format_sdf_elements() -> str:
     """Return the page of the elements of SDF."""
     lines = [
         "# Elements of SDF",
@@ -267,7 +267,7 @@ def sdf_elements() -> str:
     return "\n".join(lines).replace("\n\n\n", "\n\n")
 
 
-def command_line() -> str:
+def format_command_line() -> str:
     """Return the page of the command line."""
     lines = [
         "# Command line",
@@ -288,7 +288,7 @@ def command_line() -> str:
     return "\n".join(lines) + "\n"
 
 
-def messages() -> str:
+def format_messages() -> str:
     """Return the page of the messages."""
     lines = [
         "# Messages",
@@ -306,7 +306,7 @@ def messages() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"sdf-elements": sdf_elements, "command-line": command_line, "messages": messages}
+PAGES = {"sdf-elements": format_sdf_elements, "command-line": format_command_line, "messages": format_messages}
 
 
 def main() -> int:

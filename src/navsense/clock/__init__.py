@@ -44,3 +44,8 @@ __all__ = [
     "per_month",
     "per_year",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
