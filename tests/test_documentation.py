@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from navsense.sensors import SENSORS
+
 ROOT = Path(__file__).resolve().parent.parent
 
 LONGEST_SENTENCE, LARGEST_MEAN = 30, 18.0
@@ -109,6 +111,15 @@ def test_generated_reference_is_up_to_date() -> None:
     tool = import_tool("reference")
     for name, page in tool.PAGES.items():
         assert (tool.FOLDER / f"{name}.md").read_text(encoding="utf-8") == page(), "run `python tools/reference.py`"
+
+
+@pytest.mark.requirement("DOC-1")
+def test_page_of_messages_defines_every_type_that_it_names() -> None:
+    tables, *definitions = re.split(r"^## (?=.*/)", import_tool("reference").format_messages(), flags=re.MULTILINE)
+    defined = {definition.partition("\n")[0] for definition in definitions}
+    named = set(re.findall(r"`(\w+/msg/\w+)`", tables)) - {"navsense_msgs/msg/Salinity"}
+    assert {"navsense_msgs/msg/Dvl", "navsense_msgs/msg/Adcp"} <= named <= defined
+    assert all(f"| `{sensor.type}`" in tables for sensor in SENSORS)
 
 
 @pytest.mark.requirement("DOC-1")

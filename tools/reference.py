@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
@@ -22,8 +22,26 @@ from sdf_texts import TEXTS
 
 from navsense.cli.application import cli
 from navsense.core.field_metadata import FileField, get_file_fields
-from navsense.messages import SENSOR_MESSAGES, schemas
+from navsense.messages import (
+    SENSOR_MESSAGES,
+    format_companion_topic,
+    has_gz,
+    list_message_suffixes,
+    make_encoder,
+    schemas,
+    world_messages,
+)
+from navsense.messages.base import SeriesKind
 from navsense.noise.specification import Noise
+from navsense.recordings.topic_names import (
+    CLOCK,
+    ROS_TOPICS,
+    SERIES_KINDS,
+    SIMULATED_SERIES,
+    STATIC,
+    TRANSFORMS,
+    TRUTH_PREFIX,
+)
 from navsense.sdf import schema
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import ElementSchema
@@ -43,7 +61,8 @@ from navsense.sdf.parse import (
     world,
 )
 from navsense.sdf.parse import range as ranges
-from navsense.sensors import Magnetometer
+from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor, TrackMode
+from navsense.world import CurrentTopic, MountedSensor
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -134,6 +153,18 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("DVL of Gazebo", "boundaries", dvl_gazebo.BOUNDARIES),
 ]
 """Chapter, element and its schema, in the order of the page."""
+
+OTHER_TOPICS = {
+    f"<topic>/{world_messages.FAULT}": world_messages.FAULT_TYPE,
+    f"{TRUTH_PREFIX}<model>": world_messages.ODOMETRY_TYPE,
+    f"{TRUTH_PREFIX}<model>/accel": world_messages.ACCEL_TYPE,
+    CurrentTopic().topic: world_messages.CURRENT_TYPE,
+    "<topic_stratified>": world_messages.CURRENT_LAYERS_TYPE,
+    ROS_TOPICS[CLOCK]: world_messages.CLOCK_TYPE,
+    ROS_TOPICS[TRANSFORMS]: world_messages.TRANSFORM_TYPE,
+    ROS_TOPICS[STATIC]: world_messages.TRANSFORM_TYPE,
+}
+"""Topic without a sensor's messages -> its type."""
 
 INTERNAL = {schema.MERGED_MODEL_TAG, schema.SKIPPED_INCLUDE_TAG, schema.ACTUATOR_TAG}
 
@@ -288,20 +319,85 @@ def format_command_line() -> str:
     return "\n".join(lines) + "\n"
 
 
+def list_message_specs() -> Iterator[tuple[str, Sensor]]:
+    """Yield each sensor type with a specification that sends all its messages, and a DVL of each dialect."""
+    for sensor_type in SENSORS:
+        spec: Any = sensor_type.example_spec()
+        if sensor_type is not Dvl:
+            yield f"`{spec.type}`", spec
+            continue
+        for dialect in MessageDialect:
+            yield f"`dvl`, dialect `{dialect}`", replace(spec, dialect=dialect, water_mode=TrackMode.ALWAYS)
+
+
+def list_topics(spec: Sensor) -> Iterator[tuple[str, dict[SeriesKind, str]]]:
+    """Yield each topic of a sensor, with the message type of each series that it has."""
+    sensor = MountedSensor("robot::link::sensor", spec, "robot", "robot::link", 1.0, topic="<topic>")
+    for suffix in list_message_suffixes(sensor):
+        types: dict[SeriesKind, str] = {
+            kind: make_encoder(sensor, kind, suffix).type
+            for kind in SERIES_KINDS
+            if suffix in list_message_suffixes(sensor, kind)
+        }
+        yield format_companion_topic(sensor.topic, suffix), types
+
+
+def format_message_table() -> Iterator[str]:
+    """Yield the table of the topics and messages of each sensor."""
+    yield "| sensor | topic | ROS 2 type | type of `/ideal` | type of `/bias` | Gazebo type |"
+    yield "|---|---|---|---|---|---|"
+    for name, spec in list_message_specs():
+        for number, (topic, types) in enumerate(list_topics(spec)):
+            others = [
+                "none" if kind not in types else "the same" if types[kind] == types["measured"] else f"`{types[kind]}`"
+                for kind in SIMULATED_SERIES
+            ]
+            gazebo = f"`{SENSOR_MESSAGES[spec.type].gz_type}`" if has_gz(spec) else "none"
+            cells = ["" if number else name, f"`{topic}`", f"`{types['measured']}`", *others, "" if number else gazebo]
+            yield f"| {' | '.join(cells)} |"
+
+
+def list_definitions() -> dict[str, str]:
+    """Return the definition of each message type: of other packages, and of the types of navsense."""
+    definitions = dict(schemas.DEFINITIONS)
+    for _, spec in list_message_specs():
+        sensor = MountedSensor("sensor", spec, "robot", "robot::link", 1.0)
+        for suffix in list_message_suffixes(sensor):
+            encoder = make_encoder(sensor, "measured", suffix)
+            definition, *_ = encoder.schema.split("\n" + "=" * 80)
+            if definitions.setdefault(encoder.type, definition.strip()) != definition.strip():
+                raise ValueError(f"{encoder.type} has two definitions")
+    return definitions
+
+
 def format_messages() -> str:
     """Return the page of the messages."""
     lines = [
         "# Messages",
         "",
-        f"{WRITTEN} [Recordings](recordings.md#mcap) lists the topics and their contents.",
-        "This page has the definitions of the ROS messages that navsense writes, as in ROS 2 Jazzy. Recordings contain",
-        "them, so a reader installs nothing.",
+        f"{WRITTEN} [Recordings](recordings.md#mcap) explains the topics and their contents.",
         "",
-        "| sensor | Gazebo message in `.gz.mcap` |",
+        "This page lists the topics and message types of a recording, with the definition of each type. Types of ROS",
+        "have the definitions of ROS 2 Jazzy. Recordings contain the definitions, so a reader installs nothing.",
+        "",
+        "## Topics of sensors",
+        "",
+        "`<topic>` is the topic of the sensor. `/ideal` and `/bias` are suffixes of each topic. The Gazebo type is",
+        "that in `.gz.mcap`. `<topic>_water` exists if the bottom track is on and the water track is `always`. A world",
+        "can name another topic than `<topic>_ranges` with `<rangesTopicName>`.",
+        "",
+        *format_message_table(),
+        "",
+        "A sensor type of your own, for example `salinity`, has the message `navsense_msgs/msg/Salinity` on its topic:",
+        "a header, and one `float64` or `float64[]` for each output.",
+        "",
+        "## Other topics",
+        "",
+        "| topic | ROS 2 type |",
         "|---|---|",
+        *(f"| `{topic}` | `{message_type}` |" for topic, message_type in OTHER_TOPICS.items()),
     ]
-    lines += [f"| `{name}` | `{declared.gz_type or 'none'}` |" for name, declared in SENSOR_MESSAGES.items()]
-    for name, definition in sorted(schemas.DEFINITIONS.items()):
+    for name, definition in sorted(list_definitions().items()):
         lines += ["", f"## {name}", "", "```text", definition, "```"]
     return "\n".join(lines) + "\n"
 
