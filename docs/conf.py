@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
+from docstrings import TYPE_ALIASES  # noqa: E402
+
 from navsense import __version__  # noqa: E402
 
 project = "navsense"
@@ -25,6 +27,7 @@ myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in TYPE_ALIASES}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 

@@ -64,7 +64,12 @@ LANES = 1024
 
 @dataclass(frozen=True)
 class AllanStatistic:
-    """A statistic of the table above, as a function of a record: the order of its differences, and its variant."""
+    """A statistic of the table above, as a function of a record: the order of its differences, and its variant.
+
+    >>> curve = ns.analysis.allan.mdev(run["imu"]["angular_velocity"], rate=1000.0)
+    >>> curve.statistic.name, curve.deviation.shape == (curve.tau.size, 3)
+    ('mdev', True)
+    """
 
     name: str
     order: int = 2
@@ -196,6 +201,11 @@ class AllanCurve:
     deviation: (*runs, k, axis) in the unit of the values, or of the phase for the time deviation
     exponent: the power law, same shape
     dof: equivalent degrees of freedom, same shape
+
+    >>> curve = ns.analysis.allan.oadev(run["imu"]["angular_velocity"], rate=1000.0)
+    >>> curve.tau[:4]  # s
+    array([0.001, 0.002, 0.003, 0.004])
+    >>> low, high = curve.select(0).interval(0.95)  # of the x axis
     """
 
     statistic: AllanStatistic

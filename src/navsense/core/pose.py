@@ -58,7 +58,12 @@ def from_rotation_vector(vector: Vector) -> Quaternion:
 
 
 def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
-    """Return the quaternion of SDF's fixed-axis roll, pitch, yaw (rad): Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Return the quaternion of SDF's fixed-axis roll, pitch, yaw (rad): Rz(yaw) Ry(pitch) Rx(roll).
+
+    >>> from navsense.core.pose import from_rpy
+    >>> [round(part, 4) for part in from_rpy(0.0, 0.0, np.pi / 2)]  # a quarter turn to the left
+    [0.7071, 0.0, 0.0, 0.7071]
+    """
     cr, sr = math.cos(roll / 2.0), math.sin(roll / 2.0)
     cp, sp = math.cos(pitch / 2.0), math.sin(pitch / 2.0)
     cy, sy = math.cos(yaw / 2.0), math.sin(yaw / 2.0)
