@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from navsense.sdf import schema
+from navsense.sdf.parse.current import CURRENT_PARSERS
+from navsense.sdf.parse.current_gazebo import HYDRODYNAMICS_FILES
+from navsense.sdf.parse.sensor import PLUGIN_PARSERS
 from navsense.sensors import SENSORS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -136,6 +140,15 @@ def test_every_element_of_the_sdf_specification_is_in_the_reference() -> None:
     axes = {("imu", "angular_velocity"), ("imu", "linear_acceleration")}  # channels, by name in the page
     sensing = {(file, f"{kind}_sensing") for file in ("navsat", "gps") for kind in ("position", "velocity")}
     assert set(absent) <= axes | sensing
+
+
+@pytest.mark.requirement("DOC-1")
+def test_every_plug_in_and_current_is_in_the_reference() -> None:
+    listed = {name for _, name, _ in import_tool("reference").SECTIONS}
+    plugins = {schema.RANGE_PLUGIN_FILE, schema.DSROS_DVL_FILE, *PLUGIN_PARSERS, *schema.CURRENT_PLUGINS}
+    assert plugins <= listed
+    assert len(listed & schema.PRELOAD_FILES) == len(listed & HYDRODYNAMICS_FILES) == 1  # one section for all names
+    assert CURRENT_PARSERS.keys() - {"uniform"} <= listed  # three numbers, without children and attributes
 
 
 def import_test(path: str) -> Any:

@@ -44,13 +44,14 @@ from navsense.recordings.topic_names import (
 )
 from navsense.sdf import schema
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import ElementSchema
+from navsense.sdf.context import ElementSchema, make_schema
 from navsense.sdf.parse import (
     air_pressure,
     altimeter,
     clock,
     collision,
     current,
+    current_plugins,
     depth,
     doppler,
     dvl_gazebo,
@@ -61,6 +62,7 @@ from navsense.sdf.parse import (
     world,
 )
 from navsense.sdf.parse import range as ranges
+from navsense.sdf.parse.sensor import PLUGIN_PARSERS
 from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor, TrackMode
 from navsense.world import CurrentTopic, MountedSensor
 
@@ -70,6 +72,9 @@ FOLDER = ROOT / "docs" / "reference"
 WRITTEN = "Written by `python tools/reference.py`; do not edit."
 
 Place = ElementSchema | ElementBinding[Any]
+
+HYDRODYNAMICS = make_schema("default_current lookup_current_x lookup_current_y lookup_current_z")
+"""What `current_gazebo` reads of a plug-in whose other elements have no effect."""
 
 SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "sdf", schema.SDF),
@@ -85,6 +90,15 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "navsense:water", world.WATER),
     ("World", "navsense:water point", world.WATER_POINT),
     ("World", "navsense:current", current.CURRENT),
+    *(("Currents", name, current.CURRENT_PARSERS[name][0]) for name in ("gauss_markov", "stratified")),
+    ("Currents", "layer of stratified, factor", current.DEPTH_ROW),
+    ("Currents", "speed", current.GAUSS_MARKOV_PROCESS),
+    ("Currents", "horizontal_angle, vertical_angle, direction", current.GAUSS_MARKOV_ANGLE),
+    ("Currents", "tidal", current.CURRENT_PARSERS["tidal"][0]),
+    ("Currents", "constituent", current.CONSTITUENT),
+    ("Currents", "tidal_ellipses", current.CURRENT_PARSERS["tidal_ellipses"][0]),
+    ("Currents", "ellipse", current.ELLIPSE),
+    *(("Currents", name, current.CURRENT_PARSERS[name][0]) for name in ("grid", "replay", "boundary_layer", "profile")),
     ("Models", "include", schema.INCLUDE),
     ("Models", "model", schema.MODEL),
     ("Models", "navsense:motion", schema.MOTION),
@@ -151,6 +165,22 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("DVL of Gazebo", "water_mass_mode", dvl_gazebo.WATER_MASS_MODE),
     ("DVL of Gazebo", "water_velocity", dvl_gazebo.WATER_VELOCITY),
     ("DVL of Gazebo", "boundaries", dvl_gazebo.BOUNDARIES),
+    ("Plug-ins of sensors", schema.RANGE_PLUGIN_FILE, schema.RANGE_PLUGIN_SCHEMA),
+    *(("Plug-ins of sensors", file, parser.schema) for file, parser in PLUGIN_PARSERS.items()),
+    ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
+    *(("Plug-ins of currents", file, place) for file, place in schema.CURRENT_PLUGINS.items()),
+    ("Plug-ins of currents", "constant_current", current_plugins.CONSTANT_CURRENT),
+    ("Plug-ins of currents", "velocity, horizontal_angle, vertical_angle", current_plugins.PROCESS),
+    ("Plug-ins of currents", "transient_current", current_plugins.TRANSIENT_CURRENT),
+    ("Plug-ins of currents", "tidal_oscillation", current_plugins.TIDAL_OSCILLATION),
+    ("Plug-ins of currents", "harmonic_constituents", current_plugins.HARMONIC_CONSTITUENTS),
+    ("Plug-ins of currents", "M2, S2, N2", current_plugins.CONSTITUENT),
+    ("Plug-ins of currents", "mean_direction", current_plugins.MEAN_DIRECTION),
+    ("Plug-ins of currents", "world_start_time_GMT", current_plugins.START_TIME),
+    ("Plug-ins of currents", "gz-sim-environment-preload-system", schema.PRELOAD),
+    ("Plug-ins of currents", "dimensions", schema.DIMENSIONS),
+    ("Plug-ins of currents", "space", schema.SPACE),
+    ("Plug-ins of currents", "gz-sim-hydrodynamics-system", HYDRODYNAMICS),
 ]
 """Chapter, element and its schema, in the order of the page."""
 
@@ -281,11 +311,11 @@ def format_sdf_elements() -> str:
     lines = [
         "# Elements of SDF",
         "",
-        f"{WRITTEN} [Worlds](worlds.md) explains the elements with examples, and lists those of plug-ins and currents.",
+        f"{WRITTEN} [Worlds](worlds.md) explains the elements with examples.",
         "",
-        "This page lists every element that navsense reads, with its type, default and unit. It also lists every",
-        "element of the SDF specification that has no effect, with the reason. `navsense describe WORLD` prints these",
-        "for a file. Other elements are errors. The sign @ marks an attribute.",
+        "This page lists every element that navsense reads, with its type, default and unit, also those of plug-ins of",
+        "other programs. It also lists every element of the SDF specification that has no effect, with the reason.",
+        "`navsense describe WORLD` prints these for a file. Other elements are errors. The sign @ marks an attribute.",
     ]
     chapter = ""
     for title, name, place in SECTIONS:

@@ -1,7 +1,10 @@
 """A rigid transform as plain floats, for poses in files and frames.
 
-`Pose(position, rotation)` transforms coordinates of a frame `b` to those of its parent `a`: ``x_a = rotation_ab * x_b +
-position_a``. Blocks of poses over time are arrays; see `motion`.
+`Pose(position, rotation)` transforms coordinates of a frame `b` to those of its parent `a`::
+
+    x_a = rotation_ab * x_b + position_a
+
+Blocks of poses over time are arrays; see `motion`.
 """
 
 from __future__ import annotations
