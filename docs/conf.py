@@ -17,7 +17,7 @@ author = "the navsense authors"
 copyright = "the navsense authors, Apache-2.0"  # noqa: A001 - Sphinx requires this name
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "changelog_page", "docstrings", "tutorial_pictures"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "changelog_page", "docstrings", "search_pages", "tutorial_pictures"]
 exclude_patterns = ["_extensions", "design-notes/README.md", "development/built"]
 smartquotes = False
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,3 +201,12 @@ def test_lists_have_an_empty_line_before_them() -> None:
     assert pages.format_docstring(["Rules:", "- **kwargs are", "  optional", "- `b`"]) == [
         *("Rules:", "", r"- \*\*kwargs are optional", "- ``b``", ""),
     ]
+
+
+def test_signatures_have_the_names_of_arrays() -> None:
+    convert = partial(pages.convert_signature, None, "", "")
+    signature = "(time: Sequence[float] | TypeAliasForwardRef('Times'), signals: Mapping[str, Signal]=<factory>)"
+    expected = "(time: Sequence[float] | Times, signals: Mapping[str, Signal]=...)"
+    assert convert(len, None, signature, "TypeAliasForwardRef('Times')") == (expected, "Times")
+    assert convert(len, None, None, None) == (None, None)
+    assert convert(ns.motion.Motion, None, "(*args, **kwargs)", None) == ("", None)

@@ -69,7 +69,7 @@ from navsense.world import CurrentTopic, MountedSensor
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 
-WRITTEN = "Written by `python tools/reference.py`; do not edit."
+WRITTEN = "<!-- Written by `python tools/reference.py`; do not edit. -->"
 
 Place = ElementSchema | ElementBinding[Any]
 
@@ -311,7 +311,9 @@ def format_sdf_elements() -> str:
     lines = [
         "# Elements of SDF",
         "",
-        f"{WRITTEN} [Worlds](worlds.md) explains the elements with examples.",
+        WRITTEN,
+        "",
+        "[Worlds](worlds.md) explains the elements with examples.",
         "",
         "This page lists every element that navsense reads, with its type, default and unit, also those of plug-ins of",
         "other programs. It also lists every element of the SDF specification that has no effect, with the reason.",
@@ -333,7 +335,9 @@ def format_command_line() -> str:
     lines = [
         "# Command line",
         "",
-        f"{WRITTEN} These texts are those of `navsense COMMAND --help`.",
+        WRITTEN,
+        "",
+        "These texts are those of `navsense COMMAND --help`.",
         "",
         "Exit codes: 0 success, 1 a poor calibration, 2 an error, 130 an interrupt. Errors and warnings go to standard",
         "error.",
@@ -405,7 +409,9 @@ def format_messages() -> str:
     lines = [
         "# Messages",
         "",
-        f"{WRITTEN} [Recordings](recordings.md#mcap) explains the topics and their contents.",
+        WRITTEN,
+        "",
+        "[Recordings](recordings.md#mcap) explains the topics and their contents.",
         "",
         "This page lists the topics and message types of a recording, with the definition of each type. Types of ROS",
         "have the definitions of ROS 2 Jazzy. Recordings contain the definitions, so a reader installs nothing.",

@@ -247,6 +247,22 @@ def convert_docstring(_app: Sphinx, _kind: str, _name: str, _member: Any, _optio
     lines[:] = format_docstring(lines)
 
 
+def convert_signature(
+    _app: Sphinx, _kind: str, _name: str, member: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Return arguments and result of a signature as a reader writes them (event `autodoc-process-signature`).
+
+    An alias in a union has its name. A default that a factory makes is `...`. A protocol has no arguments.
+    """
+    if getattr(member, "_is_protocol", False):
+        return "", None
+    arguments, result = (
+        re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text).replace("=<factory>", "=...") if text else text
+        for text in (signature, returned)
+    )
+    return arguments, result
+
+
 def list_public_names(module: Any) -> list[str]:
     """Return the public names of a module: those of `__all__`, else those that it defines."""
     if hasattr(module, "__all__"):
@@ -301,4 +317,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the extension."""
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", convert_docstring)
+    app.connect("autodoc-process-signature", convert_signature)
     return {"parallel_read_safe": True}

@@ -181,12 +181,25 @@ class AllanStatistic:
 
 
 adev = AllanStatistic("adev", is_overlapping=False)
+"""`adev(values, rate)` returns the Allan deviation of a record, an `AllanCurve`."""
+
 oadev = AllanStatistic("oadev")
+"""`oadev(values, rate)` returns the overlapping Allan deviation of a record, an `AllanCurve`."""
+
 mdev = AllanStatistic("mdev", is_modified=True)
+"""`mdev(values, rate)` returns the modified Allan deviation of a record, an `AllanCurve`."""
+
 tdev = AllanStatistic("tdev", is_modified=True, is_time=True)
+"""`tdev(values, rate)` returns the time deviation of a record, an `AllanCurve`."""
+
 hdev = AllanStatistic("hdev", order=3, is_overlapping=False)
+"""`hdev(values, rate)` returns the Hadamard deviation of a record, an `AllanCurve`."""
+
 ohdev = AllanStatistic("ohdev", order=3)
+"""`ohdev(values, rate)` returns the overlapping Hadamard deviation of a record, an `AllanCurve`."""
+
 totdev = AllanStatistic("totdev", is_reflected=True)
+"""`totdev(values, rate)` returns the total deviation of a record, an `AllanCurve`."""
 
 
 @dataclass(frozen=True, eq=False)
