@@ -10,9 +10,10 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:  # the tests use this module without Sphinx
+    from sphinx.application import Sphinx
 
 TYPE_ALIASES = (
     *("Times", "Vectors", "Quaternions", "Vector", "Quaternion"),
@@ -252,15 +253,11 @@ def convert_signature(
 ) -> tuple[str | None, str | None]:
     """Return arguments and result of a signature as a reader writes them (event `autodoc-process-signature`).
 
-    An alias in a union has its name. A default that a factory makes is `...`. A protocol has no arguments.
+    A default that a factory makes is `...`: Sphinx parses no `<factory>`. A protocol has no arguments.
     """
     if getattr(member, "_is_protocol", False):
         return "", None
-    arguments, result = (
-        re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text).replace("=<factory>", "=...") if text else text
-        for text in (signature, returned)
-    )
-    return arguments, result
+    return signature and signature.replace("= <factory>", "= ..."), returned
 
 
 def list_public_names(module: Any) -> list[str]:
@@ -315,6 +312,10 @@ def write_pages(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the extension."""
+    from sphinx.util.inspect import TypeAliasForwardRef
+
+    # In unions and tuples, Sphinx shows the `repr` of an alias.
+    TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", convert_docstring)
     app.connect("autodoc-process-signature", convert_signature)
