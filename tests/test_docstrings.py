@@ -41,10 +41,12 @@ def import_extension() -> Any:
 
 pages = import_extension()
 
+FORMAT = "a part of a format of recordings; examples/json_lines.py is a complete one"
 PROTOCOL = "a protocol: its members are the text, and the classes of navsense are examples"
 
 WITHOUT_EXAMPLE = {
     "navsense.analysis.theory.NoiseTerm": PROTOCOL,
+    "navsense.core.atomic.HiddenFolder": FORMAT,
     "navsense.core.errors.CompilerError": "needs a broken installation of Numba",
     "navsense.core.errors.DamagedError": "only readers of formats raise it, and `ns.open` turns it into RecordingError",
     "navsense.core.field_metadata.FileField": "`in_file` makes it, and has the example",
@@ -53,6 +55,10 @@ WITHOUT_EXAMPLE = {
     "navsense.demo.DemoFile": "`write_demo` returns it",
     "navsense.demo.write_demo": "takes half a minute; tests/test_demo.py runs it",
     "navsense.environment.base.VectorField": PROTOCOL,
+    "navsense.recordings.base.AtomicWriter": FORMAT,
+    "navsense.recordings.base.PendingRecording": FORMAT,
+    "navsense.recordings.metadata.format_metadata": FORMAT,
+    "navsense.recordings.metadata.parse_metadata": FORMAT,
     "navsense.sensors.base.HasCatalogueParts": PROTOCOL,
     "navsense.sensors.base.HasDescription": PROTOCOL,
     "navsense.sensors.base.HasIndirectNoise": PROTOCOL,
@@ -205,8 +211,10 @@ def test_lists_have_an_empty_line_before_them() -> None:
 
 def test_signatures_are_those_that_a_reader_writes() -> None:
     convert = partial(pages.convert_signature, None, "", "")
-    signature = "(start: float, signals: ~collections.abc.Mapping[str, Signal] = <factory>)"
-    expected = "(start: float, signals: ~collections.abc.Mapping[str, Signal] = ...)"
+    signature = (
+        "(start: float, signals: ~collections.abc.Mapping[str, Signal] = <factory>, check = <function f.<lambda>>)"
+    )
+    expected = "(start: float, signals: ~collections.abc.Mapping[str, Signal] = ..., check = ...)"
     assert convert(len, None, signature, "float") == (expected, "float")
     assert convert(len, None, None, None) == (None, None)
     assert convert(ns.motion.Motion, None, "(*args, **kwargs)", None) == ("", None)

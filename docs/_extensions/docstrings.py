@@ -125,6 +125,9 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
                 "SupportsAdjustment UsesSignals HasIndirectNoise HasDescription HasWarnings UsesRayCasting UsesCurrent "
                 "HasMaxAge HasCatalogueParts"
             ),
+            "navsense.recordings.metadata": "format_metadata parse_metadata",
+            "navsense.recordings.base": "AtomicWriter PendingRecording",
+            "navsense.core.atomic": "HiddenFolder",
             "navsense.core.typing": " ".join(TYPE_ALIASES),
         },
     ),
@@ -253,11 +256,12 @@ def convert_signature(
 ) -> tuple[str | None, str | None]:
     """Return arguments and result of a signature as a reader writes them (event `autodoc-process-signature`).
 
-    A default that a factory makes is `...`: Sphinx parses no `<factory>`. A protocol has no arguments.
+    A default such as `<factory>` or `<function format_key>` is `...`: Sphinx does not parse it. A protocol has no
+    arguments.
     """
     if getattr(member, "_is_protocol", False):
         return "", None
-    return signature and signature.replace("= <factory>", "= ..."), returned
+    return signature and re.sub(r"= <(function )?[\w.<>]+>", "= ...", signature), returned
 
 
 def list_public_names(module: Any) -> list[str]:
