@@ -31,9 +31,6 @@ autodoc_type_aliases = {name: name for name in TYPE_ALIASES}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 
-nitpicky = True
-nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures: there is no inventory of NumPy without network
-
 html_theme = "furo"
 html_title = f"navsense {release}"
 html_static_path = ["_static"]
