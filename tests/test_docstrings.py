@@ -188,11 +188,13 @@ def test_summary_is_no_list_of_fields() -> None:
     assert pages.format_docstring(["Signal: a function of time."]) == ["Signal: a function of time.", ""]
 
 
-def test_formulas_are_literal() -> None:
-    """Also a formula without an empty line before it."""
-    expected = ["Model:", "", "::", "", "    a = b * c", ""]
-    assert pages.format_docstring(["Model:", "    a = b * c"]) == expected
-    assert pages.format_docstring(["Model::", "", "    a = b * c"]) == expected
+def test_formulas_and_code_are_literal() -> None:
+    """Also a formula without an empty line before it. Words of a formula are no keywords of Python."""
+    formula = ["Model:", "", ".. code-block:: text", "", "    a = b * c  for t in [0, 1]", ""]
+    assert pages.format_docstring(["Model:", "    a = b * c  for t in [0, 1]"]) == formula
+    assert pages.format_docstring(["Model::", "", "    a = b * c  for t in [0, 1]"]) == formula
+    code = ["Use:", "", ".. code-block:: python", "", "    from navsense.analysis import allan", ""]
+    assert pages.format_docstring(["Use:", "", "    from navsense.analysis import allan"]) == code
 
 
 def test_tables_become_list_tables() -> None:

@@ -5,9 +5,11 @@ The docstrings have single backquotes for code, lists of fields as `name: text`,
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -201,13 +203,22 @@ def format_list(lines: list[str]) -> Iterator[str]:
     yield ""
 
 
+def is_python(lines: list[str]) -> bool:
+    """Return True for code: a formula with other signs has no keywords to colour."""
+    try:
+        ast.parse(textwrap.dedent("\n".join(lines)))
+    except SyntaxError:
+        return False
+    return True
+
+
 def format_paragraph(lines: list[str], *, is_summary: bool = False) -> Iterator[str]:
     """Yield a paragraph of a docstring as reStructuredText. The first one, the summary, is no list of fields."""
     if lines[0].startswith(">>> "):  # an example stays as it is
         yield from lines
         yield ""
     elif all(line.startswith("    ") for line in lines):
-        yield "::"
+        yield f".. code-block:: {'python' if is_python(lines) else 'text'}"
         yield ""
         yield from lines
         yield ""
