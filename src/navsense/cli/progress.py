@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REDRAW_PERIOD = 0.1
 """Seconds between two updates of a bar."""
 
-COMPILING = "compiling kernels, first run only"
+COMPILING = "compiling kernels, later runs use the cache"
 
 
 def make_bars() -> Progress:

@@ -49,11 +49,12 @@ VARIABLE_REMEDY = "correct the variable or unset it"
 def check_processor() -> None:
     """Raise `CompilerError` if LLVM does not know the processor in the environment variables.
 
-    LLVM would print a line for each kernel, or abort the process. A child process tries it first.
+    LLVM would print a line for each kernel, or abort the process. A child process tries it first. LLVM knows the
+    processor "generic" on each machine.
     """
     names = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
     settings = {name: os.environ[name] for name in names if os.environ.get(name)}
-    if not settings:
+    if settings in ({}, {"NUMBA_CPU_NAME": "generic"}):
         return
     result = subprocess.run([sys.executable, "-c", LLVM_TEST_PROGRAM], capture_output=True, check=False, text=True)  # noqa: S603
     if result.returncode or "is not a recognized" in result.stderr:
@@ -103,7 +104,7 @@ class Kernel(Generic[Parameters, Result]):
     ) -> None:
         """Keep the function.
 
-        `is_inlined`: Numba inserts its code into the kernels that call it. `written`: see `strided_kernel`.
+        `is_inlined`: LLVM inserts its code into the kernels that call it. `written`: see `strided_kernel`.
         """
         self.py_func = function
         self.is_inlined = is_inlined
@@ -151,10 +152,10 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def inlined_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return a kernel that Numba inserts into the kernels that call it.
+    """Return a kernel that LLVM inserts into the kernels that call it.
 
-    Use it for a kernel that one kernel calls in a loop with a `NamedTuple` of many arrays. An ordinary call counts a
-    reference to each array, which takes longer than the arithmetic of a ping.
+    Use it for a kernel that one kernel calls in a loop with a `NamedTuple` of many arrays. An ordinary call passes each
+    size and stride of each array, which takes longer than the arithmetic of a ping.
     """
     return function if INTERPRETED else Kernel(function, is_inlined=True)
 
