@@ -378,17 +378,33 @@ def list_topics(spec: Sensor) -> Iterator[tuple[str, dict[SeriesKind, str]]]:
 
 def format_message_table() -> Iterator[str]:
     """Yield the table of the topics and messages of each sensor."""
-    yield "| sensor | topic | ROS 2 type | type of `/ideal` | type of `/bias` | Gazebo type |"
-    yield "|---|---|---|---|---|---|"
+    yield "| sensor | topic | ROS 2 type | Gazebo type |"
+    yield "|---|---|---|---|"
     for name, spec in list_message_specs():
         for number, (topic, types) in enumerate(list_topics(spec)):
-            others = [
-                "none" if kind not in types else "the same" if types[kind] == types["measured"] else f"`{types[kind]}`"
-                for kind in SIMULATED_SERIES
-            ]
             gazebo = f"`{SENSOR_MESSAGES[spec.type].gz_type}`" if has_gz(spec) else "none"
-            cells = ["" if number else name, f"`{topic}`", f"`{types['measured']}`", *others, "" if number else gazebo]
-            yield f"| {' | '.join(cells)} |"
+            first, last = ("", "") if number else (name, gazebo)
+            yield f"| {first} | `{topic}` | {format_message_type(types['measured'])} | {last} |"
+
+
+def format_message_type(name: str) -> str:
+    """Return a message type without `/msg`, as the fields of a definition have it."""
+    return f"`{name.replace('/msg/', '/')}`"
+
+
+def format_series_table() -> Iterator[str]:
+    """Yield the table of the topics whose ideal values or biases have another type, or are absent."""
+    yield "| sensor | topic | `/ideal` | `/bias` |"
+    yield "|---|---|---|---|"
+    for name, spec in list_message_specs():
+        for topic, types in list_topics(spec):
+            others = [types.get(kind, "") for kind in SIMULATED_SERIES]
+            if set(others) != {types["measured"]}:
+                texts = [
+                    "absent" if not other else "the same" if other == types["measured"] else format_message_type(other)
+                    for other in others
+                ]
+                yield f"| {name} | `{topic}` | {' | '.join(texts)} |"
 
 
 def list_definitions() -> dict[str, str]:
@@ -418,11 +434,14 @@ def format_messages() -> str:
         "",
         "## Topics of sensors",
         "",
-        "`<topic>` is the topic of the sensor. `/ideal` and `/bias` are suffixes of each topic. The Gazebo type is",
-        "that in `.gz.mcap`. `<topic>_water` exists if the bottom track is on and the water track is `always`. A world",
-        "can name another topic than `<topic>_ranges` with `<rangesTopicName>`.",
+        "`<topic>` is the topic of the sensor. The Gazebo type is that in `.gz.mcap`. `<topic>_water` exists if the",
+        "bottom track is on and the water track is `always`. `<rangesTopicName>` replaces `<topic>_ranges`.",
         "",
         *format_message_table(),
+        "",
+        "Ideal values and biases have the suffixes `/ideal` and `/bias`, and the type of the topic. Exceptions:",
+        "",
+        *format_series_table(),
         "",
         "A sensor type of your own, for example `salinity`, has the message `navsense_msgs/msg/Salinity` on its topic:",
         "a header, and one `float64` or `float64[]` for each output.",
@@ -431,7 +450,7 @@ def format_messages() -> str:
         "",
         "| topic | ROS 2 type |",
         "|---|---|",
-        *(f"| `{topic}` | `{message_type}` |" for topic, message_type in OTHER_TOPICS.items()),
+        *(f"| `{topic}` | {format_message_type(message_type)} |" for topic, message_type in OTHER_TOPICS.items()),
     ]
     for name, definition in sorted(list_definitions().items()):
         lines += ["", f"## {name}", "", "```text", definition, "```"]
