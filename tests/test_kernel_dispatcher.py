@@ -253,7 +253,7 @@ def test_hash_of_a_kernel_depends_on_its_annotation_and_decorator() -> None:
     hashes = set()
     for annotation in ("FloatArray", "float"):
         first.__annotations__["return"] = annotation
-        for options in ({}, {"is_inlined": True}, {"written": frozenset(("values",))}):
+        for options in ({}, {"is_inlined": True}, {"output_arrays": frozenset(("values",))}):
             dispatcher: Any = Kernel(first, **options).compile()  # type: ignore[arg-type]
             hashes.add(hash_kernel(dispatcher.py_func, describe_options(dispatcher)))
     assert len(hashes) == 6

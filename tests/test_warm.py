@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import navsense as ns
-from navsense.core.kernels import COMPILATION_CHECKS
+from navsense.core.kernels import COMPILATION_CALLBACKS
 from navsense.demo import write_demo
 from navsense.report import write
 from navsense.warm import compile_kernels
@@ -27,7 +27,7 @@ def list_forms():
 examples, out = Path(sys.argv[1]), Path(sys.argv[2])
 kernels = compile_kernels()
 ready, compilations = list_forms(), []
-COMPILATION_CHECKS.append(lambda: compilations.append(None))
+COMPILATION_CALLBACKS.append(lambda: compilations.append(None))
 for _ in write_demo(out):
     pass
 survey = ns.load(examples / "auv_survey.sdf")

@@ -87,10 +87,10 @@ def show_progress() -> Iterator[ProgressDisplay]:
 
     The block does not print: its text would be mixed with the bars.
     """
-    from navsense.core.kernels import COMPILATION_CHECKS
+    from navsense.core.kernels import COMPILATION_CALLBACKS
 
     with ExitStack() as stack:
         display = ProgressDisplay(stack)
-        COMPILATION_CHECKS.append(display.count_kernel)
-        stack.callback(COMPILATION_CHECKS.remove, display.count_kernel)
+        COMPILATION_CALLBACKS.append(display.count_kernel)
+        stack.callback(COMPILATION_CALLBACKS.remove, display.count_kernel)
         yield display

@@ -111,7 +111,7 @@ def _describe_value(value: Any, function: Callable[..., Any]) -> str:
 def describe_options(dispatcher: Any) -> str:
     """Return the options with which a dispatcher compiles its kernel."""
     options = {name: value for name, value in dispatcher.targetoptions.items() if name != "no_cpython_wrapper"}
-    return f"{sorted(options.items())} {sorted(vars(dispatcher).get('written') or ())}"
+    return f"{sorted(options.items())} {sorted(vars(dispatcher).get('output_arrays') or ())}"
 
 
 @functools.cache

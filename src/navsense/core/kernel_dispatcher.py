@@ -45,7 +45,7 @@ class KernelDispatcher(CPUDispatcher):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a dispatcher without a cache."""
         super().__init__(*args, **{"pipeline_class": KernelCompiler, **kwargs})
-        self.written: frozenset[str] | None = None
+        self.output_arrays: frozenset[str] | None = None
         """The arrays that a strided kernel writes; None for another kernel."""
         self._is_python_call = False
         self._types_without_wrapper: set[tuple[Any, ...]] = set()
@@ -88,10 +88,10 @@ class KernelDispatcher(CPUDispatcher):
 
         A read-only array that the kernel writes stays read-only, so that Numba rejects it.
         """
-        if self.written is None:
+        if self.output_arrays is None:
             return argument_types
         return tuple(
-            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written or not one.mutable)
+            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.output_arrays or not one.mutable)
             if isinstance(one, types.Array)
             else one
             for name, one in zip(self.py_func.__code__.co_varnames, argument_types, strict=False)
@@ -112,7 +112,7 @@ def make_dispatcher(
     *,
     is_inlined: bool,
     allocates: bool,
-    written: frozenset[str] | None,
+    output_arrays: frozenset[str] | None,
     is_cached: bool,
     before_compile: Callable[[], None],
 ) -> KernelDispatcher:
@@ -122,7 +122,7 @@ def make_dispatcher(
         function: The Python function.
         is_inlined: LLVM inserts the code of the kernel into the kernels that call it.
         allocates: The kernel makes arrays or lists.
-        written: The arrays that a strided kernel writes; None for another kernel.
+        output_arrays: The arrays that a strided kernel writes; None for another kernel.
         is_cached: The specialisations are stored on disk.
         before_compile: Is called before each compilation, and may raise.
 
@@ -136,7 +136,7 @@ def make_dispatcher(
         "_nrt": allocates or any(returns_arrays(kernel) for kernel in returning),
     }
     dispatcher = KernelDispatcher(function, targetoptions=options)
-    dispatcher.written = written
+    dispatcher.output_arrays = output_arrays
     if is_cached:
         dispatcher._cache = KernelCache(dispatcher, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
     return dispatcher
