@@ -24,7 +24,7 @@ import pytest
 
 import navsense as ns
 
-pytestmark = [pytest.mark.requirement("DOC-1"), pytest.mark.compiled]
+pytestmark = [pytest.mark.requirement("DOC-1:api"), pytest.mark.compiled]
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"

@@ -25,8 +25,6 @@ from navsense.sensors import SENSORS, Imu, Magnetometer
 from navsense.testing import example_world, iter_variants
 from navsense.world import World
 
-pytestmark = pytest.mark.requirement("DOC-1")
-
 MODULES = [name for name in ns.__all__ if inspect.ismodule(getattr(ns, name))]
 
 

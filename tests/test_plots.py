@@ -17,7 +17,7 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.sensors import Adcp, Imu, Magnetometer
 from navsense.testing import example_world
 
-pytestmark = [pytest.mark.requirement("DOC-1"), pytest.mark.compiled]
+pytestmark = pytest.mark.compiled
 
 NOISE = ns.Noise(stddev=1e-7, bias_stddev=1e-6)
 

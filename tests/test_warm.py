@@ -45,7 +45,6 @@ for form in sorted(map(str, list_forms() - ready)):
 
 
 @pytest.mark.compiled
-@pytest.mark.requirement("DOC-1")
 @pytest.mark.timeout(600)
 def test_examples_compile_nothing_after_warm(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(ROOT / "examples"), str(tmp_path)]
