@@ -19,6 +19,11 @@ from typing import Any
 import pytest
 
 import navsense as ns
+from navsense.sdf import schema
+from navsense.sdf.parse.current import CURRENT_PARSERS
+from navsense.sdf.parse.current_gazebo import HYDRODYNAMICS_FILES
+from navsense.sdf.parse.sensor import PLUGIN_PARSERS
+from navsense.sensors import SENSORS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -229,6 +234,15 @@ def test_generated_reference_is_up_to_date() -> None:
         assert (tool.FOLDER / f"{name}.md").read_text(encoding="utf-8") == page(), "run `python tools/reference.py`"
 
 
+@pytest.mark.requirement("DOC-1:messages")
+def test_page_of_messages_defines_every_type_that_it_names() -> None:
+    tables, *definitions = re.split(r"^## (?=.*/)", import_tool("reference").format_messages(), flags=re.MULTILINE)
+    defined = {definition.partition("\n")[0] for definition in definitions}
+    named = {f"{package}/msg/{name}" for package, name in re.findall(r"`(\w+)/(\w+)`", tables)}
+    assert {"navsense_msgs/msg/Dvl", "navsense_msgs/msg/Adcp"} <= named <= defined
+    assert all(f"| `{sensor.type}`" in tables for sensor in SENSORS)
+
+
 @pytest.mark.requirement("DOC-1:elements")
 def test_every_element_of_the_sdf_specification_is_in_the_reference() -> None:
     """The schemas of `tests/sdf/test_spec.py` are those of the page."""
@@ -243,6 +257,15 @@ def test_every_element_of_the_sdf_specification_is_in_the_reference() -> None:
     axes = {("imu", "angular_velocity"), ("imu", "linear_acceleration")}  # channels, by name in the page
     sensing = {(file, f"{kind}_sensing") for file in ("navsat", "gps") for kind in ("position", "velocity")}
     assert set(absent) <= axes | sensing
+
+
+@pytest.mark.requirement("DOC-1:elements")
+def test_every_plug_in_and_current_is_in_the_reference() -> None:
+    listed = {name for _, name, _ in import_tool("reference").SECTIONS}
+    plugins = {schema.RANGE_PLUGIN_FILE, schema.DSROS_DVL_FILE, *PLUGIN_PARSERS, *schema.CURRENT_PLUGINS}
+    assert plugins <= listed
+    assert len(listed & schema.PRELOAD_FILES) == len(listed & HYDRODYNAMICS_FILES) == 1  # one section for all names
+    assert CURRENT_PARSERS.keys() - {"uniform"} <= listed  # three numbers, without children and attributes
 
 
 def import_test(path: str) -> Any:
@@ -291,19 +314,45 @@ def test_words_are_counted() -> None:
 
 def test_changelog_is_assembled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changelog = import_tool("changelog")
-    folder, target = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md"
+    folder, target, citation = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md", tmp_path / "CITATION.cff"
     folder.mkdir()
     (folder / "+a-b.fixed.md").write_text("First line\nsecond line.\n", encoding="utf-8")
     (folder / "+c.added.md").write_text("`x` is new.\n", encoding="utf-8")
     target.write_text(f"# Changelog\n\n{changelog.UNRELEASED}", encoding="utf-8")
-    monkeypatch.setattr(changelog, "FRAGMENTS", folder)
-    monkeypatch.setattr(changelog, "CHANGELOG", target)
+    citation.write_text("cff-version: 1.2.0\nversion: 0.9.0\ndate-released: 2025-01-02\nlicense: x\n", encoding="utf-8")
+    for name, path in (("FRAGMENTS", folder), ("CHANGELOG", target), ("CITATION", citation)):
+        monkeypatch.setattr(changelog, name, path)
     changelog.release("1.0.0", dt.date(2026, 1, 2))
+    assert citation.read_text(encoding="utf-8").splitlines() == [
+        "cff-version: 1.2.0",
+        "version: 1.0.0",
+        "date-released: 2026-01-02",
+        "license: x",
+    ]
     section = "## 1.0.0 (2026-01-02)\n\n### Added\n\n- `x` is new.\n\n### Fixed\n\n- First line\n  second line.\n"
     assert target.read_text(encoding="utf-8") == f"# Changelog\n\n{changelog.UNRELEASED}\n{section}"
     assert list(folder.iterdir()) == []
     with pytest.raises(ValueError, match=r"1\.0\.0 is in"):
         changelog.release("1.0.0", dt.date(2026, 1, 2))
+
+
+def test_changelog_of_the_site_has_new_changes_and_released_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changelog = import_tool("changelog")
+    folder, target = tmp_path / "changelog.d", tmp_path / "CHANGELOG.md"
+    folder.mkdir()
+    released = "## 1.0.0 (2026-01-02)\n\n### Fixed\n\n- An old fault.\n"
+    target.write_text(f"# Changelog\n\n{changelog.UNRELEASED}\n{released}", encoding="utf-8")
+    monkeypatch.setattr(changelog, "FRAGMENTS", folder)
+    monkeypatch.setattr(changelog, "CHANGELOG", target)
+    assert changelog.format_changelog() == f"# Changelog\n\n## Unreleased\n\nNo changes.\n\n{released}"
+    (folder / "+c.added.md").write_text("`x` is new.\n", encoding="utf-8")
+    added = "### Added\n\n- `x` is new.\n"
+    assert changelog.format_changelog() == f"# Changelog\n\n## Unreleased\n\n{added}\n{released}"
+    target.write_text("# Changelog\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no section"):
+        changelog.format_changelog()
 
 
 def test_every_fragment_has_a_kind() -> None:
