@@ -164,7 +164,7 @@ def test_constant_stamps_are_named(bags: ModuleType, tmp_path: Path) -> None:
         (
             {"topics": ("/a/mag", "/b/mag")},
             {"sensor": "mag"},
-            "--sensor: mag; must be one of /a/mag, /b/mag",
+            "--sensor: mag; is ambiguous: must be one of /a/mag, /b/mag; write the full name",
         ),
         ({"topics": ("/a", "/b")}, {}, "several magnetometers: /a, /b; name one with --sensor, as --sensor /a"),
         (

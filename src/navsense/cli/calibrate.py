@@ -19,16 +19,16 @@ from navsense.core.errors import CalibrationError
     "--topic",
     "sensor",
     metavar="NAME",
-    help="Magnetometer: a sensor (in arrays), a topic (in a bag), or three columns mx,my,mz (in CSV). Required if FILE "
-    "has several.",
+    help="Magnetometer: a sensor, a topic, an unambiguous ending of one, or three columns mx,my,mz (in CSV). Required "
+    "if FILE has several.",
 )
 @click.option(
     "--attitude",
     metavar="none|truth|NAME",
     default="none",
     show_default=True,
-    help="Source of the attitude, sensor to world: the recorded truth, a topic (Imu, Odometry, PoseStamped, /tf), an "
-    "IMU, or four columns qw,qx,qy,qz.",
+    help="Source of the attitude, sensor to world: the recorded truth, an IMU, a topic (Imu, Odometry, PoseStamped, "
+    "/tf), or four columns qw,qx,qy,qz.",
 )
 @click.option(
     "--attitude-stddev",

@@ -24,30 +24,33 @@ MAX_COMPARED_NAMES = 300
 """Largest number of names that one name is compared with."""
 
 
-def get_short_name(name: str) -> str:
+def get_short_name(name: str, separator: str = "::") -> str:
     """Return the last part of a full name."""
-    return name.rpartition("::")[2]
+    return name.rpartition(separator)[2]
 
 
-def find_similar_names(name: str, names: Iterable[str], count: int = 1, *, similarity: float = 0.6) -> list[str]:
+def find_similar_names(
+    name: str, names: Iterable[str], count: int = 1, *, similarity: float = 0.6, separator: str = "::"
+) -> list[str]:
     """Return up to `count` of the names that are similar to `name`, the nearest first, in any case of letters.
 
-    A name is also compared with the last parts of full names: `imo` is similar to `robot::base::imu`.
+    A name is also compared with the last parts of full names: `imo` is similar to `robot::base::imu`. The parts are
+    joined by `separator`: "/" for topics.
     """
     if not name or len(name) > MAX_COMPARED_LENGTH:
         return []
     known = [other for other in islice(names, MAX_COMPARED_NAMES) if len(other) <= 4 * MAX_COMPARED_LENGTH]
     by_key = {other.lower(): other for other in reversed(known)}
-    if "::" not in name:
+    if separator not in name:
         for other in reversed(known):
-            by_key.setdefault(get_short_name(other).lower(), other)
+            by_key.setdefault(get_short_name(other, separator).lower(), other)
     close = get_close_matches(name.lower(), by_key, n=4 * count, cutoff=similarity)
     return list(dict.fromkeys(by_key[key] for key in close))[:count]
 
 
-def suggest_name(name: str, names: Iterable[str], count: int = 1) -> str:
+def suggest_name(name: str, names: Iterable[str], count: int = 1, *, separator: str = "::") -> str:
     """Return the remedy for a misspelt name, "did you mean X?"; "" if none of the names is similar."""
-    similar = find_similar_names(name, names, count)
+    similar = find_similar_names(name, names, count, separator=separator)
     return f"did you mean {' or '.join(similar)}?" if similar else ""
 
 
@@ -76,7 +79,7 @@ def resolve_name(
     allowed = f"must be one of {', '.join(full_names)}"
     if matches:
         allowed = f"is ambiguous: must be one of {', '.join(matches)}"
-    remedy = "" if matches else suggest_name(str(name), full_names)
+    remedy = "" if matches else suggest_name(str(name), full_names, separator=separator)
     remedy = remedy or "write the full name, or an unambiguous ending"
     raise error(what, str(name), allowed=allowed, where=where, remedy=remedy)
 
