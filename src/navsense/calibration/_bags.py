@@ -121,8 +121,9 @@ def select_topic(
 ) -> Topic:
     """Return the topic of these types with this name or ending, or the only one.
 
-    In a recording of navsense with its world, `name` can also be that of the sensor. Raises `CalibrationError` if there is none or if several match. The error lists the topics and `others`, without
-    ideal values and biases in a recording of navsense.
+    In a recording of navsense with its world, `name` can also be that of the sensor. Raises `CalibrationError` if there
+    is none or if several match. The error lists the topics and `others`, without ideal values and biases in a recording
+    of navsense.
     """
     topics = list_topics(bag, types)
     candidates = [topic for topic in topics if not topic.name.endswith(("/ideal", "/bias"))] or topics

@@ -50,9 +50,9 @@ from navsense.core.errors import CalibrationError
 @click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the local magnetic field, such as 48.3uT.")
 @click.option("--no-soft-iron", is_flag=True, help="Estimate scale and bias only.")
 @click.option("--run", "number", type=int, metavar="N", default=0, show_default=True, help="Number of the run in FILE.")
-@click.option("-o", "--output", metavar="OUT.json", help="File for the calibration.")
+@click.option("-o", "--output", metavar="OUT", help="File for the calibration (.json).")
 @click.option(
-    "--picture", metavar="OUT.png", help="Picture of the readings before and after calibration (.png, .svg or .pdf)."
+    "--picture", metavar="OUT", help="Picture of the readings before and after calibration (.png, .svg or .pdf)."
 )
 def calibrate(
     file: str,

@@ -41,7 +41,7 @@ class CheckedCommand(click.Command):
 
 
 class OutputCommand(CheckedCommand):
-    """A command whose help lists the formats of OUTPUT. Those of other packages are listed without importing them."""
+    """A command whose help lists the formats of OUT. Those of other packages are listed without importing them."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the suffixes of recordings after the options, and the URLs of streams of `run`."""

@@ -73,18 +73,18 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 
 @click.command(cls=OutputCommand)
 @click.argument("file")
-@click.argument("output")
+@click.argument("output", metavar="OUT")
 @click.option(
     "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE has several runs."
 )
 @click.option("--epoch", type=int, metavar="SECONDS", help="Unix time of the start, an integer. Default: that of FILE.")
 @ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
-    """Convert the recording FILE to OUTPUT.
+    """Convert the recording FILE to OUT.
 
-    The suffix of OUTPUT selects the format. OUTPUT without a suffix is a ROS 2 bag with MCAP; with .db3 it is one with
+    The suffix of OUT selects the format. OUT without a suffix is a ROS 2 bag with MCAP; with .db3 it is one with
     SQLite. The formats PD0, PD6, Water Linked JSON and NMEA are the output of one DVL or ADCP. The command lists the
-    data that OUTPUT cannot contain.
+    data that OUT cannot contain.
     """
     from navsense.recordings.convert import convert as convert_recording
 
@@ -98,7 +98,7 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
 
 @click.command(cls=CheckedCommand)
 @click.argument("file")
-@click.option("-o", "--output", metavar="OUT.html", default="report.html", show_default=True, help="HTML page.")
+@click.option("-o", "--output", metavar="OUT", default="report.html", show_default=True, help="HTML page.")
 @click.option(
     "--world",
     metavar="WORLD",

@@ -74,8 +74,7 @@ def compile_kernels() -> CompiledKernels:
 
 def _run_demo(folder: Path) -> None:
     """Write the demo, follow its recorded track and calibrate its compass."""
-    for _ in write_demo(folder):
-        pass
+    write_demo(folder)
     simulate(load(QUADROTOR), DURATION, motion=folder / "quadrotor.mcap")
     for attitude in ("none", "truth"):
         samples = read(str(folder / "compass.mcap"), attitude=attitude)
@@ -90,7 +89,6 @@ def _run_sea(folder: Path, fidelity: str) -> None:
     record(world, paths, DURATION, epoch=EPOCH)
     for path in paths:
         recordings.open(path)
-    make_chart(world, {}, DURATION, 0, 0)
     make_chart(world, {}, DURATION, 0, 0)
     write_report(paths[0], folder / "sea.html", world=str(SEA))
     simulate(world, DURATION, runs=2)
