@@ -84,7 +84,7 @@ expand_xacro_option = click.option(
 fidelity_option = click.option(
     "--fidelity",
     metavar="physical|classic",
-    help="Fidelity of all sensors and currents. Default: what WORLD sets, else physical.",
+    help="Fidelity of all sensors, clocks and currents. Default: what WORLD sets, else physical.",
 )
 
 ros_option = click.option(
