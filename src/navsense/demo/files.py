@@ -10,7 +10,7 @@ from typing import Literal
 
 from navsense.demo.flight_picture import write_flight_picture
 from navsense.picture import draw
-from navsense.recordings.base import os_error
+from navsense.recordings.base import make_os_error
 from navsense.report import write as write_report
 from navsense.runner.run import record
 from navsense.sdf import load
@@ -53,7 +53,7 @@ def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = No
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise os_error(target, error) from error
+        raise make_os_error(target, error) from error
     world, flight, compass = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"
     record(world, flight, DURATION, epoch=EPOCH, progress=progress)
     report = write_report(flight, target / "quadrotor.html", world=str(QUADROTOR))

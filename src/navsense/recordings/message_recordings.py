@@ -10,7 +10,7 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_damaged_file_remedy, os_error, require_format
+from navsense.recordings.base import find_damaged_file_remedy, make_os_error, require_format
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.info import WORLD_JSON_KEY
@@ -45,7 +45,7 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:
-            raise os_error(path, error, "read") from error
+            raise make_os_error(path, error, "read") from error
         raise RecordingError(f"cannot be read: {error}", where=where) from error
 
 

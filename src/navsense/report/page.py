@@ -17,7 +17,7 @@ from navsense.core.readings import Reading
 from navsense.core.text import format_count, format_duration
 from navsense.figures import DARK, LIGHT
 from navsense.messages.base import get_clock_name
-from navsense.recordings.base import check_output_file, os_error
+from navsense.recordings.base import check_output_file, make_os_error
 from navsense.recordings.info import get_version
 from navsense.report import doppler, faults, track
 from navsense.report.clock_section import make_clock_figures, make_clock_sections
@@ -76,7 +76,7 @@ def write(
             # A file name that is not UTF-8 contains surrogates.
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise os_error(page_path, error) from error
+        raise make_os_error(page_path, error) from error
     return page_path
 
 

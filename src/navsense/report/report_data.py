@@ -116,7 +116,7 @@ def _read_arrays(file: Path) -> ReportData:
         notes = (str(error),)
     current = recording.current
     if current is not None and current.velocity.ndim > 2:
-        current = current.of_run(0)
+        current = current.select_run_by_index(0)
     metadata = {key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)}
     # A EuRoC folder has no true time and no specs, so its reader returns no "program", even if navsense wrote it. Its
     # seed is 0 if another program wrote it.
