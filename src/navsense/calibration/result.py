@@ -169,14 +169,14 @@ class Calibration:
 
     @property
     def formula(self) -> str:
-        """The equation that `apply` evaluates, with its numbers and units."""
-        unit = format_unit(self.unit)
+        """The equation that `apply` evaluates, with its numbers in the unit of the readings."""
+        unit, name = format_unit(self.unit), "" if self.unit is None else f"{self.unit}, "
         rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in self.matrix)
         bias = ", ".join(f"{value:.9g}" for value in self.bias)
         length = self.scale if self.strength is None else self.strength
         return (
-            "calibrated = M (reading - bias), in the sensor's frame,"
-            f" of length {length:.6g}{unit} in the earth's field alone\n"
+            f"calibrated = M (reading - bias), sensor frame, in {name}the unit of the readings\n"
+            f"  |calibrated| = {length:.6g}{unit} in the earth's field alone\n"
             f"  bias = ({bias}){unit}\n  M =\n{rows}"
         )
 
@@ -190,7 +190,7 @@ class Calibration:
             f"bias       {_format_vector(shown.bias, 'bias', stddev)}{unit}",
         ]
         if self.direction is not None:
-            lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)} in the world")
+            lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)}, world")
         for axis, row in zip("xyz", self.soft_iron, strict=True):
             values = ", ".join(
                 _format_estimate(value, stddev.get(f"soft_iron.{axis}{column}"))

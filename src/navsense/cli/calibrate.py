@@ -7,8 +7,9 @@ import sys
 
 import click
 
-from navsense.cli.options import NUMBER, CheckedCommand, print_notes
+from navsense.cli.options import NUMBER, CheckedCommand, verbose_option
 from navsense.cli.progress import show_progress
+from navsense.cli.tables import get_width, shorten_words, wrap_line
 from navsense.core.errors import CalibrationError
 
 
@@ -54,6 +55,7 @@ from navsense.core.errors import CalibrationError
 @click.option(
     "--picture", metavar="OUT", help="Picture of the readings before and after calibration (.png, .svg or .pdf)."
 )
+@verbose_option
 def calibrate(
     file: str,
     sensor: str | None,
@@ -66,6 +68,7 @@ def calibrate(
     number: int,
     output: str | None,
     picture: str | None,
+    verbose: bool,
 ) -> None:
     """Calibrate the magnetometer in FILE.
 
@@ -78,6 +81,10 @@ def calibrate(
     from navsense.calibration.picture import draw, draw_readings
     from navsense.figures import SUFFIXES, require_matplotlib
 
+    def echo(text: str) -> None:
+        for line in text.splitlines():
+            click.echo(wrap_line(line, verbose=verbose))
+
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
         if target is not None:
             check_output(target, suffixes)
@@ -86,8 +93,10 @@ def calibrate(
     angles = None if mounting is None else [math.radians(angle) for angle in mounting]
     with show_progress():
         samples = read(file, sensor=sensor, attitude=attitude, file_unit=unit, mounting=angles, run=number)
-    click.echo(f"{file}: {samples.source}; attitude: {samples.attitude}")
-    print_notes(samples.notes)
+    source, origin = (shorten_words(text, get_width(verbose=verbose)) for text in (samples.source, samples.attitude))
+    echo(f"{file}: {source}; attitude: {origin}")
+    for note in samples.notes:
+        echo(f"note: {note}")
     try:
         with show_progress():
             result, notes = calibrate_samples(
@@ -98,8 +107,8 @@ def calibrate(
             draw_readings(picture, samples.field, str(error), unit=samples.unit)
             click.echo(f"wrote {picture}: the readings without calibration")
         raise
-    print_notes(notes)
-    click.echo(use_option_names(str(result)))
+    echo("\n".join(f"note: {note}" for note in notes))
+    echo(use_option_names(str(result)))
     if output:
         result.save(output)
         click.echo(f"wrote {output}")

@@ -217,7 +217,7 @@ def print_warnings(world: World, *, err: bool) -> None:
             click.echo(f"warning: {note}", err=err)
 
 
-def print_notes(notes: tuple[str, ...]) -> None:
+def print_notes(notes: Sequence[str]) -> None:
     """Print the notes about a recording."""
     for note in notes:
         click.echo(f"note: {note}")

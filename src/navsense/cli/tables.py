@@ -32,6 +32,9 @@ GAP = "  "
 SEPARATORS = ("::", "/")
 """Separators of the parts of a name."""
 
+INDENT = "    "
+"""Indentation of the second and later lines of a long line."""
+
 
 def get_width(*, verbose: bool = False) -> int | None:
     """Return the width of the output; None if lines can have any length."""
@@ -41,7 +44,7 @@ def get_width(*, verbose: bool = False) -> int | None:
 
 
 def shorten_name(name: str, width: int) -> str:
-    """Return a name of at most `width` letters: an ellipsis, and as many of the last parts as there is room for."""
+    """Return a name of at most `width` characters: an ellipsis, and as many of the last parts as there is room for."""
     if len(name) <= width:
         return name
     first = len(name) - width + 1
@@ -89,6 +92,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, verbos
         click.echo(line if number else click.style(line, bold=True))
 
 
+def shorten_words(text: str, width: int | None) -> str:
+    """Return a text in which names that are longer than half a line are shortened."""
+    return text if width is None else " ".join(shorten_name(word, width // 2) for word in text.split(" "))
+
+
 def wrap_line(line: str, *, verbose: bool = False) -> str:
     """Return a line that continues below, further to the right, if it is longer than the width."""
     width = get_width(verbose=verbose)
@@ -98,7 +106,7 @@ def wrap_line(line: str, *, verbose: bool = False) -> str:
     wrapped = textwrap.wrap(
         line,
         width,
-        subsequent_indent=f"{indent}    ",
+        subsequent_indent=f"{indent}{INDENT}",
         break_long_words=False,
         break_on_hyphens=False,
         drop_whitespace=True,
