@@ -100,11 +100,11 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
     middles, low, high = svg_figure.find_column_extremes(x, y, 400)
-    for place, least, greatest in zip(middles, low, high, strict=True):
+    for place, lowest, highest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
         inside = inside[np.isfinite(inside)]
-        assert (not inside.size and math.isnan(least)) or (inside.min(), inside.max()) == (least, greatest)
+        assert (not inside.size and math.isnan(lowest)) or (inside.min(), inside.max()) == (lowest, highest)
     assert np.isnan(values).any()
 
 

@@ -14,7 +14,7 @@ from navsense.cli.options import (
     verbose_option,
 )
 from navsense.cli.progress import show_progress
-from navsense.cli.tables import print_table, wrap_line
+from navsense.cli.tables import Column, print_table, wrap_line
 from navsense.core.errors import SdfError
 from navsense.core.text import format_count, format_size
 
@@ -31,7 +31,11 @@ def info(file: str, verbose: bool) -> None:
     from navsense.recordings.summary import read_summary
 
     summary = read_summary(file)
-    columns = ("topic" if summary.unit == "message" else "name", "type", f"{summary.unit}s")
+    columns = (
+        Column("topic" if summary.unit == "message" else "name", "name"),
+        Column("type", "name"),
+        Column(f"{summary.unit}s", "number"),
+    )
     print_table(columns, [(entry.name, entry.type, str(entry.count)) for entry in summary.entries], verbose=verbose)
     click.echo(wrap_line(summary.headline, verbose=verbose))
     print_notes(summary.notes)

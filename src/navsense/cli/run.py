@@ -20,7 +20,7 @@ from navsense.cli.options import (
 )
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
-from navsense.cli.tables import print_table
+from navsense.cli.tables import Column, print_table
 
 MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
@@ -116,7 +116,14 @@ def run(
             ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
         )
-    columns = ("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
+    columns = (
+        Column("sensor", "name"),
+        Column("type", "name"),
+        Column("rate (Hz)", "number"),
+        Column("samples", "number"),
+        Column("clock", "name"),
+        Column("topic", "name"),
+    )
     rows = [
         (
             sensor.name,
@@ -128,7 +135,7 @@ def run(
         )
         for sensor in world.sensors
     ]
-    shown = len(columns) if verbose else columns.index("topic")
+    shown = len(columns) if verbose else len(columns) - 1  # the topic is the last
     print_table(columns[:shown], [row[:shown] for row in rows], verbose=verbose)
     for name, count in summary.samples.items():
         if count and not summary.valid_samples[name]:

@@ -183,7 +183,7 @@ def make_waterfall(
     *,
     note: str = "The nearest are on top.",
 ) -> SvgFigure:
-    """Return values (n, k, a) at times (n,) s as `a` images with labels; the least position (k,) m is on top."""
+    """Return values (n, k, a) at times (n,) s as `a` images with labels; the lowest position (k,) m is on top."""
     order = np.argsort(positions)
     half_cell = 0.5 * float(np.median(np.diff(positions[order]))) if positions.size > 1 else 0.5
     if colours.height <= TITLE_HEIGHT:

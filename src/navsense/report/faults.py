@@ -1,4 +1,4 @@
-"""Faults of a recording: which acted on which sensor, clock or world, and when."""
+"""Injected faults of a recording, with their time spans."""
 
 from __future__ import annotations
 

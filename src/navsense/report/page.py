@@ -45,7 +45,7 @@ GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
 """Prefix of a CSS class (medium, large, wide window) -> number of figures side by side in such a window."""
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
-"""Least width of a figure, gap between two, and margin of the page (pixels)."""
+"""Minimum width of a figure, gap between two, and margin of the page (pixels)."""
 
 CONTENT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """Content-Security-Policy: the page loads nothing from outside."""
