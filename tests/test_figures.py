@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -144,3 +147,20 @@ def test_matplotlib_has_the_style_inside_the_context_only(tmp_path: Path) -> Non
         written.append((tmp_path / name).read_bytes())
     assert dict(mpl.rcParams) == before
     assert written[0] == written[1], "a picture has no date and no random names"
+
+
+@pytest.mark.parametrize(("backend", "expected"), [("nonsense", "None"), ("svg", "svg")])
+def test_a_backend_of_another_environment_does_not_matter(backend: str, expected: str) -> None:
+    """Jupyter sets the variable for its kernel; the commands that a notebook starts inherit it."""
+    pytest.importorskip("matplotlib")
+    code = """
+import os
+from navsense.figures import make_figure
+make_figure(1.0, 1.0)
+import matplotlib
+print(os.environ["MPLBACKEND"], matplotlib.rcParams._get_backend_or_none())
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
+    environment = {**os.environ, "MPLBACKEND": backend}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (ended.stdout.split(), ended.stderr) == ([backend, expected], "")

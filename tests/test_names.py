@@ -69,6 +69,19 @@ def test_name_mapping_accepts_endings_and_aliases() -> None:
             _ = mapping["boat"]
 
 
+def test_a_list_of_names_is_an_error_of_navsense() -> None:
+    links = NameDict({"a::base": 1, "a::arm": 2}, "link")
+    assert ["base"] not in links
+    assert links.get(["base"]) is None
+    with pytest.raises(UnknownNameError, match=r"link: \['base'\]; must be a name; give one name for each call"):
+        _ = links[["base"]]
+    run = ns.simulate(example_world(("imu", Imu())), 0.05)
+    with pytest.raises(UnknownNameError, match=r"sensor: \['imu'\]; must be a name"):
+        run.plot(["imu"])
+    with pytest.raises(UnknownNameError, match=r"array: \['orientation'\]; must be a name"):
+        run["imu"].plot(["orientation"])
+
+
 def test_run_accepts_name_endings() -> None:
     run = ns.simulate(example_world(("imu", Imu()), ("mag", Magnetometer())), 0.05)
     assert run["imu"] is run["arm::imu"] is run["robot::arm::imu"]

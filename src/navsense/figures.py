@@ -10,9 +10,11 @@ Source: M. Okabe, K. Ito, Color Universal Design, J*Fly Data Depository, 2002 (r
 from __future__ import annotations
 
 import io
+import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -168,12 +170,39 @@ def find_time_spans(time: Times, mask: BoolArray) -> tuple[Times, Times]:
     return time[[row.start for row in rows]], ends[[row.stop for row in rows]]
 
 
+BACKEND = "MPLBACKEND"
+"""Environment variable with the backend of matplotlib. Files need no backend."""
+
+
 def require_matplotlib(error_type: ErrorType) -> None:
     """Raise an error of this class if matplotlib is not installed."""
     try:
-        import matplotlib.figure  # noqa: F401 - only whether it is installed
+        if "matplotlib" in sys.modules:
+            import matplotlib.figure  # noqa: F401 - only whether it is installed
+        else:
+            _import_matplotlib()
     except ImportError as error:
         raise error_type("a picture needs matplotlib", remedy="pip install 'navsense[picture]'") from error
+
+
+def _import_matplotlib() -> None:
+    """Import matplotlib for the first time.
+
+    Its import fails for a backend that this environment does not have. Jupyter sets one for its kernel, and the
+    commands that a notebook starts inherit it. Messages about matplotlib's own folders are not shown.
+    """
+    backend, logger = os.environ.pop(BACKEND, ""), logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(max(level, logging.ERROR))
+    try:
+        import matplotlib.figure
+    finally:
+        logger.setLevel(level)
+        if backend:
+            os.environ[BACKEND] = backend
+    if backend:
+        with suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend
 
 
 def check_figure_path(path: str | os.PathLike[str], error_type: ErrorType) -> Path:

@@ -388,3 +388,23 @@ def test_outliers_are_counted(run_in_process: Callable[..., CommandResult], bags
     )
     assert 25 <= int(output[0]) <= 30, "but those where the field is across x"
     assert (int(output[1]) - 40) % 50 == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            ("--attitude", "/attitude", "--mounting", 1, 2, "nan"),
+            "error: --mounting: 1 2 nan; must be three finite numbers",
+        ),
+        (("--sensor", ""), 'error: --sensor: ""; must not be empty'),
+        (("--unit", "µT"), "error: {bag}: strength of the field (uT): "),
+        (("--strength", "1uT"), "error: {bag}: strength: 1uT; must be from 10 to 150 uT"),
+    ],
+)
+def test_errors_name_the_option_or_the_file(
+    run_in_process: Callable[..., CommandResult], bag: Path, options: tuple[object, ...], problem: str
+) -> None:
+    result = run_in_process(bag, *options)
+    assert result.returncode == 2
+    assert result.stderr.startswith(problem.format(bag=bag))

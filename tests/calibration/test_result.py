@@ -244,3 +244,10 @@ def test_damaged_entries_are_an_error(tmp_path: Path, place: str, value: object)
         Calibration.load(path)
     assert str(path) in str(raised.value)
     assert raised.value.allowed
+
+
+def test_a_file_that_is_not_json_is_an_error_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text('{\n"format": 1,\n', encoding="utf-8")
+    with pytest.raises(CalibrationError, match=r"calibration.json:3: calibration: is not JSON; must be a file that"):
+        Calibration.load(path)

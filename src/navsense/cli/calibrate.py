@@ -10,7 +10,17 @@ import click
 from navsense.cli.options import NUMBER, CheckedCommand, verbose_option
 from navsense.cli.progress import show_progress
 from navsense.cli.tables import get_width, shorten_words, wrap_line
-from navsense.core.errors import CalibrationError
+from navsense.core.errors import CalibrationError, Where
+
+
+class UnitChoice(click.Choice[str]):
+    """A choice of units, with u for both signs of micro."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name of the unit. Raises click's error for another text."""
+        from navsense.calibration.units import normalize_unit
+
+        return super().convert(normalize_unit(value), param, ctx)
 
 
 @click.command(cls=CheckedCommand)
@@ -45,7 +55,7 @@ from navsense.core.errors import CalibrationError
 )
 @click.option(
     "--unit",
-    type=click.Choice(["T", "mT", "uT", "nT", "G", "mG", "none"]),
+    type=UnitChoice(["T", "mT", "uT", "nT", "G", "mG", "none"]),
     help="Unit of the readings. With none, the unit is not checked. Default: that in FILE.",
 )
 @click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the local magnetic field, such as 48.3uT.")
@@ -90,6 +100,9 @@ def calibrate(
             check_output(target, suffixes)
     if picture is not None:
         require_matplotlib(CalibrationError)
+    if mounting is not None and not all(map(math.isfinite, mounting)):
+        angles_text = " ".join(f"{angle:g}" for angle in mounting)
+        raise CalibrationError("--mounting", angles_text, allowed="must be three finite numbers, in degrees")
     angles = None if mounting is None else [math.radians(angle) for angle in mounting]
     with show_progress():
         samples = read(file, sensor=sensor, attitude=attitude, file_unit=unit, mounting=angles, run=number)
@@ -103,6 +116,7 @@ def calibrate(
                 samples, strength=strength, soft_iron=not no_soft_iron, attitude_stddev=attitude_stddev
             )
     except CalibrationError as error:
+        error.where = error.where or Where(file)
         if picture and len(samples.field):
             draw_readings(picture, samples.field, str(error), unit=samples.unit)
             click.echo(f"wrote {picture}: the readings without calibration")

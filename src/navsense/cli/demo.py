@@ -32,6 +32,11 @@ Simulate a copy of the demo's world, or a world of your own:
 """
 
 
+def protect_dash(path: str) -> str:
+    """Return a path that a command does not take for an option."""
+    return f"./{path}" if path.startswith("-") else path
+
+
 @click.command(cls=CheckedCommand)
 @click.option(
     "-o", "--output", metavar="FOLDER", default="navsense-demo", show_default=True, help="Folder for the files."
@@ -40,7 +45,7 @@ def demo(output: str) -> None:
     """Simulate a quadrotor and write a report.
 
     The command writes two recordings, a report and a picture, and needs no other files. The second recording is that
-    of a compass near iron, to try `navsense calibrate`.
+    of a compass near iron, to try `navsense calibrate`. Files of an earlier demo in the folder are replaced.
     """
     click.echo("simulating a quadrotor with IMU, compass, barometer, altimeter and GPS")
     from navsense.core.text import format_size
@@ -54,7 +59,7 @@ def demo(output: str) -> None:
         files = write_demo(output, progress=advance)
     for file in files:
         click.echo(f"wrote {file.path}: {file.content}, {format_size(file.path.stat().st_size)}")
-    paths = {file.kind: str(file.path) for file in files}
+    paths = {file.kind: protect_dash(str(file.path)) for file in files}
     steps = NEXT_STEPS.format(
         flight=paths["flight"],
         report=paths["report"],

@@ -31,7 +31,8 @@ class CheckedCommand(click.Command):
         for parameter in self.params:
             value = ctx.params.get(str(parameter.name))
             texts = value if isinstance(value, tuple) else (value,)
-            name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+            long_names = (option for option in parameter.opts if option.startswith("--"))
+            name = next(long_names, parameter.human_readable_name)
             if "" in texts:
                 raise SimulationError(name, '""', allowed="must not be empty", remedy="name a file or a value")
             if "-" in texts:

@@ -84,6 +84,12 @@ def resolve_name(
     raise error(what, str(name), allowed=allowed, where=where, remedy=remedy)
 
 
+def make_type_error(what: str, name: object) -> UnknownNameError:
+    """Return the error for a name that is not a text, such as a list of names."""
+    remedy = 'give one name for each call or argument, as "imu", "compass"'
+    return UnknownNameError(what, repr(name), allowed="must be a name", remedy=remedy)
+
+
 class NameDict(dict[str, Value]):
     """A dictionary of full names that also accepts unambiguous endings, see `resolve_name`.
 
@@ -110,6 +116,13 @@ class NameDict(dict[str, Value]):
             raise UnknownNameError(self._what, full, allowed=allowed)
         return full
 
+    def __getitem__(self, name: str) -> Value:
+        """Return the value of a name, an ending or an alias. Raises `UnknownNameError`."""
+        try:
+            return super().__getitem__(name)
+        except TypeError:
+            raise make_type_error(self._what, name) from None
+
     def __missing__(self, name: str) -> Value:
         """Return the value of an ending or an alias. Raises `UnknownNameError`."""
         return self[self._resolve(name)]
@@ -118,7 +131,7 @@ class NameDict(dict[str, Value]):
         """Return True if a name, an ending or an alias refers to one value."""
         try:
             return super().__contains__(name) or super().__contains__(self._resolve(str(name)))
-        except UnknownNameError:
+        except (UnknownNameError, TypeError):
             return False
 
     def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from navsense.core.errors import ClockError, NavsenseError, UnknownNameError
-from navsense.core.names import get_short_name, suggest_name
+from navsense.core.names import get_short_name, make_type_error, suggest_name
 from navsense.core.panels import Panel
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
@@ -295,6 +295,8 @@ class Reading(Mapping[str, AnyArray]):
             allowed = f"must be one of {', '.join(self.arrays)}"
             remedy = suggest_name(str(name), self.arrays)
             raise UnknownNameError("array", name, allowed=allowed, remedy=remedy) from None
+        except TypeError:
+            raise make_type_error("array", name) from None
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the arrays."""

@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from navsense.core.errors import RecordingError, Where
 from navsense.demo.flight_picture import write_flight_picture
 from navsense.picture import draw
-from navsense.recordings.base import make_os_error
+from navsense.recordings.base import make_os_error, to_path
 from navsense.report import write as write_report
 from navsense.runner.run import record
 from navsense.sdf import load
@@ -49,9 +50,12 @@ def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = No
 
     Raises `RecordingError` if the folder cannot be created or a file in it cannot be written.
     """
-    target = Path(folder)
+    target = to_path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        remedy = "name another folder with -o"
+        raise RecordingError("is a file, not a folder", where=Where(str(target)), remedy=remedy) from error
     except OSError as error:
         raise make_os_error(target, error) from error
     world, flight, compass = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"

@@ -71,13 +71,15 @@ def make_os_error(path: Path, error: OSError, operation: str = "write") -> Recor
         errno.ENOENT: "create the directory first" if operation == "write" else "check the name",
         errno.ENOTDIR: "a component of the path is a file: choose another path",
         errno.EISDIR: "name a file, not a directory",
+        errno.EEXIST: "a file has this name: choose another name",
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    hidden_folder = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
     is_missing = operation == "read" and error.errno == errno.ENOENT
-    if is_missing and atomic.is_hidden_folder(hidden_folder) and atomic.is_being_written(hidden_folder):
-        return atomic.make_unfinished_error(path)
+    if is_missing:
+        hidden_folder = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
+        if atomic.is_hidden_folder(hidden_folder) and atomic.is_being_written(hidden_folder):
+            return atomic.make_unfinished_error(path)
     what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
@@ -136,7 +138,7 @@ def is_url(text: object) -> bool:
 
 
 def to_path(path: object) -> Path:
-    """Return a path. Raises `RecordingError` for another type, a URL, an empty path, and a null character."""
+    """Return a path. Raises `RecordingError` for another type, a URL, a null character, an empty or a too long path."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
         raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
@@ -147,6 +149,12 @@ def to_path(path: object) -> Path:
         raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
     if "\0" in os.fsdecode(path):
         raise RecordingError("path of a recording", repr(path), allowed="must not contain a null character")
+    try:
+        Path(os.fsdecode(path)).stat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            where = Where(os.fsdecode(path))
+            raise RecordingError("the name is too long", where=where, remedy="choose a shorter name") from error
     return Path(os.fsdecode(path))
 
 

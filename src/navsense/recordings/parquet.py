@@ -95,7 +95,7 @@ def import_pyarrow(path: Path) -> Any:
             "a Parquet file needs pyarrow, which cannot be imported",
             str(error),
             where=Where(str(path)),
-            remedy="pip install pyarrow",
+            remedy="pip install 'navsense[parquet]'",
         ) from error
     return pa
 
