@@ -35,9 +35,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return cwd, ended.stdout
 
 
-def run_program(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_program(cwd: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder. The program must succeed."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables}
     ended = subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
@@ -53,6 +53,45 @@ def test_demo_writes_the_files_that_it_names(demo: tuple[Path, str]) -> None:
     assert set(written) == set((cwd / "navsense-demo").iterdir())
     assert read_summary(written[0]).metadata["world"] == "field"
     assert "Track from above" in (cwd / "navsense-demo" / "quadrotor.html").read_text(encoding="utf-8")
+
+
+def test_demo_runs_from_the_packaged_files_alone(tmp_path: Path) -> None:
+    """A wheel contains the tracked files of the package. The cache is empty, as after an installation."""
+    listed = subprocess.run(
+        ["git", "ls-files", "src/navsense"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    if not listed:
+        pytest.skip("needs the repository, to tell its files from others")
+    site, empty = tmp_path / "site", tmp_path / "empty"
+    for name in listed:
+        target = site / Path(name).relative_to("src")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, target)
+    empty.mkdir()
+    packages = [str(site), *(path for path in sys.path if path and not Path(path).is_relative_to(ROOT / "src"))]
+    variables = {"PYTHONPATH": os.pathsep.join(packages), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    output = run_program(empty, "-m", "navsense", "demo", **variables).stdout
+    assert str(site / "navsense" / "demo" / "quadrotor.sdf") in output
+    assert len(list((empty / "navsense-demo").iterdir())) == 4
+
+
+@pytest.mark.parametrize("command", ["demo", "warm"])
+def test_first_line_is_printed_before_anything_slow_is_imported(tmp_path: Path, command: str) -> None:
+    code = f"""
+import sys
+import click
+from navsense.cli import cli
+
+def report(text, **options):
+    print([name for name in ("numpy", "numba", "navsense.sdf", "navsense.demo") if name in sys.modules], text)
+    sys.exit(0)
+
+click.echo = report
+cli(["{command}"])
+"""
+    output = run_program(tmp_path, "-c", code).stdout
+    assert output.startswith("[] ")
+    assert not list(tmp_path.iterdir())
 
 
 def test_lines_of_the_demo_fit_80_columns(demo: tuple[Path, str]) -> None:
