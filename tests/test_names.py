@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_name_mapping_accepts_endings_and_aliases() -> None:
 
 
 def test_a_list_of_names_is_an_error_of_navsense() -> None:
-    links = NameDict({"a::base": 1, "a::arm": 2}, "link")
+    links: Any = NameDict({"a::base": 1, "a::arm": 2}, "link")
     assert ["base"] not in links
     assert links.get(["base"]) is None
     with pytest.raises(UnknownNameError, match=r"link: \['base'\]; must be a name; give one name for each call"):

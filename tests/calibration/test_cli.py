@@ -19,6 +19,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import cli
 from navsense.calibration import Calibration
+from navsense.cli.progress import COMPILING
 
 pytestmark = pytest.mark.requirement("FAC-6", "FAC-7")
 
@@ -57,7 +58,7 @@ def run_in_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         except SystemExit as end:
             code = int(end.code or 0)
         output = capsys.readouterr()
-        return CommandResult(code, output.out, output.err)
+        return CommandResult(code, output.out, output.err.replace(f"{COMPILING}\n", ""))
 
     return run
 

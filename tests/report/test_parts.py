@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from navsense.core.names import shorten_names
 from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
 from navsense.core.text import format_duration
 from navsense.core.typing import AnyArray, FloatArray
@@ -23,7 +24,6 @@ from navsense.noise.specification import Noise
 from navsense.picture.ground import MIN_STILL_SIZE, View
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_regular_stretch, list_noise_terms
-from navsense.report.labels import shorten_names
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (

@@ -311,7 +311,7 @@ def use_option_names(text: str) -> str:
     return re.sub(r"\battitude_stddev\b", "--attitude-stddev", text)
 
 
-def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
+def check_calibration_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
     """Raise `CalibrationError` or `RecordingError` unless `path` has one of these suffixes and can be written."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:

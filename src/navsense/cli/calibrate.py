@@ -87,7 +87,7 @@ def calibrate(
 
     Exit code 0: the verdict is ok; 1: the verdict is poor; 2: calibration is impossible.
     """
-    from navsense.calibration.load import calibrate_samples, check_output, read, use_option_names
+    from navsense.calibration.load import calibrate_samples, check_calibration_path, read, use_option_names
     from navsense.calibration.picture import draw, draw_readings
     from navsense.figures import SUFFIXES, require_matplotlib
 
@@ -97,7 +97,7 @@ def calibrate(
 
     for target, suffixes in ((output, (".json",)), (picture, SUFFIXES)):
         if target is not None:
-            check_output(target, suffixes)
+            check_calibration_path(target, suffixes)
     if picture is not None:
         require_matplotlib(CalibrationError)
     if mounting is not None and not all(map(math.isfinite, mounting)):

@@ -5,9 +5,10 @@ The short name `imu` refers to `robot::base::imu` if no other full name ends in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from navsense.core.errors import NavsenseError, UnknownNameError, Where
@@ -27,6 +28,16 @@ MAX_COMPARED_NAMES = 300
 def get_short_name(name: str, separator: str = "::") -> str:
     """Return the last part of a full name."""
     return name.rpartition(separator)[2]
+
+
+def shorten_names(names: Collection[str]) -> Mapping[str, str]:
+    """Return for each `::` name its shortest ending that no other name has."""
+    endings = {}
+    for name in names:
+        parts = name.split("::")
+        endings[name] = ["::".join(parts[first:]) for first in reversed(range(len(parts)))]
+    counts = Counter(chain.from_iterable(endings.values()))
+    return {name: next((ending for ending in endings[name] if counts[ending] == 1), name) for name in endings}
 
 
 def find_similar_names(

@@ -69,7 +69,7 @@ def write(
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
     the world.
     """
-    page_path = check_output(output)
+    page_path = check_report_path(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
     try:
         with atomic.replace_file(page_path) as temporary:
@@ -80,7 +80,7 @@ def write(
     return page_path
 
 
-def check_output(output: str | os.PathLike[str]) -> Path:
+def check_report_path(output: str | os.PathLike[str]) -> Path:
     """Return the path of a report. Raises `RecordingError` for another suffix, or if no file can be there."""
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:

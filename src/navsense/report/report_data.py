@@ -13,6 +13,7 @@ from navsense import recordings
 from navsense.clock import Clock
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
+from navsense.core.names import shorten_names
 from navsense.core.readings import Current, Reading, Truth
 from navsense.fault_file import list_faults
 from navsense.recordings import message_recordings
@@ -21,7 +22,6 @@ from navsense.recordings.dataset import collect, select_run_by_index
 from navsense.recordings.info import DURATION_KEY
 from navsense.recordings.reading_assembler import open_readings
 from navsense.recordings.summary import read_summary
-from navsense.report.labels import shorten_names
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
