@@ -52,6 +52,9 @@ def test_errors_list_the_names() -> None:
         match=f"sensor: nose; must be one of {', '.join(NAMES)}; write the full name, or an unambiguous ending",
     ):
         resolve_name("nose", NAMES, "sensor")
+    for name, shown in (("", "''"), ("imu ", "'imu '")):
+        with pytest.raises(UnknownNameError, match=f"sensor: {shown}; must be one of"):
+            resolve_name(name, NAMES, "sensor")
     with pytest.raises(UnknownNameError, match=r"sensor: nose; there is none$"):
         resolve_name("nose", (), "sensor")
 

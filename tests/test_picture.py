@@ -39,7 +39,7 @@ from navsense.picture.draw import (
     format_clearance,
     round_down,
     shade_relief,
-    shorten_name,
+    truncate_name,
 )
 from navsense.picture.ground import (
     MAX_RATIO,
@@ -552,7 +552,7 @@ def test_names_do_not_overlap(load_world: LoadWorld, tmp_path: Path, monkeypatch
         warnings.simplefilter("error")  # a character that the font lacks does not warn
         draw(tmp_path / "x.png", load_world(body))
     plan = figures[0].axes[0]
-    written = [text for text in plan.texts if text.get_text() in {shorten_name(name) for name in names}]
+    written = [text for text in plan.texts if text.get_text() in {truncate_name(name) for name in names}]
     assert len(written) == len(names)
     boxes = [text.get_window_extent() for text in written]
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
@@ -613,7 +613,7 @@ def test_units_and_round_numbers() -> None:
     assert [round_down(value) for value in (0.5, 0.19, 1.0, 9.99, 0.0205)] == pytest.approx(
         [0.5, 0.1, 1.0, 5.0, 0.02], rel=1e-12, abs=0.0
     )
-    assert shorten_name("x" * 40) == "x" * 31 + "…"
+    assert truncate_name("x" * 40) == "x" * 31 + "…"
 
 
 # Files

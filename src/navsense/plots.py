@@ -43,6 +43,9 @@ MARKERS_UP_TO, THIN_FROM = 100, 2000
 MANY_COLOURS = tuple(colour for name, colour in OKABE_ITO.items() if name != "yellow")
 """Colours of more than four components."""
 
+IDEAL_STYLE: Mapping[str, Any] = {"linestyle": (0, (4, 6)), "color": LIGHT.ink, "linewidth": 0.8}
+"""Style of ideal values: dashes with longer gaps, which show the reading below that they equal."""
+
 PANELS_PER_COLUMN = 4
 """Largest number of axes in one column; more axes are in two columns."""
 
@@ -108,10 +111,8 @@ def _draw_panel(figure: Any, axes: Any, panel: Panel, scale: Scale) -> None:
             label=name or "measured",
         )
     if panel.ideal is not None:
-        axes.plot(
-            scale.factor * panel.ideal_time, unit.factor * panel.ideal, "--", color=LIGHT.ink, linewidth=0.9, zorder=3
-        )
-        axes.plot([], [], "--", color=LIGHT.ink, linewidth=0.9, label="ideal")
+        axes.plot(scale.factor * panel.ideal_time, unit.factor * panel.ideal, zorder=3, **IDEAL_STYLE)
+        axes.plot([], [], label="ideal", **IDEAL_STYLE)
     for kind, mask in panel.faults.items():
         starts, ends = find_time_spans(panel.ideal_time, mask)
         edges = scale.factor * np.stack((starts, ends, np.full(starts.size, np.nan)), axis=-1).ravel()

@@ -50,7 +50,7 @@ from navsense.core.names import resolve_name, suggest_name
 from navsense.core.pose import from_rpy
 from navsense.core.rotation import multiply_arrays
 from navsense.core.summaries import Summary, format_summary_html, format_title
-from navsense.core.text import parse_decimal
+from navsense.core.text import format_count, parse_decimal
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -408,7 +408,7 @@ def _select_valid_rows(contents: _FileContents, unit: str | None, file_unit: str
         rotation_ws=rotation,
         unit=None if unit == NO_UNIT else unit,
         noise=noise,
-        source=f"{field.shape[0]} readings, {contents.source}",
+        source=f"{format_count(field.shape[0], 'reading')}, {contents.source}",
         attitude="none" if contents.attitude is None else contents.attitude.source,
         row=np.flatnonzero(keep),
         time=None if contents.time is None else np.ascontiguousarray(contents.time[keep]),

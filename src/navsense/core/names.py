@@ -85,14 +85,16 @@ def resolve_name(
     matches = [full for full in full_names if full.endswith(f"{separator}{name}")]
     if len(matches) == 1:
         return matches[0]
+    value = str(name)
+    value = repr(value) if value != value.strip() or not value else value  # blanks are visible in quotes
     if not full_names:
-        raise error(what, str(name), allowed="there is none", where=where)
+        raise error(what, value, allowed="there is none", where=where)
     allowed = f"must be one of {', '.join(full_names)}"
     if matches:
         allowed = f"is ambiguous: must be one of {', '.join(matches)}"
     remedy = "" if matches else suggest_name(str(name), full_names, separator=separator)
     remedy = remedy or "write the full name, or an unambiguous ending"
-    raise error(what, str(name), allowed=allowed, where=where, remedy=remedy)
+    raise error(what, value, allowed=allowed, where=where, remedy=remedy)
 
 
 def make_type_error(what: str, name: object) -> UnknownNameError:

@@ -37,12 +37,9 @@ def make_read_only(array: AnyArray) -> AnyArray:
 
 
 def make_all_read_only(arrays: Iterable[AnyArray]) -> None:
-    """Make arrays, and the arrays of which they are views, read-only. One call for many arrays saves time."""
+    """Make arrays, and the arrays of which they are views, read-only."""
     for array in arrays:
-        base: object = array
-        while isinstance(base, np.ndarray):
-            base.setflags(False)  # type: ignore[call-arg]
-            base = base.base
+        make_read_only(array)
 
 
 @lru_cache(maxsize=64)
@@ -294,7 +291,7 @@ class Reading(Mapping[str, AnyArray]):
         except KeyError:
             allowed = f"must be one of {', '.join(self.arrays)}"
             remedy = suggest_name(str(name), self.arrays)
-            raise UnknownNameError("array", name, allowed=allowed, remedy=remedy) from None
+            raise UnknownNameError("array", str(name), allowed=allowed, remedy=remedy) from None
         except TypeError:
             raise make_type_error("array", name) from None
 
