@@ -189,6 +189,7 @@ def test_endings_of_names_are_accepted_everywhere(world: World, run: Any, tmp_pa
     assert world.model("robot") is world.models[0]
     assert world.link("arm") is world.models[0].link("arm") is world.models[0].links[1]
     assert world.clock("clock") is world.clocks[0]
+    assert world.link("robot") is world.link("base")  # the canonical link, as in `truth`
     nested = example_world(("imu", Imu()))
     moved = ns.simulate(nested, 0.1, motion={"robot": Stationary(ns.Pose((0.0, 0.0, 5.0)))})
     assert moved.truth["arm"].position[0, 2] == 5.0
