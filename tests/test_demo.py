@@ -111,6 +111,25 @@ def test_commands_that_copy_and_simulate_the_world_run(demo: tuple[Path, str]) -
     assert stamp.min() > 0  # also of a clock that is behind
 
 
+@pytest.mark.parametrize("folder", ["-x", "~", "$(touch x)"])
+def test_commands_are_safe_for_any_name_of_a_folder(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(folder).mkdir()
+    written = tuple(
+        DemoFile(kind, Path(folder, kind), "content") for kind in ("flight", "report", "picture", "compass")
+    )
+    for file in written:
+        file.path.touch()
+    monkeypatch.setattr("navsense.demo.write_demo", lambda *_arguments, **_options: written)
+    output = CliRunner().invoke(cli, ["demo", f"--output={folder}"], catch_exceptions=False).stdout
+    (command,) = re.findall(r"^ *navsense calibrate (.*) --attitude truth$", output, re.MULTILINE)
+    printed = subprocess.run(["sh", "-c", f"printf %s {command}"], capture_output=True, text=True, check=True).stdout
+    assert not printed.startswith("-")
+    assert Path(printed).samefile(written[3].path)
+
+
 def test_commands_quote_the_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "my 'first' demo"
     folder.mkdir()
@@ -172,7 +191,7 @@ def test_demo_without_matplotlib_draws_an_svg(
 
 def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("text", encoding="utf-8")
-    with pytest.raises(ns.NavsenseError, match=r"out.*"):
+    with pytest.raises(ns.NavsenseError, match=r"out: is a file, not a folder; name another folder with -o$"):
         write_demo(tmp_path / "out")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "text"
 

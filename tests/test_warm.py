@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from navsense.core.errors import RecordingError
+from navsense.warm import kernel_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -55,3 +59,13 @@ def test_examples_compile_nothing_after_warm(tmp_path: Path) -> None:
     assert int(compilations) == 0
     assert Path(folder).is_dir()
     assert not missing, "\n".join(missing)
+
+
+def test_a_full_temporary_folder_is_an_error_without_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: Path) -> None:
+        raise RecordingError("no space left on device", remedy=f"recover with: navsense recover {folder}")
+
+    monkeypatch.setattr(kernel_runs, "_run_demo", fail)
+    with pytest.raises(RecordingError) as raised:
+        kernel_runs.compile_kernels()
+    assert raised.value.remedy == f"free some space in {tempfile.gettempdir()}, or set TMPDIR to another folder"
