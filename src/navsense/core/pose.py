@@ -147,8 +147,8 @@ class Pose:
     def from_rpy(cls, position: Vector, roll: float, pitch: float, yaw: float) -> Pose:
         """Return a pose from SDF's fixed-axis roll, pitch, yaw (rad): rotation = Rz(yaw) Ry(pitch) Rx(roll).
 
-        >>> ns.Pose.from_rpy((1.0, 0.0, 0.0), 0.0, 0.0, 3.141592653589793) @ ns.Pose((1.0, 0.0, 0.0))
-        Pose(rotation=(6.123233995736766e-17, 0.0, 0.0, 1.0))
+        >>> ns.Pose.from_rpy((1.0, 2.0, 0.0), 0.0, 0.0, yaw=0.5)
+        Pose(position=(1.0, 2.0, 0.0), rotation=(0.9689124217106447, 0.0, 0.0, 0.2474039592545229))
         """
         return cls(position, from_rpy(roll, pitch, yaw))
 
