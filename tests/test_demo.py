@@ -191,7 +191,7 @@ def test_demo_without_matplotlib_draws_an_svg(
 
 def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("text", encoding="utf-8")
-    with pytest.raises(ns.NavsenseError, match=r"out: is a file, not a folder; name another folder with -o$"):
+    with pytest.raises(ns.NavsenseError, match=r"out: is a file, not a folder; name another folder$"):
         write_demo(tmp_path / "out")
     assert (tmp_path / "out").read_text(encoding="utf-8") == "text"
 

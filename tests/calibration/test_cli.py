@@ -398,6 +398,7 @@ def test_outliers_are_counted(run_in_process: Callable[..., CommandResult], bags
             ("--attitude", "/attitude", "--mounting", 1, 2, "nan"),
             "error: --mounting: 1 2 nan; must be three finite numbers",
         ),
+        (("--unit", "tesla"), "Usage: "),
         (("--sensor", ""), 'error: --sensor: ""; must not be empty'),
         (("--unit", "µT"), "error: {bag}: strength of the field (uT): "),
         (("--strength", "1uT"), "error: {bag}: strength: 1uT; must be from 10 to 150 uT"),

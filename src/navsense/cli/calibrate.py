@@ -12,15 +12,23 @@ from navsense.cli.progress import show_progress
 from navsense.cli.tables import get_width, shorten_words, wrap_line
 from navsense.core.errors import CalibrationError, Where
 
+UNITS = ("T", "mT", "uT", "nT", "G", "mG", "none")
+"""Names of units of a magnetic field."""
 
-class UnitChoice(click.Choice[str]):
-    """A choice of units, with u for both signs of micro."""
+
+class UnitType(click.ParamType):
+    """A unit of a magnetic field, with u for both signs of micro."""
+
+    name = "unit"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name of the unit. Raises click's error for another text."""
         from navsense.calibration.units import normalize_unit
 
-        return super().convert(normalize_unit(value), param, ctx)
+        unit = normalize_unit(value)
+        if unit not in UNITS:
+            self.fail(f"{value!r} is not one of {', '.join(UNITS)}", param, ctx)
+        return unit
 
 
 @click.command(cls=CheckedCommand)
@@ -55,7 +63,8 @@ class UnitChoice(click.Choice[str]):
 )
 @click.option(
     "--unit",
-    type=UnitChoice(["T", "mT", "uT", "nT", "G", "mG", "none"]),
+    type=UnitType(),
+    metavar="|".join(UNITS),
     help="Unit of the readings. With none, the unit is not checked. Default: that in FILE.",
 )
 @click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the local magnetic field, such as 48.3uT.")

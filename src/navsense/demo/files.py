@@ -54,8 +54,8 @@ def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = No
     try:
         target.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        remedy = "name another folder with -o"
-        raise RecordingError("is a file, not a folder", where=Where(str(target)), remedy=remedy) from error
+        where = Where(str(target))
+        raise RecordingError("is a file, not a folder", where=where, remedy="name another folder") from error
     except OSError as error:
         raise make_os_error(target, error) from error
     world, flight, compass = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"
