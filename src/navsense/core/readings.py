@@ -216,11 +216,11 @@ class Rows(Mapping[str, AnyArray]):
         return len(self._arrays)
 
 
-def _format_row(array: AnyArray, axes: int) -> str:
-    """Return the first row of an array whose first `axes` axes are those of the rows."""
+def _format_row(array: AnyArray, index: tuple[int, ...]) -> str:
+    """Return the row of an array at an index (*runs, time)."""
     if not array.size:
         return ""
-    row = np.ravel(array[(0,) * axes])
+    row = np.ravel(array[index])
     text = " ".join(f"{value:.6g}" for value in row[:MAX_ROW_VALUES].tolist())
     return text + " ..." * (row.size > MAX_ROW_VALUES)
 
@@ -278,11 +278,14 @@ class Reading(Mapping[str, AnyArray]):
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
         title = f"{self.name}: {self.type}, {format_count(self.time.size, 'sample')}"
+        run = (0,) * (self.clock_error.ndim - 1)
+        is_shown = (self.valid & self.emitted)[run]  # a DVL has no velocity before the first echo
+        index = (*run, int(is_shown.argmax()) if is_shown.size else 0)
         rows = [
-            (name, array.shape, self.unit.get(name, ""), _format_row(array, self.clock_error.ndim))
+            (name, array.shape, self.unit.get(name, ""), _format_row(array, index))
             for name, array in self.arrays.items()
         ]
-        return Summary("Reading", title, ("array", "shape", "unit", "first row"), rows)
+        return Summary("Reading", title, ("array", "shape", "unit", "first valid row"), rows)
 
     def __getitem__(self, name: str) -> AnyArray:
         """Return one array by its name. Raises `UnknownNameError`."""
