@@ -16,19 +16,14 @@ UNITS = ("T", "mT", "uT", "nT", "G", "mG", "none")
 """Names of units of a magnetic field."""
 
 
-class UnitType(click.ParamType):
-    """A unit of a magnetic field, with u for both signs of micro."""
+def parse_unit(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Return a unit with u for both signs of micro. Raises click's error for another text."""
+    from navsense.calibration.units import normalize_unit
 
-    name = "unit"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of the unit. Raises click's error for another text."""
-        from navsense.calibration.units import normalize_unit
-
-        unit = normalize_unit(value)
-        if unit not in UNITS:
-            self.fail(f"{value!r} is not one of {', '.join(UNITS)}", param, ctx)
-        return unit
+    unit = normalize_unit(value)
+    if unit is not None and unit not in UNITS:
+        raise click.BadParameter(f"{value!r} is not one of {', '.join(UNITS)}")
+    return unit
 
 
 @click.command(cls=CheckedCommand)
@@ -63,7 +58,7 @@ class UnitType(click.ParamType):
 )
 @click.option(
     "--unit",
-    type=UnitType(),
+    callback=parse_unit,
     metavar="|".join(UNITS),
     help="Unit of the readings. With none, the unit is not checked. Default: that in FILE.",
 )
