@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
+from docstrings import TYPE_ALIASES  # noqa: E402
+
 from navsense import __version__  # noqa: E402
 
 project = "navsense"
@@ -15,7 +17,7 @@ author = "the navsense authors"
 copyright = "the navsense authors, Apache-2.0"  # noqa: A001 - Sphinx requires this name
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "docstrings", "tutorial_pictures"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "changelog_page", "docstrings", "search_pages", "tutorial_pictures"]
 exclude_patterns = ["_extensions", "design-notes/README.md", "development/built"]
 smartquotes = False
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -25,11 +27,9 @@ myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in TYPE_ALIASES}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
-
-nitpicky = True
-nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures: there is no inventory of NumPy without network
 
 html_theme = "furo"
 html_title = f"navsense {release}"
@@ -37,10 +37,3 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-
-# The changes since the last release, which `development/changelog.md` includes.
-(HERE / "development" / "built").mkdir(exist_ok=True)
-sys.path.insert(0, str(HERE.parent / "tools"))
-from changelog import format_changes, list_fragments  # noqa: E402
-
-(HERE / "development" / "built" / "unreleased.md").write_text(format_changes(list_fragments()), encoding="utf-8")

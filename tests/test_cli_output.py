@@ -17,7 +17,6 @@ from navsense.core.kernels import INTERPRETED
 
 ROOT = Path(__file__).resolve().parent.parent
 
-pytestmark = pytest.mark.requirement("DOC-1")
 
 COLUMNS = (Column("sensor", "name"), Column("type", "name"), Column("samples", "number"), Column("clock", "name"))
 ROWS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -127,7 +128,7 @@ def test_inlined_kernels_are_inserted_into_their_callers() -> None:
     assert divide_by_four(3.0) == 0.75
     (llvm,) = vars(sys.modules[__name__])["divide_by_four"].inspect_llvm().values()
     assert "divide_by_four" in llvm
-    assert "halve" not in llvm
+    assert not re.search("(call|define).*halve", llvm)
 
 
 @pytest.mark.compiled

@@ -24,8 +24,6 @@ from navsense.recordings.summary import read_summary
 
 ROOT = Path(__file__).resolve().parent.parent
 
-pytestmark = pytest.mark.requirement("DOC-1")
-
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:

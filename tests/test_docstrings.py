@@ -1,16 +1,21 @@
 """Every public class and function has an example in its docstring, and the examples run.
 
-The examples of a docstring share these names: `ns`, `np`, `Path`; `world`, the quadrotor of the examples; `run`, one
-second of it; `field` (n, 3) T and `rotation_ws` (n, 4), readings of a magnetometer that turns, with its attitudes. The
-current folder contains `quadrotor.sdf`, `drive.npz` with those readings, and `calibration.json`.
+The public names are those of the pages of the Python API, `PAGES` of `docs/_extensions/docstrings.py`. The examples
+share these names: `ns`, `np`, `Path`; `world`, the quadrotor of the examples; `run`, one second of it; `field` (n, 3) T
+and `rotation_ws` (n, 4), readings of a magnetometer that turns, with its attitudes. The current folder contains
+`quadrotor.sdf`, `drive.npz` with those readings, and `calibration.json`.
 """
 
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
+import re
 import shutil
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +23,71 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.runner.run import RecordResult, Run
-from navsense.simulation.live_run import LiveClock, LiveRun, LiveSensor, Step
-from navsense.world import Link, Model, MountedSensor, World
 
-pytestmark = [pytest.mark.requirement("DOC-1"), pytest.mark.compiled]
+pytestmark = [pytest.mark.requirement("DOC-1:api"), pytest.mark.compiled]
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
 
-MODULES = (ns, ns.calibration, ns.factors, ns.factors.blocks, ns.recordings, ns.sensors, ns.testing)
 
-RESULTS = (RecordResult, Run, LiveClock, LiveRun, LiveSensor, Step, Link, Model, MountedSensor, World)
-"""Classes of objects that public functions return."""
+def import_extension() -> Any:
+    """The extension of Sphinx that writes the pages of the API. Sphinx itself is not needed for the tests."""
+    sys.path.insert(0, str(ROOT / "docs" / "_extensions"))
+    try:
+        return importlib.import_module("docstrings")
+    finally:
+        sys.path.pop(0)
+
+
+pages = import_extension()
+
+FORMAT = "a part of a format of recordings; examples/json_lines.py is a complete one"
+PROTOCOL = "a protocol: its members are the text, and the classes of navsense are examples"
+
+WITHOUT_EXAMPLE = {
+    "navsense.analysis.theory.NoiseTerm": PROTOCOL,
+    "navsense.core.atomic.HiddenFolder": FORMAT,
+    "navsense.core.errors.CompilerError": "needs a broken installation of Numba",
+    "navsense.core.errors.DamagedError": "only readers of formats raise it, and `ns.open` turns it into RecordingError",
+    "navsense.core.field_metadata.FileField": "`in_file` makes it, and has the example",
+    "navsense.core.kernels.kernel": "a decorator; examples/barometric_altimeter.py has a kernel",
+    "navsense.core.kernels.strided_kernel": "a decorator, see `kernel`",
+    "navsense.demo.DemoFile": "`write_demo` returns it",
+    "navsense.demo.write_demo": "takes half a minute; tests/test_demo.py runs it",
+    "navsense.environment.base.VectorField": PROTOCOL,
+    "navsense.recordings.base.AtomicWriter": FORMAT,
+    "navsense.recordings.base.PendingRecording": FORMAT,
+    "navsense.recordings.metadata.format_metadata": FORMAT,
+    "navsense.recordings.metadata.parse_metadata": FORMAT,
+    "navsense.sensors.base.HasCatalogueParts": PROTOCOL,
+    "navsense.sensors.base.HasDescription": PROTOCOL,
+    "navsense.sensors.base.HasIndirectNoise": PROTOCOL,
+    "navsense.sensors.base.HasMaxAge": PROTOCOL,
+    "navsense.sensors.base.HasWarnings": PROTOCOL,
+    "navsense.sensors.base.SupportsAdjustment": PROTOCOL,
+    "navsense.sensors.base.UsesCurrent": PROTOCOL,
+    "navsense.sensors.base.UsesRayCasting": PROTOCOL,
+    "navsense.sensors.base.UsesSignals": PROTOCOL,
+    "navsense.streams.Publisher": "a base class; examples/json_udp.py has a complete publisher",
+}
+"""Public classes and functions without an example: name on the page -> reason."""
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
+MODULES = {
+    name: importlib.import_module(name)
+    for name in sorted({name for _, modules in pages.PAGES.values() for name in modules})
+}
+
 
 def list_public_objects() -> dict[str, Any]:
-    """Return the public classes and functions by name."""
-    found = {f"{one.__module__}.{one.__name__}": one for one in RESULTS}
-    for module in MODULES:
-        for name in getattr(module, "__all__", ()):
-            one = getattr(module, name)
-            if inspect.isclass(one) or inspect.isfunction(one):
-                found.setdefault(f"{one.__module__}.{one.__name__}", one)
+    """Return the public classes and functions by their names on the pages."""
+    found = {}
+    for _, modules in pages.PAGES.values():
+        for module, names in modules.items():
+            for name, member in pages.list_members(MODULES[module], names).items():
+                if inspect.isclass(member) or pages.is_function(member):
+                    found[f"{module}.{name}"] = member
     return found
 
 
@@ -54,8 +100,8 @@ def list_tests() -> Iterator[doctest.DocTest]:
     for name, one in PUBLIC.items():
         yield from (test for test in finder.find(one, name, module=False, globs={}) if test.examples)
     parser = doctest.DocTestParser()
-    for module in MODULES:
-        test = parser.get_doctest(module.__doc__ or "", {}, module.__name__, module.__file__, 0)
+    for name, module in MODULES.items():
+        test = parser.get_doctest(module.__doc__ or "", {}, name, module.__file__, 0)
         if test.examples:
             yield test
 
@@ -98,5 +144,79 @@ def test_examples_of_docstrings_run(name: str, namespace: dict[str, Any]) -> Non
 
 
 def test_every_public_class_and_function_has_an_example() -> None:
-    with_example = {name for name in PUBLIC if name in TESTS}
-    assert not sorted(PUBLIC.keys() - with_example)
+    assert PUBLIC.keys() - TESTS.keys() == WITHOUT_EXAMPLE.keys()
+
+
+def test_every_module_that_navsense_offers_has_a_page() -> None:
+    """A page has the name of the module, or of a module in it. `core` is for sensors and formats of your own."""
+    offered = {f"navsense.{name}" for name in ns.__all__ if inspect.ismodule(getattr(ns, name))}
+    assert {".".join(page.split(".")[:2]) for page in pages.PAGES} == offered | {"navsense", "navsense.core"}
+
+
+def test_public_names_of_a_module_are_on_its_page() -> None:
+    """All names of a module that has `__all__`; a page of several modules documents a name where it is defined."""
+    missing = []
+    for page, (_, modules) in pages.PAGES.items():
+        shown = {id(member) for name in modules for member in pages.list_members(MODULES[name], modules[name]).values()}
+        shown |= {id(module) for name, module in MODULES.items() if name in modules}
+        for name in getattr(MODULES.get(page), "__all__", ()) if page != "navsense" else ():
+            member = getattr(MODULES[page], name)
+            if not inspect.ismodule(member) and id(member) not in shown:
+                missing.append(f"{page}.{name}")
+    assert missing == []
+
+
+def test_names_of_the_index_are_the_pages() -> None:
+    index = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    assert re.findall(r"^api/(.+)$", index, re.MULTILINE) == list(pages.PAGES)
+
+
+def test_examples_of_docstrings_stay_as_they_are() -> None:
+    example = [">>> x = 2 * y_z", "... |a|", "array([[1.],", "       [2.]])"]
+    assert pages.format_docstring(["Summary.", "", *example]) == ["Summary.", "", *example, ""]
+
+
+def test_lists_of_fields_become_lists() -> None:
+    lines = ["Summary of a_b.", "", "depth: in *m*, see", "    `Water`.", "x, y: of the point"]
+    assert pages.format_docstring(lines) == [
+        *("Summary of a_b.", ""),
+        *(r"- ``depth``: in \*m\*, see ``Water``.", "- ``x, y``: of the point", ""),
+    ]
+
+
+def test_summary_is_no_list_of_fields() -> None:
+    assert pages.format_docstring(["Signal: a function of time."]) == ["Signal: a function of time.", ""]
+
+
+def test_formulas_and_code_are_literal() -> None:
+    """Also a formula without an empty line before it. Words of a formula are no keywords of Python."""
+    formula = ["Model:", "", ".. code-block:: text", "", "    a = b * c  for t in [0, 1]", ""]
+    assert pages.format_docstring(["Model:", "    a = b * c  for t in [0, 1]"]) == formula
+    assert pages.format_docstring(["Model::", "", "    a = b * c  for t in [0, 1]"]) == formula
+    code = ["Use:", "", ".. code-block:: python", "", "    from navsense.analysis import allan", ""]
+    assert pages.format_docstring(["Use:", "", "    from navsense.analysis import allan"]) == code
+
+
+def test_tables_become_list_tables() -> None:
+    table = ["| kind | effect |", "|---|---|", "| `a` | x * y |"]
+    assert pages.format_docstring(table) == [
+        *(".. list-table::", "   :header-rows: 1", ""),
+        *("   * - kind", "     - effect", "   * - ``a``", r"     - x \* y", ""),
+    ]
+
+
+def test_lists_have_an_empty_line_before_them() -> None:
+    assert pages.format_docstring(["Rules:", "- **kwargs are", "  optional", "- `b`"]) == [
+        *("Rules:", "", r"- \*\*kwargs are optional", "- ``b``", ""),
+    ]
+
+
+def test_signatures_are_those_that_a_reader_writes() -> None:
+    convert = partial(pages.convert_signature, None, "", "")
+    signature = (
+        "(start: float, signals: ~collections.abc.Mapping[str, Signal] = <factory>, check = <function f.<lambda>>)"
+    )
+    expected = "(start: float, signals: ~collections.abc.Mapping[str, Signal] = ..., check = ...)"
+    assert convert(len, None, signature, "float") == (expected, "float")
+    assert convert(len, None, None, None) == (None, None)
+    assert convert(ns.motion.Motion, None, "(*args, **kwargs)", None) == ("", None)

@@ -103,13 +103,13 @@ print("done")
 """
 
 
-@pytest.mark.requirement("FAC-1", "FAC-4", "FAC-6", "DOC-1")
+@pytest.mark.requirement("FAC-1", "FAC-4", "FAC-6", "DOC-1:blocks")
 def test_page_on_magnetometers_runs(tmp_path: Path) -> None:
     pytest.importorskip("gtsam")
     bags, pages = import_from("tests/calibration", "bags"), import_from("tools", "pages")
     scene = bags.BagContent(tmp_path / "bag", attitude="nav_msgs/msg/Odometry", attitude_topic="/odom")
     shutil.copy(next(bags.record(scene).glob("*.mcap")), tmp_path / "drive.mcap")
-    ended = pages.run_page(ROOT / "docs" / "how-to" / "magnetometer.md", tmp_path, PROLOGUE, EPILOGUE)
+    ended = pages.run_page(ROOT / "docs" / "reference" / "magnetometer.md", tmp_path, PROLOGUE, EPILOGUE)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.endswith("done\n")
 

@@ -16,8 +16,6 @@ from navsense import figures
 from navsense.core.errors import NavsenseError
 from navsense.core.typing import FloatArray
 
-pytestmark = pytest.mark.requirement("DOC-1")
-
 ROOT = Path(__file__).resolve().parents[1]
 
 VISION = {

@@ -48,7 +48,7 @@ def make_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
 
     def make() -> Any:
-        monkeypatch.setattr(kernel_cache, "_REASONS", [])
+        monkeypatch.setattr(kernel_cache, "_WARNINGS", [])
         return Kernel(vars(module)["twice"]).compile()
 
     return make
@@ -92,7 +92,7 @@ def test_damaged_cache_file_logs_one_warning_and_is_replaced(
     (text,) = take_warnings(caplog)
     assert str(file) in text
     assert "is damaged" in text
-    assert "NUMBA_CACHE_DIR" in text
+    assert "is replaced" in text
     again = make_cache()
     assert again(1.5) == 3.0
     assert sum(again.stats.cache_hits.values()) == 1

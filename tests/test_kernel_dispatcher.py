@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from navsense.core import kernels
+from navsense.core.kernel_cache import describe_options, hash_kernel
 from navsense.core.kernel_dispatcher import KernelDispatcher
 from navsense.core.kernels import Kernel, inlined_kernel, kernel, strided_kernel
 from navsense.core.typing import FloatArray
@@ -198,18 +200,60 @@ def test_cached_specialisations_are_not_compiled_again(tmp_path: Path) -> None:
     assert outputs == ["3.0 2.0 ['inner', 'inner', 'outer']", "3.0 2.0 []"]
 
 
-def test_kernel_is_compiled_again_after_a_change_of_an_enumeration(tmp_path: Path) -> None:
-    """The cache does not know the content of an enumeration. It then depends on the file of the kernel."""
-    text = (
-        "from enum import Enum\n\nfrom navsense.core.kernels import kernel\n\n\n"
-        "class Mode(Enum):\n    SLOW = {value}\n\n\n"
-        "@kernel\ndef double(x: float) -> float:\n    return x * Mode.SLOW.value\n"
+USES = {
+    "enumeration": "Mode.SLOW.value",
+    "constant of a module": "other.FACTOR",
+    "constant of a nested function": "sum([FACTOR for _ in range(1)])",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_kernel_is_compiled_again_after_a_change_in_another_file(use: str, tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text(
+        "import other\nfrom navsense.core.kernels import kernel\nfrom other import FACTOR, Mode\n\n\n"
+        f"@kernel\ndef double(x: float) -> float:\n    return x * {USES[use]}\n"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tiny; print(tiny.double(1.0))"
-    for value in ("2.0", "35.0"):
-        (tmp_path / "tiny.py").write_text(text.format(value=value))
-        result = subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, check=True, text=True
-        )
-        assert result.stdout.strip() == value
+    for value in ("2.0", "3.0"):
+        other = "from enum import Enum\n\nFACTOR = {0}\n\n\nclass Mode(Enum):\n    SLOW = {0}\n"
+        (tmp_path / "other.py").write_text(other.format(value))
+        assert run_script("import tiny; print(tiny.double(1.0))", tmp_path, tmp_path) == value
+
+
+def run_script(script: str, path: Path, folder: Path) -> str:
+    """Return what a new process prints that has `path` in its module path, and its cache in `folder`."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(path)!r}); {script}"],
+        env=environment,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return result.stdout.strip()
+
+
+def test_kernel_in_a_zip_archive_is_compiled(tmp_path: Path) -> None:
+    """A constant of unknown type stands for its file, which does not exist."""
+    text = (
+        "from numba import njit\nfrom navsense.core.kernels import kernel\n\n\n"
+        "def triple(x):\n    return 3.0 * x\n\n\nTRIPLE = njit(triple)\n\n\n"
+        "@kernel\ndef double(x):\n    return TRIPLE(x) - x\n"
+    )
+    with zipfile.ZipFile(tmp_path / "tiny.zip", "w") as archive:
+        archive.writestr("tiny.py", text)
+    assert run_script("import tiny; print(tiny.double(1.0))", tmp_path / "tiny.zip", tmp_path) == "2.0"
+
+
+def test_hash_of_a_kernel_depends_on_its_annotation_and_decorator() -> None:
+    """Both are options of the compiler."""
+
+    def first(values: FloatArray) -> FloatArray:
+        return values
+
+    hashes = set()
+    for annotation in ("FloatArray", "float"):
+        first.__annotations__["return"] = annotation
+        for options in ({}, {"is_inlined": True}, {"output_arrays": frozenset(("values",))}):
+            dispatcher: Any = Kernel(first, **options).compile()  # type: ignore[arg-type]
+            hashes.add(hash_kernel(dispatcher.py_func, describe_options(dispatcher)))
+    assert len(hashes) == 6

@@ -38,7 +38,7 @@ import numpy as np
 from navsense.core import kernels, packaged_kernels
 
 compiled = []
-kernels.COMPILATION_CHECKS.append(lambda: compiled.append(1))
+kernels.COMPILATION_CALLBACKS.append(lambda: compiled.append(1))
 folder = Path({folder!r})
 if {is_build}:
     packaged_kernels.OUTPUT_FOLDER = folder

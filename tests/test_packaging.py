@@ -39,6 +39,8 @@ def base_name(requirement: str) -> str:
 
 def test_version_is_the_same_everywhere() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+)?", navsense.__version__)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [navsense.__version__]
     assert read_metadata().version == navsense.__version__
 
 

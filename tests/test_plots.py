@@ -18,7 +18,7 @@ from navsense.figures import find_time_spans
 from navsense.sensors import Adcp, Imu, Magnetometer
 from navsense.testing import example_world
 
-pytestmark = [pytest.mark.requirement("DOC-1"), pytest.mark.compiled]
+pytestmark = pytest.mark.compiled
 
 NOISE = ns.Noise(stddev=1e-7, bias_stddev=1e-6)
 

@@ -1,7 +1,8 @@
 """Assemble the fragments of changelog.d: print them, or move them into CHANGELOG.md for a release.
 
 Usage: python tools/changelog.py                          print the changes since the last release
-       python tools/changelog.py --release 1.2.0          move them into CHANGELOG.md, under this version and date
+       python tools/changelog.py --release 1.2.0          move them into CHANGELOG.md, under this version and date;
+                                                        CITATION.cff gets them too
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FRAGMENTS = ROOT / "changelog.d"
 CHANGELOG = ROOT / "CHANGELOG.md"
+CITATION = ROOT / "CITATION.cff"
 
 KINDS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "removed": "Removed", "docs": "Documentation"}
 """Kind of a fragment in its name -> heading, in the order of the changelog."""
 
-UNRELEASED = "## Unreleased\n\nSee `changelog.d/`.\n"
+NO_CHANGES = "See `changelog.d/`."
+UNRELEASED = f"## Unreleased\n\n{NO_CHANGES}\n"
 """The section of CHANGELOG.md that a release follows."""
 
 
@@ -49,8 +52,20 @@ def format_changes(fragments: dict[str, list[Path]]) -> str:
     return "\n".join(lines)
 
 
+def format_changelog() -> str:
+    """Return CHANGELOG.md with the fragments in the section of unreleased changes. Raises ValueError without it."""
+    text = CHANGELOG.read_text(encoding="utf-8")
+    if UNRELEASED not in text:
+        raise ValueError(f"{CHANGELOG.name} has no section of unreleased changes")
+    changes = format_changes(list_fragments(FRAGMENTS)).rstrip() or "No changes."
+    return text.replace(UNRELEASED, UNRELEASED.replace(NO_CHANGES, changes))
+
+
 def release(version: str, date: dt.date) -> None:
-    """Move the fragments into CHANGELOG.md. Raises ValueError for a version that is there, and without fragments."""
+    """Move the fragments into CHANGELOG.md, and set version and date in CITATION.cff.
+
+    Raises ValueError for a version that is there, and without fragments.
+    """
     text, fragments = CHANGELOG.read_text(encoding="utf-8"), list_fragments(FRAGMENTS)
     if f"## {version} " in text:
         raise ValueError(f"{version} is in {CHANGELOG.name}")
@@ -58,6 +73,9 @@ def release(version: str, date: dt.date) -> None:
         raise ValueError(f"{CHANGELOG.name} has no section of unreleased changes, or {FRAGMENTS.name} no fragments")
     section = f"{UNRELEASED}\n## {version} ({date.isoformat()})\n\n{format_changes(fragments).rstrip()}\n"
     CHANGELOG.write_text(text.replace(UNRELEASED, section), encoding="utf-8")
+    citation = re.sub(r"^date-released: .*\n", "", CITATION.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    dated = f"version: {version}\ndate-released: {date.isoformat()}"
+    CITATION.write_text(re.sub(r"^version: .*$", dated, citation, flags=re.MULTILINE), encoding="utf-8")
     for paths in fragments.values():
         for path in paths:
             path.unlink()

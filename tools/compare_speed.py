@@ -37,7 +37,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from source_hash import source_hash
+from source_hash import compute_source_hash
 from speed_workloads import SHARES, WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,7 +110,7 @@ def check_out(role: str, commit: str | None) -> Path:
     depends on the content of src, because a cached kernel does not notice a change in another file.
     """
     if commit is None:
-        folder = FOLDER / f"{role}-{source_hash(ROOT / 'src')}"
+        folder = FOLDER / f"{role}-{compute_source_hash(ROOT / 'src')}"
         for part in PARTS:
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / part, folder / "tree" / part, ignore=ignored, dirs_exist_ok=True)

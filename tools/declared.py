@@ -34,9 +34,11 @@ EXACT = 1e-9
 HEAD = """\
 # Declared against measured
 
-Written by `python tools/declared.py`; do not edit. This page compares every declared parameter of each sensor type with
-an estimate from simulated readings. The specifications are the example specifications of the types. Each parameter is
-isolated if possible. The sensors are stationary at {rates}, seed {seed}. They move for misalignment, g-sensitivity,
+<!-- Written by `python tools/declared.py`; do not edit. -->
+
+This page compares every declared parameter of each sensor type with an estimate from simulated readings. The
+specifications are the example specifications of the types. Each parameter is isolated if possible. The sensors are
+stationary at {rates}, seed {seed}. They move for misalignment, g-sensitivity,
 iron and increments. After the sensors there are the faults and the latency of a mounted sensor, and the clocks of
 sensors at these rates.
 

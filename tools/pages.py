@@ -10,7 +10,8 @@ empty folder that contains the folder `examples`.
 - `<!-- not run: REASON -->` on the line before a block excludes it.
 - `<!-- hidden ... -->` contains Python that runs, but is not shown.
 
-Other languages do not run.
+Blocks `xml` without a caption are elements of a world: `make_world` completes them to a file that navsense loads.
+Blocks `toml` and `json` are parsed. `NOT_RUN` lists the other languages.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import re
 import shlex
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +38,15 @@ BLOCK = re.compile(
     r"(?P<code>.*?)^(?P=fence)$",
     re.DOTALL | re.MULTILINE,
 )
+
+NOT_RUN = {
+    "": "a message definition or a formula",
+    "console": "commands of other programs, or an installation, with a prompt",
+    "sh": "an installation",
+    "dockerfile": "needs Docker and a network",
+    "yaml": "needs the service that runs it",
+}
+"""Languages of blocks that are neither run nor loaded -> the reason. The directives of MyST are in braces."""
 
 PREAMBLE = """\
 import shlex, subprocess, sys
@@ -59,8 +70,12 @@ class Block:
 
 
 def list_pages() -> list[Path]:
-    """Return the README and all pages of the site, generated ones too, but not what the build writes."""
-    return [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "built" not in page.parts)]
+    """Return the README, the pages of the site and the files that they include, generated ones too.
+
+    Files that the build writes are left out: they contain the changelog fragments.
+    """
+    included = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "changelog.d").glob("+*.md"))]
+    return [ROOT / "README.md", *included, *sorted(page for page in DOCS.rglob("*.md") if "built" not in page.parts)]
 
 
 def is_written_by_hand(page: Path) -> bool:
@@ -90,6 +105,78 @@ def parse_command(line: str) -> list[str]:
     if arguments[:1] == ["run"] and "--duration" not in arguments:
         arguments += ["--duration", "5"]
     return ["-m", "navsense", *arguments]
+
+
+NAMESPACES = {"navsense": "https://navsense.org/sdf", "gz": "http://gazebosim.org/schema"}
+"""Prefixes of the elements and attributes in XML blocks."""
+
+WORLD = """\
+  <world name="page">
+    <gravity>0 0 -9.8</gravity>
+    <magnetic_field>0 2e-5 -4e-5</magnetic_field>
+    <spherical_coordinates><latitude_deg>36.8</latitude_deg><longitude_deg>-121.8</longitude_deg></spherical_coordinates>
+    <navsense:signal name="cabin">298</navsense:signal>
+    <navsense:signal name="motor_current">3</navsense:signal>
+    <navsense:signal name="temperature">298</navsense:signal>
+    <frame name="dock"/>
+  </world>
+"""
+"""The world in which `make_world` places the elements of a block, with a model of the links `base` and `base_link`."""
+
+PARENTS = {
+    **dict.fromkeys(("include", "model", "water", "current"), "world"),
+    **dict.fromkeys(("link", "plugin", "motion"), "model"),
+    **dict.fromkeys(("sensor", "clock"), "link"),
+}
+"""Elements at the top of a block -> the element of the world that contains them."""
+
+WRAPPERS = {
+    "dvl": '<sensor name="page" type="dvl">{}</sensor>',
+    "faults": '<sensor name="page" type="imu">{}</sensor>',
+    "grid": "<navsense:current>{}</navsense:current>",
+    "noise": '<sensor name="page" type="imu"><imu><angular_velocity><x>{}</x></angular_velocity></imu></sensor>',
+}
+"""Elements that are not in `PARENTS` -> the element around them."""
+
+
+def parse_elements(text: str) -> list[ET.Element]:
+    """Return the elements of an XML block, in which `...` stands for left-out content."""
+    declared = " ".join(f'xmlns:{prefix}="{uri}"' for prefix, uri in NAMESPACES.items())
+    return list(ET.fromstring(f"<sdf {declared}>{text.replace('...', '')}</sdf>"))  # noqa: S314 - a page of navsense
+
+
+def get_local_name(element: ET.Element) -> str:
+    """Return the name of an element without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+def make_world(code: str) -> tuple[str, str]:
+    """Return the suffix and the text of the file that an XML block describes: a robot, or a world with its elements.
+
+    Raises KeyError for an element that has no place in a world.
+    """
+    for prefix, uri in NAMESPACES.items():
+        ET.register_namespace(prefix, uri)
+    elements = parse_elements(code)
+    if [element.tag for element in elements] == ["robot"]:
+        return ".urdf", ET.tostring(elements[0], encoding="unicode")
+    root = ET.Element("sdf", version="1.12")
+    (world,) = parse_elements(WORLD)
+    root.append(world)
+    model = ET.SubElement(world, "model", name="page")
+    places = {"world": world, "model": model, "link": ET.SubElement(model, "link", name="base")}
+    if all(element.get("name") != "base_link" for element in elements):
+        ET.SubElement(model, "link", name="base_link")
+    for element in elements:
+        name = get_local_name(element)
+        if name == "world":
+            world.extend(element)
+        elif name in PARENTS:
+            places[PARENTS[name]].append(element)
+        else:
+            (wrapper,) = parse_elements(WRAPPERS[name].format(ET.tostring(element, encoding="unicode")))
+            places[PARENTS[get_local_name(wrapper)]].append(wrapper)
+    return ".sdf", ET.tostring(root, encoding="unicode")
 
 
 def make_script(page: str, blocks: list[Block], before: str = "", after: str = "") -> str:

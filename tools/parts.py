@@ -18,10 +18,11 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "parts.md
 HEAD = """\
 # Parts
 
-Written by `python tools/parts.py` from `src/navsense/sensors/catalogue/*.toml`; do not edit. Values are in the unit of
-the source, and in SI. A value that a source does not print is absent: no value is derived or assumed. *Quoted* sources
-are works that quote the datasheet. All other sources were read directly. `navsense.sensors.catalogue`
-defines the values.
+<!-- Written by `python tools/parts.py` from `src/navsense/sensors/catalogue/*.toml`; do not edit. -->
+
+Values are in the unit of the source, and in SI. A value that a source does not print is absent: no value is derived or
+assumed. *Quoted* sources are works that quote the datasheet. All other sources were read directly.
+`navsense.sensors.catalogue` defines the values.
 """
 
 

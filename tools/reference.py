@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
@@ -22,17 +22,36 @@ from sdf_texts import TEXTS
 
 from navsense.cli.application import cli
 from navsense.core.field_metadata import FileField, get_file_fields
-from navsense.messages import SENSOR_MESSAGES, schemas
+from navsense.messages import (
+    SENSOR_MESSAGES,
+    format_companion_topic,
+    has_gz,
+    list_message_suffixes,
+    make_encoder,
+    schemas,
+    world_messages,
+)
+from navsense.messages.base import SeriesKind
 from navsense.noise.specification import Noise
+from navsense.recordings.topic_names import (
+    CLOCK,
+    ROS_TOPICS,
+    SERIES_KINDS,
+    SIMULATED_SERIES,
+    STATIC,
+    TRANSFORMS,
+    TRUTH_PREFIX,
+)
 from navsense.sdf import schema
 from navsense.sdf.binder import ElementBinding
-from navsense.sdf.context import ElementSchema
+from navsense.sdf.context import ElementSchema, make_schema
 from navsense.sdf.parse import (
     air_pressure,
     altimeter,
     clock,
     collision,
     current,
+    current_plugins,
     depth,
     doppler,
     dvl_gazebo,
@@ -43,14 +62,19 @@ from navsense.sdf.parse import (
     world,
 )
 from navsense.sdf.parse import range as ranges
-from navsense.sensors import Magnetometer
+from navsense.sdf.parse.sensor import PLUGIN_PARSERS
+from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor, TrackMode
+from navsense.world import CurrentTopic, MountedSensor
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 
-WRITTEN = "Written by `python tools/reference.py`; do not edit."
+WRITTEN = "<!-- Written by `python tools/reference.py`; do not edit. -->"
 
 Place = ElementSchema | ElementBinding[Any]
+
+HYDRODYNAMICS = make_schema("default_current lookup_current_x lookup_current_y lookup_current_z")
+"""What `current_gazebo` reads of a plug-in whose other elements have no effect."""
 
 SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "sdf", schema.SDF),
@@ -66,6 +90,15 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "navsense:water", world.WATER),
     ("World", "navsense:water point", world.WATER_POINT),
     ("World", "navsense:current", current.CURRENT),
+    *(("Currents", name, current.CURRENT_PARSERS[name][0]) for name in ("gauss_markov", "stratified")),
+    ("Currents", "layer of stratified, factor", current.DEPTH_ROW),
+    ("Currents", "speed", current.GAUSS_MARKOV_PROCESS),
+    ("Currents", "horizontal_angle, vertical_angle, direction", current.GAUSS_MARKOV_ANGLE),
+    ("Currents", "tidal", current.CURRENT_PARSERS["tidal"][0]),
+    ("Currents", "constituent", current.CONSTITUENT),
+    ("Currents", "tidal_ellipses", current.CURRENT_PARSERS["tidal_ellipses"][0]),
+    ("Currents", "ellipse", current.ELLIPSE),
+    *(("Currents", name, current.CURRENT_PARSERS[name][0]) for name in ("grid", "replay", "boundary_layer", "profile")),
     ("Models", "include", schema.INCLUDE),
     ("Models", "model", schema.MODEL),
     ("Models", "navsense:motion", schema.MOTION),
@@ -132,8 +165,36 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("DVL of Gazebo", "water_mass_mode", dvl_gazebo.WATER_MASS_MODE),
     ("DVL of Gazebo", "water_velocity", dvl_gazebo.WATER_VELOCITY),
     ("DVL of Gazebo", "boundaries", dvl_gazebo.BOUNDARIES),
+    ("Plug-ins of sensors", schema.RANGE_PLUGIN_FILE, schema.RANGE_PLUGIN_SCHEMA),
+    *(("Plug-ins of sensors", file, parser.schema) for file, parser in PLUGIN_PARSERS.items()),
+    ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
+    *(("Plug-ins of currents", file, place) for file, place in schema.CURRENT_PLUGINS.items()),
+    ("Plug-ins of currents", "constant_current", current_plugins.CONSTANT_CURRENT),
+    ("Plug-ins of currents", "velocity, horizontal_angle, vertical_angle", current_plugins.PROCESS),
+    ("Plug-ins of currents", "transient_current", current_plugins.TRANSIENT_CURRENT),
+    ("Plug-ins of currents", "tidal_oscillation", current_plugins.TIDAL_OSCILLATION),
+    ("Plug-ins of currents", "harmonic_constituents", current_plugins.HARMONIC_CONSTITUENTS),
+    ("Plug-ins of currents", "M2, S2, N2", current_plugins.CONSTITUENT),
+    ("Plug-ins of currents", "mean_direction", current_plugins.MEAN_DIRECTION),
+    ("Plug-ins of currents", "world_start_time_GMT", current_plugins.START_TIME),
+    ("Plug-ins of currents", "gz-sim-environment-preload-system", schema.PRELOAD),
+    ("Plug-ins of currents", "dimensions", schema.DIMENSIONS),
+    ("Plug-ins of currents", "space", schema.SPACE),
+    ("Plug-ins of currents", "gz-sim-hydrodynamics-system", HYDRODYNAMICS),
 ]
 """Chapter, element and its schema, in the order of the page."""
+
+OTHER_TOPICS = {
+    f"<topic>/{world_messages.FAULT}": world_messages.FAULT_TYPE,
+    f"{TRUTH_PREFIX}<model>": world_messages.ODOMETRY_TYPE,
+    f"{TRUTH_PREFIX}<model>/accel": world_messages.ACCEL_TYPE,
+    CurrentTopic().topic: world_messages.CURRENT_TYPE,
+    "<topic_stratified>": world_messages.CURRENT_LAYERS_TYPE,
+    ROS_TOPICS[CLOCK]: world_messages.CLOCK_TYPE,
+    ROS_TOPICS[TRANSFORMS]: world_messages.TRANSFORM_TYPE,
+    ROS_TOPICS[STATIC]: world_messages.TRANSFORM_TYPE,
+}
+"""Topic without a sensor's messages -> its type."""
 
 INTERNAL = {schema.MERGED_MODEL_TAG, schema.SKIPPED_INCLUDE_TAG, schema.ACTUATOR_TAG}
 
@@ -245,16 +306,18 @@ def format_section(name: str, place: Place) -> Iterator[str]:
         yield ""
 
 
-def sdf_elements() -> str:
+def format_sdf_elements() -> str:
     """Return the page of the elements of SDF."""
     lines = [
         "# Elements of SDF",
         "",
-        f"{WRITTEN} [Worlds](worlds.md) explains the elements with examples, and lists those of plug-ins and currents.",
+        WRITTEN,
         "",
-        "This page lists every element that navsense reads, with its type, default and unit. It also lists every",
-        "element of the SDF specification that has no effect, with the reason. `navsense describe WORLD` prints these",
-        "for a file. Other elements are errors. The sign @ marks an attribute.",
+        "[Worlds](worlds.md) explains the elements with examples.",
+        "",
+        "This page lists every element that navsense reads, with its type, default and unit, also those of plug-ins of",
+        "other programs. It also lists every element of the SDF specification that has no effect, with the reason.",
+        "`navsense describe WORLD` prints these for a file. Other elements are errors. The sign @ marks an attribute.",
     ]
     chapter = ""
     for title, name, place in SECTIONS:
@@ -267,12 +330,14 @@ def sdf_elements() -> str:
     return "\n".join(lines).replace("\n\n\n", "\n\n")
 
 
-def command_line() -> str:
+def format_command_line() -> str:
     """Return the page of the command line."""
     lines = [
         "# Command line",
         "",
-        f"{WRITTEN} These texts are those of `navsense COMMAND --help`.",
+        WRITTEN,
+        "",
+        "These texts are those of `navsense COMMAND --help`.",
         "",
         "Exit codes: 0 success, 1 a poor calibration, 2 an error, 130 an interrupt. Errors and warnings go to standard",
         "error.",
@@ -288,25 +353,111 @@ def command_line() -> str:
     return "\n".join(lines) + "\n"
 
 
-def messages() -> str:
+def list_message_specs() -> Iterator[tuple[str, Sensor]]:
+    """Yield each sensor type with a specification that sends all its messages, and a DVL of each dialect."""
+    for sensor_type in SENSORS:
+        spec: Any = sensor_type.example_spec()
+        if sensor_type is not Dvl:
+            yield f"`{spec.type}`", spec
+            continue
+        for dialect in MessageDialect:
+            yield f"`dvl`, dialect `{dialect}`", replace(spec, dialect=dialect, water_mode=TrackMode.ALWAYS)
+
+
+def list_topics(spec: Sensor) -> Iterator[tuple[str, dict[SeriesKind, str]]]:
+    """Yield each topic of a sensor, with the message type of each series that it has."""
+    sensor = MountedSensor("robot::link::sensor", spec, "robot", "robot::link", 1.0, topic="<topic>")
+    for suffix in list_message_suffixes(sensor):
+        types: dict[SeriesKind, str] = {
+            kind: make_encoder(sensor, kind, suffix).type
+            for kind in SERIES_KINDS
+            if suffix in list_message_suffixes(sensor, kind)
+        }
+        yield format_companion_topic(sensor.topic, suffix), types
+
+
+def format_message_table() -> Iterator[str]:
+    """Yield the table of the topics and messages of each sensor."""
+    yield "| sensor | topic | ROS 2 type | Gazebo type |"
+    yield "|---|---|---|---|"
+    for name, spec in list_message_specs():
+        for number, (topic, types) in enumerate(list_topics(spec)):
+            gazebo = f"`{SENSOR_MESSAGES[spec.type].gz_type}`" if has_gz(spec) else "none"
+            first, last = ("", "") if number else (name, gazebo)
+            yield f"| {first} | `{topic}` | {format_message_type(types['measured'])} | {last} |"
+
+
+def format_message_type(name: str) -> str:
+    """Return a message type without `/msg`, as the fields of a definition have it."""
+    return f"`{name.replace('/msg/', '/')}`"
+
+
+def format_series_table() -> Iterator[str]:
+    """Yield the table of the topics whose ideal values or biases have another type, or are absent."""
+    yield "| sensor | topic | `/ideal` | `/bias` |"
+    yield "|---|---|---|---|"
+    for name, spec in list_message_specs():
+        for topic, types in list_topics(spec):
+            others = [types.get(kind, "") for kind in SIMULATED_SERIES]
+            if set(others) != {types["measured"]}:
+                texts = [
+                    "absent" if not other else "the same" if other == types["measured"] else format_message_type(other)
+                    for other in others
+                ]
+                yield f"| {name} | `{topic}` | {' | '.join(texts)} |"
+
+
+def list_definitions() -> dict[str, str]:
+    """Return the definition of each message type: of other packages, and of the types of navsense."""
+    definitions = dict(schemas.DEFINITIONS)
+    for _, spec in list_message_specs():
+        sensor = MountedSensor("sensor", spec, "robot", "robot::link", 1.0)
+        for suffix in list_message_suffixes(sensor):
+            encoder = make_encoder(sensor, "measured", suffix)
+            definition, *_ = encoder.schema.split("\n" + "=" * 80)
+            if definitions.setdefault(encoder.type, definition.strip()) != definition.strip():
+                raise ValueError(f"{encoder.type} has two definitions")
+    return definitions
+
+
+def format_messages() -> str:
     """Return the page of the messages."""
     lines = [
         "# Messages",
         "",
-        f"{WRITTEN} [Recordings](recordings.md#mcap) lists the topics and their contents.",
-        "This page has the definitions of the ROS messages that navsense writes, as in ROS 2 Jazzy. Recordings contain",
-        "them, so a reader installs nothing.",
+        WRITTEN,
         "",
-        "| sensor | Gazebo message in `.gz.mcap` |",
+        "[Recordings](recordings.md#mcap) explains the topics and their contents.",
+        "",
+        "This page lists the topics and message types of a recording, with the definition of each type. Types of ROS",
+        "have the definitions of ROS 2 Jazzy. Recordings contain the definitions, so a reader installs nothing.",
+        "",
+        "## Topics of sensors",
+        "",
+        "`<topic>` is the topic of the sensor. The Gazebo type is that in `.gz.mcap`. `<topic>_water` exists if the",
+        "bottom track is on and the water track is `always`. `<rangesTopicName>` replaces `<topic>_ranges`.",
+        "",
+        *format_message_table(),
+        "",
+        "Ideal values and biases have the suffixes `/ideal` and `/bias`, and the type of the topic. Exceptions:",
+        "",
+        *format_series_table(),
+        "",
+        "A sensor type of your own, for example `salinity`, has the message `navsense_msgs/msg/Salinity` on its topic:",
+        "a header, and one `float64` or `float64[]` for each output.",
+        "",
+        "## Other topics",
+        "",
+        "| topic | ROS 2 type |",
         "|---|---|",
+        *(f"| `{topic}` | {format_message_type(message_type)} |" for topic, message_type in OTHER_TOPICS.items()),
     ]
-    lines += [f"| `{name}` | `{declared.gz_type or 'none'}` |" for name, declared in SENSOR_MESSAGES.items()]
-    for name, definition in sorted(schemas.DEFINITIONS.items()):
+    for name, definition in sorted(list_definitions().items()):
         lines += ["", f"## {name}", "", "```text", definition, "```"]
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"sdf-elements": sdf_elements, "command-line": command_line, "messages": messages}
+PAGES = {"sdf-elements": format_sdf_elements, "command-line": format_command_line, "messages": format_messages}
 
 
 def main() -> int:

@@ -23,8 +23,10 @@ PAGE = ROOT / "docs" / "reference" / "requirements.md"
 HEAD = """\
 # Requirements and their tests
 
-Written by `make requirements` from `docs/requirements.toml` and the tests; do not edit. A part after a colon is one
-statement of a row that bundles several. An open row names the statement that no test proves yet.
+<!-- Written by `make requirements` from `docs/requirements.toml` and the tests; do not edit. -->
+
+A part after a colon is one statement of a row that bundles several. An open row names the statement that no test
+proves yet.
 """
 
 

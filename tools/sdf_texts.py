@@ -8,7 +8,25 @@ from __future__ import annotations
 
 POSE = "pose | `x y z roll pitch yaw` | 0 | m, rad; see [pose](#pose)"
 NAME = "@name | text | required | unique among its siblings"
-PLUGIN = "@name | text | | not used\n@filename | text | required | selects this plug-in"
+FILE_NAME = "@filename | text | required | selects this plug-in"
+PLUGIN = f"@name | text | | not used\n{FILE_NAME}"
+SENSOR_PLUGIN = f"@name | text | required | name of the sensor\n{FILE_NAME}"
+
+CURRENTS = """uniform | three numbers | | m/s to the east, north and up
+profile | element | | currents that change with depth
+tidal | element | | constituents of a tide
+tidal_ellipses | element | | constituents as ellipses
+stratified | element | | velocity by depth, interpolated
+boundary_layer | element | | slows the water near the bed
+gauss_markov | element | | random current
+grid | element | | table of velocities by position and time
+replay | element | | recorded current"""
+
+UUV_CURRENT = f"""
+{PLUGIN}
+namespace | text | | first part of the topic
+constant_current | element | required | see [constant_current](#constant_current)
+"""
 
 TEXTS: dict[str, str] = {
     "sdf": """
@@ -78,16 +96,8 @@ TEXTS: dict[str, str] = {
         @temperature | number | required | K
         @salinity | number | required | practical salinity (PSS-78)
     """,
-    "navsense:current": """
-        uniform | three numbers | | m/s, in the world
-        profile | element | | velocity by depth
-        tidal | element | | constituents of a tide
-        tidal_ellipses | element | | constituents as ellipses
-        stratified | element | | velocity by depth, interpolated
-        boundary_layer | element | | slows the water near the bed
-        gauss_markov | element | | random current
-        grid | element | | table of velocities by position and time
-        replay | element | | recorded current
+    "navsense:current": f"""
+        {CURRENTS}
         @topic | text | `/hydrodynamics/current_velocity` | topic of the recorded current
         @position | three numbers | 0 0 0 | m; where the current is recorded
         @rate | number | 20 | Hz of the recorded current; 0: not recorded
@@ -392,5 +402,229 @@ TEXTS: dict[str, str] = {
     "boundaries": """
         near | number ≥ 0 | 0.2 of the maximum range | m
         far | number > 0 | 0.8 of the maximum range | m
+    """,
+    "gauss_markov": """
+        @name | text | `current` | selects the random stream; unique
+        speed | element | required | m/s, see [speed](#speed)
+        horizontal_angle | element | 0 | from east to north
+        vertical_angle | element | 0 | upwards
+    """,
+    "speed": """
+        @stddev | number | 0 | stationary standard deviation; with `correlation_time`, without `density`
+    """,
+    "horizontal_angle, vertical_angle, direction": """
+        @stddev | number | 0 | stationary standard deviation; with `correlation_time`, without `density`
+        @degrees | flag | false | unit of the angles
+    """,
+    "stratified": """
+        @file | path | | CSV with the columns `depth,east,north`, with `up` or `down`
+        @outside | `hold` or `error` | `hold` | above the first layer and below the last
+        @name | text | `layers` | selects the random stream; unique
+        layer | three numbers | | m/s to the east, north and up; or `file`
+        speed | element | | random speed of each layer; with `direction`
+        direction | element | | random direction of each layer, from north to east
+    """,
+    "layer of stratified, factor": "@depth | number | required | m below the surface",
+    "tidal": """
+        @file | path | | NOAA's annual table of a current station; or constituents
+        @mean | number | 0 | m/s; not with `file`
+        @flood_direction_deg | number | required | degrees from north to east
+        @ebb_direction_deg | number | opposite to the flood | degrees from north to east
+        constituent | element | | one or more
+    """,
+    "constituent": """
+        @name | text | required | such as `M2`
+        @amplitude | number | required | m/s
+        @phase_deg | number | required | lag at Greenwich, degrees
+        @speed_deg_per_hour | number | of the named constituent | degrees per hour
+        @greenwich | flag | true | false: the phase is that at the start
+    """,
+    "tidal_ellipses": """
+        @mean | three numbers | 0 0 0 | m/s to the east, north and up
+        ellipse | element | | one or more
+    """,
+    "ellipse": """
+        @name | text | required | such as `M2`
+        @major | number | required | m/s
+        @minor | number | required | m/s; negative: clockwise
+        @direction_deg | number | required | of the major axis, degrees from north to east
+        @phase_deg | number | required | lag at Greenwich, degrees
+        @speed_deg_per_hour | number | of the named constituent | degrees per hour
+        @greenwich | flag | true | false: the phase is that at the start
+    """,
+    "grid": """
+        @file | path | required | CSV with a row for each point
+        @space | `world`, `geodetic` or `ecef` | required | of the positions
+        @units | `radians` or `degrees` | `radians` | of `geodetic` positions
+        @x | text | required | column: x, or latitude
+        @y | text | required | column: y, or longitude
+        @z | text | required | column: z, or altitude
+        @east | text | | column, m/s
+        @north | text | | column, m/s
+        @up | text | | column, m/s
+        @time | text | steady | column, s
+        @ignore_time | flag | false | true: the time has no effect
+        @start | number | 0 | s; time in the table at the start of the run
+        @outside | `error` or `hold` | `error` | beyond the horizontal points
+        @outside_vertical | `error` or `hold` | `hold` | beyond the vertical points
+        @outside_time | `error` or `hold` | `error` | beyond the times
+    """,
+    "replay": """
+        @file | path | required | table or recording of a current
+        @topic | text | | required if the recording has several
+        @frame | `world`, `enu` or `ned` | of the header, else `world` | axes of the velocities
+        @start | number | of the first row | s; time in the record at the start of the run
+        @outside | `error` or `hold` | `error` | beyond the times
+    """,
+    "boundary_layer": f"""
+        @bed | number | required | m, height in the world
+        @thickness | number | required | m
+        @exponent | number | 1/7 | of the power law
+        {CURRENTS}
+    """,
+    "profile": f"""
+        @outside | `hold` or `error` | `hold` | above the first factor and below the last
+        factor | number | | factor at a depth
+        {CURRENTS}
+    """,
+    "libgazebo_ros_range.so": f"""
+        {PLUGIN}
+        robotNamespace | text | | first part of the topic
+        topicName | text | topic of the sensor | rest of the topic
+        frameName | text | frame of the sensor | frame of the messages
+        updateRate | number ≥ 0 | 0 | Hz; 0: the rate of the sensor; the smaller rate applies
+        gaussianNoise | number ≥ 0 | 0 | m, standard deviation
+        radiation | text | `ultrasound` | other values are infrared
+        fov | number | of the rays | rad; has no effect
+    """,
+    "libuuv_gazebo_ros_subsea_pressure_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        robot_namespace | text | | first part of the topic
+        sensor_topic | text | default of a sensor | rest of the topic
+        link_name | text | required | link of the sensor
+        update_rate | number ≥ 0 | 30 | Hz
+        standard_pressure | number ≥ 0 | 101.325 | kPa, assumed pressure of the air
+        kPa_per_meter | number > 0 | 9.80638 | kPa/m, assumed weight of the water
+        noise_sigma | number ≥ 0 | 0 | kPa; times `noise_amplitude`
+        noise_amplitude | number ≥ 0 | 0 | factor of `noise_sigma`
+        noise_stddev | number ≥ 0 | 0 | kPa, of earlier versions
+        saturation | number > 0 | none | kPa; no effect under classic
+    """,
+    "libuuv_gazebo_ros_dvl_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        robot_namespace | text | required | first part of the topics
+        sensor_topic | text | required | rest of the topic
+        link_name | text | required | link of the DVL
+        update_rate | number ≥ 0 | 30 | Hz
+        noise_amplitude | number ≥ 0 | 0 | m/s, standard deviation of the noise
+        noise_sigma | number ≥ 0 | 0 | m/s, standard deviation in the covariance
+        enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x
+        is_on | flag | true | false: off until a live run switches it on
+        navsense:fidelity | `physical` or `classic` | of the world | of this sensor
+        beam_link_name_0 | text | required | link with the range sensor of a beam
+        beam_link_name_1 | text | required | link with the range sensor of a beam
+        beam_link_name_2 | text | required | link with the range sensor of a beam
+        beam_link_name_3 | text | required | link with the range sensor of a beam
+        beam_topic_0 | text | required | topic of this range sensor
+        beam_topic_1 | text | required | topic of this range sensor
+        beam_topic_2 | text | required | topic of this range sensor
+        beam_topic_3 | text | required | topic of this range sensor
+    """,
+    "libdsros_ros_dvl.so": f"""
+        {PLUGIN}
+        robotNamespace | text | name of the model | first part of the topics
+        topicName | text | `/dvl` | topic; a leading slash excludes the namespace
+        rangesTopicName | text | `/dvl_ranges` | topic of the ranges
+        frameName | text | required | link whose axes the velocities have
+        pointcloudFrame | text | required | link of the point cloud
+        updateRateHZ | number ≥ 0 | 1 | Hz; the smaller of it and `<update_rate>`
+        gaussianNoiseBeamVel | number ≥ 0 | 0 | m/s along a beam
+        gaussianNoiseBeamWtrVel | number ≥ 0 | twice the above | m/s along a beam, through the water
+        gaussianNoiseBeamRange | number ≥ 0 | 0 | m along a beam
+        minRange | number ≥ 0 | required | m along a beam
+        maxRange | number | required | m along a beam
+        maxRangeDiff | number | required | m; has no effect
+        beamAngleDeg | number | required | degrees from the axis
+        beamWidthDeg | number | required | degrees, full width; no effect under classic
+        beamAzimuthDeg1 | number | required | degrees, azimuth of a beam
+        beamAzimuthDeg2 | number | required | degrees, azimuth of a beam
+        beamAzimuthDeg3 | number | required | degrees, azimuth of a beam
+        beamAzimuthDeg4 | number | required | degrees, azimuth of a beam
+        pos_z_down | flag | required | true: beams along z of the sensor; false: along -z
+        enableWaterTrack | flag | false | water track where the bottom track fails
+        ocean_current_topic | text | `hydrodynamics/current_velocity` | the current is that of the world
+        waterTrackBins | whole number | 1 | cells of the current profile
+        currentProfileCoordMode | 0, 1, 2 or 3 | 0 | beam, instrument, ship or earth axes of the profile
+        navsense:layer | element | the range of the beams | see [layer](#layer)
+        navsense:cloud_points | whole number | 2 | points of each beam in the cloud
+    """,
+    "libuuv_underwater_current_ros_plugin.so": UUV_CURRENT,
+    "libuuv_underwater_current_plugin.so": UUV_CURRENT,
+    "libdave_ocean_current_plugin.so": f"""
+        {PLUGIN}
+        namespace | text | | first part of the topics
+        constant_current | element | required | see [constant_current](#constant_current)
+        transient_current | element | none | layers
+        tidal_oscillation | element | none | tide
+    """,
+    "constant_current": """
+        topic | text | `current_velocity` | topic of the recorded current
+        velocity | element | 0 | m/s
+        horizontal_angle | element | 0 | rad
+        vertical_angle | element | 0 | rad
+    """,
+    "transient_current": """
+        topic_stratified | text | `stratified_current_velocity` | topic of the current at the depths of the table
+        databasefilePath | path | required | CSV table of layers
+    """,
+    "tidal_oscillation": """
+        databasefilePath | path | | NOAA's annual table; or `harmonic_constituents`
+        harmonic_constituents | element | | M2, S2 and N2
+        mean_direction | element | required | of the flow
+        world_start_time_GMT | element | required | date and time of the start of the run
+    """,
+    "harmonic_constituents": """
+        M2 | element | | see [M2, S2, N2](#m2-s2-n2)
+        S2 | element | | see [M2, S2, N2](#m2-s2-n2)
+        N2 | element | | see [M2, S2, N2](#m2-s2-n2)
+    """,
+    "M2, S2, N2": """
+        amp | number | required | m/s
+        phase | number | required | lag at Greenwich, degrees
+        speed | number | required | degrees per hour
+    """,
+    "mean_direction": """
+        ebb | number | required | degrees from north to east
+        flood | number | required | degrees from north to east
+    """,
+    "world_start_time_GMT": """
+        year | whole number | required | of the date, UTC
+        month | whole number | required | of the date, UTC
+        day | whole number | required | of the date, UTC
+        hour | whole number | 0 | of the time, UTC
+        minute | whole number | 0 | of the time, UTC
+    """,
+    "gz-sim-environment-preload-system": f"""
+        {PLUGIN}
+        data | path | required | CSV with a row for each point
+        dimensions | element | | see [dimensions](#dimensions)
+    """,
+    "dimensions": """
+        ignore_time | flag | false | true: the time has no effect
+        time | text | `t` | column, s
+        space | element | | see [space](#space)
+    """,
+    "space": """
+        @reference | `global`, `spherical` or `ecef` | `global` | of the positions
+        @units | `radians` or `degrees` | `radians` | of `spherical` positions
+        x | text | `x` | column: x, or latitude
+        y | text | `y` | column: y, or longitude
+        z | text | `z` | column: z, or altitude
+    """,
+    "gz-sim-hydrodynamics-system": """
+        default_current | three numbers | 0 0 0 | m/s, in the world; without a table
+        lookup_current_x | text | | column of the table
+        lookup_current_y | text | | column of the table
+        lookup_current_z | text | | column of the table
     """,
 }

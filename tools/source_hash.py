@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 
-def source_hash(folder: Path) -> str:
+def compute_source_hash(folder: Path) -> str:
     """Return 16 hexadecimal digits that change whenever a file below `folder` does, or moves."""
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
@@ -22,4 +22,4 @@ def source_hash(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    print(source_hash(Path(sys.argv[1] if len(sys.argv) > 1 else "src")))
+    print(compute_source_hash(Path(sys.argv[1] if len(sys.argv) > 1 else "src")))

@@ -5,14 +5,23 @@ The docstrings have single backquotes for code, lists of fields as `name: text`,
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:  # the tests use this module without Sphinx
+    from sphinx.application import Sphinx
+
+TYPE_ALIASES = (
+    *("Times", "Vectors", "Quaternions", "Vector", "Quaternion"),
+    *("FloatArray", "IntArray", "UInt64Array", "BoolArray", "ByteArray", "AnyArray"),
+)
+"""Aliases of arrays in `navsense.core.typing`, which signatures show by name."""
 
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "navsense": (
@@ -24,7 +33,13 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "navsense.simulation.live_run": "LiveRun Step LiveSensor LiveClock",
         },
     ),
-    "navsense.sensors": ("Sensors", {"navsense.sensors": ""}),
+    "navsense.sensors": (
+        "Sensors",
+        {
+            "navsense.sensors": "",
+            "navsense.sensors.catalogue": "list_parts load_part read_part Part DatasheetEntry DatasheetSource",
+        },
+    ),
     "navsense.noise": (
         "Noise",
         {
@@ -38,29 +53,49 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Faults",
         {"navsense.faults.injection": "Faults", "navsense.faults.schedule": "ScheduledFault FaultSchedule"},
     ),
-    "navsense.motion": ("Motion", {"navsense.motion": ""}),
+    "navsense.motion": ("Motion", {"navsense.motion": "", "navsense.core.pose": "from_rpy"}),
     "navsense.environment": (
         "Environment",
         {
             "navsense.environment.base": "Environment VectorField UniformField FieldSum",
+            "navsense.core.geodesy": "Origin",
             "navsense.environment.gravity": "NormalGravity",
             "navsense.environment.magnetic": "WorldMagneticModel Dipole Anomaly",
             "navsense.environment.atmosphere": "Atmosphere",
             "navsense.environment.water": "Water",
             "navsense.environment.seawater": "Unesco Saunders ConstantDensity",
             "navsense.environment.signal": "Signal",
-            "navsense.environment.current.stratified": "StratifiedCurrent DepthScaledCurrent BoundaryLayer",
-            "navsense.environment.current.tidal": "TidalCurrent TidalEllipses TidalEllipse TidalConstituent TideTable",
+            "navsense.environment.current": "-",
+            "navsense.environment.current.stratified": (
+                "StratifiedCurrent StratifiedGaussMarkovCurrent DepthScaledCurrent BoundaryLayer"
+            ),
+            "navsense.environment.current.tidal": (
+                "TidalCurrent TidalEllipses TidalEllipse TidalConstituent HarmonicFlow TideTable"
+            ),
             "navsense.environment.current.gauss_markov": "GaussMarkovCurrent GaussMarkovProcess UuvGaussMarkovProcess",
             "navsense.environment.current.gridded": "GriddedCurrent",
             "navsense.environment.current.replay": "CurrentReplay",
-            "navsense.environment.terrain.scene": "Scene Body",
+            "navsense.environment.terrain.scene": "Scene Body RayHits",
             "navsense.environment.terrain.primitives": "Plane Box Sphere Cylinder Capsule Ellipsoid",
             "navsense.environment.terrain.heightmap": "Heightmap",
             "navsense.environment.terrain.mesh": "Mesh",
         },
     ),
-    "navsense.recordings": ("Recordings", {"navsense.recordings": ""}),
+    "navsense.recordings": (
+        "Recordings",
+        {
+            "navsense.recordings": "",
+            "navsense.recordings.convert": "convert ConversionResult",
+            "navsense.recordings.currents": "read_current",
+        },
+    ),
+    "navsense.devices": (
+        "Device formats",
+        {
+            "navsense.devices": "-",
+            "navsense.devices.pd0": "encode decode encode_rtc decode_stamps DecodedPd0 EnsembleBlock",
+        },
+    ),
     "navsense.streams": ("Streams", {"navsense.streams": ""}),
     "navsense.calibration": ("Calibration", {"navsense.calibration": ""}),
     "navsense.factors": ("Factors", {"navsense.factors": ""}),
@@ -68,7 +103,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "navsense.analysis": (
         "Analysis",
         {
-            "navsense.analysis.allan": "AllanStatistic AllanCurve",
+            "navsense.analysis.allan": "adev oadev mdev tdev hdev ohdev totdev AllanStatistic AllanCurve",
             "navsense.analysis.fit": "fit NoiseFit FittedParameter",
             "navsense.analysis.densities": "welch Spectrum",
             "navsense.analysis.theory": "",
@@ -76,10 +111,34 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "navsense.report": ("Report", {"navsense.report": ""}),
     "navsense.picture": ("Pictures", {"navsense.picture": ""}),
+    "navsense.demo": ("Demo", {"navsense.demo": ""}),
     "navsense.testing": ("Testing", {"navsense.testing": ""}),
+    "navsense.core": (
+        "Building blocks",
+        {
+            "navsense.core.kernels": "kernel strided_kernel",
+            "navsense.core.readings": "TimeSlice",
+            "navsense.core.ticks": "Ticks",
+            "navsense.core.random_streams": "RandomProcess",
+            "navsense.core.field_metadata": "in_file FileField NON_NEGATIVE NOT_IN_FILE",
+            "navsense.core.validation": "validate_types check_number check_numbers",
+            "navsense.recordings.type_tags": "register_type",
+            "navsense.sensors.base": (
+                "SupportsAdjustment UsesSignals HasIndirectNoise HasDescription HasWarnings UsesRayCasting UsesCurrent "
+                "HasMaxAge HasCatalogueParts"
+            ),
+            "navsense.recordings.metadata": "format_metadata parse_metadata",
+            "navsense.recordings.base": "AtomicWriter PendingRecording",
+            "navsense.core.atomic": "HiddenFolder",
+            "navsense.core.typing": " ".join(TYPE_ALIASES),
+        },
+    ),
     "navsense.core.errors": ("Errors", {"navsense.core.errors": ""}),
 }
-"""Page -> its title, and the names of each of its modules. Empty: all public names; "-": only the text of a module."""
+"""Page -> its title, and the names of each of its modules. Empty: all public names; "-": only the text of a module.
+
+`tests/test_docstrings.py` runs the examples of these names.
+"""
 
 FIELD = re.compile(r"((?:`?[A-Za-z_][\w.]*(?:\[\w+\])?`?)(?:, `?_?[A-Za-z_][\w.]*`?)*): (\S.*)")
 CODE = re.compile(r"(``.+?``|`[^`]+`)")
@@ -144,10 +203,22 @@ def format_list(lines: list[str]) -> Iterator[str]:
     yield ""
 
 
+def is_python(lines: list[str]) -> bool:
+    """Return True for code: a formula with other signs has no keywords to colour."""
+    try:
+        ast.parse(textwrap.dedent("\n".join(lines)))
+    except SyntaxError:
+        return False
+    return True
+
+
 def format_paragraph(lines: list[str], *, is_summary: bool = False) -> Iterator[str]:
     """Yield a paragraph of a docstring as reStructuredText. The first one, the summary, is no list of fields."""
-    if all(line.startswith("    ") for line in lines):
-        yield "::"
+    if lines[0].startswith(">>> "):  # an example stays as it is
+        yield from lines
+        yield ""
+    elif all(line.startswith("    ") for line in lines):
+        yield f".. code-block:: {'python' if is_python(lines) else 'text'}"
         yield ""
         yield from lines
         yield ""
@@ -170,7 +241,8 @@ def format_docstring(lines: list[str]) -> list[str]:
     paragraph: list[str] = []
     for line in [*lines, ""]:
         indented = line.startswith("    ") and bool(line.strip())
-        if paragraph and indented and not paragraph[0].startswith("    ") and paragraph[-1].endswith(":"):
+        is_text = bool(paragraph) and not paragraph[0].startswith(("    ", ">>> "))
+        if is_text and indented and paragraph[-1].endswith(":"):
             result.extend(
                 format_paragraph(paragraph, is_summary=not result)
             )  # a formula without an empty line before it
@@ -190,6 +262,19 @@ def convert_docstring(_app: Sphinx, _kind: str, _name: str, _member: Any, _optio
     lines[:] = format_docstring(lines)
 
 
+def convert_signature(
+    _app: Sphinx, _kind: str, _name: str, member: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Return arguments and result of a signature as a reader writes them (event `autodoc-process-signature`).
+
+    A default such as `<factory>` or `<function format_key>` is `...`: Sphinx does not parse it. A protocol has no
+    arguments.
+    """
+    if getattr(member, "_is_protocol", False):
+        return "", None
+    return signature and re.sub(r"= <(function )?[\w.<>]+>", "= ...", signature), returned
+
+
 def list_public_names(module: Any) -> list[str]:
     """Return the public names of a module: those of `__all__`, else those that it defines."""
     if hasattr(module, "__all__"):
@@ -198,15 +283,23 @@ def list_public_names(module: Any) -> list[str]:
     return [name for name, member in members if not name.startswith("_") and member.__module__ == module.__name__]
 
 
+def list_members(module: Any, names: str) -> dict[str, Any]:
+    """Return the members of a module on a page by name. `names` is that of `PAGES`."""
+    members = {text: getattr(module, text) for text in names.split() or list_public_names(module) if text != "-"}
+    return {name: member for name, member in members.items() if not inspect.ismodule(member)}
+
+
+def is_function(member: Any) -> bool:
+    """Return True for a function, and for a kernel."""
+    return inspect.isfunction(member) or inspect.isfunction(getattr(member, "py_func", None))
+
+
 def format_module(name: str, names: str) -> Iterator[str]:
     """Yield the text of a module and its members, the functions first."""
     module = importlib.import_module(name)
     yield from (f".. automodule:: {name}", "   :no-members:", "")
-    members = {text: getattr(module, text) for text in names.split() or list_public_names(module) if text != "-"}
-    for member_name, member in sorted(members.items(), key=lambda item: not inspect.isfunction(item[1])):
-        if inspect.ismodule(member):
-            continue
-        kind = "class" if inspect.isclass(member) else "function" if callable(member) else "data"
+    for member_name, member in sorted(list_members(module, names).items(), key=lambda item: not is_function(item[1])):
+        kind = "class" if inspect.isclass(member) else "function" if is_function(member) else "data"
         yield f".. auto{kind}:: {name}.{member_name}"
         yield from {"class": ["   :members:"], "function": [], "data": ["   :no-value:"]}[kind]
         yield ""
@@ -234,6 +327,11 @@ def write_pages(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the extension."""
+    from sphinx.util.inspect import TypeAliasForwardRef
+
+    # In unions and tuples, Sphinx shows the `repr` of an alias.
+    TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # type: ignore[method-assign]
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", convert_docstring)
+    app.connect("autodoc-process-signature", convert_signature)
     return {"parallel_read_safe": True}

@@ -20,7 +20,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 
 import pages  # noqa: E402
-from source_hash import source_hash  # noqa: E402
+from source_hash import compute_source_hash  # noqa: E402
 
 
 def make_pictures(app: Sphinx) -> None:
@@ -28,7 +28,7 @@ def make_pictures(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "tutorials"
     built = folder / "built"
     built.mkdir(exist_ok=True)
-    source = source_hash(pages.ROOT / "src")
+    source = compute_source_hash(pages.ROOT / "src")
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         names = [Path(target).name for target in pages.list_links(text) if target.startswith("built/")]

@@ -1,4 +1,4 @@
-"""navsense: navigation sensors with true errors, honest clocks and one seed.
+"""Simulation of the navigation sensors of robots, their noise and their clocks.
 
 >>> import navsense as ns
 >>> world = ns.load("quadrotor.sdf")
@@ -6,7 +6,7 @@
 >>> run["imu"]["angular_velocity"].shape
 (1000, 3)
 
-Names are imported when first used, so that `import navsense` costs nothing.
+Names are imported when they are first used, so `import navsense` is fast.
 """
 
 from __future__ import annotations
@@ -14,18 +14,35 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from navsense import calibration, factors, recordings, sensors, testing
-    from navsense.core.errors import NavsenseError
-    from navsense.core.pose import Pose
-    from navsense.core.readings import Reading, Truth
-    from navsense.fault_file import with_faults
-    from navsense.motion.driven import State
-    from navsense.noise.specification import Noise
-    from navsense.recordings import open  # noqa: A004 - a recording is opened as a file is
-    from navsense.runner.live import live
-    from navsense.runner.run import record, simulate
-    from navsense.sdf import load
+if TYPE_CHECKING:  # the names of `__all__`, for type checkers
+    from navsense import analysis as analysis
+    from navsense import calibration as calibration
+    from navsense import clock as clock
+    from navsense import demo as demo
+    from navsense import devices as devices
+    from navsense import environment as environment
+    from navsense import factors as factors
+    from navsense import faults as faults
+    from navsense import motion as motion
+    from navsense import noise as noise
+    from navsense import picture as picture
+    from navsense import recordings as recordings
+    from navsense import report as report
+    from navsense import sensors as sensors
+    from navsense import streams as streams
+    from navsense import testing as testing
+    from navsense.core.errors import NavsenseError as NavsenseError
+    from navsense.core.pose import Pose as Pose
+    from navsense.core.readings import Reading as Reading
+    from navsense.core.readings import Truth as Truth
+    from navsense.fault_file import with_faults as with_faults
+    from navsense.motion.driven import State as State
+    from navsense.noise.specification import Noise as Noise
+    from navsense.recordings import open as open  # noqa: A004 - a recording is opened as a file is
+    from navsense.runner.live import live as live
+    from navsense.runner.run import record as record
+    from navsense.runner.run import simulate as simulate
+    from navsense.sdf import load as load
 
 __version__ = "0.1.0"
 
@@ -43,28 +60,28 @@ _HOME = {
     "simulate": "navsense.runner.run",
     "with_faults": "navsense.fault_file",
 }
+"""Name -> the module that defines it."""
 
-_MODULES = ("calibration", "factors", "recordings", "sensors", "testing")
-
-__all__ = [
-    "NavsenseError",
-    "Noise",
-    "Pose",
-    "Reading",
-    "State",
-    "Truth",
+_MODULES = (
+    "analysis",
     "calibration",
+    "clock",
+    "demo",
+    "devices",
+    "environment",
     "factors",
-    "live",
-    "load",
-    "open",
-    "record",
+    "faults",
+    "motion",
+    "noise",
+    "picture",
     "recordings",
+    "report",
     "sensors",
-    "simulate",
+    "streams",
     "testing",
-    "with_faults",
-]
+)
+
+__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - all are strings
 
 
 def __getattr__(name: str) -> Any:

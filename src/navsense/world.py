@@ -203,7 +203,12 @@ NoteKind = Literal["warning", "unsupported", "foreign"]
 
 @dataclass(frozen=True)
 class Note:
-    """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`."""
+    """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`.
+
+    >>> note = ns.world.Note("unsupported", "<visual>", "has only a visual effect")
+    >>> print(note)
+    <visual>: has only a visual effect
+    """
 
     kind: NoteKind
     what: str

@@ -14,7 +14,7 @@ from navsense.core.errors import CalibrationError
 from navsense.sensors import Magnetometer
 from navsense.testing import example_world
 
-pytestmark = pytest.mark.requirement("MAG-1", "DOC-1")
+pytestmark = pytest.mark.requirement("MAG-1")
 
 IRON = (1e-6, -2e-6, 3e-6)
 NOISE = ns.Noise(stddev=1e-8)

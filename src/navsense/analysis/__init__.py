@@ -4,3 +4,17 @@
 noise terms to that curve, `theory` has the variance of declared terms, and `densities.welch` returns a spectrum.
 SciPy is imported when a function needs it.
 """
+
+from navsense.analysis import allan, densities, fit, theory
+
+__all__ = [
+    "allan",
+    "densities",
+    "fit",
+    "theory",
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -64,7 +64,12 @@ LANES = 1024
 
 @dataclass(frozen=True)
 class AllanStatistic:
-    """A statistic of the table above, as a function of a record: the order of its differences, and its variant."""
+    """A statistic of the table above, as a function of a record: the order of its differences, and its variant.
+
+    >>> curve = ns.analysis.allan.mdev(run["imu"]["angular_velocity"], rate=1000.0)
+    >>> curve.statistic.name, curve.deviation.shape == (curve.tau.size, 3)
+    ('mdev', True)
+    """
 
     name: str
     order: int = 2
@@ -176,12 +181,25 @@ class AllanStatistic:
 
 
 adev = AllanStatistic("adev", is_overlapping=False)
+"""`adev(values, rate)` returns the Allan deviation of a record, an `AllanCurve`."""
+
 oadev = AllanStatistic("oadev")
+"""`oadev(values, rate)` returns the overlapping Allan deviation of a record, an `AllanCurve`."""
+
 mdev = AllanStatistic("mdev", is_modified=True)
+"""`mdev(values, rate)` returns the modified Allan deviation of a record, an `AllanCurve`."""
+
 tdev = AllanStatistic("tdev", is_modified=True, is_time=True)
+"""`tdev(values, rate)` returns the time deviation of a record, an `AllanCurve`."""
+
 hdev = AllanStatistic("hdev", order=3, is_overlapping=False)
+"""`hdev(values, rate)` returns the Hadamard deviation of a record, an `AllanCurve`."""
+
 ohdev = AllanStatistic("ohdev", order=3)
+"""`ohdev(values, rate)` returns the overlapping Hadamard deviation of a record, an `AllanCurve`."""
+
 totdev = AllanStatistic("totdev", is_reflected=True)
+"""`totdev(values, rate)` returns the total deviation of a record, an `AllanCurve`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +214,11 @@ class AllanCurve:
     deviation: (*runs, k, axis) in the unit of the values, or of the phase for the time deviation
     exponent: the power law, same shape
     dof: equivalent degrees of freedom, same shape
+
+    >>> curve = ns.analysis.allan.oadev(run["imu"]["angular_velocity"], rate=1000.0)
+    >>> curve.tau[:4]  # s
+    array([0.001, 0.002, 0.003, 0.004])
+    >>> low, high = curve.select(0).interval(0.95)  # of the x axis
     """
 
     statistic: AllanStatistic

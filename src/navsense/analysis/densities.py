@@ -28,6 +28,11 @@ class Spectrum:
     frequency: (k,) Hz
     density: (*runs, k, axis) in the unit squared per hertz
     dof: degrees of freedom of each value; its relative standard error is sqrt(2 / dof)
+
+    >>> white = np.random.default_rng(1).standard_normal(20000)
+    >>> spectrum = ns.analysis.densities.welch(white, rate=100.0)
+    >>> round(float(spectrum.density.mean()), 2)  # 2 / 100 Hz
+    0.02
     """
 
     frequency: FloatArray
@@ -45,6 +50,10 @@ def welch(
     overlap: from 0 to below 1
 
     The ends, 0 Hz and rate / 2, have half the density by definition and are left out. Raises `AnalysisError`.
+
+    >>> spectrum = ns.analysis.densities.welch(run["imu"]["linear_acceleration"], rate=1000.0)
+    >>> spectrum.density.shape  # frequencies, axes
+    (31, 3)
     """
     from scipy.signal import get_window, welch
 

@@ -82,7 +82,14 @@ GRID_SIZE = 24
 
 @dataclass(frozen=True)
 class FittedParameter:
-    """A fitted parameter: its square, which is at least 0, and the standard error of the square."""
+    """A fitted parameter: its square, which is at least 0, and the standard error of the square.
+
+    >>> curve = ns.analysis.allan.oadev(run["imu"]["angular_velocity"][:, 0], rate=1000.0)
+    >>> density = ns.analysis.fit.fit(curve, ["noise_density"]).parameters["noise_density"]
+    >>> f"{density.value:.1e}"  # rad/s per root hertz
+    '3.4e-04'
+    >>> low, high = density.interval(2.0)
+    """
 
     squared: float
     squared_error: float
@@ -111,6 +118,11 @@ class NoiseFit(Mapping[str, FittedParameter]):
     terms: the noise terms with these parameters
     curve: the Allan curve
     variance, error: (k,) fitted variance at the curve's averaging times, and the standard error of the measured one
+
+    >>> curve = ns.analysis.allan.oadev(run["imu"]["angular_velocity"][:, 0], rate=1000.0)
+    >>> found = ns.analysis.fit.fit(curve, ["noise_density"])
+    >>> found.terms[0].density == found.parameters["noise_density"].value
+    True
     """
 
     parameters: Mapping[str, FittedParameter]
@@ -250,6 +262,12 @@ def fit(curve: AllanCurve, names: Sequence[str] = PARAMETERS[1:4], *, sampled: b
     sampled: the readings are points of the process, as a simulator's, not means over each interval
 
     Raises `AnalysisError`.
+
+    >>> curve = ns.analysis.allan.oadev(run["imu"]["angular_velocity"][:, 0], rate=1000.0)
+    >>> found = ns.analysis.fit.fit(curve, ["noise_density"])
+    >>> declared = world.sensor("imu").spec.angular_velocity_x.stddev / 1000.0**0.5
+    >>> round(found.parameters["noise_density"].value / declared, 1)
+    1.0
     """
     _check_parameters(curve, names)
     problem = _FitProblem(curve, tuple(names), sampled)

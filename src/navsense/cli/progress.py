@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REDRAW_PERIOD = 0.1
 """Seconds between two updates of a bar."""
 
-COMPILING = "compiling kernels, first run only"
+COMPILING = "compiling kernels; later runs use the cache"
 
 
 def make_bars() -> Progress:
@@ -66,7 +66,7 @@ class ProgressDisplay:
         bars = self._get_bars()
         if self._simulation is None:
             self._simulation = bars.add_task("simulated", total=total, status="")
-        if done < (bars.tasks[bars.task_ids.index(self._simulation)].completed):  # the next run of the command
+        if done < bars.tasks[bars.task_ids.index(self._simulation)].completed:  # the next run of the command
             bars.reset(self._simulation, total=total)
         refresh = time.monotonic() - self._last_redraw >= REDRAW_PERIOD
         self._last_redraw = time.monotonic() if refresh else self._last_redraw
@@ -87,10 +87,10 @@ def show_progress() -> Iterator[ProgressDisplay]:
 
     The block does not print: its text would be mixed with the bars.
     """
-    from navsense.core.kernels import COMPILATION_CHECKS
+    from navsense.core.kernels import COMPILATION_CALLBACKS
 
     with ExitStack() as stack:
         display = ProgressDisplay(stack)
-        COMPILATION_CHECKS.append(display.count_kernel)
-        stack.callback(COMPILATION_CHECKS.remove, display.count_kernel)
+        COMPILATION_CALLBACKS.append(display.count_kernel)
+        stack.callback(COMPILATION_CALLBACKS.remove, display.count_kernel)
         yield display

@@ -28,7 +28,7 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
     would be lost, so the handler only sets a flag. A second signal ends the run at once.
     """
-    from navsense.core.kernels import COMPILATION_CHECKS
+    from navsense.core.kernels import COMPILATION_CALLBACKS
 
     received: list[int] = []
 
@@ -45,12 +45,12 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
         advance(done, total)
         check()
 
-    COMPILATION_CHECKS.append(check)
+    COMPILATION_CALLBACKS.append(check)
     previous = {number: signal.signal(number, handle) for number in list_active_signals()}
     try:
         yield advance_and_check
     finally:
-        COMPILATION_CHECKS.remove(check)
+        COMPILATION_CALLBACKS.remove(check)
         for number, handler in previous.items():
             signal.signal(number, handler)
 

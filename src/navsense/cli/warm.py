@@ -15,8 +15,8 @@ from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
 def warm() -> None:
     """Compile all kernels into the cache, for containers and CI.
 
-    Later runs of the same user on this machine then compile nothing. The environment variable NUMBA_CACHE_DIR sets the
-    folder of the cache. An image with the cache runs on processors of the type that compiled it; others compile again.
+    Later runs use the cache. The environment variable NUMBA_CACHE_DIR sets its folder. Another type of processor
+    compiles again.
     """
     click.echo("compiling all kernels; this takes a minute or two")
     from navsense.core.text import format_count

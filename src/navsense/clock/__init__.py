@@ -15,7 +15,7 @@ nodes 1 ms apart and are linear between nodes; polynomials of time are exact.
 measures the error of the clock before limits, precision and jitter.
 """
 
-from navsense.clock.base import Clock
+from navsense.clock.base import Clock, ClockStep
 from navsense.clock.discipline import Discipline
 from navsense.clock.grades import GRADES, OscillatorGrade, get_oscillator
 from navsense.clock.latency import ArrivalTimes, Latency
@@ -31,6 +31,7 @@ __all__ = [
     "Clock",
     "ClockReadings",
     "ClockRealisation",
+    "ClockStep",
     "Discipline",
     "Latency",
     "Oscillator",
@@ -44,3 +45,8 @@ __all__ = [
     "per_month",
     "per_year",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

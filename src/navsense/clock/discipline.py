@@ -58,6 +58,12 @@ class Discipline:
     until: time at which the reference is lost (s).
 
     Raises `ClockError` for an invalid value and for gains with which the loop is not stable.
+
+    >>> ntp = ns.clock.Discipline(interval=16.0, stddev=100e-6)
+    >>> clock = ns.clock.Clock("auv::hull::computer", oscillator=ns.clock.Oscillator(frequency=20e-6), discipline=ntp)
+    >>> error = ns.clock.compute_error(clock, np.array([15.0, 900.0]), seed=1)
+    >>> bool(abs(error[0]) > abs(error[1]))  # the loop finds the frequency of the oscillator
+    True
     """
 
     interval: float = 64.0

@@ -21,7 +21,12 @@ _NO_AGEING = "ageing, temperature"
 
 @dataclass(frozen=True)
 class OscillatorGrade:
-    """One grade: its oscillator, the sources of its values, and the values without a source."""
+    """One grade: its oscillator, the sources of its values, and the values without a source.
+
+    >>> grade = ns.clock.GRADES["TCXO"]
+    >>> grade.oscillator.white_frequency, grade.missing
+    (2e-19, 'ageing, temperature')
+    """
 
     oscillator: Oscillator
     sources: tuple[str, ...]
@@ -103,6 +108,16 @@ def get_oscillator(name: str) -> Oscillator:
     """Return the oscillator of a grade. Raises `ClockError` for an unknown name.
 
     `dataclasses.replace` changes single values.
+
+    >>> from dataclasses import replace
+    >>> replace(ns.clock.get_oscillator("TCXO"), frequency=0.5e-6)
+    Oscillator(
+        frequency=5e-07,
+        frequency_stddev=5e-07,
+        white_frequency=2e-19,
+        flicker_frequency=7e-21,
+        random_walk_frequency=2e-20,
+    )
     """
     if name not in GRADES:
         raise ClockError("grade of oscillator", name, allowed=f"must be one of {', '.join(GRADES)}")

@@ -67,7 +67,11 @@ FLICKER_BAND = (0.1, 1e5)
 
 @runtime_checkable
 class TemperatureSignal(Protocol):
-    """A temperature as a function of time, such as `navsense.environment.signal.Signal`."""
+    """A temperature as a function of time, such as `navsense.environment.signal.Signal`.
+
+    >>> isinstance(ns.environment.Signal((0.0, 600.0), (290.0, 300.0)), ns.clock.TemperatureSignal)
+    True
+    """
 
     def at(self, time: Times) -> FloatArray:
         """Return the temperature (n,) K at times (n,) s."""
@@ -87,6 +91,13 @@ class Oscillator:
     temperature: K, a number or a function of time.
 
     Raises `ClockError` for a value that is not finite, or is negative where only positive values are possible.
+
+    >>> quartz = ns.clock.Oscillator(frequency_stddev=2e-6, ageing=ns.clock.per_year(1e-6), white_frequency=2e-19)
+    >>> f"{quartz.allan_deviation(1.0):.2g}"
+    '3.2e-10'
+    >>> watch = ns.clock.Oscillator(temperature_quadratic=-0.03e-6, turnover_temperature=298.15)
+    >>> f"{watch.temperature_shift(278.15):.2g}"  # at 5 degrees Celsius
+    '-1.2e-05'
     """
 
     offset: float = 0.0
@@ -129,17 +140,29 @@ class Oscillator:
 
 
 def per_day(change: float) -> float:
-    """Return an ageing (1/s) from the change of the fractional frequency per day."""
+    """Return an ageing (1/s) from the change of the fractional frequency per day.
+
+    >>> ns.clock.Oscillator(ageing=ns.clock.per_day(1e-9)).ageing * 86400.0
+    1e-09
+    """
     return change / DAY
 
 
 def per_month(change: float) -> float:
-    """Return an ageing (1/s) from the change of the fractional frequency per month of 30 days."""
+    """Return an ageing (1/s) from the change of the fractional frequency per month of 30 days.
+
+    >>> f"{ns.clock.per_month(9e-10) * 30 * 86400.0:.2g}"
+    '9e-10'
+    """
     return change / MONTH
 
 
 def per_year(change: float) -> float:
-    """Return an ageing (1/s) from the change of the fractional frequency per year."""
+    """Return an ageing (1/s) from the change of the fractional frequency per year.
+
+    >>> f"{ns.clock.per_year(3e-6):.2g}"
+    '9.5e-14'
+    """
     return change / YEAR
 
 

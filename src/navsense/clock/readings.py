@@ -42,6 +42,10 @@ class ClockReadings:
 
     Queries at increasing times are fast. A time more than `REALISATION_MEMORY` seconds before the latest one restarts
     the realisation at t = 0.
+
+    >>> clock = ns.clock.Clock("auv::hull::computer", oscillator=ns.clock.Oscillator(frequency=20e-6))
+    >>> round(ns.clock.ClockReadings(clock, "logger", seed=1, run=0, rate=10.0).error(60.0), 6)  # s
+    0.0012
     """
 
     def __init__(self, clock: Clock | None, name: str, seed: int, run: int, rate: float) -> None:

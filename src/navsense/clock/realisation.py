@@ -124,6 +124,11 @@ class ClockRealisation:
 
     constant: the turn-on bias (s).
     varies: true if the error has a varying part, see `varying_error`.
+
+    >>> clock = ns.clock.Clock("auv::hull::computer", ns.Noise(bias_mean=0.002), ns.clock.Oscillator(frequency=20e-6))
+    >>> realisation = ns.clock.ClockRealisation(clock, seed=1, run=0)
+    >>> realisation.constant, realisation.varying_error(np.array([0.0, 60.0]))  # s
+    (0.002, array([0.    , 0.0012]))
     """
 
     def __init__(self, clock: Clock, seed: int, run: int) -> None:
@@ -208,13 +213,22 @@ def compute_error(clock: Clock, time: Times, *, seed: int, run: int = 0) -> Floa
     """Return the error (n,) s of a clock at non-decreasing times (n,) s, without jitter, limits and precision.
 
     Raises `ClockError` for times that are negative, not finite or decrease.
+
+    >>> clock = ns.clock.Clock("auv::hull::computer", oscillator=ns.clock.get_oscillator("TCXO"))
+    >>> error = ns.clock.compute_error(clock, np.arange(0.0, 60.0), seed=1)
+    >>> bool(abs(error[-1]) < 60 * 1.5e-6)  # the tolerance of the grade is 1.5 ppm
+    True
     """
     realisation = ClockRealisation(clock, seed, run)
     return realisation.constant + realisation.varying_error(check_instants(time))
 
 
 def check_instants(time: Times) -> Times:
-    """Return times (n,) s as an array. Raises `ClockError` if they are negative, not finite or decrease."""
+    """Return times (n,) s as an array. Raises `ClockError` if they are negative, not finite or decrease.
+
+    >>> ns.clock.check_instants([0.0, 0.5])
+    array([0. , 0.5])
+    """
     instants: Times = np.asarray(time, dtype=np.float64)
     if instants.ndim != 1:
         raise ClockError("instants", f"shape {instants.shape}", allowed="must be (n,)")

@@ -75,7 +75,12 @@ def saturate_and_quantise(noise: Noise, time: Times, out: FloatArray) -> None:
 
 
 class SensorClock:
-    """The clock of one sensor in one run: the realisation of the clock plus the jitter of its stamps."""
+    """The clock of one sensor in one run: the realisation of the clock plus the jitter of its stamps.
+
+    >>> clock = ns.clock.Clock("auv::hull::computer", ns.Noise(bias_mean=0.002))
+    >>> ns.clock.SensorClock(clock, "imu", seed=1, run=0).compute_errors(np.array([0.0, 0.01]))  # s
+    array([0.002, 0.002])
+    """
 
     def __init__(
         self,

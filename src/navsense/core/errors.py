@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Where:
-    """A place in a file. `line` counts from 1; 0 is the file itself."""
+    """A place in a file. `line` counts from 1; 0 is the file itself.
+
+    >>> try:
+    ...     ns.load(Path("missing.sdf"))
+    ... except ns.NavsenseError as error:
+    ...     print(error.where)
+    missing.sdf
+    """
 
     path: str
     line: int = 0
@@ -23,7 +30,12 @@ class Where:
 
 
 def show(value: object) -> str:
-    """Return a value as text on one line, truncated to 80 characters."""
+    """Return a value as text on one line, truncated to 80 characters.
+
+    >>> from navsense.core.errors import show
+    >>> show("x" * 200)[-10:]
+    'xxxxxxx...'
+    """
     try:
         text = value if isinstance(value, str) else repr(value)
     except (ValueError, RecursionError):  # an integer with too many digits for Python, a list that contains itself
@@ -77,6 +89,14 @@ class SdfError(NavsenseError):
     """A world file that cannot be read or is invalid.
 
     `problems` are all problems in the file. This error is the first.
+
+    >>> text = '<sdf version="1.9"><model name="m"><link name="l"><mas/></link></model></sdf>'
+    >>> _ = Path("broken.sdf").write_text(text)
+    >>> try:
+    ...     ns.load("broken.sdf")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    broken.sdf:1: <link><mas>; is not allowed here; remove it
     """
 
     problems: Sequence[NavsenseError] = ()
@@ -86,6 +106,12 @@ class FieldError(NavsenseError):
     """An invalid origin, field, atmosphere or signal, or a position or time outside its range.
 
     `row` is the index of the position or time in an array; `quantity` is `what` without it.
+
+    >>> try:
+    ...     ns.environment.Signal((0.0, 1.0), (1.0,))
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    numbers of times and values: 2 and 1; must be the same, and not 0
     """
 
     def __init__(
@@ -108,27 +134,70 @@ class FieldError(NavsenseError):
 
 
 class MotionError(NavsenseError):
-    """An invalid trajectory or motion log, or a time outside it."""
+    """An invalid trajectory or motion log, or a time outside it.
+
+    >>> track = ns.motion.waypoints([0.0, 10.0], [ns.Pose(), ns.Pose((10.0, 0.0, 0.0))])
+    >>> try:
+    ...     track.at(np.array([11.0]))
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    instant 0 (s): 11.0; must be from 0 to 10.0 s, the end of the motion; shorten the run or give a longer motion
+    """
 
 
 class SensorError(NavsenseError):
-    """An invalid sensor, noise or registration of a sensor type."""
+    """An invalid sensor, noise or registration of a sensor type.
+
+    >>> try:
+    ...     ns.sensors.Output("speed", -1, "m/s")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    axes of the array speed: -1; must be >= 0
+    """
 
 
 class MissingDeviationError(SensorError):
-    """A catalogue part without a source for the standard deviation of a measurement."""
+    """A catalogue part without a source for the standard deviation of a measurement.
+
+    >>> try:
+    ...     ns.sensors.Dvl.from_part("a50")
+    ... except ns.NavsenseError as error:
+    ...     print(error.remedy)
+    write Dvl.from_part("a50", stddev=...)
+    """
 
 
 class ClockError(NavsenseError):
-    """An invalid clock or stamp."""
+    """An invalid clock or stamp.
+
+    >>> try:
+    ...     ns.clock.get_oscillator("quartz")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    grade of oscillator: quartz; must be one of RTC crystal, TCXO, precision TCXO, OCXO, rubidium, CSAC
+    """
 
 
 class UnknownNameError(NavsenseError, KeyError):
-    """A name that a mapping does not contain: also a `KeyError`."""
+    """A name that a mapping does not contain: also a `KeyError`.
+
+    >>> try:
+    ...     run["imo"]
+    ... except KeyError as error:
+    ...     print(error)
+    sensor: imo; must be one of quadrotor::base_link::imu, ...; did you mean quadrotor::base_link::imu?
+    """
 
 
 class SimulationError(NavsenseError):
-    """Invalid arguments of a run: duration, seed, memory, names."""
+    """Invalid arguments of a run: duration, seed, memory, names.
+
+    >>> try:
+    ...     ns.simulate(world, duration=-1.0)
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    duration: -1.0; must be a finite number of seconds > 0
+    """
 
 
 class CompilerError(SimulationError):
@@ -136,7 +205,14 @@ class CompilerError(SimulationError):
 
 
 class RecordingError(NavsenseError):
-    """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if any."""
+    """A recording that cannot be written or read. `rescue` is the command that recovers the written part, if any.
+
+    >>> try:
+    ...     ns.open("quadrotor.sdf")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    quadrotor.sdf: no recording has this suffix: .sdf; known are ...; to read a world: navsense describe quadrotor.sdf
+    """
 
     rescue: str = ""
 
@@ -150,11 +226,25 @@ class DamagedError(Exception):
 
 
 class AnalysisError(NavsenseError):
-    """Data that cannot be analysed: shape, gaps, length, or an invalid argument."""
+    """Data that cannot be analysed: shape, gaps, length, or an invalid argument.
+
+    >>> try:
+    ...     ns.analysis.allan.oadev(np.zeros(1), rate=100.0)
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    values: 2 phase values; must be at least 3
+    """
 
 
 class FactorError(NavsenseError, ValueError):
-    """An invalid factor, or invalid values for it: also a `ValueError`."""
+    """An invalid factor, or invalid values for it: also a `ValueError`.
+
+    >>> try:
+    ...     ns.factors.direction(0.05, 1.1, frame="XYZ")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    frame: XYZ; must be "NED" or "ENU"
+    """
 
 
 class CalibrationError(NavsenseError):

@@ -43,7 +43,16 @@ _DEFAULT = FileField()
 
 
 def in_file(name: str = "", **options: Any) -> Mapping[str, FileField]:
-    """Return the metadata of a field with the attributes of `FileField`."""
+    """Return the metadata of a field with the attributes of `FileField`.
+
+    >>> from dataclasses import dataclass, field
+    >>> from navsense.core.field_metadata import get_file_fields, in_file
+    >>> @dataclass(frozen=True)
+    ... class Lag:
+    ...     time_constant: float = field(default=0.1, metadata=in_file("tau", minimum=0.0))
+    >>> get_file_fields(Lag)["time_constant"].name
+    'tau'
+    """
     return MappingProxyType({"file": FileField(name, **options)})
 
 

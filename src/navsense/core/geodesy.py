@@ -143,6 +143,12 @@ class Origin:
     The world's x axis points `heading` from east towards north: v_w = Rz(-heading) v_enu.
 
     Raises `FieldError` for an invalid value.
+
+    >>> from navsense.core.geodesy import Origin
+    >>> oslo = Origin(latitude=np.radians(59.9), longitude=np.radians(10.7))
+    >>> north = oslo.to_geodetic(np.array([[0.0, 1000.0, 0.0]]))
+    >>> np.degrees(north[0, :2]).round(4)  # 1 km to the north
+    array([59.909, 10.7  ])
     """
 
     latitude: float

@@ -12,36 +12,49 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import io
 import logging
 import math
+import os
+import sys
 from collections.abc import Callable, Iterator
+from enum import EnumType
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.dispatcher import Dispatcher
 
-from navsense.core import packaged_kernels
+from navsense.core import kernel_compiler, packaged_kernels
 from navsense.core.checksum import append_checksum, read_checked
 
 LOG = logging.getLogger(__name__)
 
-_REASONS: list[str] = []
-"""Reasons why this process could not use the cache; only the first one is logged."""
+_WARNINGS: list[str] = []
+"""Warnings of this process about the cache; only the first one is logged."""
+
+NOT_CACHED = (
+    "the cache of compiled kernels cannot be used: {reason}; kernels are compiled in memory, which can take a minute;"
+    " to cache them, set NUMBA_CACHE_DIR to a writable folder"
+)
+
+REPLACED = "the cache of compiled kernels: {reason}; the kernel is compiled again and its file is replaced"
 
 
-def warn_once(reason: str) -> None:
-    """Log that the cache cannot be used, once per process."""
-    if not _REASONS:
-        LOG.warning(
-            "the cache of compiled kernels cannot be used: %s; kernels are compiled in memory, which can take a minute;"
-            " to cache them, set NUMBA_CACHE_DIR to a writable folder",
-            reason,
-        )
-    _REASONS.append(reason)
+def warn_once(text: str) -> None:
+    """Log a warning about the cache, once per process."""
+    if not _WARNINGS:
+        LOG.warning("%s", text)
+    _WARNINGS.append(text)
+
+
+def list_codes(code: CodeType) -> list[CodeType]:
+    """Return the code of a function and of the functions in it."""
+    nested = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [code, *(one for inner in nested for one in list_codes(inner))]
 
 
 def _hash_code(code: CodeType, docstring: str | None) -> bytes:
@@ -60,35 +73,72 @@ CONSTANT_TYPES = (bool, int, float, str, tuple, np.generic, np.dtype)
 """Types of constants whose text contains their value."""
 
 
-def _describe_file(path: str) -> str:
-    """Return time of change and size of a file: it stands for a constant of unknown content."""
-    status = Path(path).stat()
+def _describe_file(path: str | None) -> str:
+    """Return time of change and size of a file: it stands for a constant of unknown content.
+
+    Without a file, for example in a zip archive, the text is never the same, so the kernel is compiled in each process.
+    """
+    try:
+        status = Path(path or "").stat()
+    except OSError:
+        return os.urandom(16).hex()
     return f"{status.st_mtime_ns} {status.st_size}"
 
 
-@functools.cache
-def hash_kernel(function: Callable[..., Any]) -> str:
-    """Return a hash of the input of the compiler: all that the machine code of a kernel depends on.
+def _describe_value(value: Any, function: Callable[..., Any]) -> str:
+    """Return a text that differs if the value of a name in a kernel differs."""
+    if isinstance(value, Dispatcher):
+        return hash_kernel(value.py_func, describe_options(value))
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    if isinstance(value, EnumType):
+        return repr([(member.name, member.value) for member in list[Any](value)])
+    if isinstance(value, type) and issubclass(value, tuple):
+        return f"{value.__qualname__} {value.__annotations__}"  # a NamedTuple
+    if isinstance(value, CONSTANT_TYPES):
+        return repr(value)
+    if value is None or value is math or value is np:
+        return ""
+    if isinstance(value, ModuleType):
+        names = {name for code in list_codes(function.__code__) for name in code.co_names}
+        members = sorted((name, member) for name, member in vars(value).items() if name in names)
+        return " ".join(f"{name} {_describe_value(member, function)}" for name, member in members)
+    module = inspect.getmodule(value)
+    paths = (function.__code__.co_filename, *([] if module is None else [vars(module).get("__file__")]))
+    return " ".join(_describe_file(path) for path in paths)
 
-    This is its code, the constants of its module that it uses, and the same of the kernels that it calls.
+
+def describe_options(dispatcher: Any) -> str:
+    """Return the options with which a dispatcher compiles its kernel."""
+    options = {name: value for name, value in dispatcher.targetoptions.items() if name != "no_cpython_wrapper"}
+    return f"{sorted(options.items())} {sorted(vars(dispatcher).get('output_arrays') or ())}"
+
+
+@functools.cache
+def hash_compiler() -> str:
+    """Return a hash of the code that compiles kernels."""
+    members = vars(kernel_compiler)
+    owners = [one for one in members.values() if isinstance(one, type) and one.__module__ == kernel_compiler.__name__]
+    functions = [value for owner in (kernel_compiler, *owners) for value in vars(owner).values()]
+    digest = hashlib.sha256()
+    for function in functions:
+        if isinstance(function, FunctionType):
+            digest.update(_hash_code(function.__code__, function.__doc__))
+    return digest.hexdigest()
+
+
+@functools.cache
+def hash_kernel(function: Callable[..., Any], options: str) -> str:
+    """Return a hash of all that the machine code of a kernel depends on.
+
+    This is its code, the compiler and its options, the constants of modules that the kernel uses, and the same of the
+    kernels that it calls.
     """
     digest = hashlib.sha256(_hash_code(function.__code__, function.__doc__))
-    digest.update(repr(function.__defaults__).encode())
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if isinstance(value, Dispatcher):
-            text = "" if value.py_func is function else hash_kernel(value.py_func)
-        elif isinstance(value, np.ndarray):
-            text = f"{value.dtype} {value.shape} {value.tobytes().hex()}"
-        elif isinstance(value, type) and issubclass(value, tuple):
-            text = f"{value.__qualname__} {value.__annotations__}"  # a NamedTuple
-        elif isinstance(value, CONSTANT_TYPES):
-            text = repr(value)
-        elif value is None or value is math or value is np:
-            text = ""
-        else:
-            text = _describe_file(function.__code__.co_filename)
-        digest.update(f"\n{name} {text}".encode())
+    digest.update(f"{hash_compiler()} {options} {function.__defaults__!r}".encode())
+    for name in sorted({name for code in list_codes(function.__code__) for name in code.co_names}):
+        if name != function.__name__:  # the kernel may call itself
+            digest.update(f"\n{name} {_describe_value(function.__globals__.get(name), function)}".encode())
     return digest.hexdigest()
 
 
@@ -112,16 +162,29 @@ class ChecksummedFiles(IndexDataCacheFile):
         return super()._load_data(name)
 
 
+class KernelRebuilder(CompileResultCacheImpl):
+    """Converts specialisations from and to the content of files."""
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """Return the specialisation from the content of a file."""
+        return kernel_compiler.rebuild_specialisation(target_context, *payload)
+
+
 class SpecialisationFiles(FunctionCache):
     """The files of one kernel in the cache folder. The constructor raises `RuntimeError` if no folder is writable."""
 
+    _impl_class = KernelRebuilder
+
     def __init__(self, function: Callable[..., Any], content_hash: str) -> None:
-        """Choose the folder. File names differ from Numba's, whose files have no checksum."""
+        """Choose the folder. File names differ from Numba's, whose files have no checksum.
+
+        Python's option -O changes the bytecode, so it has files of its own.
+        """
         super().__init__(function)
         self.has_wrapper = True
         self._cache_file = ChecksummedFiles(
             cache_path=self.cache_path,
-            filename_base=f"checked-{self._impl.filename_base}",
+            filename_base=f"checked{sys.flags.optimize or ''}-{self._impl.filename_base}",
             source_stamp=content_hash,
         )
 
@@ -134,9 +197,12 @@ class SpecialisationFiles(FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # noqa: BLE001  # a pickle of other versions can raise anything
-            warn_once(str(error))
-            with contextlib.suppress(OSError):
+            try:
                 self.flush()
+            except OSError:
+                warn_once(NOT_CACHED.format(reason=error))
+            else:
+                warn_once(REPLACED.format(reason=error))
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -144,23 +210,26 @@ class SpecialisationFiles(FunctionCache):
         try:
             super().save_overload(sig, data)
         except Exception as error:  # noqa: BLE001  # as above, where the index could not be emptied
-            warn_once(f"cannot write to {self.cache_path} ({error})")
+            warn_once(NOT_CACHED.format(reason=f"cannot write to {self.cache_path} ({error})"))
 
 
 class KernelCache(NullCache):
     """The machine code of one kernel, in the cache folder if one is writable, and in the wheel (`packaged_kernels`)."""
 
-    def __init__(self, function: Callable[..., Any], before_compile: Callable[[], None]) -> None:
+    def __init__(self, dispatcher: Any, before_compile: Callable[[], None]) -> None:
         """`before_compile` is called before Numba compiles the kernel, and may raise."""
+        function = dispatcher.py_func
         self.has_wrapper = True
         """The next specialisation to load or store has a Python wrapper."""
         self._before_compile = before_compile
-        self._kernel_name, self._content_hash = f"{function.__module__}.{function.__qualname__}", hash_kernel(function)
+        self._kernel_name = f"{function.__module__}.{function.__qualname__}"
+        self._content_hash = hash_kernel(function, describe_options(dispatcher))
         self._files: SpecialisationFiles | None = None
         try:
             self._files = SpecialisationFiles(function, self._content_hash)
         except (OSError, RuntimeError) as error:
-            warn_once("no cache folder is writable" if "no locator" in str(error) else str(error))
+            reason = "no cache folder is writable" if "no locator" in str(error) else str(error)
+            warn_once(NOT_CACHED.format(reason=reason))
 
     @property
     def cache_path(self) -> str | None:

@@ -19,11 +19,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import types
+from numba.core import config, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from navsense.core.kernel_cache import KernelCache
+from navsense.core.kernel_compiler import KernelCompiler
 
 OPTIONS = {"nopython": True, "error_model": "numpy", "fastmath": False, "nogil": True, "no_cfunc_wrapper": True}
 """Compiler options of all kernels."""
@@ -43,11 +44,9 @@ class KernelDispatcher(CPUDispatcher):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Make a dispatcher without a cache."""
-        super().__init__(*args, **kwargs)
-        self.written: frozenset[str] | None = None
+        super().__init__(*args, **{"pipeline_class": KernelCompiler, **kwargs})
+        self.output_arrays: frozenset[str] | None = None
         """The arrays that a strided kernel writes; None for another kernel."""
-        self.is_inlined = False
-        """Numba inserts the code of the kernel into the kernels that call it."""
         self._is_python_call = False
         self._types_without_wrapper: set[tuple[Any, ...]] = set()
 
@@ -89,10 +88,10 @@ class KernelDispatcher(CPUDispatcher):
 
         A read-only array that the kernel writes stays read-only, so that Numba rejects it.
         """
-        if self.written is None:
+        if self.output_arrays is None:
             return argument_types
         return tuple(
-            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.written or not one.mutable)
+            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.output_arrays or not one.mutable)
             if isinstance(one, types.Array)
             else one
             for name, one in zip(self.py_func.__code__.co_varnames, argument_types, strict=False)
@@ -113,7 +112,7 @@ def make_dispatcher(
     *,
     is_inlined: bool,
     allocates: bool,
-    written: frozenset[str] | None,
+    output_arrays: frozenset[str] | None,
     is_cached: bool,
     before_compile: Callable[[], None],
 ) -> KernelDispatcher:
@@ -121,23 +120,23 @@ def make_dispatcher(
 
     Args:
         function: The Python function.
-        is_inlined: Numba inserts the code of the kernel into the kernels that call it.
+        is_inlined: LLVM inserts the code of the kernel into the kernels that call it.
         allocates: The kernel makes arrays or lists.
-        written: The arrays that a strided kernel writes; None for another kernel.
+        output_arrays: The arrays that a strided kernel writes; None for another kernel.
         is_cached: The specialisations are stored on disk.
         before_compile: Is called before each compilation, and may raise.
 
     """
     called = [function.__globals__.get(name) for name in function.__code__.co_names]
-    has_array_result = any(
-        one.targetoptions["_nrt"] if one.is_inlined else returns_arrays(one.py_func)
-        for one in called
-        if isinstance(one, KernelDispatcher)
-    )
-    counts_references = allocates or has_array_result or (returns_arrays(function) and not is_inlined)
-    options = {**OPTIONS, "inline": "always" if is_inlined else "never", "_nrt": counts_references}
+    returning = [function, *(callee.py_func for callee in called if isinstance(callee, KernelDispatcher))]
+    options = {
+        **OPTIONS,
+        **({"boundscheck": True} if config.BOUNDSCHECK else {}),
+        "forceinline": is_inlined,
+        "_nrt": allocates or any(returns_arrays(kernel) for kernel in returning),
+    }
     dispatcher = KernelDispatcher(function, targetoptions=options)
-    dispatcher.written, dispatcher.is_inlined = written, is_inlined
+    dispatcher.output_arrays = output_arrays
     if is_cached:
-        dispatcher._cache = KernelCache(function, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
+        dispatcher._cache = KernelCache(dispatcher, before_compile)  # noqa: SLF001  # enable_caching() sets Numba's own
     return dispatcher

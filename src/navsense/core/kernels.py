@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import logging
 import os
 import re
 import subprocess
@@ -24,6 +25,8 @@ from navsense.core.errors import CompilerError
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+LOG = logging.getLogger(__name__)
 
 INTERPRETED = re.fullmatch(r"\s*[-+]?0*[1-9][0-9]*\s*", os.environ.get("NUMBA_DISABLE_JIT", "0")) is not None
 """True if the interpreter runs the kernels. Numba reads the setting as an integer other than 0."""
@@ -49,11 +52,12 @@ VARIABLE_REMEDY = "correct the variable or unset it"
 def check_processor() -> None:
     """Raise `CompilerError` if LLVM does not know the processor in the environment variables.
 
-    LLVM would print a line for each kernel, or abort the process. A child process tries it first.
+    LLVM would print a line for each kernel, or abort the process. A child process tries it first. LLVM knows the
+    processor "generic" on each machine.
     """
     names = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
     settings = {name: os.environ[name] for name in names if os.environ.get(name)}
-    if not settings:
+    if settings in ({}, {"NUMBA_CPU_NAME": "generic"}):
         return
     result = subprocess.run([sys.executable, "-c", LLVM_TEST_PROGRAM], capture_output=True, check=False, text=True)  # noqa: S603
     if result.returncode or "is not a recognized" in result.stderr:
@@ -79,14 +83,22 @@ def load_numba() -> Callable[..., Any]:
     return make_dispatcher
 
 
-COMPILATION_CHECKS: list[Callable[[], None]] = []
+COMPILATION_CALLBACKS: list[Callable[[], None]] = []
 """Functions that are called before each kernel is compiled. They may raise, for example `KeyboardInterrupt`."""
 
 
-def _check_compilation() -> None:
-    """Call all checks."""
-    for check in COMPILATION_CHECKS:
-        check()
+def _call_before_compilation() -> None:
+    """Call all callbacks. Without one, log once that kernels are compiled: no other sign would show it."""
+    if not COMPILATION_CALLBACKS:
+        _log_compilation()
+    for callback in COMPILATION_CALLBACKS:
+        callback()
+
+
+@functools.cache
+def _log_compilation() -> None:
+    """Log that kernels are compiled, as a warning because Python shows these by default."""
+    LOG.warning("compiling kernels, which takes up to a minute; later runs use the cache")
 
 
 def allocates_memory(code: CodeType) -> bool:
@@ -99,15 +111,19 @@ class Kernel(Generic[Parameters, Result]):
     """A kernel that Numba compiles at its first call; `py_func` is the Python function."""
 
     def __init__(
-        self, function: Callable[Parameters, Result], *, is_inlined: bool = False, written: frozenset[str] | None = None
+        self,
+        function: Callable[Parameters, Result],
+        *,
+        is_inlined: bool = False,
+        output_arrays: frozenset[str] | None = None,
     ) -> None:
         """Keep the function.
 
-        `is_inlined`: Numba inserts its code into the kernels that call it. `written`: see `strided_kernel`.
+        `is_inlined`: LLVM inserts its code into the kernels that call it. `output_arrays`: see `strided_kernel`.
         """
         self.py_func = function
         self.is_inlined = is_inlined
-        self.written = written
+        self.output_arrays = output_arrays
         self._compiled: Callable[Parameters, Result] | None = None
         functools.update_wrapper(self, function)
 
@@ -129,9 +145,9 @@ class Kernel(Generic[Parameters, Result]):
                 self.py_func,
                 is_inlined=self.is_inlined,
                 allocates=allocates_memory(self.py_func.__code__),
-                written=self.written,
+                output_arrays=self.output_arrays,
                 is_cached=is_cached(self.py_func),
-                before_compile=_check_compilation,
+                before_compile=_call_before_compilation,
             )
             self._compiled = dispatcher
             self._replace_references(names, dispatcher)
@@ -151,16 +167,16 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def inlined_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return a kernel that Numba inserts into the kernels that call it.
+    """Return a kernel that LLVM inserts into the kernels that call it.
 
-    Use it for a kernel that one kernel calls in a loop with a `NamedTuple` of many arrays. An ordinary call counts a
-    reference to each array, which takes longer than the arithmetic of a ping.
+    Use it for a kernel that one kernel calls in a loop with a `NamedTuple` of many arrays. An ordinary call passes each
+    size and stride of each array, which takes longer than the arithmetic of a ping.
     """
     return function if INTERPRETED else Kernel(function, is_inlined=True)
 
 
 def strided_kernel(
-    *written: str,
+    *output_arrays: str,
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Return a decorator for a kernel that Numba compiles once for arrays of all layouts.
 
@@ -168,11 +184,11 @@ def strided_kernel(
     multiplies each index by a stride.
 
     Args:
-        written: Names of the arrays that the kernel writes. The others can be read-only.
+        output_arrays: Names of the arrays that the kernel writes. The others can be read-only.
 
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        return function if INTERPRETED else Kernel(function, written=frozenset(written))
+        return function if INTERPRETED else Kernel(function, output_arrays=frozenset(output_arrays))
 
     return decorate

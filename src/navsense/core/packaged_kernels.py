@@ -14,6 +14,7 @@ import functools
 import hashlib
 import json
 import logging
+import os
 import pickle
 import platform
 import sys
@@ -26,15 +27,25 @@ import numba
 import numpy as np
 from llvmlite import binding
 from numba.core import config
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from navsense.core.checksum import append_checksum, read_checked
+from navsense.core.kernel_compiler import rebuild_specialisation
 
 LOG = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).resolve().parent.parent / "compiled"
 MANIFEST = "manifest.json"
+
+COMPILER_VARIABLES = (
+    "NUMBA_BOUNDSCHECK",
+    "NUMBA_CPU_FEATURES",
+    "NUMBA_CPU_NAME",
+    "NUMBA_DEBUGINFO",
+    "NUMBA_ENABLE_AVX",
+    "NUMBA_OPT",
+)
+"""Environment variables that change the machine code."""
 
 OUTPUT_FOLDER: Path | None = None
 """Folder to which `tools/platform_wheel.py` writes the kernels that a process compiles; None otherwise."""
@@ -59,7 +70,12 @@ def list_processor_features() -> set[str]:
 
 @functools.cache
 def is_usable(folder: Path) -> bool:
-    """Return True if this process can run the kernels in a folder."""
+    """Return True if this process can run the kernels in a folder.
+
+    If the user chooses a processor or options of the compiler, kernels are compiled for these.
+    """
+    if any(os.environ.get(name) for name in COMPILER_VARIABLES):
+        return False
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         required, versions = (
@@ -89,7 +105,7 @@ def load_specialisation(name: str, target_context: Any) -> Any:
     if is_usable(FOLDER):
         with contextlib.suppress(OSError, ValueError):
             data = pickle.loads(read_checked(FOLDER / name))  # noqa: S301  # code of this package, as its .py files
-            return CompileResult._rebuild(target_context, *data)  # noqa: SLF001  # as in Numba's cache
+            return rebuild_specialisation(target_context, *data)
     return None
 
 

@@ -1,7 +1,10 @@
 """A rigid transform as plain floats, for poses in files and frames.
 
-`Pose(position, rotation)` transforms coordinates of a frame `b` to those of its parent `a`: ``x_a = rotation_ab * x_b +
-position_a``. Blocks of poses over time are arrays; see `motion`.
+`Pose(position, rotation)` transforms coordinates of a frame `b` to those of its parent `a`::
+
+    x_a = rotation_ab * x_b + position_a
+
+Blocks of poses over time are arrays; see `motion`.
 """
 
 from __future__ import annotations
@@ -58,7 +61,12 @@ def from_rotation_vector(vector: Vector) -> Quaternion:
 
 
 def from_rpy(roll: float, pitch: float, yaw: float) -> Quaternion:
-    """Return the quaternion of SDF's fixed-axis roll, pitch, yaw (rad): Rz(yaw) Ry(pitch) Rx(roll)."""
+    """Return the quaternion of SDF's fixed-axis roll, pitch, yaw (rad): Rz(yaw) Ry(pitch) Rx(roll).
+
+    >>> from navsense.core.pose import from_rpy
+    >>> [round(part, 4) for part in from_rpy(0.0, 0.0, np.pi / 2)]  # a quarter turn to the left
+    [0.7071, 0.0, 0.0, 0.7071]
+    """
     cr, sr = math.cos(roll / 2.0), math.sin(roll / 2.0)
     cp, sp = math.cos(pitch / 2.0), math.sin(pitch / 2.0)
     cy, sy = math.cos(yaw / 2.0), math.sin(yaw / 2.0)

@@ -231,6 +231,10 @@ class RandomProcess:
     initial: number of draws at the start.
     per_tick: number of draws at each tick.
     kind: "normal" for standard normals, "uniform" for numbers on [0, 1).
+
+    >>> from navsense.core.random_streams import RandomProcess
+    >>> RandomProcess("pressure", "white", per_tick=1)
+    RandomProcess(channel='pressure', name='white', initial=0, per_tick=1, kind='normal')
     """
 
     channel: str

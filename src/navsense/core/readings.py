@@ -457,7 +457,12 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
 
 @dataclass(frozen=True, eq=False)
 class TimeSlice:
-    """All data of one interval of simulated time, `start` <= t < `end` (s): the unit in which files are written."""
+    """All data of one interval of simulated time, `start` <= t < `end` (s): the unit in which files are written.
+
+    >>> time_slice = next(run.slices())
+    >>> time_slice.start, len(time_slice.readings)
+    (0.0, 5)
+    """
 
     start: float
     end: float

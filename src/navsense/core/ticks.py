@@ -23,6 +23,10 @@ class Ticks:
 
     `nominal_step` (ticks) is 1, or the first step of your own times (`apply`), whose ticks are nanoseconds. White noise
     and interval means use it for sample 0, which has no sample before it. Biases take no step there.
+
+    >>> from navsense.core.ticks import Ticks
+    >>> Ticks(np.arange(3), rate=100.0).time
+    array([0.  , 0.01, 0.02])
     """
 
     index: IntArray

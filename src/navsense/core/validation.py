@@ -131,6 +131,19 @@ def validate_types(
     """Raise `error` for the first field of the dataclass `spec` with a wrong type; `owner` is named in the error.
 
     skip: fields that are not checked.
+
+    >>> from dataclasses import dataclass
+    >>> from navsense.core.validation import validate_types
+    >>> @dataclass(frozen=True)
+    ... class Lag:
+    ...     time_constant: float = 0.1
+    ...     def __post_init__(self):
+    ...         validate_types(self, "of a lag")
+    >>> try:
+    ...     Lag("slow")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    time_constant of a lag: 'slow'; must be a number; write it without quotes
     """
     values = vars(spec)
     kind: type = type(spec)
@@ -158,7 +171,15 @@ def check_number(
     remedy: str = "",
     field: str = "",
 ) -> float:
-    """Return `value` as a float. Raise `error` for the field `field` unless it is a number from `low` to `high`."""
+    """Return `value` as a float. Raise `error` for the field `field` unless it is a number from `low` to `high`.
+
+    >>> from navsense.core.validation import check_number
+    >>> try:
+    ...     check_number("time constant (s)", -0.1, 0.0)
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    time constant (s): -0.1; must be >= 0
+    """
     if is_number(value) and low <= value <= high:
         return float(value)
     if high != MAX_MAGNITUDE:
@@ -189,6 +210,10 @@ def check_numbers(
     """Return `count` numbers as floats. The first word of `name` is the name of the field.
 
     Raises `SensorError` for another count, and for an absolute value of `magnitude_below` or more.
+
+    >>> from navsense.core.validation import check_numbers
+    >>> check_numbers("size (m)", (1, 2, 3), 3)
+    (1.0, 2.0, 3.0)
     """
     many = "a finite number" if count == 1 else f"{count} finite numbers"
     allowed = f"must be {many} of absolute value below {magnitude_below:g}"

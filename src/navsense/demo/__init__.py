@@ -10,3 +10,8 @@
 from navsense.demo.files import COMPASS, QUADROTOR, DemoFile, write_demo
 
 __all__ = ["COMPASS", "QUADROTOR", "DemoFile", "write_demo"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -9,3 +9,17 @@ The way of a reading to PD0:
 The registry of the encoders is `format_encoders.FORMATS`. `pd6`, `waterlinked` and `nmea` are the codecs of the other
 formats.
 """
+
+from navsense.devices import nmea, pd0, pd6, waterlinked
+
+__all__ = [
+    "nmea",
+    "pd0",
+    "pd6",
+    "waterlinked",
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

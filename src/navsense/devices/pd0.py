@@ -199,7 +199,13 @@ class Pd0DataType(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EnsembleBlock:
-    """Consecutive ensembles with the same data types: SI arrays (n, ...) by name, keys of the types in order."""
+    """Consecutive ensembles with the same data types: SI arrays (n, ...) by name, keys of the types in order.
+
+    >>> log = ns.devices.pd0.encode({"ensemble_number": [1, 2], "bottom_velocity": np.zeros((2, 4))})
+    >>> block = ns.devices.pd0.decode(log).blocks[0]
+    >>> len(block), "bottom_velocity" in block.arrays
+    (2, True)
+    """
 
     arrays: Mapping[str, AnyArray]
     types: tuple[str, ...]
@@ -211,7 +217,12 @@ class EnsembleBlock:
 
 @dataclass(frozen=True, eq=False)
 class DecodedPd0:
-    """The ensembles in a log: a block for each change of their types; (offset, size) of skipped bytes."""
+    """The ensembles in a log: a block for each change of their types; (offset, size) of skipped bytes.
+
+    >>> log = ns.devices.pd0.encode({"ensemble_number": [1], "bottom_velocity": np.zeros((1, 4))})
+    >>> ns.devices.pd0.decode(b"noise" + log).skipped
+    ((0, 5),)
+    """
 
     blocks: tuple[EnsembleBlock, ...]
     skipped: tuple[tuple[int, int], ...]
@@ -351,6 +362,10 @@ def encode(arrays: Mapping[str, ArrayLike], types: Sequence[str] | None = None) 
     `types` are the keys of the data types in order; the default is all types with an array. `ensemble_number` (n,) or
     `reserved` (n, 2), which `decode` returns, is required. Raises `RecordingError` without them, and for an ensemble
     with too many bytes for its header.
+
+    >>> log = ns.devices.pd0.encode({"ensemble_number": [1, 2], "bottom_velocity": [[0.5, -0.1, 0.0, 0.0]] * 2})
+    >>> log[:2].hex()
+    '7f7f'
     """
     fields = _split_arrays({name: np.asarray(array) for name, array in arrays.items()})
     count = _count_ensembles(arrays)
@@ -452,6 +467,11 @@ def decode(data: bytes) -> DecodedPd0:
     """Return the ensembles in bytes. Bytes outside valid ensembles are skipped.
 
     Raises `RecordingError` for bytes without an ensemble.
+
+    >>> log = ns.devices.pd0.encode({"ensemble_number": [1, 2], "bottom_velocity": np.zeros((2, 4))})
+    >>> (block,) = ns.devices.pd0.decode(log).blocks
+    >>> block.arrays["ensemble_number"], block.arrays["bottom_velocity"].shape
+    (array([1, 2]), (2, 4))
     """
     buffer = np.frombuffer(data, dtype=np.uint8)
     blocks, skipped, end = [], [], 0
@@ -472,7 +492,12 @@ def decode(data: bytes) -> DecodedPd0:
 
 
 def encode_rtc(stamp: IntArray) -> dict[str, AnyArray]:
-    """Return the clock (RTC) of the variable leader for stamps (n,) ns: `rtc` (n, 7) and `rtc_y2k` (n, 8), to 10 ms."""
+    """Return the clock (RTC) of the variable leader for stamps (n,) ns: `rtc` (n, 7) and `rtc_y2k` (n, 8), to 10 ms.
+
+    >>> arrays = ns.devices.pd0.encode_rtc(np.array([1767225600_000000000]))
+    >>> arrays["rtc"]
+    array([[26,  1,  1,  0,  0,  0,  0]])
+    """
     centi = np.floor_divide(stamp + 5_000_000, 10_000_000)
     day, rest = np.divmod(centi, 8_640_000)
     date = day.astype("datetime64[D]")
@@ -490,6 +515,10 @@ def decode_stamps(arrays: Mapping[str, AnyArray]) -> IntArray:
     """Return the stamps (n,) ns of the clock. Years of two digits are 1970 to 2069.
 
     Raises `RecordingError` for ensembles without a clock: it is in the variable leader, which a log may lack.
+
+    >>> arrays = ns.devices.pd0.encode_rtc(np.array([1767225600_000000000]))
+    >>> ns.devices.pd0.decode_stamps(arrays)
+    array([1767225600000000000])
     """
     if "rtc" not in arrays and "rtc_y2k" not in arrays:
         allowed = "must include rtc or rtc_y2k of the variable leader (type 0080)"

@@ -117,6 +117,12 @@ class Atmosphere:
     temperature_gradient: K/m of geopotential height in the first layer.
 
     Raises `FieldError` if the temperature or pressure is outside its limits at an altitude up to 80 km.
+
+    >>> air = ns.environment.Atmosphere(pressure=100000.0)
+    >>> air.pressure_at(np.array([0.0, 100.0])).round(1)
+    array([100000. ,  98820.1])
+    >>> air.altitude_at_pressure(np.array([95000.0])).round(1)
+    array([430.6])
     """
 
     temperature: float = 288.15

@@ -43,7 +43,13 @@ def _tile(vector: bytes, count: int) -> Vectors:
 
 @dataclass(frozen=True)
 class UniformField:
-    """A field that is constant in space and time: `value_w` (3,), world frame."""
+    """A field that is constant in space and time: `value_w` (3,), world frame.
+
+    >>> field = ns.environment.UniformField((20e-6, 0.0, -40e-6))  # T
+    >>> field.at(np.zeros((2, 3)), np.zeros(2))
+    array([[ 2.e-05,  0.e+00, -4.e-05],
+           [ 2.e-05,  0.e+00, -4.e-05]])
+    """
 
     value_w: Vector
 
@@ -60,7 +66,14 @@ class UniformField:
 
 @dataclass(frozen=True)
 class FieldSum:
-    """The sum of fields with the same unit."""
+    """The sum of fields with the same unit.
+
+    >>> earth = ns.environment.UniformField((20e-6, 0.0, -40e-6))
+    >>> magnet = ns.environment.Dipole(position_w=(0.0, 0.0, 0.0), moment_w=(0.0, 0.0, 1.0))
+    >>> total = ns.environment.FieldSum((earth, magnet))
+    >>> total.at(np.array([[1.0, 0.0, 0.0]]), np.zeros(1))  # T, 1 m beside the magnet
+    array([[ 2.00e-05,  0.00e+00, -4.01e-05]])
+    """
 
     fields: tuple[VectorField, ...]
 
@@ -95,6 +108,10 @@ class Environment:
     current: velocity of the water (m/s), None for still water.
     signals: named functions of time.
     scene: the bodies for ray casting; hull: name of the model whose bodies are the vehicle's own.
+
+    >>> air = ns.environment.Environment(signals={"temperature": ns.environment.Signal((0.0, 60.0), (290.0, 300.0))})
+    >>> air.signal("temperature", np.array([30.0]))
+    array([295.])
     """
 
     gravity: VectorField = UniformField(DEFAULT_GRAVITY)

@@ -78,7 +78,13 @@ def _write_gravity(frame: FloatArray, position_w: Vectors, out: Vectors) -> int:
 
 @dataclass(frozen=True)
 class NormalGravity:
-    """Normal gravity (m/s^2) of WGS-84 around a world's origin."""
+    """Normal gravity (m/s^2) of WGS-84 around a world's origin.
+
+    >>> from navsense.core.geodesy import Origin
+    >>> oslo = Origin(latitude=np.radians(59.9), longitude=np.radians(10.7))
+    >>> ns.environment.NormalGravity(oslo).at(np.zeros((1, 3)), np.zeros(1)).round(4)
+    array([[-0.    , -0.    , -9.8191]])
+    """
 
     origin: Origin
 

@@ -341,6 +341,12 @@ class WorldMagneticModel:
     origin: the world's origin; date: decimal year; model: one of `MODELS`.
 
     The interpolation error is below 0.1 nT. Raises `FieldError` for an unknown model and a date outside its validity.
+
+    >>> from navsense.core.geodesy import Origin
+    >>> oslo = Origin(latitude=np.radians(59.9), longitude=np.radians(10.7))
+    >>> model = ns.environment.WorldMagneticModel(oslo, date=2026.5)
+    >>> (1e6 * model.at(np.zeros((1, 3)), np.zeros(1))).round(1)  # µT along east, north, up
+    array([[  1.3,  15.1, -49.3]])
     """
 
     origin: Origin
@@ -405,6 +411,10 @@ class Dipole:
     position_w: m; moment_w: A m^2; radius: m, the field is constant along each direction inside it.
 
     Raises `FieldError` for a value that is not finite and a radius that is not positive.
+
+    >>> magnet = ns.environment.Dipole(position_w=(0.0, 0.0, 0.0), moment_w=(0.0, 0.0, 1.0))
+    >>> 1e6 * magnet.at(np.array([[0.0, 0.0, 1.0]]), np.zeros(1))  # µT, 1 m above
+    array([[0. , 0. , 0.2]])
     """
 
     position_w: Vector
@@ -440,6 +450,11 @@ class Anomaly:
     """A field `field_w` (T) that is added to the world's field from `start` to `end` (s, true time).
 
     Raises `FieldError` for a value that is not finite and invalid times.
+
+    >>> crane = ns.environment.Anomaly((5e-6, 0.0, 0.0), start=10.0, end=20.0)
+    >>> crane.at(np.zeros((2, 3)), np.array([5.0, 15.0]))
+    array([[0.e+00, 0.e+00, 0.e+00],
+           [5.e-06, 0.e+00, 0.e+00]])
     """
 
     field_w: Vector

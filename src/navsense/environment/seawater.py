@@ -284,6 +284,10 @@ class Unesco:
     """The conversion of UNESCO 44 at a latitude (rad), for a standard ocean: within 0.1 m down to 10000 dbar.
 
     Raises `FieldError` for an invalid latitude.
+
+    >>> ocean = ns.environment.Unesco(latitude=np.radians(45.0))
+    >>> ocean.depth(np.array([1e6, 1e7])).round(1)  # 100 and 1000 dbar
+    array([ 99.2, 989.5])
     """
 
     latitude: float = DEFAULT_LATITUDE
@@ -313,6 +317,10 @@ class Saunders:
     """The conversion of Saunders 1981 at a latitude (rad), for a standard ocean: a parabola.
 
     Raises `FieldError` for an invalid latitude.
+
+    >>> ocean = ns.environment.Saunders(latitude=np.radians(45.0))
+    >>> ocean.depth(np.array([1e6, 1e7])).round(1)  # 100 and 1000 dbar
+    array([ 99.1, 989.2])
     """
 
     latitude: float = DEFAULT_LATITUDE
@@ -348,6 +356,10 @@ class ConstantDensity:
     """The conversion with a constant density (kg/m^3) and gravity (m/s^2), for a tank or a lake.
 
     Raises `FieldError` for an invalid density or gravity.
+
+    >>> tank = ns.environment.ConstantDensity(density=998.0, gravity=9.81)
+    >>> tank.pressure(np.array([2.0]))
+    array([19580.76])
     """
 
     density: float

@@ -52,6 +52,10 @@ class Signal:
 
     Raises `FieldError` for different numbers of times and values, no values, a value that is not finite or above
     `MAX_MAGNITUDE`, and invalid times.
+
+    >>> temperature = ns.environment.Signal(times=(0.0, 60.0, 60.0), values=(290.0, 300.0, 310.0))  # a step at 60 s
+    >>> temperature.at(np.array([30.0, 60.0]))
+    array([295., 310.])
     """
 
     times: tuple[float, ...]

@@ -175,6 +175,12 @@ class Water:
     sound_speed: one of `seawater.SOUND_SPEED_FORMULAS`, or a constant speed (m/s).
 
     Raises `FieldError` for invalid values.
+
+    >>> lake = ns.environment.Water(depths=(0.0, 20.0), temperatures=(293.15, 279.15), salinities=(0.0, 0.0))
+    >>> lake.sound_speed_at(np.array([0.0, 20.0])).round(1)
+    array([1482.4, 1430.9])
+    >>> lake.pressure_at(np.array([10.0])).round(-1)
+    array([97950.])
     """
 
     surface: float = field(default=0.0, metadata=in_file(is_attribute=True))

@@ -56,6 +56,14 @@ class Faults:
     recorded: true if a recording has flags of faults but not their specification. They are not simulated.
 
     Raises `SensorError` for a value that is negative or not finite, or a rate without a duration.
+
+    >>> from dataclasses import replace
+    >>> dropout = ns.faults.ScheduledFault("dropout", start=0.2, end=0.4)
+    >>> faults = ns.faults.Faults(stuck_rate=0.1, stuck_duration=0.05, scheduled=(dropout,))
+    >>> imu = replace(world.sensor("imu"), faults=faults)
+    >>> faulty = ns.simulate(replace(world, sensors=(imu,)), 1.0, seed=7)
+    >>> int(faulty["imu"].fault["dropout"].sum())  # of 1000 samples
+    200
     """
 
     dropout_rate: float = field(default=0.0, metadata=NON_NEGATIVE)

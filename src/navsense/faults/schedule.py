@@ -58,6 +58,14 @@ class ScheduledFault:
     where: place of the declaration.
 
     Raises `SensorError` for an unknown kind, invalid times, and a value that is missing or not finite.
+
+    >>> spike = ns.faults.ScheduledFault("spike", start=1.0, period=0.5, array="pressure", value=(200.0,))
+    >>> faults = ns.faults.Faults(scheduled=(spike,))
+    >>> try:
+    ...     ns.faults.ScheduledFault("bias", start=1.0)
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    array of a bias: missing; must name an array of the sensor
     """
 
     kind: str
@@ -191,7 +199,13 @@ ActiveFaults = Sequence[tuple[ScheduledFault, BoolArray]]
 
 @dataclass(frozen=True, eq=False)
 class FaultSchedule:
-    """The scheduled faults of one sensor. A query evaluates only the faults of its time span."""
+    """The scheduled faults of one sensor. A query evaluates only the faults of its time span.
+
+    >>> from navsense.core.ticks import Ticks
+    >>> schedule = ns.faults.FaultSchedule((ns.faults.ScheduledFault("lost_lock", start=1.0, end=2.0),))
+    >>> schedule.find_lost_lock(Ticks(np.arange(4), 1.0))
+    array([False,  True, False, False])
+    """
 
     faults: tuple[ScheduledFault, ...]
 

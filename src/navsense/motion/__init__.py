@@ -18,3 +18,8 @@ __all__ = [
     "load",
     "waypoints",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

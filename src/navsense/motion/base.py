@@ -29,6 +29,11 @@ class MotionBlock:
     angular_acceleration_b: (n, 3) rad/s^2.
 
     The constructor makes the arrays read-only.
+
+    >>> block = ns.motion.Stationary(ns.Pose((0.0, 0.0, -10.0))).at(np.array([0.0, 1.0]))
+    >>> block.position_w
+    array([[  0.,   0., -10.],
+           [  0.,   0., -10.]])
     """
 
     position_w: Vectors
@@ -78,7 +83,18 @@ def empty_arrays(count: int) -> tuple[FloatArray, ...]:
 
 @runtime_checkable
 class Motion(Protocol):
-    """The true motion of one frame."""
+    """The true motion of one frame.
+
+    >>> class Drift:  # a motion of your own: 0.3 m/s along x
+    ...     end = float("inf")
+    ...     def at(self, time):
+    ...         zero, velocity = np.zeros((time.size, 3)), np.tile([0.3, 0.0, 0.0], (time.size, 1))
+    ...         rotation = np.tile([1.0, 0.0, 0.0, 0.0], (time.size, 1))
+    ...         return ns.motion.MotionBlock(velocity * time[:, None], rotation, velocity, zero, zero, zero)
+    >>> drifting = ns.simulate(world, 1.0, motion={"quadrotor": Drift()})
+    >>> drifting.truth["base_link"].velocity[-1]
+    array([0.3, 0. , 0. ])
+    """
 
     @property
     def end(self) -> float:

@@ -81,6 +81,10 @@ class AttachedMotion:
     """The motion of the frame s that is fixed at `pose` (x_b = rotation_bs x_s + r, m) in the frame b of `base`.
 
     For the identity, `at` returns the block of `base`.
+
+    >>> line = ns.motion.waypoints([0.0, 10.0], [ns.Pose(), ns.Pose((10.0, 0.0, 0.0))])
+    >>> ns.motion.AttachedMotion(line, ns.Pose((0.2, 0.0, 0.0))).at(np.array([10.0])).position_w
+    array([[10.2,  0. ,  0. ]])
     """
 
     base: Motion
@@ -117,6 +121,12 @@ def attach(base: Motion, pose: Pose) -> Motion:
     """Return the motion of the frame that is fixed at `pose` (m, unit quaternion) in the frame of `base`.
 
     Use this instead of `AttachedMotion`: it returns a `Stationary` for a stationary base, and `base` for the identity.
+
+    >>> line = ns.motion.waypoints([0.0, 10.0], [ns.Pose(), ns.Pose((10.0, 0.0, 0.0))])
+    >>> sensor = ns.motion.attach(line, ns.Pose((0.2, 0.0, 0.0)))  # 0.2 m ahead of the body
+    >>> sensor.at(np.array([0.0, 10.0])).position_w
+    array([[ 0.2,  0. ,  0. ],
+           [10.2,  0. ,  0. ]])
     """
     if isinstance(base, Stationary):
         return Stationary(base.pose @ pose)

@@ -58,6 +58,12 @@ class Replay:
     acceleration_noise: rms noise per axis (m/s^2) of the spline's acceleration. NaN for fewer than five rows.
 
     Motion that is too fast for the rate of the log counts as noise.
+
+    >>> time = np.linspace(0.0, 2.0, 21)
+    >>> position = np.column_stack((time, np.zeros(21), np.zeros(21)))
+    >>> log = ns.motion.from_arrays(time, position, np.tile([1.0, 0.0, 0.0, 0.0], (21, 1)))
+    >>> log.end, log.bandwidth
+    (2.0, None)
     """
 
     trajectory: Trajectory
@@ -88,6 +94,13 @@ def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Rep
     row. The first row is at t = 0. `bandwidth` is that of `from_arrays`.
 
     Raises `MotionError` with file and line for an unreadable file and for invalid rows.
+
+    >>> rows = [[0, 0, 0, 5, 1, 0, 0, 0], [1, 1, 0, 5, 1, 0, 0, 0], [2, 2, 0, 5, 1, 0, 0, 0]]
+    >>> np.savetxt("track.csv", rows, delimiter=",", header="time,x,y,z,qw,qx,qy,qz", comments="")
+    >>> log = ns.motion.load("track.csv")
+    >>> replayed = ns.simulate(world, motion={"quadrotor": log}, seed=7)  # ends with the log
+    >>> replayed["imu"].time.size
+    2000
     """
     try:
         return _build_replay(*_read_columns(path), bandwidth)
@@ -107,6 +120,11 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     Raises `MotionError` for wrong shapes, fewer than two rows, numbers that are not finite and times that do not
     increase. Quaternions must not be zero, and a turn between rows must be at most 120 degrees. The bandwidth must be
     below half the log's rate.
+
+    >>> time, rotation = [0.0, 1.0, 2.0], np.tile([1.0, 0.0, 0.0, 0.0], (3, 1))
+    >>> log = ns.motion.from_arrays(time, [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]], rotation)
+    >>> log.at(np.array([1.5])).velocity_w.round(6)
+    array([[1., 0., 0.]])
     """
     try:
         arrays = [np.asarray(array, dtype=np.float64) for array in (time, position, rotation)]

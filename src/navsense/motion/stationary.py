@@ -27,7 +27,13 @@ def _stationary_block(pose: bytes, count: int) -> MotionBlock:
 
 @dataclass(frozen=True)
 class Stationary:
-    """A constant pose (m, unit quaternion) in the world."""
+    """A constant pose (m, unit quaternion) in the world.
+
+    >>> still = ns.motion.Stationary(ns.Pose((0.0, 0.0, 2.0)))
+    >>> resting = ns.simulate(world, 0.1, motion={"quadrotor": still})
+    >>> resting["imu"].ideal["linear_acceleration"][-1]
+    array([0.     , 0.     , 9.80665])
+    """
 
     pose: Pose = IDENTITY
     _row: FloatArray = field(init=False, repr=False, compare=False)

@@ -50,6 +50,10 @@ class Trajectory:
 
     Raises `MotionError` for wrong shapes, numbers that are not finite, knots that do not increase from 0, and a
     quaternion of nearly zero length.
+
+    >>> line = ns.motion.waypoints([0.0, 10.0], [ns.Pose(), ns.Pose((10.0, 0.0, 0.0))])
+    >>> line.end, line.at(np.array([5.0])).velocity_w.round(6)
+    (10.0, array([[1.5, 0. , 0. ]]))
     """
 
     knots: Times
@@ -132,6 +136,13 @@ def waypoints(time: Sequence[float] | Times, poses: Sequence[Pose], *, loop: boo
 
     Raises `MotionError` for fewer than two waypoints and times that do not increase from 0. A turn between waypoints
     must be at most 120 degrees, and a loop must close.
+
+    >>> poses = [ns.Pose(), ns.Pose((10.0, 0.0, 0.0)), ns.Pose((10.0, 5.0, 0.0))]
+    >>> track = ns.motion.waypoints([0.0, 10.0, 15.0], poses)
+    >>> track.at(np.array([0.0, 10.0, 15.0])).position_w.round(6)
+    array([[ 0.,  0.,  0.],
+           [10.,  0.,  0.],
+           [10.,  5.,  0.]])
     """
     times = np.array(time, dtype=np.float64)
     if times.ndim != 1 or times.shape[0] != len(poses):

@@ -76,6 +76,14 @@ class NoiseChannels:
     """Channels with their noise.
 
     The names of channels and processes are part of the keys of the random streams, see the table of `Noise`.
+
+    >>> from navsense.core.ticks import Ticks
+    >>> channels = ns.noise.NoiseChannels(("pressure",), (ns.Noise(stddev=2.0),))
+    >>> state = channels.init(np.zeros(0))  # this noise needs no draws at the start
+    >>> draws = np.array([[1.0, -1.0, 0.5]])
+    >>> state, measured, bias = channels.apply(state, Ticks(np.arange(3), 10.0), draws, np.full(3, 101325.0))
+    >>> measured[:, 0]
+    array([101327., 101323., 101326.])
     """
 
     names: tuple[str, ...]

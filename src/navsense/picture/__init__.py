@@ -7,3 +7,8 @@ The report uses `ground` and `tracks` without it.
 from navsense.picture.draw import check, draw
 
 __all__ = ["check", "draw"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -71,7 +71,14 @@ MIN_HEIGHT_RANGE = 1.0
 
 
 def check(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a picture. Raises `RecordingError` for an invalid suffix or place, or without matplotlib."""
+    """Return the path of a picture. Raises `RecordingError` for an invalid suffix or place, or without matplotlib.
+
+    >>> try:
+    ...     ns.picture.check("world.bmp")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    picture: world.bmp; must end in .png, .svg, .pdf
+    """
     target = check_figure_path(path, RecordingError)
     check_output_file(target)
     require_matplotlib(RecordingError)
@@ -97,6 +104,10 @@ def draw(
 
     Raises `RecordingError` if the picture cannot be written or matplotlib is not installed, `FieldError` for a surface
     that cannot be read, `SimulationError` and `MotionError` for invalid motions and durations.
+
+    >>> ns.picture.draw("world.png", world, duration=1.0)
+    >>> Path("world.png").exists()
+    True
     """
     target = check(path)
     chart = make_chart(world, load_motions(world, motion), duration, seed, run)

@@ -133,7 +133,11 @@ URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
 
 
 def is_url(text: object) -> bool:
-    """Return True if a text has the form of a URL. A path object is never a URL."""
+    """Return True if a text has the form of a URL. A path object is never a URL.
+
+    >>> ns.streams.is_url("pd0+tcp://127.0.0.1:16000"), ns.streams.is_url("run.mcap")
+    (True, False)
+    """
     return isinstance(text, str) and URL_PATTERN.fullmatch(text) is not None
 
 

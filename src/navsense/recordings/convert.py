@@ -47,6 +47,11 @@ class ConversionResult:
     count: the number of messages, rows or readings; `unit` is which of them.
     losses: what the format does not hold, a line each.
     notes: what this version of navsense cannot read of the world.
+
+    >>> from navsense.recordings.convert import convert
+    >>> run.save("flight.npz")
+    >>> len(convert("flight.npz", "flight.euroc").losses) > 0  # EuRoC holds less than NPZ
+    True
     """
 
     path: Path
@@ -74,6 +79,11 @@ def convert(
     ros: the ROS 2 distribution of the definitions in `out`: "jazzy" (also for later distributions) or "humble".
 
     Raises `RecordingError` if a recording cannot be read or written, and if `out` is `path`.
+
+    >>> from navsense.recordings.convert import convert
+    >>> run.save("flight.npz")
+    >>> convert("flight.npz", "flight.mcap").path.name
+    'flight.mcap'
     """
     source, target = to_path(path), to_path(out)
     try:

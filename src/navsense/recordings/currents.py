@@ -65,6 +65,11 @@ def read_current(
 
     Raises `FieldError` with file and line for an unreadable file, another header, message type or topic, and rows out
     of order.
+
+    >>> from navsense.recordings.currents import read_current
+    >>> np.savez("current.npz", time=[0.0, 60.0], velocity=[[0.0, 0.0, 0.0], [0.3, 0.0, 0.0]])
+    >>> read_current("current.npz").at(np.zeros((1, 3)), np.array([30.0]))
+    array([[0.15, 0.  , 0.  ]])
     """
     name = os.fspath(path)
     if not (path_exists(Path(name)) and Path(name).is_file()):

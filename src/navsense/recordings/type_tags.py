@@ -156,6 +156,13 @@ def register_type(
     keys, absent: see `StoredType`.
 
     Raises ValueError for a tag of another class.
+
+    >>> from dataclasses import dataclass
+    >>> from navsense.recordings.type_tags import register_type
+    >>> @dataclass(frozen=True)
+    ... class Lag:
+    ...     time_constant: float = 0.1
+    >>> register_type(Lag, "my_package.lag")
     """
     tag = tag or (kind.type if isinstance(kind, HasType) else "")
     if not (is_dataclass(kind) or issubclass(kind, Enum)):

@@ -3,10 +3,16 @@
     from navsense.report import write
     write("survey.mcap", "report.html", world="survey.sdf")
 
-The page starts with warnings. Then it shows the track over the ground, the clocks, and each sensor with its ideal
-readings. It is one file without scripts; figures are SVG with embedded PNG images.
+The page starts with a summary and the warnings. Then it shows the tracks over the ground, the faults, the clocks, the
+water, and each sensor with its ideal readings. It is one file without scripts. Figures are SVG with embedded PNG
+images.
 """
 
 from navsense.report.page import write
 
 __all__ = ["write"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

@@ -68,6 +68,10 @@ def write(
 
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
     the world.
+
+    >>> run.save("flight.mcap")
+    >>> ns.report.write("flight.mcap", "flight.html", world="quadrotor.sdf").name
+    'flight.html'
     """
     page_path = check_report_path(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))

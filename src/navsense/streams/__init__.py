@@ -26,6 +26,12 @@ __all__ = [
     "register_stream",
 ]
 
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 STREAMS = device_port.STREAMS
 """The streams of navsense."""
 

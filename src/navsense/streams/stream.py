@@ -35,6 +35,10 @@ class StreamUrl:
     port: None if the URL has no port.
     path: with its slash; "" if the URL has no path.
     options: the query.
+
+    >>> url = ns.streams.StreamUrl("pd0+tcp://:1033", "pd0+tcp", port=1033)
+    >>> url.host, url.with_port(1034)
+    ('127.0.0.1', 'pd0+tcp://127.0.0.1:1034')
     """
 
     text: str
@@ -77,6 +81,10 @@ class Stream:
     open_publisher: connects or listens, and returns the publisher. Raises `RecordingError`.
     options: the names of the options that a URL can have.
     check: raises `RecordingError` if a URL is invalid, or the stream cannot publish a world. Opens no connection.
+
+    >>> stream = ns.streams.list_streams()[0]
+    >>> stream.scheme, stream.url_format
+    ('pd0+tcp', 'pd0+tcp://HOST:PORT')
     """
 
     scheme: str
@@ -95,12 +103,22 @@ _STREAMS: dict[str, Stream] = {}
 
 
 def register_stream(stream: Stream) -> None:
-    """Register a stream; it replaces an earlier stream with the same scheme."""
+    """Register a stream; it replaces an earlier stream with the same scheme.
+
+    >>> stream = ns.streams.STREAMS[0]  # or your own
+    >>> ns.streams.register_stream(stream)
+    >>> stream in ns.streams.list_streams()
+    True
+    """
     _STREAMS[stream.scheme] = stream
 
 
 def list_streams() -> list[Stream]:
-    """Return all registered streams."""
+    """Return all registered streams.
+
+    >>> [stream.name for stream in ns.streams.list_streams()]
+    ['PD0 to TCP clients', 'PD6 to TCP clients', 'Water Linked JSON to TCP clients', 'NMEA 0183 to TCP clients']
+    """
     return list(_STREAMS.values())
 
 
@@ -143,12 +161,28 @@ def parse_url(text: str) -> tuple[Stream, StreamUrl]:
 
 
 def check_url(text: str, world: World | None = None) -> None:
-    """Raise `RecordingError` if a URL is invalid, or its stream cannot publish a world. Opens no connection."""
+    """Raise `RecordingError` if a URL is invalid, or its stream cannot publish a world. Opens no connection.
+
+    >>> ns.streams.check_url("pd0+tcp://127.0.0.1:16000")
+    >>> try:
+    ...     ns.streams.check_url("pd9+tcp://127.0.0.1:16000")
+    ... except ns.NavsenseError as error:
+    ...     print(error)
+    pd9+tcp://127.0.0.1:16000: scheme of the URL: pd9+tcp; must be one of pd0+tcp, pd6+tcp, wl+tcp, nmea+tcp
+    """
     stream, url = parse_url(text)
     stream.check(url, world)
 
 
 def open_publisher(text: str, recorded_run: RecordedRun) -> Publisher:
-    """Open the publisher of a URL. Raises `RecordingError` if the URL is invalid or the stream cannot be opened."""
+    """Open the publisher of a URL. Raises `RecordingError` if the URL is invalid or the stream cannot be opened.
+
+    >>> session = ns.simulate(ns.testing.example_world(("dvl", ns.sensors.Dvl.example_spec())), 0.1).session
+    >>> recorded_run = ns.recordings.make_recorded_run(session)
+    >>> publisher = ns.streams.open_publisher("nmea+tcp://127.0.0.1:0?wait=0", recorded_run)
+    >>> publisher.url.startswith("nmea+tcp://127.0.0.1:")  # with the port that the system assigned
+    True
+    >>> publisher.close()
+    """
     stream, url = parse_url(text)
     return stream.open_publisher(url, recorded_run)

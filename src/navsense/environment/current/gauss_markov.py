@@ -332,6 +332,10 @@ class GaussMarkovProcess:
 
     Raises `FieldError` for limits that do not contain the mean or are less than `MIN_LIMIT_DISTANCE` apart, a
     correlation time below `MIN_CORRELATION_TIME` and a negative density.
+
+    >>> process = ns.environment.current.GaussMarkovProcess.from_stddev(mean=0.3, stddev=0.1, correlation_time=600.0)
+    >>> round(process.density, 6)  # stddev sqrt(2 / correlation_time)
+    0.005774
     """
 
     mean: float = 0.0
@@ -387,6 +391,10 @@ class UuvGaussMarkovProcess:
     step: physics step (s), from 1 us to 1 s.
 
     Raises `FieldError` as the UUV Simulator does, and for an invalid step.
+
+    >>> process = ns.environment.current.UuvGaussMarkovProcess(mean=0.3, mu=0.1, noise_amplitude=0.05)
+    >>> process.to_physical().correlation_time
+    10.0
     """
 
     mean: float = 0.0
@@ -471,6 +479,14 @@ class GaussMarkovCurrent:
 
     All three processes must be `GaussMarkovProcess`, or all `UuvGaussMarkovProcess` with one step. Raises `FieldError`
     otherwise, and for speeds above `MAX_SPEED`.
+
+    >>> current = ns.environment.current
+    >>> speed = current.GaussMarkovProcess.from_stddev(0.3, 0.1, 600.0, minimum=0.0, maximum=1.0)
+    >>> water = current.GaussMarkovCurrent(speed).realise(seed=1, run=0)
+    >>> water.at(np.zeros((3, 3)), np.array([0.0, 600.0, 1200.0])).round(2)  # m/s, ten minutes apart
+    array([[0.34, 0.  , 0.  ],
+           [0.39, 0.  , 0.  ],
+           [0.16, 0.  , 0.  ]])
     """
 
     speed: AnyGaussMarkovProcess

@@ -255,6 +255,14 @@ class GriddedCurrent:
     outside, outside_vertical, outside_time: rules outside the grid.
 
     Raises `FieldError` for axes that do not increase, wrong shapes and invalid velocities.
+
+    >>> time, z = np.array([0.0, 3600.0]), np.array([-50.0, 0.0])
+    >>> x = y = np.array([0.0, 1000.0])
+    >>> velocity = np.zeros((2, 2, 2, 2, 3))
+    >>> velocity[1, ..., 0] = 0.5  # m/s along x after an hour
+    >>> grid = ns.environment.current.GriddedCurrent((time, x, y, z), velocity, "world")
+    >>> grid.at(np.array([[500.0, 500.0, -10.0]]), np.array([1800.0]))
+    array([[0.25, 0.  , 0.  ]])
     """
 
     points: tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -43,6 +43,11 @@ class CurrentReplay:
     outside: rule for times outside the record.
 
     Raises `FieldError` for times that do not increase and for invalid velocities.
+
+    >>> velocity = np.array([[0.0, 0.0, 0.0], [0.3, 0.0, 0.0]])
+    >>> record = ns.environment.current.CurrentReplay(np.array([0.0, 60.0]), velocity)
+    >>> record.at(np.zeros((1, 3)), np.array([30.0]))
+    array([[0.15, 0.  , 0.  ]])
     """
 
     times: FloatArray

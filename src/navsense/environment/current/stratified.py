@@ -129,6 +129,10 @@ class StratifiedCurrent:
     outside: rule above the first row and below the last.
 
     Raises `FieldError` for depths that do not increase or are negative, and for invalid velocities.
+
+    >>> layers = ns.environment.current.StratifiedCurrent((0.0, 50.0), ((0.4, 0.0, 0.0), (0.1, 0.0, 0.0)))
+    >>> layers.at(np.array([[0.0, 0.0, -25.0]]), np.zeros(1))
+    array([[0.25, 0.  , 0.  ]])
     """
 
     depths: tuple[float, ...]
@@ -249,6 +253,13 @@ class StratifiedGaussMarkovCurrent:
 
     Raises `FieldError` for a layer's speed or direction outside the limits, a vertical velocity, and more than
     `MAX_RANDOM_LAYERS` layers.
+
+    >>> current = ns.environment.current
+    >>> layers = current.StratifiedCurrent((0.0, 50.0), ((0.4, 0.0, 0.0), (0.1, 0.0, 0.0)))
+    >>> speed = current.GaussMarkovProcess(minimum=0.0, maximum=1.0, correlation_time=600.0, density=0.003)
+    >>> random = current.StratifiedGaussMarkovCurrent(layers, speed, current.GaussMarkovProcess())
+    >>> random.realise(seed=1, run=0).at(np.array([[0.0, 0.0, -10.0]]), np.zeros(1)).shape
+    (1, 3)
     """
 
     layers: StratifiedCurrent
@@ -313,6 +324,12 @@ class DepthScaledCurrent:
     outside: rule above the first depth and below the last.
 
     Raises `FieldError` for depths that do not increase, and factors that are not finite.
+
+    >>> surface = ns.environment.UniformField((0.4, 0.0, 0.0))
+    >>> scaled = ns.environment.current.DepthScaledCurrent(surface, depths=(0.0, 50.0), factors=(1.0, 0.25))
+    >>> scaled.at(np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -50.0]]), np.zeros(2))
+    array([[0.4, 0. , 0. ],
+           [0.1, 0. , 0. ]])
     """
 
     field: VectorField
@@ -366,6 +383,12 @@ class BoundaryLayer:
     exponent: n of the power law.
 
     Raises `FieldError` for a thickness or exponent that is not positive.
+
+    >>> stream = ns.environment.UniformField((0.4, 0.0, 0.0))
+    >>> layer = ns.environment.current.BoundaryLayer(stream, bed=-50.0, thickness=10.0)
+    >>> layer.at(np.array([[0.0, 0.0, -49.0], [0.0, 0.0, -30.0]]), np.zeros(2)).round(3)
+    array([[0.288, 0.   , 0.   ],
+           [0.4  , 0.   , 0.   ]])
     """
 
     field: VectorField

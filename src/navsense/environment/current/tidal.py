@@ -275,6 +275,10 @@ class TidalConstituent:
     speed: rad/s, None for the speed of the named constituent.
 
     Raises `FieldError` for an unknown name without a speed, and for a speed that differs from the constituent's.
+
+    >>> m2 = ns.environment.current.TidalConstituent.from_degrees("M2", amplitude=0.8, phase=45.0)
+    >>> m2.amplitude, round(m2.phase, 4)
+    (0.8, 0.7854)
     """
 
     name: str
@@ -340,6 +344,14 @@ class HarmonicFlow:
     mean: m/s.
 
     Raises `FieldError` without a constituent, and for a duplicate constituent.
+
+    >>> from datetime import datetime
+    >>> current = ns.environment.current
+    >>> m2 = current.TidalConstituent.from_degrees("M2", amplitude=0.8, phase=0.0, greenwich=False)
+    >>> flow = current.HarmonicFlow((m2,), datetime(2026, 6, 1))
+    >>> flow.at(np.array([0.0, 12.42 * 3600 / 2])).round(3)  # m/s, half a period apart
+    array([[ 0.8],
+           [-0.8]])
     """
 
     constituents: tuple[TidalConstituent, ...]
@@ -377,6 +389,14 @@ class TideTable:
 
     Raises `FieldError` for rows out of order, gaps longer than `MAX_GAP` and two slacks without a maximum between them.
     The run must start within the table.
+
+    >>> from datetime import datetime
+    >>> hours = 3600.0 * np.array([0.0, 3.0, 6.0, 9.0, 12.0])
+    >>> flows = np.array([0.0, 0.8, 0.0, -0.6, 0.0])
+    >>> table = ns.environment.current.TideTable(hours, flows, datetime(2026, 6, 1))
+    >>> table.at(np.array([3 * 3600.0, 9 * 3600.0]))
+    array([[ 0.8],
+           [-0.6]])
     """
 
     times: FloatArray
@@ -496,6 +516,14 @@ class TidalCurrent:
     heading: angle from east to the world's x axis (rad).
 
     Raises `FieldError` for directions of flood and ebb less than 90 degrees apart.
+
+    >>> from datetime import datetime
+    >>> current = ns.environment.current
+    >>> m2 = current.TidalConstituent.from_degrees("M2", amplitude=0.8, phase=0.0, greenwich=False)
+    >>> flow = current.HarmonicFlow((m2,), datetime(2026, 6, 1))
+    >>> channel = current.TidalCurrent(flow, flood_direction=np.radians(90.0))
+    >>> channel.at(np.zeros((1, 3)), np.zeros(1)).round(3)  # m/s, the flood is to the east
+    array([[0.8, 0. , 0. ]])
     """
 
     flow: TidalFlow
@@ -545,6 +573,10 @@ class TidalEllipse:
     direction: direction of the flow at the maximum of the constituent (rad from north towards east).
 
     Raises `FieldError` for a minor axis longer than the major axis.
+
+    >>> current = ns.environment.current
+    >>> m2 = current.TidalConstituent.from_degrees("M2", amplitude=0.8, phase=0.0)
+    >>> ellipse = current.TidalEllipse(m2, minor=0.2, direction=np.radians(30.0))  # counter-clockwise
     """
 
     major: TidalConstituent
@@ -571,6 +603,16 @@ class TidalEllipses:
     heading: angle from east to the world's x axis (rad).
 
     Raises `FieldError` without an ellipse, and for a duplicate constituent.
+
+    >>> from datetime import datetime
+    >>> current = ns.environment.current
+    >>> m2 = current.TidalConstituent.from_degrees("M2", amplitude=0.8, phase=0.0, greenwich=False)
+    >>> ellipse = current.TidalEllipse(m2, minor=0.2, direction=np.radians(90.0))
+    >>> tide = current.TidalEllipses((ellipse,), datetime(2026, 6, 1))
+    >>> quarter = 12.42 * 3600 / 4
+    >>> tide.at(np.zeros((2, 3)), np.array([0.0, quarter])).round(3)  # m/s, along the major and the minor axis
+    array([[0.8, 0. , 0. ],
+           [0. , 0.2, 0. ]])
     """
 
     ellipses: tuple[TidalEllipse, ...]

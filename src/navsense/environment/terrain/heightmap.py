@@ -399,6 +399,12 @@ class Heightmap:
 
     Raises `FieldError` for less than 2 x 2 heights, too many heights, heights that are not finite, and an invalid
     spacing.
+
+    >>> heights = np.array([[-20.0, -20.0], [-10.0, -10.0]])  # the bed rises to the north
+    >>> bed = ns.environment.Heightmap(heights, spacing=(100.0, 100.0), corner=(-50.0, -50.0))
+    >>> scene = ns.environment.Scene((ns.environment.Body("bed", bed),))
+    >>> scene.cast(np.zeros((1, 3)), np.array([[0.0, 0.0, -1.0]]), 0.0).range
+    array([15.])
     """
 
     heights: FloatArray

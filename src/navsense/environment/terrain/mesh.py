@@ -443,6 +443,11 @@ class Mesh:
 
     Raises `FieldError` for an array of another shape, corners that are not finite or beyond `MAX_DISTANCE`, and a mesh
     without a valid triangle.
+
+    >>> triangle = np.array([[[-5.0, -5.0, -10.0], [5.0, -5.0, -10.0], [0.0, 5.0, -10.0]]])
+    >>> scene = ns.environment.Scene((ns.environment.Body("bed", ns.environment.Mesh(triangle)),))
+    >>> scene.cast(np.zeros((1, 3)), np.array([[0.0, 0.0, -1.0]]), 0.0).range
+    array([10.])
     """
 
     triangles: FloatArray

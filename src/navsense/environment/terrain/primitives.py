@@ -197,7 +197,12 @@ def _check_lengths(shape: str, **lengths: float) -> None:
 
 @dataclass(frozen=True)
 class Plane:
-    """An infinite plane through the origin with a normal of any length. Raises `FieldError` for a zero normal."""
+    """An infinite plane through the origin with a normal of any length. Raises `FieldError` for a zero normal.
+
+    >>> slope = ns.environment.Body("slope", ns.environment.Plane((-1.0, 0.0, 1.0)), ns.Pose((0.0, 0.0, -10.0)))
+    >>> ns.environment.Scene((slope,)).cast(np.zeros((1, 3)), np.array([[0.0, 0.0, -1.0]]), 0.0).range
+    array([10.])
+    """
 
     normal: Vector = (0.0, 0.0, 1.0)
 
@@ -216,7 +221,12 @@ class Plane:
 
 @dataclass(frozen=True)
 class Box:
-    """A box with sides `size` (m). Raises `FieldError` for a side that is not above 0."""
+    """A box with sides `size` (m). Raises `FieldError` for a side that is not above 0.
+
+    >>> dock = ns.environment.Body("dock", ns.environment.Box((4.0, 4.0, 2.0)), ns.Pose((10.0, 0.0, 0.0)))
+    >>> ns.environment.Scene((dock,)).cast(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]]), 0.0).range
+    array([8.])
+    """
 
     size: Vector = (1.0, 1.0, 1.0)
 
@@ -234,7 +244,12 @@ class Box:
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """An ellipsoid with `radii` (m) along x, y and z. Raises `FieldError` for a radius that is not above 0."""
+    """An ellipsoid with `radii` (m) along x, y and z. Raises `FieldError` for a radius that is not above 0.
+
+    >>> rock = ns.environment.Body("rock", ns.environment.Ellipsoid((3.0, 2.0, 1.0)), ns.Pose((10.0, 0.0, 0.0)))
+    >>> ns.environment.Scene((rock,)).cast(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]]), 0.0).range
+    array([7.])
+    """
 
     radii: Vector = (1.0, 1.0, 1.0)
 
@@ -251,7 +266,12 @@ class Ellipsoid:
 
 @dataclass(frozen=True)
 class Sphere:
-    """A sphere with a `radius` (m). Raises `FieldError` for a radius that is not above 0."""
+    """A sphere with a `radius` (m). Raises `FieldError` for a radius that is not above 0.
+
+    >>> buoy = ns.environment.Body("buoy", ns.environment.Sphere(0.5), ns.Pose((10.0, 0.0, 0.0)))
+    >>> ns.environment.Scene((buoy,)).cast(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]]), 0.0).range
+    array([9.5])
+    """
 
     radius: float = 1.0
 
@@ -268,7 +288,12 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Cylinder:
-    """A cylinder with a `radius` and a `length` (m) along z. Raises `FieldError` for a value that is not above 0."""
+    """A cylinder with a `radius` and a `length` (m) along z. Raises `FieldError` for a value that is not above 0.
+
+    >>> pile = ns.environment.Body("pile", ns.environment.Cylinder(radius=0.5, length=20.0), ns.Pose((10.0, 0.0, 0.0)))
+    >>> ns.environment.Scene((pile,)).cast(np.zeros((1, 3)), np.array([[1.0, 0.0, 0.0]]), 0.0).range
+    array([9.5])
+    """
 
     radius: float = 1.0
     length: float = 1.0
@@ -286,7 +311,12 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class Capsule:
-    """A capsule with a `radius` and a cylinder `length` (m) along z. Raises `FieldError` for a value not above 0."""
+    """A capsule with a `radius` and a cylinder `length` (m) along z. Raises `FieldError` for a value not above 0.
+
+    >>> glider = ns.environment.Body("glider", ns.environment.Capsule(0.1, 1.5), ns.Pose((0.0, 0.0, -5.0)))
+    >>> ns.environment.Scene((glider,)).cast(np.zeros((1, 3)), np.array([[0.0, 0.0, -1.0]]), 0.0).range
+    array([4.15])
+    """
 
     radius: float = 0.5
     length: float = 1.0

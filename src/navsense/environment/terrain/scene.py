@@ -43,6 +43,12 @@ class Body:
     shape: the surface.
     pose: pose of the shape in the body's frame (m, unit quaternion).
     motion: motion of the body's frame. None for the world frame.
+
+    >>> line = ns.motion.waypoints([0.0, 10.0], [ns.Pose((5.0, 0.0, 0.0)), ns.Pose((15.0, 0.0, 0.0))])
+    >>> ship = ns.environment.Body("ship", ns.environment.Box((2.0, 1.0, 1.0)), motion=line)
+    >>> scene = ns.environment.Scene((ship,))
+    >>> scene.cast(np.zeros((2, 3)), np.array([[1.0, 0.0, 0.0]] * 2), np.array([0.0, 10.0])).range.round(6)
+    array([ 4., 14.])
     """
 
     name: str
@@ -70,6 +76,11 @@ class RayHits(NamedTuple):
     normal_w: (..., 3), unit normal on the side that the ray comes from, NaN for a miss.
     body: (...), index in the scene's bodies, -1 for a miss.
     velocity_w: (..., 3) m/s, velocity of the hit point, NaN for a miss.
+
+    >>> bed = ns.environment.Body("bed", ns.environment.Plane(), ns.Pose((0.0, 0.0, -20.0)))
+    >>> down_and_up = np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
+    >>> ns.environment.Scene((bed,)).cast(np.zeros((2, 3)), down_and_up, 0.0).hit
+    array([ True, False])
     """
 
     range: FloatArray
@@ -203,7 +214,14 @@ class _RotatedMotion:
 
 @dataclass(frozen=True)
 class Scene:
-    """The bodies of a world. If two bodies are at the same range, the hit is on the first one in the list."""
+    """The bodies of a world. If two bodies are at the same range, the hit is on the first one in the list.
+
+    >>> bed = ns.environment.Body("bed", ns.environment.Plane(), ns.Pose((0.0, 0.0, -20.0)))
+    >>> scene = ns.environment.Scene((bed,))
+    >>> hits = scene.cast(np.zeros((1, 3)), np.array([[0.0, 0.0, -1.0]]), 0.0)
+    >>> hits.range, hits.normal_w
+    (array([20.]), array([[0., 0., 1.]]))
+    """
 
     bodies: tuple[Body, ...] = ()
 

@@ -72,6 +72,11 @@ class DatasheetSource:
     """The source of a value: a citation, its address and the day when it was read.
 
     `reading` is "sheet" if the document itself was read, "quoted" if a work that quotes it was read.
+
+    >>> from navsense.sensors import catalogue
+    >>> source = catalogue.load_part("STIM300").entries["angular_velocity"]["noise_density"].source
+    >>> source.citation.partition(",")[0], source.reading
+    ('Sensonor: STIM300 Datasheet', 'quoted')
     """
 
     citation: str
@@ -87,6 +92,11 @@ class DatasheetEntry:
     `values` has one number per axis, x y z. The sections `units.SCALAR_SECTIONS` and `output_rate` have one number, and
     `units.RANGE_ENTRIES` have two: the lower and the upper end. `two_sided` is true for a two-sided density per root
     hertz, as in Kalibr's files; datasheets print one-sided ones.
+
+    >>> from navsense.sensors import catalogue
+    >>> entry = catalogue.load_part("STIM300").entries["angular_velocity"]["noise_density"]
+    >>> entry.printed[0], entry.printed_unit, f"{entry.values[0]:.3g}", entry.unit
+    (0.15, 'deg/sqrt(h)', '4.36e-05', 'rad/s/sqrt(Hz)')
     """
 
     values: tuple[float, ...]
@@ -106,6 +116,11 @@ class Part:
     sensor: the type of the part; it may have more sections than this type.
     transducer: how the beams of a DVL are formed; "" if it is not printed.
     notes: missing and doubtful values.
+
+    >>> from navsense.sensors import catalogue
+    >>> part = catalogue.load_part("STIM300")
+    >>> part.sensor, sorted(part.entries)
+    ('imu', ['angular_velocity', 'linear_acceleration'])
     """
 
     name: str
@@ -212,7 +227,13 @@ def _read_entry(
 
 
 def read_part(path: Traversable, name: str = "") -> Part:
-    """Return the part in a TOML file with the layout of the catalogue, also of a user. Raises `SensorError`."""
+    """Return the part in a TOML file with the layout of the catalogue, also of a user. Raises `SensorError`.
+
+    >>> from navsense.sensors import catalogue
+    >>> path = Path(catalogue.__file__).parent / "stim300.toml"  # or your own file
+    >>> catalogue.read_part(path).sensor
+    'imu'
+    """
     where, table = Where(str(path)), inputs.read_toml(str(path), _PART_FILE)
     source_tables = _check_tables("sources", table.get("sources", {}), where)
     sources = {key: _read_source(key, entry, where) for key, entry in source_tables.items()}
@@ -246,13 +267,24 @@ _PART_KEYS = ("part", "manufacturer", "sensor", "grade", "sources", "transducer"
 
 @cache
 def list_parts() -> tuple[str, ...]:
-    """Return the names of all parts, sorted."""
+    """Return the names of all parts, sorted.
+
+    >>> from navsense.sensors import catalogue
+    >>> "bmi088" in catalogue.list_parts()
+    True
+    """
     files = resources.files(__name__).iterdir()
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
 
 
 def load_part(name: str) -> Part:
-    """Return a part by its name in any case. Raises `UnknownNameError`."""
+    """Return a part by its name in any case. Raises `UnknownNameError`.
+
+    >>> from navsense.sensors import catalogue
+    >>> entry = catalogue.load_part("STIM300").entries["angular_velocity"]["noise_density"]
+    >>> entry.printed[0], entry.printed_unit
+    (0.15, 'deg/sqrt(h)')
+    """
     if not isinstance(name, str):
         raise UnknownNameError("part", repr(name), allowed="must be the name of a part, a text")
     key = name.lower()
