@@ -41,14 +41,14 @@ def shift_reading(reading: Reading, shift: float, last: float) -> Reading:
     """Return a reading moved by some seconds, up to the time `last`."""
     count = int(np.searchsorted(reading.time + shift, last))
     late = None if reading.arrival_after_latency is None else reading.arrival_after_latency + shift
-    return replace(reading, time=reading.time + shift, arrival_after_latency=late).between(0, count)
+    return replace(reading, time=reading.time + shift, arrival_after_latency=late).select_rows(0, count)
 
 
 def shift_truth(truth: Truth, shift: float, last: float) -> Truth:
     """Return a truth moved by some seconds, up to the time `last`."""
     count = int(np.searchsorted(truth.time + shift, last))
     arrays = {key: vars(truth)[key] for key in TRUTH_ARRAYS}
-    return Truth(truth.name, truth.time + shift, **arrays).between(0, count)
+    return Truth(truth.name, truth.time + shift, **arrays).select_rows(0, count)
 
 
 def write_hour(path: Path, world: World, target: Path) -> None:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import outputs
+from numpy.typing import NDArray
 
 import navsense as ns
-from navsense.core.typing import FloatArray
 from navsense.factors import local_field
 
 GYRO, ACCELEROMETER, COMPASS = 5e-3, 0.05, 3e-7
@@ -121,7 +121,7 @@ def make_graph(run: Any, *, robust: bool) -> tuple[Any, Any]:
     return graph, values
 
 
-def compute_errors(values: Any, truth: FloatArray) -> FloatArray:
+def compute_errors(values: Any, truth: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rotation vectors (n, 3), rad in the body frame, from the true attitudes (n, 4) to the estimates."""
     import gtsam
     from gtsam.symbol_shorthand import R
@@ -130,12 +130,12 @@ def compute_errors(values: Any, truth: FloatArray) -> FloatArray:
     return np.array([gtsam.Rot3.Logmap(rotation) for rotation in errors])
 
 
-def compute_largest_angle(errors: FloatArray) -> float:
+def compute_largest_angle(errors: NDArray[np.float64]) -> float:
     """Return the largest angle in degrees."""
     return math.degrees(float(np.sqrt((errors**2).sum(axis=1)).max()))
 
 
-def write_errors(errors: dict[str, FloatArray]) -> None:
+def write_errors(errors: dict[str, NDArray[np.float64]]) -> None:
     """Write the error angles of the estimates as a table and a picture."""
     names = {"gyroscope alone": "gyroscope alone", "plain": "with compass", "robust": "with compass, robust"}
     time = np.arange(len(errors["robust"])) * STEP / RATE
@@ -167,7 +167,7 @@ def main() -> None:
         print(f"{name:>15}: {compute_largest_angle(rows):6.2f} degrees at worst over {rows.shape[0]} attitudes")
     bias = found["robust"].atVector(B(0))
     true_bias = run["board::plate::imu"].bias["angular_velocity"][0]
-    print(f"gyroscope's bias {np.degrees(bias)} deg/s, truly {np.degrees(true_bias)}")
+    print(f"estimated bias {np.degrees(bias)} deg/s, true bias {np.degrees(true_bias)} deg/s")
 
     # The squared error by the covariance is chi-squared with 3 degrees of freedom. It exceeds 37.3 once in
     # 25 million, so one of 600 attitudes does once in 40,000 runs.

@@ -21,23 +21,23 @@ from pathlib import Path
 
 import numpy as np
 import outputs
+from numpy.typing import NDArray
 
 import navsense as ns
 from navsense.calibration import Calibration
-from navsense.core.typing import FloatArray
 
 NOISE = 2e-7
 """White noise of one sample (T)."""
 
 HARD_IRON = np.array([14e-6, -9e-6, 22e-6])
 SOFT_IRON = np.array([[1.12, 0.05, -0.03], [0.01, 0.94, 0.04], [-0.02, 0.03, 0.97]])
-"""What stands around the compass: T, and what the world's field is multiplied by, with what the iron turns of it."""
+"""Hard iron (T) and soft iron (3 x 3) of the simulated compass."""
 
 WAYPOINTS = "".join(
     f'<navsense:waypoint time="{8 * i}">0 0 1 {1.2 * i} {0.7 * math.sin(1.9 * i)} {0.4 * i}</navsense:waypoint>'
     for i in range(16)
 )
-"""Rolled over three and a half times, nose up and down between."""
+"""Rolls 3.5 times while the nose goes up and down."""
 
 WORLD = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="yard">
   <spherical_coordinates>
@@ -70,7 +70,7 @@ def record(folder: Path) -> Path:
     return folder / "tumbled.npz"
 
 
-def compare(name: str, result: Calibration, gain: FloatArray) -> None:
+def compare(name: str, result: Calibration, gain: NDArray[np.float64]) -> None:
     """Compare a calibration to the iron: scale times soft iron, and bias."""
     gain_error = np.abs(result.scale * result.soft_iron - gain).max()
     bias = np.abs(result.bias - HARD_IRON).max()

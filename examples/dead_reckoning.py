@@ -26,6 +26,7 @@ import gtsam
 import numpy as np
 import outputs
 from gtsam.symbol_shorthand import B, F, V, X
+from numpy.typing import NDArray
 from survey_factors import (
     Compass,
     Flicker,
@@ -38,9 +39,10 @@ from survey_factors import (
 
 import navsense as ns
 from navsense.core.geodesy import compute_earth_rate_w
-from navsense.core.typing import FloatArray
 from navsense.figures import LIGHT
 from navsense.noise.terms import make_flicker_components
+
+FloatArray = NDArray[np.float64]
 
 SURVEY = Path(__file__).with_name("auv_survey.sdf")
 

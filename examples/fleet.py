@@ -25,7 +25,8 @@ def main() -> None:
     fields = {name: 1e9 * np.linalg.norm(reading["field"], axis=1) for name, reading in readings.items()}
     strength = {name: 1e-9 * field.mean() for name, field in fields.items()}
     for name, field in strength.items():
-        print(f"{name:>7}: {field * 1e9:.0f} nT, {(field - strength['afar']) * 1e9:+.0f} nT beside the one afar")
+        difference = field - strength["afar"]
+        print(f"{name:>7}: {field * 1e9:.0f} nT, {difference * 1e9:+.0f} nT more than at the distant glider")
     assert world.model("above").pose.position == (-1.0, 0.0, 10.0)  # its nose is above the wreck
     assert abs(strength["above"] - strength["afar"]) > 300e-9
     assert abs(strength["beside"] - strength["afar"]) < 20e-9

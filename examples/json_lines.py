@@ -79,7 +79,7 @@ def read(path: Path) -> Dataset:
         }
         return Dataset(readings, {}, meta)
     except Exception as error:
-        raise metadata.damaged_error(path, error) from error
+        raise metadata.make_damaged_error(path, error) from error
 
 
 def make_reading(name: str, rows: list[dict[str, Any]], sensor_metadata: dict[str, Any]) -> Reading:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import outputs
+from numpy.typing import NDArray
 
 import navsense as ns
-from navsense.core.typing import FloatArray
 from navsense.factors import direction
 
 KEY = 8214565720323784704
@@ -79,7 +79,7 @@ def run_without_gtsam() -> None:
     outputs.write("mag_factor", {"yaw offset (deg)": offsets, **columns}, draw)
 
 
-def make_yaw_rotation(angle: float) -> FloatArray:
+def make_yaw_rotation(angle: float) -> NDArray[np.float64]:
     """Return the rotation (3, 3) about z by an angle (rad)."""
     c, s = math.cos(angle), math.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])

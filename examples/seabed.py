@@ -1,4 +1,4 @@
-"""The sea bed of auv_survey.sdf and the track of its vehicle: writes seabed.png, prints the waypoints.
+"""The sea bed of auv_survey.sdf and the track of its vehicle: writes out/seabed.png, prints the waypoints.
 
     bed(x, y) = slope + ridges + hills + sand waves + pockmarks             m, the surface at 0; x east, y north
     psi(u)    = pi (u - sin(2 pi u) / (2 pi)),   u from 0 to 1              a turn of 180 degrees, smooth at both ends
@@ -6,7 +6,7 @@
 The bed is fictitious. Hills are gradient noise in octaves (Perlin, *An Image Synthesizer*, 1985). The image maps the
 heights from the lowest to the highest to 16 bits. Its bytes are the same on every machine.
 
-cd examples && python seabed.py
+python examples/seabed.py
 """
 
 from __future__ import annotations
@@ -166,7 +166,9 @@ def main() -> None:
     rows = compute_heights()
     low, high = (pick(pick(row) for row in rows) for pick in (min, max))
     picture = encode_png(rows)
-    Path("seabed.png").write_bytes(picture)
+    path = Path("out", "seabed.png")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(picture)
     for line in format_waypoints():
         print(f"        {line}")
     clear = [
@@ -176,7 +178,7 @@ def main() -> None:
     print(f"the vehicle is {min(clear):.1f} to {max(clear):.1f} m above the bed")
     assert min(clear) > 9.0
     assert max(clear) < 20.0
-    print(f"wrote seabed.png: {len(picture)} bytes; from {low:.3f} to {high:.3f} m")
+    print(f"wrote {path}: {len(picture)} bytes; from {low:.3f} to {high:.3f} m")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,11 @@ import gtsam
 import numpy as np
 import outputs
 from gtsam.symbol_shorthand import B, C, D, F, M, S, T, V, X
+from numpy.typing import NDArray
 
-from navsense.core.typing import FloatArray
 from navsense.factors import MagPoseFactorPose3
+
+FloatArray = NDArray[np.float64]
 
 STEP = 1e-4
 """Step of the differences, in the units of the variables."""

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from navsense.cli import cli
 from navsense.cli.progress import COMPILING, show_progress
-from navsense.cli.tables import format_table, shorten_name, wrap_line
+from navsense.cli.tables import Column, format_table, shorten_name, wrap_line
 from navsense.core.kernels import INTERPRETED
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-COLUMNS = ("sensor", "type", "samples", "clock")
+COLUMNS = (Column("sensor", "name"), Column("type", "name"), Column("samples", "number"), Column("clock", "name"))
 ROWS = (
     ("quadrotor::base_link::imu", "imu", "1000", "quadrotor::base_link::autopilot"),
     ("quadrotor::mast::board::compass", "magnetometer", "100", "true time"),
@@ -59,7 +59,9 @@ def test_table_without_a_width_has_the_complete_names() -> None:
 
 
 def test_text_that_is_no_name_is_wrapped() -> None:
-    lines = list(format_table(("model", "samples"), [("gaussian noise with a dynamic bias", "12")], 30))
+    lines = list(
+        format_table((Column("model"), Column("samples", "number")), [("gaussian noise with a dynamic bias", "12")], 30)
+    )
     assert lines == ["model                  samples", "gaussian noise with a       12", "dynamic bias"]
 
 

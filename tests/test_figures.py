@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -34,10 +37,10 @@ TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 
 """Linear sRGB to CIE XYZ. Source: IEC 61966-2-1."""
 
 MIN_DISTANCE = 15.0
-"""Least distance of two colours in CIELAB: more than six times 2.3, which is just noticeable side by side."""
+"""Minimum distance of two colours in CIELAB: more than six times 2.3, which is just noticeable side by side."""
 
 MIN_CONTRAST = {"text": 4.5, "line": 3.0}
-"""Least contrast to the background for text and for graphics (WCAG 2.2)."""
+"""Minimum contrast to the background for text and for graphics (WCAG 2.2)."""
 
 
 def to_linear(colour: str) -> FloatArray:
@@ -59,8 +62,8 @@ def compute_contrast(first: str, second: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def compute_least_distance(colours: list[str], vision: FloatArray) -> float:
-    """Return the least distance in CIELAB of any two colours, as a person with this vision sees them."""
+def compute_min_distance(colours: list[str], vision: FloatArray) -> float:
+    """Return the minimum distance in CIELAB of any two colours, as a person with this vision sees them."""
     seen = [to_lab(vision @ to_linear(colour)) for colour in colours]
     return min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2))
 
@@ -80,7 +83,7 @@ TOGETHER = {
 @pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES.keys())
 def test_colours_of_a_plot_differ_for_everybody(palette: figures.Palette, names: tuple[str, ...], vision: str) -> None:
     colours = [getattr(palette, name) for name in names]
-    assert compute_least_distance(colours, VISION[vision]) >= MIN_DISTANCE
+    assert compute_min_distance(colours, VISION[vision]) >= MIN_DISTANCE
 
 
 def test_simulated_vision_keeps_grey_and_merges_red_with_green() -> None:
@@ -88,7 +91,7 @@ def test_simulated_vision_keeps_grey_and_merges_red_with_green() -> None:
     for matrix in VISION.values():
         assert matrix.sum(axis=1) == pytest.approx([1.0, 1.0, 1.0], abs=2e-6, rel=0.0)
     alike = ["#b0723c", "#7f8a3a"]
-    assert compute_least_distance(alike, VISION["normal"]) > 2.0 * compute_least_distance(alike, VISION["deuteranopia"])
+    assert compute_min_distance(alike, VISION["normal"]) > 2.0 * compute_min_distance(alike, VISION["deuteranopia"])
 
 
 @pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES.keys())
@@ -142,3 +145,20 @@ def test_matplotlib_has_the_style_inside_the_context_only(tmp_path: Path) -> Non
         written.append((tmp_path / name).read_bytes())
     assert dict(mpl.rcParams) == before
     assert written[0] == written[1], "a picture has no date and no random names"
+
+
+@pytest.mark.parametrize(("backend", "expected"), [("nonsense", "None"), ("svg", "svg")])
+def test_a_backend_of_another_environment_does_not_matter(backend: str, expected: str) -> None:
+    """Jupyter sets the variable for its kernel; the commands that a notebook starts inherit it."""
+    pytest.importorskip("matplotlib")
+    code = """
+import os
+from navsense.figures import make_figure
+make_figure(1.0, 1.0)
+import matplotlib
+print(os.environ["MPLBACKEND"], matplotlib.rcParams._get_backend_or_none())
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
+    environment = {**os.environ, "MPLBACKEND": backend}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (ended.stdout.split(), ended.stderr) == ([backend, expected], "")

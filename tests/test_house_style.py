@@ -72,7 +72,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 """Files and folders from the lowest layer up. Each imports only from its own line and the lines above."""
 
 LAZY_IMPORTS: dict[tuple[str, str], str] = {
-    ("core.readings", "plots"): "readings plot themselves; the drawing needs the common style, and matplotlib",
+    ("core.readings", "plots"): "`Reading.plot` draws with matplotlib in the common style",
 }
 """Imports inside functions of something above: (module, import) -> reason."""
 

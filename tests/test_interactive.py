@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,9 @@ def test_reprs_are_short(world: World, run: Any, tmp_path: Path) -> None:
         f"<Reading robot::arm::compass: magnetometer, 40 samples>\n"
         f"  field  (40, 3)  T  {' '.join(f'{value:.6g}' for value in field)}"
     )
+    valid = np.arange(40) >= 3
+    first = " ".join(f"{value:.6g}" for value in run["compass"]["field"][3])
+    assert repr(replace(run["compass"], valid=valid)).endswith(first)
     assert repr(sim) == "<LiveRun laws: 0 s, 2 sensors, open>"
     assert repr(step) == "<Step to 0 s: imu, compass>"
     assert repr(sim.sensor("imu")) == "<LiveSensor robot::arm::imu: imu, 200 Hz, on>"
@@ -178,7 +182,7 @@ def test_notebooks_show_tables(world: World, run: Any, tmp_path: Path) -> None:
         table = TableParser(one._repr_html_())
         assert [row[0] for row in table.rows] == ["sensor", *run]
     table = TableParser(run["imu"]._repr_html_())
-    assert table.rows[0] == ["array", "shape", "unit", "first row"]
+    assert table.rows[0] == ["array", "shape", "unit", "first valid row"]
     assert ["angular_velocity", "(40, 3)", "rad/s"] in [row[:3] for row in table.rows]
     assert TableParser(ns.Noise(stddev=0.5)._repr_html_()).rows == [["field", "value"], ["stddev", "0.5"]]
     assert TableParser(ns.Noise()._repr_html_()).caption == "Noise (defaults)"
@@ -199,6 +203,7 @@ def test_endings_of_names_are_accepted_everywhere(world: World, run: Any, tmp_pa
     assert world.model("robot") is world.models[0]
     assert world.link("arm") is world.models[0].link("arm") is world.models[0].links[1]
     assert world.clock("clock") is world.clocks[0]
+    assert world.link("robot") is world.link("base")  # the canonical link, as in `truth`
     nested = example_world(("imu", Imu()))
     moved = ns.simulate(nested, 0.1, motion={"robot": Stationary(ns.Pose((0.0, 0.0, 5.0)))})
     assert moved.truth["arm"].position[0, 2] == 5.0

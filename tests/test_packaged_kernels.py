@@ -99,7 +99,15 @@ def test_changed_constant_of_a_called_kernel_compiles_both(wheel: Wheel) -> None
 
 @pytest.mark.parametrize(
     "changes",
-    [{"numba": "0.1"}, {"llvmlite": "0.1"}, {"python": "cpython-27"}, {"features": ["avx99"]}, {"machine": "vax"}],
+    [
+        {"numba": "0.1"},
+        {"llvmlite": "0.1"},
+        {"numpy": "0.1"},
+        {"svml": "other"},
+        {"python": "cpython-27"},
+        {"features": ["avx99"]},
+        {"machine": "vax"},
+    ],
     ids=lambda changes: next(iter(changes)),
 )
 def test_kernels_for_another_process_are_compiled(wheel: Wheel, changes: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ from navsense.picture.draw import (
     format_clearance,
     round_down,
     shade_relief,
-    shorten_name,
+    truncate_name,
 )
 from navsense.picture.ground import (
     MAX_RATIO,
@@ -255,7 +255,7 @@ def test_ground_excludes_the_vehicle(load_world: LoadWorld) -> None:
     assert np.allclose(bottom[~above & (abs(track.position[:, 0]) > 2.0)], -30.0, rtol=1e-12, atol=0.0), (
         "of the ground above it"
     )
-    assert format_clearance(found) == "least clearance: 3 m UNDER the ground, at 10 s"
+    assert format_clearance(found) == "minimum clearance: 3 m UNDER the ground, at 10 s"
     assert np.allclose(found.relief.height[:, abs(found.relief.x) > 2.0], -30.0, rtol=1e-12, atol=0.0), (
         "no hull on the chart"
     )
@@ -286,7 +286,8 @@ def test_clearance_names_the_nearest_vehicle(load_world: LoadWorld) -> None:
     high = make_robot((0, "0 0 0 0 0 0"), (10, "8 0 0 0 0 0"), name="high")
     low = make_robot((0, "0 0 -20 0 0 0"), (400, "8 0 -28 0 0 0"), name="low")
     middle = make_robot((0, "0 0 -20 0 0 0"), (10, "8 0 -15 0 0 0"), name="middle")
-    assert format_clearance(chart(load_world(body + high + low + middle))) == "least clearance: 2 m, low at 6.67 min"
+    found = chart(load_world(body + high + low + middle))
+    assert format_clearance(found) == "minimum clearance: 2 m, low at 6 min 40 s"
 
 
 def make_tracks(*ends: tuple[tuple[float, float], tuple[float, float]]) -> list[Track]:
@@ -483,7 +484,7 @@ def test_figure_shows_the_expected_elements(
     assert profile.get_xlim() == pytest.approx((0.0, track.distance[-1]), rel=1e-12, abs=0.0)
     assert profile.get_ylim()[0] < bottom.min() < track.position[:, 2].max() < 0.0 < profile.get_ylim()[1]
     clearance = (track.position[:, 2] - bottom).min()
-    assert profile.get_title(loc="left").startswith(f"least clearance: {clearance:.3g} m, at ")
+    assert profile.get_title(loc="left").startswith(f"minimum clearance: {clearance:.3g} m, at ")
     assert np.allclose(column.lines[0].get_xdata(), 0.5, rtol=1e-12, atol=0.0)
     assert column.lines[0].get_ydata()[[0, -1]] == pytest.approx([-40.0, 0.0], rel=1e-12, abs=1e-12)
     assert figures[0]._suptitle.get_text() == "sea\n1 track of 10 min"
@@ -551,7 +552,7 @@ def test_names_do_not_overlap(load_world: LoadWorld, tmp_path: Path, monkeypatch
         warnings.simplefilter("error")  # a character that the font lacks does not warn
         draw(tmp_path / "x.png", load_world(body))
     plan = figures[0].axes[0]
-    written = [text for text in plan.texts if text.get_text() in {shorten_name(name) for name in names}]
+    written = [text for text in plan.texts if text.get_text() in {truncate_name(name) for name in names}]
     assert len(written) == len(names)
     boxes = [text.get_window_extent() for text in written]
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
@@ -612,7 +613,7 @@ def test_units_and_round_numbers() -> None:
     assert [round_down(value) for value in (0.5, 0.19, 1.0, 9.99, 0.0205)] == pytest.approx(
         [0.5, 0.1, 1.0, 5.0, 0.02], rel=1e-12, abs=0.0
     )
-    assert shorten_name("x" * 40) == "x" * 31 + "…"
+    assert truncate_name("x" * 40) == "x" * 31 + "…"
 
 
 # Files

@@ -14,6 +14,7 @@ import navsense as ns
 from navsense.core.errors import NavsenseError, RecordingError, SimulationError, UnknownNameError
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
+from navsense.figures import find_time_spans
 from navsense.sensors import Adcp, Imu, Magnetometer
 from navsense.testing import example_world
 
@@ -40,6 +41,17 @@ def list_lines(axes: Any) -> dict[str, Any]:
     return {line.get_label(): line for line in axes.get_lines()}
 
 
+def list_shaded_spans(axes: Any) -> dict[str, list[tuple[float, float]]]:
+    """Return start and end (s) of each shaded span, by label."""
+    return {
+        shading.get_label(): [
+            (round(float(path.vertices[:, 0].min()), 3), round(float(path.vertices[:, 0].max()), 3))
+            for path in shading.get_paths()
+        ]
+        for shading in axes.collections
+    }
+
+
 def test_a_reading_has_an_axis_for_each_array_with_its_unit(run: Any) -> None:
     figure = run["imu"].plot()
     labels = [axes.get_ylabel() for axes in figure.axes]
@@ -59,8 +71,8 @@ def test_fields_are_in_microtesla_and_faults_are_shaded(run: Any) -> None:
     (axes,) = compass.plot("field").axes
     assert axes.get_ylabel() == "field\n(µT)"
     assert np.allclose(list_lines(axes)["x"].get_ydata(), 1e6 * compass["field"][:, 0], rtol=1e-15, atol=0.0)
-    shaded = [patch for patch in axes.patches if patch.get_label() == "fault: stuck"]
-    assert [(round(patch.get_x(), 3), round(patch.get_width(), 3)) for patch in shaded] == [(0.5, 0.2)]
+    assert list_shaded_spans(axes) == {"fault: stuck": [(0.5, 0.7)]}
+    assert axes.get_ylim()[1] < 100.0  # the shading has the height of the axes and does not widen them
     dashed = [line.get_ydata() for line in axes.get_lines() if line.get_linestyle() == "--" and line.get_ydata().size]
     assert np.allclose(np.stack(dashed, axis=-1), 1e6 * compass.ideal["field"], rtol=1e-15, atol=0.0)
 
@@ -72,7 +84,8 @@ def test_invalid_values_and_missing_samples_are_gaps(run: Any) -> None:
     (axes,) = replace(compass, valid=valid, emitted=emitted).plot().axes
     time, field = list_lines(axes)["x"].get_xydata().T
     assert np.array_equal(np.flatnonzero(np.isnan(field))[:10], np.arange(10, 20))
-    assert np.count_nonzero(np.isnan(time)) == 1  # the gap of the samples that were not published
+    assert np.count_nonzero(np.isnan(field)) == 10 + 1  # one for the gap of the samples that were not published
+    assert np.isfinite(time).all()
     assert time.size == compass.time.size - 10 + 1
 
 
@@ -81,6 +94,20 @@ def test_samples_that_are_regularly_missing_are_no_gaps(run: Any) -> None:
     emitted[::3] = True
     (axes,) = replace(run["compass"], emitted=emitted).plot().axes
     assert not np.isnan(list_lines(axes)["x"].get_xydata()).any()
+
+
+def test_every_span_of_many_faults_is_shaded(run: Any) -> None:
+    """A report and a plot use the same spans and gaps."""
+    compass = run["compass"]
+    stuck = np.arange(compass.time.size) % 4 == 1
+    many = replace(compass, fault={"stuck": stuck}, time=10.0 * compass.time)
+    (axes,) = many.plot().axes
+    spans = list_shaded_spans(axes)["fault: stuck"]
+    starts, ends = find_time_spans(many.time, stuck)
+    assert len(spans) == np.count_nonzero(stuck) > 40
+    assert spans == [
+        (round(start, 3), round(end, 3)) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def test_profiles_are_images(run: Any) -> None:
@@ -113,7 +140,7 @@ def test_one_of_several_runs_is_drawn(runs: Any, tmp_path: Path) -> None:
     runs.save(tmp_path / "runs.npz")
     recording = ns.open(tmp_path / "runs.npz")
     expected = 1e6 * runs["compass"]["field"][1, :, 0]
-    for figure in (runs.plot(run=4), recording.plot(run=4), runs["compass"].plot(run=1)):
+    for figure in (runs.plot(run=4), recording.plot(run=4), runs["compass"].plot(run_index=1)):
         assert np.allclose(list_lines(figure.axes[0])["x"].get_ydata(), expected, rtol=1e-15, atol=0.0)
     assert runs.plot().get_suptitle() == "laws, run 0"
     assert recording.plot(run=4).get_suptitle() == runs.plot(run=4).get_suptitle() == "laws, run 4"
@@ -121,13 +148,13 @@ def test_one_of_several_runs_is_drawn(runs: Any, tmp_path: Path) -> None:
         runs.plot(run=1)
     with pytest.raises(RecordingError, match="run: 1; must be one of 0, 4, 7"):
         recording.plot(run=1)
-    with pytest.raises(NavsenseError, match="run: 3; must be from 0 to 2"):
-        runs["compass"].plot(run=3)
+    with pytest.raises(NavsenseError, match="run_index: 3; must be from 0 to 2"):
+        runs["compass"].plot(run_index=3)
 
 
 def test_a_reading_without_samples_has_no_plot(run: Any) -> None:
     with pytest.raises(NavsenseError, match="has no array with a sample"):
-        run["imu"].between(0, 0).plot()
+        run["imu"].select_rows(0, 0).plot()
 
 
 def test_missing_libraries_are_named(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +193,7 @@ def test_data_frame_contains_other_groups_and_stamps(run: Any) -> None:
 def test_data_frame_of_several_runs_has_two_levels(runs: Any) -> None:
     compass = runs["compass"]
     frame = compass.to_pandas(groups=("arrays", "ideal"))
-    assert frame.index.names == ["run", "time"]
+    assert frame.index.names == ["run_index", "time"]
     assert np.array_equal(frame.loc[2]["field.x"], compass["field"][2, :, 0])
     assert np.array_equal(frame.loc[1]["ideal.field.x"], compass.ideal["field"][:, 0])
     assert np.array_equal(frame.loc[1].index, compass.time)

@@ -51,7 +51,7 @@ def test_live_run_returns_batch_readings_at_arrival(size: float) -> None:
             assert (reading.arrival > step.time - world.max_step_size - 1e-12).all()
             released.append(reading)
     live = join_readings(released)
-    check_same_reading("batch", live.between(0, batch.time.size), batch, "when stepped live")
+    check_same_reading("batch", live.select_rows(0, batch.time.size), batch, "when stepped live")
     runs = ns.simulate(world, duration, seed=3, runs=(0, 4))[NAME]
     assert runs.arrival.shape == (2, batch.time.size)
     check_same_reading("batch", select_run_by_index(runs, 0), batch, "in run 0")

@@ -141,7 +141,7 @@ def test_bottom_and_path_equal_the_output_of_the_script(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "seabed.py")]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "seabed.png").read_bytes() == PICTURE.read_bytes()
+    assert (tmp_path / "out" / "seabed.png").read_bytes() == PICTURE.read_bytes()
     assert PICTURE.stat().st_size < 150_000
     text = SURVEY.read_text(encoding="utf-8")
     way = [line for line in ended.stdout.splitlines() if "waypoint" in line]

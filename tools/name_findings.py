@@ -59,7 +59,6 @@ PREFIX = re.compile(r"^(?:fore|mis|out|over|re|un|under)")
 
 ALLOWED: dict[str, str] = {
     "at": "`motion.at(t)`, `field.at(position, t)`: the value at a time and place",
-    "between": "`reading.between(first, stop)`: the rows between two indices",
     "open": "a verb",
     "shorten": "a verb",
     "whiten": "a verb: multiply by the inverse square root of the covariance",

@@ -48,7 +48,7 @@ TEXTS: dict[str, str] = {
         navsense:current | element | still water | velocity of the water
         navsense:dipole | element | | any number of magnetic dipoles
         navsense:faults | element | none | magnetic anomalies
-        navsense:fidelity | `physical` or `classic` | `physical` | of all sensors and clocks
+        navsense:fidelity | `physical` or `classic` | `physical` | of all sensors, clocks and currents
         navsense:gravity | element | | normal gravity of the earth
         navsense:magnetic_field | element | | World Magnetic Model
         navsense:signal | element | | any number of signals

@@ -18,7 +18,7 @@ Numbers = Sequence[float] | FloatArray
 MARGIN = (64.0, 58.0, 18.0, 46.0)
 """Margins (pixels) left, above, right and below the frame of a panel."""
 
-FRAME, GRID, TEXT = LIGHT.frame, LIGHT.line, LIGHT.ink
+FRAME, GRID, TEXT = LIGHT.frame, LIGHT.grid, LIGHT.ink
 
 FONT = f'font-family="{", ".join(FONTS)}"'
 

@@ -8,10 +8,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from navsense.clock import Clock, Latency, Oscillator
+from navsense.clock import Clock
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import resolve_name
+from navsense.core.summaries import list_changes
 from navsense.core.text import format_count
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
 from navsense.environment.current import (
@@ -32,12 +33,11 @@ from navsense.environment.current import (
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.water import Water
-from navsense.faults.injection import Faults
 from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
-from navsense.noise.specification import NO_NOISE, Noise
+from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
 from navsense.simulation.motions import replace_motions
@@ -49,14 +49,14 @@ USER_DEFINED = "user-defined"
 """Description of a class of another program, whose name is no term of the field."""
 
 
-def format_vector(values: Iterable[float]) -> str:
+def format_numbers(values: Iterable[float]) -> str:
     """Return numbers with spaces between them."""
     return " ".join(f"{value:g}" for value in values)
 
 
 def format_noise(noise: Noise) -> str:
     """Return the terms of a noise that act, in the channel's unit."""
-    parts = list_changes(replace(noise, classic=False), NO_NOISE)
+    parts = list_change_texts(replace(noise, classic=False))
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
@@ -103,11 +103,11 @@ def format_sensor(sensor: MountedSensor, *, topics: bool = True) -> Iterator[str
     yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'true time'}{topic}"
     yield f"    frame {sensor.frame}"
     if sensor.latency is not None:
-        yield f"    latency (s): {format_spec(sensor.latency, Latency())}"
+        yield f"    latency (s): {format_changes(sensor.latency)}"
     if sensor.faults.random_kinds:
-        yield f"    faults: {format_spec(replace(sensor.faults, scheduled=()), Faults())}"
+        yield f"    faults: {format_changes(replace(sensor.faults, scheduled=()))}"
     for one in sensor.faults.scheduled:
-        what = f" of {one.array} by {format_vector(one.value)}" if one.array else ""
+        what = f" of {one.array} by {format_numbers(one.value)}" if one.array else ""
         period = f", every {one.period:g} s" if one.period else ""
         yield f"    scheduled fault: {one.kind}{what} {format_span(one.start, one.end)}{period}"
     for output, noises in sensor.spec.noise().items():
@@ -124,18 +124,16 @@ def format_span(start: float, end: float) -> str:
     return f"from {start:g} s" if math.isinf(end) else f"from {start:g} s to {end:g} s"
 
 
-def format_spec(spec: Any, default: Any) -> str:
-    """Return the fields of a specification that differ from those of `default`."""
-    return ", ".join(list_changes(spec, default)) or "none"
+def format_changes(spec: Any) -> str:
+    """Return the fields of a specification that differ from their defaults."""
+    return ", ".join(list_change_texts(spec)) or "none"
 
 
-def list_changes(spec: Any, default: Any) -> list[str]:
-    """Return the fields of a specification that differ from those of `default`, each with its value."""
-    values = ((field.name, getattr(spec, field.name)) for field in fields(spec))
+def list_change_texts(spec: Any) -> list[str]:
+    """Return the fields of a specification that differ from their defaults, each with its value."""
     return [
         f"{name} {value:g}" if isinstance(value, float | int) else f"{name} from a signal"
-        for name, value in values
-        if value != getattr(default, name)
+        for name, value in list_changes(spec)
     ]
 
 
@@ -143,7 +141,7 @@ def format_clock(clock: Clock) -> Iterator[str]:
     """Yield the lines of one clock."""
     yield f"clock {clock.name} (s): {format_noise(clock.noise)}"
     if clock.oscillator is not None:
-        yield f"  oscillator: {format_spec(clock.oscillator, Oscillator())}"
+        yield f"  oscillator: {format_changes(clock.oscillator)}"
         deviations = (f"{clock.oscillator.allan_deviation(tau):.3g} at {tau:g} s" for tau in (1.0, 100.0, 10_000.0))
         walk = ", without the random walk of the ageing" if clock.oscillator.ageing_random_walk else ""
         yield f"  Allan deviation, free-running{walk}: {', '.join(deviations)}"
@@ -166,13 +164,13 @@ def format_field(field: VectorField) -> str:
         case FieldSum():
             return " and ".join(format_field(part) for part in field.fields if not isinstance(part, Anomaly))
         case UniformField():
-            return f"uniform ({format_vector(field.value_w)})"
+            return f"uniform ({format_numbers(field.value_w)})"
         case NormalGravity():
             return "normal gravity of WGS 84"
         case WorldMagneticModel():
             return f"World Magnetic Model {field.model}, date {field.date:g}"
         case Dipole():
-            return f"dipole of {format_vector(field.moment_w)} A m^2 at {format_vector(field.position_w)} m"
+            return f"dipole of {format_numbers(field.moment_w)} A m^2 at {format_numbers(field.position_w)} m"
     return USER_DEFINED
 
 
@@ -225,7 +223,7 @@ def format_current(field: VectorField) -> str:
             return format_tide(field)
         case TidalEllipses():
             names = ", ".join(ellipse.major.name for ellipse in field.ellipses)
-            return f"tidal ellipses of {names} from {field.start}, mean {format_vector(field.mean)} m/s"
+            return f"tidal ellipses of {names} from {field.start}, mean {format_numbers(field.mean)} m/s"
         case GriddedCurrent():
             sizes = " x ".join(str(len(points)) for points in field.points)
             return f"grid of {sizes} points (time and {field.space})"
@@ -252,7 +250,7 @@ def format_environment(environment: Environment) -> Iterator[str]:
     for part in field.fields if isinstance(field, FieldSum) else ():
         if isinstance(part, Anomaly):
             span = format_span(part.start, part.end)
-            yield f"    scheduled fault: magnetic_anomaly by {format_vector(part.field_w)} {span}"
+            yield f"    scheduled fault: magnetic_anomaly by {format_numbers(part.field_w)} {span}"
     air = environment.atmosphere
     state = f"{air.temperature:g} K, {air.pressure:g} Pa, temperature gradient {air.temperature_gradient:g} K/m"
     yield f"  air at sea level: {state}"
@@ -269,7 +267,7 @@ def format_current_topic(topic: CurrentTopic) -> str:
     if not topic.rate:
         return "no topic"
     layers = f"; {format_count(len(topic.layers.depths), 'depth')} on {topic.layers.topic}" if topic.layers else ""
-    return f"{topic.topic} at {topic.rate:g} Hz, position {format_vector(topic.position)} m{layers}"
+    return f"{topic.topic} at {topic.rate:g} Hz, position {format_numbers(topic.position)} m{layers}"
 
 
 def describe(world: World, motions: Mapping[str, Motion] | None = None, *, topics: bool = True) -> Iterator[str]:

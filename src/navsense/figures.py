@@ -10,15 +10,20 @@ Source: M. Okabe, K. Ito, Color Universal Design, J*Fly Data Depository, 2002 (r
 from __future__ import annotations
 
 import io
+import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from navsense.core import atomic
 from navsense.core.errors import NavsenseError, Where
+from navsense.core.typing import BoolArray, FloatArray, Times
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """Formats of pictures."""
@@ -36,7 +41,7 @@ class Palette:
 
     ink, dim: of text, and of text that matters less
     page, card: backgrounds of a page and of a figure
-    line, frame: of grids and of frames
+    grid, frame: of grids and of frames
     c0, c1, c2, c3: of lines
     good, bad: of valid and of invalid data
     water, earth: of water and its surface, and of the ground
@@ -47,7 +52,7 @@ class Palette:
     dim: str
     page: str
     card: str
-    line: str
+    grid: str
     frame: str
     c0: str
     c1: str
@@ -70,7 +75,7 @@ class Palette:
 
 
 LIGHT = Palette(
-    ink="#1b2530", dim="#55616d", page="#f4f6f8", card="#ffffff", line="#e3e7eb", frame="#98a3ae",
+    ink="#1b2530", dim="#55616d", page="#f4f6f8", card="#ffffff", grid="#e3e7eb", frame="#98a3ae",
     c0=OKABE_ITO["blue"], c1=OKABE_ITO["vermilion"], c2=OKABE_ITO["bluish green"], c3=OKABE_ITO["reddish purple"],
     good=OKABE_ITO["bluish green"], bad=OKABE_ITO["vermilion"], water=OKABE_ITO["sky blue"], earth="#b9a88c",
     alert="#a63d00",
@@ -78,7 +83,7 @@ LIGHT = Palette(
 """Colours on a light background."""
 
 DARK = Palette(
-    ink="#e4e9ee", dim="#a3afbb", page="#14181d", card="#1d2329", line="#323b44", frame="#65717d",
+    ink="#e4e9ee", dim="#a3afbb", page="#14181d", card="#1d2329", grid="#323b44", frame="#65717d",
     c0=OKABE_ITO["sky blue"], c1=OKABE_ITO["orange"], c2=OKABE_ITO["bluish green"], c3=OKABE_ITO["reddish purple"],
     good="#2fa37f", bad="#f0813a", water="#3f8fc4", earth="#7d6c50",
     alert="#ff9d66",
@@ -89,10 +94,10 @@ TIME_COLOURS = ("#3b1480", "#8f2a8c", "#d64d62", "#f58d3d", "#f2d94a")
 """Colours of time, from start to end."""
 
 MAGNITUDE_COLOURS = ("#2f1a6b", "#2b5c9e", "#239b96", "#7bc96f", "#f6e26b")
-"""Colours of a magnitude, from the least to the greatest."""
+"""Colours of a magnitude, from the minimum to the maximum."""
 
 SIGNED_COLOURS = ("#215a9c", "#7fb0d8", "#f3f1ec", "#e6a06d", "#a63a1c")
-"""Colours of a signed value, from the least through 0 to the greatest."""
+"""Colours of a signed value, from the minimum through 0 to the maximum."""
 
 UNDERWATER_COLOURS = ("#24466b", "#3f6f94", "#74a3b8", "#aecbd0", "#e6efe6")
 """Colours of ground under water, from the lowest to the highest."""
@@ -105,6 +110,9 @@ FONTS = ("DejaVu Sans", "Helvetica", "Arial", "sans-serif")
 
 DPI = 150
 """Dots per inch of PNG files."""
+
+MIN_GAP_STEPS = 5.0
+"""Median steps of a series above which a gap breaks the line."""
 
 KILOMETRES_FROM = 20e3
 """Size (m) from which lengths are drawn in kilometres."""
@@ -134,12 +142,67 @@ def choose_time_scale(duration: float) -> Scale:
     return Scale(1.0, "s")
 
 
+def insert_gaps(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a series with a row of NaN in each gap of x: a step above `MIN_GAP_STEPS` median steps.
+
+    x: (n,), increasing. y: (n,), or (n, k) for several lines.
+    """
+    if x.size < 3:
+        return x, y
+    steps = np.diff(x)
+    if not steps.max() > MIN_GAP_STEPS * steps.min():
+        return x, y
+    rows = np.flatnonzero(steps > MIN_GAP_STEPS * np.median(steps)) + 1
+    return np.insert(x, rows, 0.5 * (x[rows - 1] + x[rows])), np.insert(y, rows, np.nan, axis=0)
+
+
+def find_intervals(mask: BoolArray) -> list[slice]:
+    """Return the intervals of consecutive rows in which a mask (n,) is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8))).tolist()
+    return [slice(first, stop) for first, stop in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def find_time_spans(time: Times, mask: BoolArray) -> tuple[Times, Times]:
+    """Return starts and ends (k,) s of the spans in which a mask (n,) is true; each row lasts until the next one."""
+    rows = find_intervals(mask)
+    step = float(np.median(np.diff(time))) if time.size > 1 else 1.0
+    ends = np.append(time, time[-1:] + step)
+    return time[[row.start for row in rows]], ends[[row.stop for row in rows]]
+
+
+BACKEND = "MPLBACKEND"
+"""Environment variable with the backend of matplotlib. Files need no backend."""
+
+
 def require_matplotlib(error_type: ErrorType) -> None:
     """Raise an error of this class if matplotlib is not installed."""
     try:
-        import matplotlib.figure  # noqa: F401 - only whether it is installed
+        if "matplotlib" in sys.modules:
+            import matplotlib.figure  # noqa: F401 - only whether it is installed
+        else:
+            _import_matplotlib()
     except ImportError as error:
         raise error_type("a picture needs matplotlib", remedy="pip install 'navsense[picture]'") from error
+
+
+def _import_matplotlib() -> None:
+    """Import matplotlib for the first time.
+
+    Its import fails for a backend that this environment does not have. Jupyter sets one for its kernel, and the
+    commands that a notebook starts inherit it. Messages about matplotlib's own folders are not shown.
+    """
+    backend, logger = os.environ.pop(BACKEND, ""), logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(max(level, logging.ERROR))
+    try:
+        import matplotlib.figure
+    finally:
+        logger.setLevel(level)
+        if backend:
+            os.environ[BACKEND] = backend
+    if backend:
+        with suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend
 
 
 def check_figure_path(path: str | os.PathLike[str], error_type: ErrorType) -> Path:
@@ -187,7 +250,7 @@ def use_style(error_type: ErrorType = NavsenseError) -> Iterator[None]:
             "ytick.color": LIGHT.frame,
             "xtick.labelcolor": LIGHT.ink,
             "ytick.labelcolor": LIGHT.ink,
-            "grid.color": LIGHT.line,
+            "grid.color": LIGHT.grid,
             "grid.linewidth": 0.7,
             "axes.grid": True,
             "axes.axisbelow": True,

@@ -7,8 +7,7 @@ injected faults are shaded. An array with many components, such as a current pro
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from navsense.core.errors import NavsenseError
-from navsense.core.typing import BoolArray, FloatArray, Times
+from navsense.core.panels import Panel
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.figures import (
     DPI,
     LIGHT,
@@ -24,6 +24,8 @@ from navsense.figures import (
     OKABE_ITO,
     Scale,
     choose_time_scale,
+    find_time_spans,
+    insert_gaps,
     make_colour_map,
     make_figure,
     use_style,
@@ -35,17 +37,14 @@ MAX_LINES = 9
 MAX_IMAGE_COLUMNS = 2000
 """Largest number of instants of an image, evenly spaced."""
 
-MAX_SPANS = 200
-"""Largest number of shaded spans of a fault."""
-
 MARKERS_UP_TO, THIN_FROM = 100, 2000
 """Largest number of samples that have markers, and smallest number that has thin lines."""
 
 MANY_COLOURS = tuple(colour for name, colour in OKABE_ITO.items() if name != "yellow")
 """Colours of more than four components."""
 
-MAX_STEP_RATIO = 2.5
-"""Distance of two samples, in median distances, above which there is a gap."""
+IDEAL_STYLE: Mapping[str, Any] = {"linestyle": (0, (4, 6)), "color": LIGHT.ink, "linewidth": 0.8}
+"""Style of ideal values: dashes with longer gaps, which show the reading below that they equal."""
 
 PANELS_PER_COLUMN = 4
 """Largest number of axes in one column; more axes are in two columns."""
@@ -53,32 +52,8 @@ PANELS_PER_COLUMN = 4
 WIDTHS, PANEL_HEIGHT = (8.0, 12.0), 1.9
 """Width of a figure with one and with two columns, and height of an axis (in)."""
 
-DISPLAY_UNITS: Mapping[str, Scale] = {"T": Scale(1e6, "µT"), "1": Scale(1.0, "")}
+DISPLAY_UNITS: Mapping[str, Scale] = {"T": Scale(1.0 / MAGNETIC_FIELD_UNITS["uT"], "µT"), "1": Scale(1.0, "")}
 """Unit of an array -> unit in a figure."""
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """One array of a reading.
-
-    name, unit: of the array; `title` is above its axis.
-    time: (n,) s, of the published samples.
-    values: (n, k), NaN where they are invalid; `labels` are the names of the k components.
-    bands: names of the components of a row with two axes, the last axis; empty for other rows.
-    ideal_time, ideal: (m,) s and (m, k), None if there are no ideal values.
-    faults: (m,) by kind, at `ideal_time`.
-    """
-
-    name: str
-    unit: str
-    time: Times
-    values: FloatArray
-    labels: Sequence[str]
-    ideal_time: Times
-    ideal: FloatArray | None
-    faults: Mapping[str, BoolArray]
-    title: str = ""
-    bands: Sequence[str] = ()
 
 
 def draw_panels(panels: Sequence[Panel], title: str) -> Any:
@@ -123,7 +98,7 @@ def _draw_panel(figure: Any, axes: Any, panel: Panel, scale: Scale) -> None:
         _draw_image(figure, axes, panel, scale, label)
         return
     axes.set_ylabel(label)
-    time, values = _insert_gaps(panel.time, panel.values)
+    time, values = insert_gaps(panel.time, panel.values)
     marker, width = "." if panel.time.size <= MARKERS_UP_TO else "", 0.7 if panel.time.size > THIN_FROM else 1.4
     colours = LIGHT.lines if len(panel.labels) <= len(LIGHT.lines) else MANY_COLOURS
     for name, colour, column in zip(panel.labels, cycle(colours), values.T, strict=False):
@@ -136,31 +111,22 @@ def _draw_panel(figure: Any, axes: Any, panel: Panel, scale: Scale) -> None:
             label=name or "measured",
         )
     if panel.ideal is not None:
-        axes.plot(
-            scale.factor * panel.ideal_time, unit.factor * panel.ideal, "--", color=LIGHT.ink, linewidth=0.9, zorder=3
-        )
-        axes.plot([], [], "--", color=LIGHT.ink, linewidth=0.9, label="ideal")
+        axes.plot(scale.factor * panel.ideal_time, unit.factor * panel.ideal, zorder=3, **IDEAL_STYLE)
+        axes.plot([], [], label="ideal", **IDEAL_STYLE)
     for kind, mask in panel.faults.items():
-        for number, (start, end) in enumerate(_list_spans(panel.ideal_time, mask)):
-            text = f"fault: {kind.replace('_', ' ')}" if number == 0 else "_"
-            axes.axvspan(scale.factor * start, scale.factor * end, color=LIGHT.bad, alpha=0.2, label=text)
+        starts, ends = find_time_spans(panel.ideal_time, mask)
+        edges = scale.factor * np.stack((starts, ends, np.full(starts.size, np.nan)), axis=-1).ravel()
+        axes.fill_between(  # one artist for any number of spans, as high as the axes
+            edges,
+            0.0,
+            1.0,
+            transform=axes.get_xaxis_transform(),
+            color=LIGHT.bad,
+            alpha=0.2,
+            linewidth=0.0,
+            label=f"fault: {kind.replace('_', ' ')}",
+        )
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def _insert_gaps(time: Times, values: FloatArray) -> tuple[Times, FloatArray]:
-    """Return times (n,) and values (n, k) with a row of NaN in each gap."""
-    steps = np.diff(time)
-    if not steps.size:
-        return time, values
-    gaps = np.flatnonzero(steps > MAX_STEP_RATIO * np.median(steps)) + 1
-    return np.insert(time, gaps, np.nan), np.insert(values, gaps, np.nan, axis=0)
-
-
-def _list_spans(time: Times, mask: BoolArray) -> Iterator[tuple[float, float]]:
-    """Yield start and end (s) of the first spans in which a mask (n,) is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
-    for start, stop in edges.reshape(-1, 2)[:MAX_SPANS].tolist():
-        yield float(time[start]), float(time[min(stop, time.size - 1)])
 
 
 def _draw_image(figure: Any, axes: Any, panel: Panel, scale: Scale, label: str) -> None:

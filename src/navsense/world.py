@@ -379,8 +379,14 @@ class World:
         return find_by_name(self.models, name, "model")
 
     def link(self, name: str) -> Link:
-        """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
-        return find_by_name([link for model in self.models for link in model.links], name, "link")
+        """Return a link by any unambiguous ending of its name. A model's name refers to its canonical link.
+
+        Raises `UnknownNameError`.
+        """
+        links = {link.name: link for model in self.models for link in model.links}
+        canonical = {model.name: model.canonical_link for model in self.models if model.links}
+        full = resolve_name(name, (*links, *canonical), "link")
+        return links[canonical.get(full, full)]
 
     def sensor(self, name: str) -> MountedSensor:
         """Return a sensor by any unambiguous ending of its name. Raises `UnknownNameError`."""

@@ -164,7 +164,7 @@ def test_constant_stamps_are_named(bags: ModuleType, tmp_path: Path) -> None:
         (
             {"topics": ("/a/mag", "/b/mag")},
             {"sensor": "mag"},
-            "--sensor: mag; must be one of /a/mag, /b/mag",
+            "--sensor: mag; is ambiguous: must be one of /a/mag, /b/mag; write the full name",
         ),
         ({"topics": ("/a", "/b")}, {}, "several magnetometers: /a, /b; name one with --sensor, as --sensor /a"),
         (
@@ -722,3 +722,23 @@ def test_compiled_and_interpreted_attitudes_agree(interpret: Any) -> None:
 def test_copied_bag_gives_the_same_samples(bag: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(bag, tmp_path / "renamed")
     assert np.array_equal(read(copy).field, read(bag).field)
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        (None, "path of a recording: None; must be a file name or a path"),
+        (3, "path of a recording: 3; must be a file name or a path"),
+        ("", "the name of a recording is empty"),
+        ("x" * 300 + ".csv", "the name is too long; choose a shorter name"),
+        ("x" * 300 + ".mcap", "the name is too long; choose a shorter name"),
+    ],
+)
+def test_an_impossible_path_is_an_error(path: Any, problem: str) -> None:
+    for function in (read, ns.open):
+        with pytest.raises(ns.NavsenseError, match=problem):
+            function(path)
+
+
+def test_attitude_none_is_no_attitude(run: tuple[Any, Path]) -> None:
+    assert read(run[1] / "run.mcap", attitude=None).attitude == "none"

@@ -63,8 +63,9 @@ def test_printed_formula_equals_apply() -> None:
     reading = np.array([33.0, 11.0, -7.0])
     by_hand = [sum(m * (r - b) for m, r, b in zip(row, reading, bias, strict=True)) for row in rows]
     assert np.allclose(by_hand, make_calibration().apply(reading), rtol=1e-7, atol=0.0)
-    assert "of length 50 uT" in text
-    assert "of length 48 uT" in replace(make_calibration(), strength=None).formula
+    assert text.startswith("calibrated = M (reading - bias), sensor frame, in uT, the unit of the readings\n")
+    assert "|calibrated| = 50 uT in the earth's field alone" in text
+    assert "|calibrated| = 48 uT" in replace(make_calibration(), strength=None).formula
     assert "uT" not in replace(make_calibration(), unit=None).formula
 
 
@@ -72,7 +73,7 @@ def test_text_has_every_number_with_deviation_and_unit() -> None:
     text = str(make_calibration())
     assert "scale      48 ± 0.01 µT" in text
     assert "bias       (10 ± 0.05, -20 ± 0.06, 30 ± 0.07) µT" in text
-    assert "direction  (0 ± 0.02, 0.6 ± 0.03, -0.8 ± 0.04) in the world" in text
+    assert "direction  (0 ± 0.02, 0.6 ± 0.03, -0.8 ± 0.04), world" in text
     assert f"{IRON[2, 2]:.6g} ± 0.16]" in text
     assert "residual   0.3 µT per axis (1 sigma)" in text
     assert "1000 readings" in text
@@ -243,3 +244,10 @@ def test_damaged_entries_are_an_error(tmp_path: Path, place: str, value: object)
         Calibration.load(path)
     assert str(path) in str(raised.value)
     assert raised.value.allowed
+
+
+def test_a_file_that_is_not_json_is_an_error_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text('{\n"format": 1,\n', encoding="utf-8")
+    with pytest.raises(CalibrationError, match=r"calibration.json:3: calibration: is not JSON; must be a file that"):
+        Calibration.load(path)

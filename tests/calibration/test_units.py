@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from navsense.calibration.load import read
 from navsense.calibration.units import check_scale, format_unit, list_plausible_units, validate_strength, validate_unit
 from navsense.core.errors import CalibrationError
 from navsense.core.units import MAGNETIC_FIELD_UNITS
@@ -116,3 +118,13 @@ def test_invalid_unit(unit: Any) -> None:
 def test_unit_vectors_are_named() -> None:
     with pytest.raises(CalibrationError, match="look like unit vectors: give unit=None"):
         check_scale(0.9997, "T", None)
+
+
+@pytest.mark.parametrize("micro", ["\u00b5", "\u03bc"])
+def test_both_signs_of_micro_are_accepted(micro: str, bag: Path) -> None:
+    samples = read(bag, unit=f"{micro}T")
+    assert samples.unit == "uT"
+    assert np.array_equal(samples.field, read(bag, unit="uT").field)
+    result = samples.calibrate()
+    assert result.unit == "uT"
+    assert result.to_unit("nT").to_unit(f"{micro}T").unit == "uT"

@@ -97,13 +97,13 @@ def test_short_and_empty_records_have_no_reason() -> None:
 def test_verdict_text_names_its_reasons() -> None:
     good = Verdict(0.001, 0.999)
     assert good.ok
-    assert str(good) == "ok: known to 0.1 % of the field, 99.9 % explained"
+    assert str(good) == "ok: known to 0.1 % of the field, R² 0.9990"
     reasons = list_stddev_reasons(0.03, "tilt it") + list_correlation_reasons(
         Whiteness(white=False, inflation=4.0, span=64)
     )
     poor = Verdict(0.03, 0.8, Whiteness(white=False, inflation=4.0, span=64), reasons)
     assert not poor.ok
-    assert str(poor).splitlines()[0] == "poor: known to 3 % of the field, 80 % explained"
+    assert str(poor).splitlines()[0] == "poor: known to 3 % of the field, R² 0.8000"
     assert "tilt it" in str(poor)
     assert "multiplied by 4" in str(poor)
     assert list_stddev_reasons(0.01, "") == ()

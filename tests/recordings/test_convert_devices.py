@@ -229,7 +229,7 @@ def test_readings_may_arrive_long_after_the_truth(folder: Path, tmp_path: Path) 
     link = complete.truth["auv::base"]
     with recordings.open_writer(tmp_path / JSON, recording) as writer:
         for start in range(0, link.time.size, 10):
-            part = link.between(start, start + 10)
+            part = link.select_rows(start, start + 10)
             writer.write(TimeSlice(float(part.time[0]), float(part.time[-1]), truth={link.name: part}))
         writer.write(TimeSlice(0.0, 3.0, readings=complete.readings))
     assert (tmp_path / JSON).read_bytes() == (folder / JSON).read_bytes()

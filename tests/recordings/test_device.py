@@ -134,8 +134,8 @@ class Dive:
         for start, end in zip((0.0, *cuts), (*cuts, 3.0), strict=True):
             rows = np.searchsorted(part.time, (start, end))
             ticks = np.searchsorted(true.time, (start, end))
-            readings = {part.name: part.between(*rows)} if rows[0] < rows[1] else {}
-            found.append(TimeSlice(start, end, readings, {LINK: true.between(*ticks)}))
+            readings = {part.name: part.select_rows(*rows)} if rows[0] < rows[1] else {}
+            found.append(TimeSlice(start, end, readings, {LINK: true.select_rows(*ticks)}))
         return found
 
 

@@ -96,8 +96,8 @@ def test_latency_and_many_chunks(builders: ModuleType, tmp_path: Path, monkeypat
     with recordings.open_writer(
         tmp_path / "m.gz.mcap", recordings.RecordedRun(builders.make_world(), epoch=7, duration=4.0)
     ) as writer:
-        writer.write(TimeSlice(0.0, 2.0, {builders.MAG: part.between(0, 20)}))
-        writer.write(TimeSlice(2.0, 4.0, {builders.MAG: part.between(20, 40), "somebody::else": part}))
+        writer.write(TimeSlice(0.0, 2.0, {builders.MAG: part.select_rows(0, 20)}))
+        writer.write(TimeSlice(2.0, 4.0, {builders.MAG: part.select_rows(20, 40), "somebody::else": part}))
     rows = read_contents(tmp_path / "m.gz.mcap")["/mag"]
     assert [message.sequence for _, message in rows] == list(range(40))
     assert [message.log_time for _, message in rows] == np.rint((part.arrival + 7.0) * 1e9).astype(int).tolist()

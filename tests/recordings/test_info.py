@@ -11,6 +11,7 @@ import pytest
 import navsense as ns
 from navsense import cli
 from navsense.core.errors import RecordingError
+from navsense.core.text import format_size
 from navsense.recordings.convert import convert
 from navsense.recordings.summary import read_summary
 from navsense.sensors import Imu, Magnetometer
@@ -40,7 +41,8 @@ def test_info_of_a_csv_folder(folder: Path, name: str) -> None:
     assert found.entries == known.entries
     assert (found.start, found.end, found.metadata) == (known.start, known.end, known.metadata)
     assert found.size == sum(one.stat().st_size for one in (folder / "t").iterdir())
-    assert f"csv, {found.size} bytes, {sum(entry.count for entry in known.entries)} rows from 1000 s" in found.headline
+    rows = sum(entry.count for entry in known.entries)
+    assert f"csv, {format_size(found.size)}, {rows} rows from 1000 s" in found.headline
 
 
 @pytest.mark.requirement("REC-1:convert")

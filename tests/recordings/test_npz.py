@@ -128,7 +128,7 @@ def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_
         writer.write(builders.make_time_slice(0))
         writer.write(builders.make_time_slice(1))
         raise RuntimeError("elsewhere")
-    assert_same(ns.open(path)[builders.MAG].between(0, 10), builders.make_time_slice(0).readings[builders.MAG])
+    assert_same(ns.open(path)[builders.MAG].select_rows(0, 10), builders.make_time_slice(0).readings[builders.MAG])
     assert ns.open(path)[builders.IMU].time.size == 200
     assert ns.open(path).metadata["duration_asked"] == 3.0
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
@@ -189,7 +189,7 @@ def test_interrupt_within_a_slice_leaves_complete_slices(
     seconds, rest = divmod(found[builders.IMU].time.size, 100)
     assert (rest, found[builders.MAG].time.size, found.truth["rov::base"].time.size) == (0, 10 * seconds, 50 * seconds)
     assert 2 <= seconds < 9
-    assert_same(found[builders.MAG].between(10, 20), builders.make_time_slice(1).readings[builders.MAG])
+    assert_same(found[builders.MAG].select_rows(10, 20), builders.make_time_slice(1).readings[builders.MAG])
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.npz"]
 
 

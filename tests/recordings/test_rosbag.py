@@ -31,7 +31,7 @@ from navsense import recordings
 from navsense.clock import Latency
 from navsense.core.errors import RecordingError
 from navsense.noise.specification import Noise
-from navsense.recordings.base import os_error
+from navsense.recordings.base import make_os_error
 from navsense.recordings.convert import convert
 from navsense.recordings.rosbag import writer as rosbag_writer
 from navsense.recordings.rosbag.metadata import METADATA_TOPIC
@@ -479,7 +479,7 @@ def test_sqlite_errors_have_remedies(builders: ModuleType, tmp_path: Path) -> No
         error.sqlite_errorcode = code
         with pytest.raises(OSError, match="said by SQLite") as caught, rosbag_writer.map_sqlite_errors():
             raise error
-        assert words in str(os_error(tmp_path, OSError(caught.value.errno, os.strerror(caught.value.errno))))
+        assert words in str(make_os_error(tmp_path, OSError(caught.value.errno, os.strerror(caught.value.errno))))
     with pytest.raises(OSError, match="another"), rosbag_writer.map_sqlite_errors():
         raise sqlite3.ProgrammingError("another")
 

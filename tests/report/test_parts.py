@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from navsense.core.names import shorten_names
 from navsense.core.readings import ARRAY_GROUPS, Reading, Truth
 from navsense.core.text import format_duration
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
+from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale, insert_gaps
 from navsense.noise.specification import Noise
 from navsense.picture.ground import MIN_STILL_SIZE, View
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_regular_stretch, list_noise_terms
-from navsense.report.labels import shorten_names
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
 from navsense.report.report_data import ReportData
 from navsense.report.sensor_section import (
@@ -100,20 +100,20 @@ def test_downsampling_keeps_spikes_and_adds_no_value() -> None:
     assert set(values[np.isfinite(values)].tolist()) <= set(y[np.isfinite(y)].tolist())
     edges = np.linspace(x[0], x[-1], 401)
     middles, low, high = svg_figure.find_column_extremes(x, y, 400)
-    for place, least, greatest in zip(middles, low, high, strict=True):
+    for place, lowest, highest in zip(middles, low, high, strict=True):
         column = int(np.argmin(np.abs(0.5 * (edges[1:] + edges[:-1]) - place)))
         inside = y[(x >= edges[column]) & ((x < edges[column + 1]) | (column == 399))]
         inside = inside[np.isfinite(inside)]
-        assert (not inside.size and math.isnan(least)) or (inside.min(), inside.max()) == (least, greatest)
+        assert (not inside.size and math.isnan(lowest)) or (inside.min(), inside.max()) == (lowest, highest)
     assert np.isnan(values).any()
 
 
 def test_gaps_break_a_line() -> None:
     x = np.concatenate((np.arange(10.0), np.arange(30.0, 40.0)))
-    places, values = svg_figure.insert_gaps(x, x)
+    places, values = insert_gaps(x, x)
     assert np.flatnonzero(np.isnan(values)).tolist() == [10]
     assert places[10] == 19.5
-    assert np.isfinite(svg_figure.insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
+    assert np.isfinite(insert_gaps(np.arange(50.0), np.ones(50))[1]).all()
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_summary_of_a_stationary_model_has_one_height() -> None:
     found = make_recording(make_reading(count=10), np.full(400, -10.0))
     truth = found.truth["boat::hull"]
     for rows in (1, 400):
-        still = replace(truth.between(0, rows), position=np.tile((3.0, 4.0, -10.0), (rows, 1)))
+        still = replace(truth.select_rows(0, rows), position=np.tile((3.0, 4.0, -10.0), (rows, 1)))
         data = replace(found, truth={"boat::hull": still})
         chart = make_track_map(data)
         assert chart is not None
@@ -805,7 +805,7 @@ def test_allan_deviation_of_a_clock_omits_its_faults() -> None:
         complete = make_reading()
         found = replace(complete, clock_error=error)
         cut = replace(
-            make_recording(found.between(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
+            make_recording(found.select_rows(*rows.indices(COUNT)[:2])), sensors={NAME: sheet}, scheduled_faults=planned
         )
         (shown,) = clock_section.make_clock_sections(cut)
         _, figure = clock_section.make_clock_figures(shown, cut)

@@ -154,7 +154,7 @@ def test_unsupported_types_are_listed(load: Load, wrap_in_link: Text, kind: str)
     assert (note.kind, note.what, note.reason) == (
         "unsupported",
         f'<sensor type="{kind}">: auv::base::s',
-        "not simulated yet",
+        "not simulated",
     )
 
 

@@ -14,7 +14,7 @@ from navsense.core.errors import SdfError
 from navsense.core.pose import Pose, from_rpy, rotate
 from navsense.world import World
 
-LATER = "not simulated yet"
+LATER = "not simulated"
 
 needs_xacro = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 

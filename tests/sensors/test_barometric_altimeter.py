@@ -143,6 +143,6 @@ def test_live_run_equals_batch_bitwise(example: Any, tmp_path: Path) -> None:
         if step.time > 30.0:
             break
         parts += [step.readings[NAME]] if NAME in step.readings else []
-    live = join_readings(parts).between(0, batch.time.size)
+    live = join_readings(parts).select_rows(0, batch.time.size)
     assert live["altitude"].tobytes() == batch["altitude"].tobytes()
     assert batch["altitude"].shape == (600,)

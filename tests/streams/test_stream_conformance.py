@@ -243,7 +243,7 @@ def halve(time_slice: ns.core.readings.TimeSlice) -> Iterator[ns.core.readings.T
         for field in ("readings", "truth"):
             series = getattr(time_slice, field)
             parts[field] = {
-                name: one.between(int((one.time < start).sum()), int((one.time < end).sum()))
+                name: one.select_rows(int((one.time < start).sum()), int((one.time < end).sum()))
                 for name, one in series.items()
             }
         yield dataclasses.replace(time_slice, start=start, end=end, current=None, **parts)

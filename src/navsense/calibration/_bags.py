@@ -28,7 +28,7 @@ from navsense.core.typing import FloatArray, IntArray, Quaternions
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_quaternions, read_stamps
 from navsense.recordings.channels import MessageReader
-from navsense.recordings.message_recordings import open_messages
+from navsense.recordings.message_recordings import open_messages, read_stored_topics
 from navsense.recordings.quantities import (
     ATTITUDE_TYPES,
     ODOMETRY,
@@ -121,8 +121,9 @@ def select_topic(
 ) -> Topic:
     """Return the topic of these types with this name or ending, or the only one.
 
-    Raises `CalibrationError` if there is none or if several match. The error lists the topics and `others`, without
-    ideal values and biases in a recording of navsense.
+    In a recording of navsense with its world, `name` can also be that of the sensor. Raises `CalibrationError` if there
+    is none or if several match. The error lists the topics and `others`, without ideal values and biases in a recording
+    of navsense.
     """
     topics = list_topics(bag, types)
     candidates = [topic for topic in topics if not topic.name.endswith(("/ideal", "/bias"))] or topics
@@ -137,16 +138,24 @@ def select_topic(
         present = ", ".join(sorted({topic.type for topic in list_topics(bag)})) or "nothing"
         allowed = f"must hold {' or '.join(types)}; it holds {present}"
         raise CalibrationError(f"no {what} in this bag", allowed=allowed)
+    sensors = read_stored_topics(bag).list_sensor_topics()
     exact = [topic for topic in topics if topic.name.strip("/") == name.strip("/")]
-    ending = [topic for topic in topics if topic.name.endswith(f"/{name}")]
+    exact = exact or [topic for topic in topics if topic.name == sensors.get(name)]
+    by_sensor = {topic for sensor, topic in sensors.items() if sensor.endswith(f"::{name}")}
+    ending = [topic for topic in topics if topic.name.endswith(f"/{name}") or topic.name in by_sensor]
     if exact or len(ending) == 1:
         return (exact or ending)[0]
+    if ending:
+        allowed = f"is ambiguous: must be one of {', '.join(topic.name for topic in ending)}"
+        raise CalibrationError(option, name, allowed=allowed, remedy="write the full name")
     other_type = {topic.name.strip("/"): topic.type for topic in list_topics(bag)}.get(name.strip("/"))
     names = ", ".join([*(topic.name for topic in candidates), *others])
     allowed = f"must be one of {names}" if names else f"this bag has no {what}"
     if other_type:
         allowed = f"is {other_type}; {allowed}"
-    remedy = suggest_name(name, [*(topic.name for topic in candidates), *others])
+    known = [topic.name for topic in candidates]
+    remedy = suggest_name(name, [sensor for sensor, topic in sensors.items() if topic in known])
+    remedy = remedy or suggest_name(name, [*known, *others], separator="/")
     raise CalibrationError(option, name, allowed=allowed, remedy=remedy)
 
 

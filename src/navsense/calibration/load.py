@@ -42,6 +42,7 @@ from navsense.calibration.units import (
     format_field,
     is_plausible_strength,
     list_plausible_units,
+    normalize_unit,
 )
 from navsense.calibration.verdict import format_vector
 from navsense.core.errors import CalibrationError, UnknownNameError, Where
@@ -49,11 +50,11 @@ from navsense.core.names import resolve_name, suggest_name
 from navsense.core.pose import from_rpy
 from navsense.core.rotation import multiply_arrays
 from navsense.core.summaries import Summary, format_summary_html, format_title
-from navsense.core.text import parse_decimal
+from navsense.core.text import format_count, parse_decimal
 from navsense.core.typing import BoolArray, FloatArray, IntArray, Quaternions, Times, Vectors
 from navsense.core.units import MAGNETIC_FIELD_UNITS
 from navsense.messages.base import NANOSECONDS_PER_SECOND
-from navsense.recordings.base import check_output_file
+from navsense.recordings.base import check_output_file, to_path
 from navsense.recordings.dataset import Dataset, select_run_by_index
 from navsense.recordings.format import Capability, Format, find_format_of_recording, list_formats, list_suffixes
 from navsense.recordings.quantities import FIELD_TYPES, QUANTITIES
@@ -158,7 +159,7 @@ def read(
     path: str | os.PathLike[str],
     *,
     sensor: str | None = None,
-    attitude: str = "none",
+    attitude: str | None = None,
     unit: str | None = None,
     file_unit: str | None = None,
     mounting: Sequence[float] | None = None,
@@ -168,8 +169,8 @@ def read(
 
     sensor: name of a sensor, a topic, or an unambiguous ending of one; in CSV, three columns `mx,my,mz`, or `mag1` for
         `mag1_x,mag1_y,mag1_z`. Required if there are several.
-    attitude: "none"; "truth" (of a recording of navsense, or the attitude columns of a CSV); name of an IMU; topic of
-        type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`, ...; `/tf` or `/tf:FRAME`; four columns
+    attitude: None or "none"; "truth" (of a recording of navsense, or the attitude columns of a CSV); name of an IMU;
+        topic of type `sensor_msgs/Imu`, `nav_msgs/Odometry`, `PoseStamped`, ...; `/tf` or `/tf:FRAME`; four columns
         `qw,qx,qy,qz`.
     unit: of the returned readings: "T", "mT", "uT", "nT", "G", "mG", or "none" for the numbers as they are in the
         file. Default: the unit in the file.
@@ -184,7 +185,8 @@ def read(
 
     Raises `CalibrationError`, `RecordingError`.
     """
-    path = Path(path)
+    path, attitude = to_path(path), "none" if attitude is None else attitude
+    unit, file_unit = normalize_unit(unit), normalize_unit(file_unit)
     rotation_bs = _to_quaternion(mounting)
     is_table = not path.is_dir() and path.suffix.lower() in csv_columns.SUFFIXES
     recording_format = None if is_table else find_format_of_recording(path)
@@ -241,7 +243,7 @@ def parse_strength(text: str, unit: str | None) -> float:
 
 def _split_unit(text: str) -> tuple[str, str]:
     """Return number and unit of a strength. Either can be empty."""
-    parts = _STRENGTH.fullmatch(text.strip().replace("µ", "u").replace("μ", "u"))
+    parts = _STRENGTH.fullmatch(normalize_unit(text.strip()))
     return (parts[1], parts[2]) if parts else ("", "")
 
 
@@ -309,7 +311,7 @@ def use_option_names(text: str) -> str:
     return re.sub(r"\battitude_stddev\b", "--attitude-stddev", text)
 
 
-def check_output(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
+def check_calibration_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
     """Raise `CalibrationError` or `RecordingError` unless `path` has one of these suffixes and can be written."""
     target = Path(path)
     if target.suffix.lower() not in suffixes:
@@ -377,7 +379,7 @@ def _to_quaternion(mounting: Sequence[float] | None) -> FloatArray | None:
         return None
     angles = [float(angle) for angle in mounting]
     if len(angles) != 3 or not all(math.isfinite(angle) for angle in angles):
-        raise CalibrationError("mounting", str(mounting), allowed="must be roll, pitch and yaw")
+        raise CalibrationError("mounting", str(mounting), allowed="must be roll, pitch and yaw, finite numbers")
     return np.array(from_rpy(*angles))
 
 
@@ -406,7 +408,7 @@ def _select_valid_rows(contents: _FileContents, unit: str | None, file_unit: str
         rotation_ws=rotation,
         unit=None if unit == NO_UNIT else unit,
         noise=noise,
-        source=f"{field.shape[0]} readings, {contents.source}",
+        source=f"{format_count(field.shape[0], 'reading')}, {contents.source}",
         attitude="none" if contents.attitude is None else contents.attitude.source,
         row=np.flatnonzero(keep),
         time=None if contents.time is None else np.ascontiguousarray(contents.time[keep]),

@@ -120,9 +120,10 @@ class Calibration:
 
         Raises `CalibrationError` for an unknown unit, and for a calibration without a unit.
         """
-        if validate_unit(unit) is None or self.unit is None:
+        target = validate_unit(unit)
+        if target is None or self.unit is None:
             raise CalibrationError("unit", unit, allowed="requires a calibration with a unit, and the name of a unit")
-        convert = partial(convert_field, unit=self.unit, target=unit)
+        convert = partial(convert_field, unit=self.unit, target=target)
         factors = np.array([float(convert(1.0)) if name.startswith(FIELD_NAMES) else 1.0 for name in self.names])
         return replace(
             self,
@@ -131,7 +132,7 @@ class Calibration:
             covariance=self.covariance * np.outer(factors, factors),
             residual_stddev=float(convert(self.residual_stddev)),
             strength=None if self.strength is None else float(convert(self.strength)),
-            unit=unit,
+            unit=target,
         )
 
     @property
@@ -169,14 +170,14 @@ class Calibration:
 
     @property
     def formula(self) -> str:
-        """The equation that `apply` evaluates, with its numbers and units."""
-        unit = format_unit(self.unit)
+        """The equation that `apply` evaluates, with its numbers in the unit of the readings."""
+        unit, name = format_unit(self.unit), "" if self.unit is None else f"{self.unit}, "
         rows = "\n".join("    [" + ", ".join(f"{value: .9g}" for value in row) + "]" for row in self.matrix)
         bias = ", ".join(f"{value:.9g}" for value in self.bias)
         length = self.scale if self.strength is None else self.strength
         return (
-            "calibrated = M (reading - bias), in the sensor's frame,"
-            f" of length {length:.6g}{unit} in the earth's field alone\n"
+            f"calibrated = M (reading - bias), sensor frame, in {name}the unit of the readings\n"
+            f"  |calibrated| = {length:.6g}{unit} in the earth's field alone\n"
             f"  bias = ({bias}){unit}\n  M =\n{rows}"
         )
 
@@ -190,7 +191,7 @@ class Calibration:
             f"bias       {_format_vector(shown.bias, 'bias', stddev)}{unit}",
         ]
         if self.direction is not None:
-            lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)} in the world")
+            lines.append(f"direction  {_format_vector(self.direction, 'direction', stddev)}, world")
         for axis, row in zip("xyz", self.soft_iron, strict=True):
             values = ", ".join(
                 _format_estimate(value, stddev.get(f"soft_iron.{axis}{column}"))
@@ -246,9 +247,10 @@ class Calibration:
             error.where = Where(str(path))
             raise
         except ValueError as error:
-            raise CalibrationError(
-                "calibration", str(error), allowed=FILE_KIND.allowed, where=Where(str(path))
-            ) from error
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
+            problem = "is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+            where = Where(str(path), line)
+            raise CalibrationError("calibration", problem, allowed=FILE_KIND.allowed, where=where) from error
 
 
 def _format_estimate(value: float, stddev: float | None) -> str:

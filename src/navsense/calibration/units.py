@@ -12,6 +12,7 @@ known strength is checked.
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,8 +33,17 @@ MAX_STRENGTH_RATIO = 3.0
 """Largest ratio between a known strength and the fitted one."""
 
 
+UnitT = TypeVar("UnitT", str, str | None)
+
+
+def normalize_unit(unit: UnitT) -> UnitT:
+    """Return the name of a unit with u for both signs of micro, as in µT. Other values are not changed."""
+    return unit.replace("\u00b5", "u").replace("\u03bc", "u") if isinstance(unit, str) else unit
+
+
 def validate_unit(unit: str | None) -> str | None:
-    """Return the unit. Raises `CalibrationError` for an unknown one."""
+    """Return the unit, with u for micro. Raises `CalibrationError` for an unknown one."""
+    unit = normalize_unit(unit)
     if unit is not None and not (isinstance(unit, str) and unit in MAGNETIC_FIELD_UNITS):
         allowed = f"must be one of {', '.join(MAGNETIC_FIELD_UNITS)}, or None for numbers without one"
         raise CalibrationError("unit", unit, allowed=allowed)

@@ -148,7 +148,7 @@ class Verdict:
         """Return the verdict on one line, and one more line per reason."""
         head = "ok" if self.ok else "poor"
         known = f"known to {100.0 * self.max_relative_stddev:.2g} % of the field"
-        lines = [f"{head}: {known}, {100.0 * self.r_squared:.4g} % explained"]
+        lines = [f"{head}: {known}, R² {self.r_squared:.4f}"]
         return "\n".join([*lines, *(f"- {reason}" for reason in self.reasons)])
 
 

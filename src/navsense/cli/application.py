@@ -184,5 +184,6 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         discard_output()
-        click.echo(f"error: cannot write the output: {error.strerror or error}", err=True)
+        subject = "cannot write the output" if error.filename is None else str(error.filename)
+        click.echo(f"error: {subject}: {error.strerror or error}", err=True)
         sys.exit(2)

@@ -6,7 +6,7 @@ import click
 
 from navsense.cli.options import CheckedCommand
 from navsense.cli.progress import show_progress
-from navsense.cli.tables import print_table
+from navsense.cli.tables import Column, print_table
 
 
 @click.command(cls=CheckedCommand)
@@ -23,4 +23,5 @@ def bench() -> None:
         for row in measure_all():
             draws, ratio = (f"{row.draws:.1f}", f"{row.ratio:.2f}") if row.draws else ("-", "-")
             rows.append((row.name, f"{row.nanoseconds:.1f}", draws, ratio, row.densities))
-    print_table(("model", "ns/sample", "random draws", "draws/total", "declared and fitted densities"), rows)
+    numbers = [Column(title, "number") for title in ("ns/sample", "random draws", "draws/total")]
+    print_table((Column("model"), *numbers, Column("declared and fitted densities")), rows)

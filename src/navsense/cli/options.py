@@ -31,7 +31,8 @@ class CheckedCommand(click.Command):
         for parameter in self.params:
             value = ctx.params.get(str(parameter.name))
             texts = value if isinstance(value, tuple) else (value,)
-            name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+            long_names = (option for option in parameter.opts if option.startswith("--"))
+            name = next(long_names, parameter.human_readable_name)
             if "" in texts:
                 raise SimulationError(name, '""', allowed="must not be empty", remedy="name a file or a value")
             if "-" in texts:
@@ -41,7 +42,7 @@ class CheckedCommand(click.Command):
 
 
 class OutputCommand(CheckedCommand):
-    """A command whose help lists the formats of OUTPUT. Those of other packages are listed without importing them."""
+    """A command whose help lists the formats of OUT. Those of other packages are listed without importing them."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the suffixes of recordings after the options, and the URLs of streams of `run`."""
@@ -84,7 +85,7 @@ expand_xacro_option = click.option(
 fidelity_option = click.option(
     "--fidelity",
     metavar="physical|classic",
-    help="Fidelity of all sensors and currents. Default: what WORLD sets, else physical.",
+    help="Fidelity of all sensors, clocks and currents. Default: what WORLD sets, else physical.",
 )
 
 ros_option = click.option(
@@ -217,7 +218,7 @@ def print_warnings(world: World, *, err: bool) -> None:
             click.echo(f"warning: {note}", err=err)
 
 
-def print_notes(notes: tuple[str, ...]) -> None:
+def print_notes(notes: Sequence[str]) -> None:
     """Print the notes about a recording."""
     for note in notes:
         click.echo(f"note: {note}")

@@ -14,7 +14,7 @@ from navsense.cli.options import (
     verbose_option,
 )
 from navsense.cli.progress import show_progress
-from navsense.cli.tables import print_table, wrap_line
+from navsense.cli.tables import Column, print_table, wrap_line
 from navsense.core.errors import SdfError
 from navsense.core.text import format_count, format_size
 
@@ -31,7 +31,11 @@ def info(file: str, verbose: bool) -> None:
     from navsense.recordings.summary import read_summary
 
     summary = read_summary(file)
-    columns = ("topic" if summary.unit == "message" else "name", "type", f"{summary.unit}s")
+    columns = (
+        Column("topic" if summary.unit == "message" else "name", "name"),
+        Column("type", "name"),
+        Column(f"{summary.unit}s", "number"),
+    )
     print_table(columns, [(entry.name, entry.type, str(entry.count)) for entry in summary.entries], verbose=verbose)
     click.echo(wrap_line(summary.headline, verbose=verbose))
     print_notes(summary.notes)
@@ -73,18 +77,18 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 
 @click.command(cls=OutputCommand)
 @click.argument("file")
-@click.argument("output")
+@click.argument("output", metavar="OUT")
 @click.option(
     "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE has several runs."
 )
 @click.option("--epoch", type=int, metavar="SECONDS", help="Unix time of the start, an integer. Default: that of FILE.")
 @ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
-    """Convert the recording FILE to OUTPUT.
+    """Convert the recording FILE to OUT.
 
-    The suffix of OUTPUT selects the format. OUTPUT without a suffix is a ROS 2 bag with MCAP; with .db3 it is one with
+    The suffix of OUT selects the format. OUT without a suffix is a ROS 2 bag with MCAP; with .db3 it is one with
     SQLite. The formats PD0, PD6, Water Linked JSON and NMEA are the output of one DVL or ADCP. The command lists the
-    data that OUTPUT cannot contain.
+    data that OUT cannot contain.
     """
     from navsense.recordings.convert import convert as convert_recording
 
@@ -98,7 +102,7 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
 
 @click.command(cls=CheckedCommand)
 @click.argument("file")
-@click.option("-o", "--output", metavar="OUT.html", default="report.html", show_default=True, help="HTML page.")
+@click.option("-o", "--output", metavar="OUT", default="report.html", show_default=True, help="HTML page.")
 @click.option(
     "--world",
     metavar="WORLD",

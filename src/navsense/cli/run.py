@@ -20,7 +20,17 @@ from navsense.cli.options import (
 )
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
-from navsense.cli.tables import print_table
+from navsense.cli.tables import Column, print_table
+
+COLUMNS = (
+    Column("sensor", "name"),
+    Column("type", "name"),
+    Column("rate (Hz)", "number"),
+    Column("samples", "number"),
+    Column("clock", "name"),
+    Column("topic", "name"),  # with --verbose
+)
+"""Columns of the table of sensors."""
 
 MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
@@ -116,7 +126,6 @@ def run(
             ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
         )
-    columns = ("sensor", "type", "rate (Hz)", "samples", "clock", "topic")
     rows = [
         (
             sensor.name,
@@ -128,8 +137,8 @@ def run(
         )
         for sensor in world.sensors
     ]
-    shown = len(columns) if verbose else columns.index("topic")
-    print_table(columns[:shown], [row[:shown] for row in rows], verbose=verbose)
+    shown = len(COLUMNS) if verbose else len(COLUMNS) - 1
+    print_table(COLUMNS[:shown], [row[:shown] for row in rows], verbose=verbose)
     for name, count in summary.samples.items():
         if count and not summary.valid_samples[name]:
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)

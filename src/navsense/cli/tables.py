@@ -10,15 +10,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Literal
 
 import click
-
-NUMBERS = frozenset(("rate (Hz)", "samples", "messages", "rows", "records", "ns/sample", "random draws", "draws/total"))
-"""Columns of numbers, aligned to the right."""
-
-NAMES = frozenset(("sensor", "clock", "topic", "name", "type"))
-"""Columns of names, which are shortened. The text of other columns is wrapped."""
 
 DEFAULT_WIDTH = 80
 """Width outside a terminal."""
@@ -32,6 +28,20 @@ GAP = "  "
 SEPARATORS = ("::", "/")
 """Separators of the parts of a name."""
 
+INDENT = "    "
+"""Indentation of the second and later lines of a long line."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    kind: "number" is aligned to the right and keeps its width; "name" is shortened; "text" is wrapped.
+    """
+
+    title: str
+    kind: Literal["number", "name", "text"] = "text"
+
 
 def get_width(*, verbose: bool = False) -> int | None:
     """Return the width of the output; None if lines can have any length."""
@@ -41,7 +51,7 @@ def get_width(*, verbose: bool = False) -> int | None:
 
 
 def shorten_name(name: str, width: int) -> str:
-    """Return a name of at most `width` letters: an ellipsis, and as many of the last parts as there is room for."""
+    """Return a name of at most `width` characters: an ellipsis, and as many of the last parts as there is room for."""
     if len(name) <= width:
         return name
     first = len(name) - width + 1
@@ -49,13 +59,13 @@ def shorten_name(name: str, width: int) -> str:
     return f"…{name[min((start for start in starts if start >= 0), default=first) :]}"
 
 
-def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> Iterator[str]:
+def format_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None = None) -> Iterator[str]:
     """Yield the lines of a table, the headings first; None for a table of any width."""
-    lines = [columns, *rows]
+    lines = [[column.title for column in columns], *rows]
     widths = _fit_widths(columns, lines, width)
     cells = [
         [
-            [shorten_name(text, size)] if column in NAMES | NUMBERS else textwrap.wrap(text, size)
+            textwrap.wrap(text, size) if column.kind == "text" else [shorten_name(text, size)]
             for text, size, column in zip(line, widths, columns, strict=True)
         ]
         for line in lines
@@ -64,17 +74,17 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: i
     for line in cells:
         for texts in zip_longest(*line, fillvalue=""):
             padded = (
-                text.rjust(size) if column in NUMBERS else text.ljust(size)
+                text.rjust(size) if column.kind == "number" else text.ljust(size)
                 for text, size, column in zip(texts, widths, columns, strict=True)
             )
             yield GAP.join(padded).rstrip()
 
 
-def _fit_widths(columns: Sequence[str], lines: Sequence[Sequence[str]], width: int | None) -> list[int]:
+def _fit_widths(columns: Sequence[Column], lines: Sequence[Sequence[str]], width: int | None) -> list[int]:
     """Return the width of each column. The widest columns without numbers are narrowed until a line fits."""
     widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
     excess = 0 if width is None else sum(widths) + len(GAP) * (len(widths) - 1) - width
-    flexible = [index for index, column in enumerate(columns) if column not in NUMBERS]
+    flexible = [index for index, column in enumerate(columns) if column.kind != "number"]
     for _ in range(excess):
         widest = max(flexible, key=lambda index: widths[index])
         if widths[widest] <= MIN_COLUMN_WIDTH:
@@ -83,10 +93,15 @@ def _fit_widths(columns: Sequence[str], lines: Sequence[Sequence[str]], width: i
     return widths
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, verbose: bool = False) -> None:
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, verbose: bool = False) -> None:
     """Print a table with bold headings."""
     for number, line in enumerate(format_table(columns, rows, get_width(verbose=verbose))):
         click.echo(line if number else click.style(line, bold=True))
+
+
+def shorten_words(text: str, width: int | None) -> str:
+    """Return a text in which names that are longer than half a line are shortened."""
+    return text if width is None else " ".join(shorten_name(word, width // 2) for word in text.split(" "))
 
 
 def wrap_line(line: str, *, verbose: bool = False) -> str:
@@ -98,7 +113,7 @@ def wrap_line(line: str, *, verbose: bool = False) -> str:
     wrapped = textwrap.wrap(
         line,
         width,
-        subsequent_indent=f"{indent}    ",
+        subsequent_indent=f"{indent}{INDENT}",
         break_long_words=False,
         break_on_hyphens=False,
         drop_whitespace=True,

@@ -54,10 +54,10 @@ def check(world_options: WorldOptions) -> None:
 
 @click.command(cls=CheckedCommand)
 @add_world_options
-@click.option("--kalibr", metavar="FILE", help="Write the noise of an IMU to FILE as Kalibr YAML.")
+@click.option("--kalibr", metavar="OUT", help="Write the noise of an IMU to OUT as Kalibr YAML.")
 @click.option("--sensor", "name", metavar="NAME", help="The IMU for --kalibr. Required if WORLD has several.")
 @click.option(
-    "--picture", metavar="FILE", help="Draw the terrain, the tracks and the current to FILE (.png, .svg or .pdf)."
+    "--picture", metavar="OUT", help="Draw the terrain, the tracks and the current to OUT (.png, .svg or .pdf)."
 )
 @motion_option
 @fidelity_option

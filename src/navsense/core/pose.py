@@ -151,6 +151,15 @@ class Pose:
             remedy = "use navsense.core.pose.normalize"
             raise SensorError("length of the quaternion of a pose", length, allowed="must be 1", remedy=remedy)
 
+    @classmethod
+    def from_rpy(cls, position: Vector, roll: float, pitch: float, yaw: float) -> Pose:
+        """Return a pose from SDF's fixed-axis roll, pitch, yaw (rad): rotation = Rz(yaw) Ry(pitch) Rx(roll).
+
+        >>> ns.Pose.from_rpy((1.0, 2.0, 0.0), 0.0, 0.0, yaw=0.5)
+        Pose(position=(1.0, 2.0, 0.0), rotation=(0.9689124217106447, 0.0, 0.0, 0.2474039592545229))
+        """
+        return cls(position, from_rpy(roll, pitch, yaw))
+
     def __matmul__(self, inner: Pose) -> Pose:
         """Return the pose in this pose's parent of a frame with the pose `inner` in this frame."""
         moved = rotate(self.rotation, inner.position)

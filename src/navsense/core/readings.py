@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from navsense.core.errors import ClockError, NavsenseError, UnknownNameError
-from navsense.core.names import get_short_name, suggest_name
+from navsense.core.names import get_short_name, make_type_error, suggest_name
+from navsense.core.panels import Panel
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
-
-if TYPE_CHECKING:
-    from navsense.plots import Panel
 
 NANOSECONDS = 1e9
 
@@ -39,16 +37,13 @@ def make_read_only(array: AnyArray) -> AnyArray:
 
 
 def make_all_read_only(arrays: Iterable[AnyArray]) -> None:
-    """Make arrays, and the arrays of which they are views, read-only. One call for many arrays saves time."""
+    """Make arrays, and the arrays of which they are views, read-only."""
     for array in arrays:
-        base: object = array
-        while isinstance(base, np.ndarray):
-            base.setflags(False)  # type: ignore[call-arg]
-            base = base.base
+        make_read_only(array)
 
 
 @lru_cache(maxsize=64)
-def all_true(shape: tuple[int, ...]) -> BoolArray:
+def make_all_true(shape: tuple[int, ...]) -> BoolArray:
     """Return a read-only array of True that takes no memory."""
     return np.broadcast_to(np.True_, shape)
 
@@ -98,7 +93,7 @@ class Truth:
         """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
-    def between(self, first: int, stop: int) -> Truth:
+    def select_rows(self, first: int, stop: int) -> Truth:
         """Return rows first to stop - 1, as views."""
         arrays = {name: getattr(self, name)[first:stop] for name in TRUTH_ARRAYS}
         return Truth(self.name, self.time[first:stop], **arrays, epoch=self.epoch)
@@ -122,6 +117,10 @@ class Layers:
     topic: str
     depths: tuple[float, ...]
     velocity: FloatArray
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        return f"<Layers on {self.topic}: velocity at {format_count(len(self.depths), 'depth')}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +147,12 @@ class Current:
         """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
-    def between(self, first: int, stop: int) -> Current:
+    def select_rows(self, first: int, stop: int) -> Current:
         """Return rows first to stop - 1 of time, as views."""
         layers = self.layers and replace(self.layers, velocity=self.layers.velocity[..., first:stop, :, :])
         return replace(self, time=self.time[first:stop], velocity=self.velocity[..., first:stop, :], layers=layers)
 
-    def of_run(self, index: int) -> Current:
+    def select_run_by_index(self, index: int) -> Current:
         """Return the current of one of the runs, by its index on the axis of the runs, as views."""
         layers = self.layers and replace(self.layers, velocity=self.layers.velocity[index])
         return replace(self, velocity=self.velocity[index], layers=layers)
@@ -169,7 +168,7 @@ def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 def check_run_index(index: int, count: int) -> int:
     """Return an index on the axis of `count` runs. Raises `NavsenseError` if it is outside."""
     if not 0 <= index < count:
-        raise NavsenseError("run", index, allowed=f"must be from 0 to {count - 1}")
+        raise NavsenseError("run_index", index, allowed=f"must be from 0 to {count - 1}")
     return index
 
 
@@ -217,11 +216,11 @@ class Rows(Mapping[str, AnyArray]):
         return len(self._arrays)
 
 
-def _format_row(array: AnyArray, axes: int) -> str:
-    """Return the first row of an array whose first `axes` axes are those of the rows."""
+def _format_row(array: AnyArray, index: tuple[int, ...]) -> str:
+    """Return the row of an array at an index (*runs, time)."""
     if not array.size:
         return ""
-    row = np.ravel(array[(0,) * axes])
+    row = np.ravel(array[index])
     text = " ".join(f"{value:.6g}" for value in row[:MAX_ROW_VALUES].tolist())
     return text + " ..." * (row.size > MAX_ROW_VALUES)
 
@@ -279,11 +278,14 @@ class Reading(Mapping[str, AnyArray]):
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
         title = f"{self.name}: {self.type}, {format_count(self.time.size, 'sample')}"
+        run = (0,) * (self.clock_error.ndim - 1)
+        is_shown = (self.valid & self.emitted)[run]  # a DVL has no velocity before the first echo
+        index = (*run, int(is_shown.argmax()) if is_shown.size else 0)
         rows = [
-            (name, array.shape, self.unit.get(name, ""), _format_row(array, self.clock_error.ndim))
+            (name, array.shape, self.unit.get(name, ""), _format_row(array, index))
             for name, array in self.arrays.items()
         ]
-        return Summary("Reading", title, ("array", "shape", "unit", "first row"), rows)
+        return Summary("Reading", title, ("array", "shape", "unit", "first valid row"), rows)
 
     def __getitem__(self, name: str) -> AnyArray:
         """Return one array by its name. Raises `UnknownNameError`."""
@@ -292,7 +294,9 @@ class Reading(Mapping[str, AnyArray]):
         except KeyError:
             allowed = f"must be one of {', '.join(self.arrays)}"
             remedy = suggest_name(str(name), self.arrays)
-            raise UnknownNameError("array", name, allowed=allowed, remedy=remedy) from None
+            raise UnknownNameError("array", str(name), allowed=allowed, remedy=remedy) from None
+        except TypeError:
+            raise make_type_error("array", name) from None
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the arrays."""
@@ -326,12 +330,10 @@ class Reading(Mapping[str, AnyArray]):
         """The true time of each row, integer nanoseconds."""
         return to_nanoseconds(self.epoch, self.time)
 
-    def list_panels(self, names: Sequence[str] = (), run: int = 0, title: str = "") -> list[Panel]:
-        """Return the arrays of one run for a figure; `run` is an index on the axis of the runs."""
-        from navsense.plots import Panel
-
+    def list_panels(self, names: Sequence[str] = (), run_index: int = 0, title: str = "") -> list[Panel]:
+        """Return the arrays of one run for a figure; `run_index` is an index on the axis of the runs."""
         has_runs = self.clock_error.ndim > 1
-        index: tuple[int, ...] = (check_run_index(run, self.clock_error.shape[0]),) if has_runs else ()
+        index: tuple[int, ...] = (check_run_index(run_index, self.clock_error.shape[0]),) if has_runs else ()
         emitted, valid = self.emitted[index], self.valid[index]
         panels = []
         for name in names or self.arrays:
@@ -347,11 +349,13 @@ class Reading(Mapping[str, AnyArray]):
             panels.append(Panel(name, unit, time, values, components, self.time, ideal, faults, title, bands))
         return [panel for panel in panels if panel.values.size]
 
-    def plot(self, *names: str, run: int = 0) -> Any:
+    def plot(self, *names: str, run_index: int = 0) -> Any:
         """Return a figure of matplotlib with an axis for each array, or for each array in `names`.
 
         Lines are the components, dashed lines the ideal values. Invalid values and missing samples are gaps, and spans
-        of injected faults are shaded. `run` is an index on the axis of the runs. A notebook shows the figure.
+        of injected faults are shaded. A notebook shows the figure.
+
+        run_index: index of the run on the axis of the runs.
 
         >>> run["imu"].plot("angular_velocity").savefig("imu.png")
 
@@ -360,13 +364,13 @@ class Reading(Mapping[str, AnyArray]):
         """
         from navsense.plots import draw_panels
 
-        return draw_panels(self.list_panels(names, run), self.name)
+        return draw_panels(self.list_panels(names, run_index), self.name)
 
     def to_pandas(self, index: str = "time", *, groups: Sequence[str] = ("arrays",)) -> Any:
         """Return a data frame of pandas with a column for each component, such as `angular_velocity.x`.
 
         index: "time", the true time (s), or "stamp", that of the sensor's clock as dates in UTC. Several runs have an
-            index of two levels, the number of the run from 0 and the time.
+            index of two levels, `run_index` on the axis of the runs and the time.
         groups: "arrays", "ideal", "bias", "turn_on_bias" and "fault". Columns of all but the first have the group as
             prefix, as in `ideal.angular_velocity.x`.
 
@@ -379,7 +383,7 @@ class Reading(Mapping[str, AnyArray]):
         """
         return _make_data_frame(self, index, groups)
 
-    def between(self, first: int, stop: int) -> Reading:
+    def select_rows(self, first: int, stop: int) -> Reading:
         """Return rows first to stop - 1 of time, as views."""
         if first == 0 and stop == self.time.size:
             return self
@@ -428,7 +432,7 @@ def _make_data_frame(reading: Reading, index: str, groups: Sequence[str]) -> Any
     labels = pd.Index(instants, name=index)
     if len(rows) > 1:
         numbers = np.broadcast_to(np.arange(rows[0])[:, None], rows).ravel()
-        labels = pd.MultiIndex.from_arrays([numbers, instants], names=("run", index))
+        labels = pd.MultiIndex.from_arrays([numbers, instants], names=("run_index", index))
     frame = pd.DataFrame(columns, index=labels)
     frame.attrs.update(sensor=reading.name, frame=reading.frame, units=units)
     return frame
@@ -476,17 +480,15 @@ def summarize_readings(kind: str, title: str, readings: Mapping[str, Reading]) -
     return Summary(kind, title, ("sensor", "type", "samples", "arrays"), rows)
 
 
-ARRAYS_PER_SENSOR = 3
-"""Largest number of arrays of a sensor in the figure of a container of readings."""
+PANELS_PER_SENSOR = 3
+"""Largest number of arrays of a sensor in the figure of several sensors."""
 
 
-def plot_readings(readings: Mapping[str, Reading], names: Sequence[str], run: int, title: str) -> Any:
-    """Return a figure with the first arrays of the sensors, or of the sensors with these names."""
-    from navsense.plots import draw_panels
-
+def list_panels(readings: Mapping[str, Reading], names: Sequence[str], run_index: int) -> list[Panel]:
+    """Return the first arrays of the sensors, or of the sensors with these names, for a figure."""
     panels = []
     for name in names or readings:
         reading = readings[name]
-        arrays = [array for array in reading if "covariance" not in array][:ARRAYS_PER_SENSOR]
-        panels += reading.list_panels(arrays, run, get_short_name(reading.name))
-    return draw_panels(panels, title)
+        arrays = [array for array in reading if "covariance" not in array][:PANELS_PER_SENSOR]
+        panels += reading.list_panels(arrays, run_index, get_short_name(reading.name))
+    return panels

@@ -7,7 +7,7 @@
 `navsense demo` calls `write_demo`. The world files are part of the package.
 """
 
-from navsense.demo.folder import COMPASS, QUADROTOR, DemoFile, write_demo
+from navsense.demo.files import COMPASS, QUADROTOR, DemoFile, write_demo
 
 __all__ = ["COMPASS", "QUADROTOR", "DemoFile", "write_demo"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from navsense.core import atomic
 from navsense.core.errors import RecordingError
-from navsense.recordings.base import os_error
+from navsense.recordings.base import make_os_error
 from navsense.report.report_data import read_report_data
 from navsense.report.svg_figure import format_svg_file
 from navsense.report.track import make_height_figure, make_map_figure, make_track_map
@@ -23,4 +23,4 @@ def write_flight_picture(recording: Path, target: Path) -> None:
         with atomic.replace_file(target) as part:
             part.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise os_error(target, error) from error
+        raise make_os_error(target, error) from error

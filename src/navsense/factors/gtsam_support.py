@@ -43,11 +43,11 @@ def format_key(key: int) -> str:
     return bytes([letter]).decode("utf-8", "replace") + str(index) if letter else str(key)
 
 
-def format_vector(name: str, row: Sequence[float]) -> str:
+def format_named_vector(name: str, row: Sequence[float]) -> str:
     """Return a line with a name and a vector, nine significant digits each."""
     return f"{name}[{'; '.join(f'{part:.9g}' for part in row)}];\n"
 
 
-def format_matrix(name: str, rows: Sequence[Sequence[float]]) -> str:
+def format_named_matrix(name: str, rows: Sequence[Sequence[float]]) -> str:
     """Return a name and a matrix, one line per row."""
     return f"{name}[\n\t" + ";\n\t".join(", ".join(f"{part:.9g}" for part in row) for row in rows) + "\n]\n"

@@ -45,7 +45,7 @@ from navsense.factors.arguments import (
 )
 from navsense.factors.base import Factor
 from navsense.factors.geometry import cross_matrix, rotate_inverse, tangent_basis_python
-from navsense.factors.gtsam_support import format_vector
+from navsense.factors.gtsam_support import format_named_vector
 from navsense.factors.variables import (
     double,
     pose2,
@@ -187,9 +187,9 @@ class _PoseFactor(_KnownFieldFactor):
 
     def _format_data(self) -> str:
         return (
-            format_vector("local field (nM): ", self._field)
-            + format_vector("measured field (bM): ", self._measured_b)
-            + format_vector("magnetometer bias: ", self._bias_b)
+            format_named_vector("local field (nM): ", self._field)
+            + format_named_vector("measured field (bM): ", self._measured_b)
+            + format_named_vector("magnetometer bias: ", self._bias_b)
         )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from navsense.core.errors import FactorError
 from navsense.core.typing import FloatArray
 from navsense.factors.arguments import validate_array
-from navsense.factors.gtsam_support import format_matrix, format_vector, is_gtsam_noise, require_gtsam
+from navsense.factors.gtsam_support import format_named_matrix, format_named_vector, is_gtsam_noise, require_gtsam
 
 _PREFIX = "  noise model: "
 
@@ -118,9 +118,9 @@ class Gaussian:
     def describe(self) -> str:
         """Return the text of GTSAM for a unit, isotropic, diagonal or full model."""
         if self._sigmas is None:
-            return format_matrix(f"{_PREFIX}Gaussian ", self._root.tolist())
+            return format_named_matrix(f"{_PREFIX}Gaussian ", self._root.tolist())
         if not self.isotropic():
-            return format_vector(f"{_PREFIX}diagonal sigmas ", self._sigmas.tolist())
+            return format_named_vector(f"{_PREFIX}diagonal sigmas ", self._sigmas.tolist())
         if self._is_unit():
             return f"{_PREFIX}unit ({self.dim()}) \n"
         return f"isotropic dim={self.dim()} sigma={self._sigmas[0]:g}\n"

@@ -14,7 +14,7 @@ import numpy as np
 
 from navsense.core.errors import RecordingError
 from navsense.core.geodesy import Origin
-from navsense.core.text import format_count
+from navsense.core.text import format_count, format_duration
 from navsense.core.typing import BoolArray, FloatArray
 from navsense.figures import (
     DRY_COLOURS,
@@ -42,7 +42,7 @@ WIDE = 1.3
 """Ratio of the sides of a view from which the other panels are below the map."""
 
 TITLE_LETTERS, NAME_LETTERS = 110, 32
-"""Letters of a line of the title, and of a vehicle's name."""
+"""Characters of a line of the title, and of a vehicle's name."""
 
 INK, CURRENT, EARTH, WATER = LIGHT.ink, LIGHT.c0, LIGHT.earth, LIGHT.water
 """Colours of lines, of the current, of ground, and of water and its surface."""
@@ -163,8 +163,8 @@ def escape_dollar(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def shorten_name(name: str) -> str:
-    """Return a name with at most `NAME_LETTERS` letters for matplotlib."""
+def truncate_name(name: str) -> str:
+    """Return a name with at most `NAME_LETTERS` characters for matplotlib."""
     return escape_dollar(name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 1]}…")
 
 
@@ -333,7 +333,7 @@ def draw_names(figure: Any, axes: Any, chart: WorldChart) -> None:
     occupied = [Bbox.from_extents(x - r, y - r, x + r, y + r) for x, y in markers]
     for track, place in zip(chart.tracks, places, strict=True):
         height = "" if track.is_moving else f" ({track.position[0, 2]:.4g} m)"
-        occupied.append(_draw_name(axes, f"{shorten_name(track.name)}{height}", place, occupied))
+        occupied.append(_draw_name(axes, f"{truncate_name(track.name)}{height}", place, occupied))
 
 
 def _draw_name(axes: Any, name: str, place: list[float], occupied: list[Any]) -> Any:
@@ -373,7 +373,7 @@ def draw_section(axes: Any, chart: WorldChart) -> None:
         axes.plot(distance[-1], height[-1], "s", color=INK, markeredgecolor="white", markersize=6, **options)
         if 1 < len(chart.moving_tracks) <= MAX_NAMES:
             options = {"textcoords": "offset points", "ha": "right", "fontsize": 7.5, "bbox": NAME_BOX, "zorder": 6}
-            axes.annotate(shorten_name(track.name), (distance[-1], height[-1]), (-7, 6), **options)
+            axes.annotate(truncate_name(track.name), (distance[-1], height[-1]), (-7, 6), **options)
     axes.set_xlim(0.0, scale.factor * longest)
     axes.set_ylim(low, high)
     axes.locator_params(nbins=TICKS)
@@ -409,16 +409,15 @@ def find_height_limits(chart: WorldChart) -> tuple[float, float]:
 
 
 def format_clearance(chart: WorldChart) -> str:
-    """Return the least distance to the ground and its time; empty without ground."""
+    """Return the minimum distance to the ground and its time; empty without ground."""
     tracks = chart.moving_tracks
     minima = [(*track.min_clearance, track.name) for track in tracks if track.min_clearance is not None]
     if not minima:
         return ""
     distance, time, name = min(minima)
-    scale = choose_time_scale(chart.end)
-    subject = "" if len(tracks) == 1 else f"{shorten_name(name)} "
+    subject = "" if len(tracks) == 1 else f"{truncate_name(name)} "
     side = "" if distance >= 0.0 else " UNDER the ground"
-    return f"least clearance: {abs(distance):.3g} m{side}, {subject}at {scale.factor * time:.3g} {scale.unit}"
+    return f"minimum clearance: {abs(distance):.3g} m{side}, {subject}at {format_duration(round(time))}"
 
 
 def draw_profiles(axes: Any, chart: WorldChart) -> None:
@@ -429,7 +428,7 @@ def draw_profiles(axes: Any, chart: WorldChart) -> None:
         colour = times(profile.time / chart.end) if len(profiles) > 1 else CURRENT
         label = f"at {scale.factor * profile.time:.3g} {scale.unit}"
         axes.plot(profile.speed, profile.height, color=colour, linewidth=1.8, label=label)
-    place = f"at {shorten_name(chart.tracks[0].name)}" if chart.tracks else "in the middle"
+    place = f"at {truncate_name(chart.tracks[0].name)}" if chart.tracks else "in the middle"
     axes.set_xlabel(f"speed of the water {'at the starting point' if chart.moving_tracks else place} (m/s)")
     axes.set_ylabel("height (m)")
     axes.grid(alpha=0.2)

@@ -39,16 +39,16 @@ GROUND_MARGIN = 0.5
 """Distance from the tracks, as a share of their larger side, up to which ground widens the view."""
 
 MIN_STILL_SIZE = 10.0
-"""Least size (m) of a view without motion and without ground."""
+"""Minimum size (m) of a view without motion and without ground."""
 
 CLIMB_SHARE = 0.1
-"""Least size of a view, as a share of the range of heights of a track in it."""
+"""Minimum size of a view, as a share of the range of heights of a track in it."""
 
 MIN_SIZE = 1e-3
-"""Least size (m) of a view."""
+"""Minimum size (m) of a view."""
 
 ROUNDING = 1e-9
-"""Least size of a view, as a share of its coordinates. A track may consist of rounding errors only."""
+"""Minimum size of a view, as a share of its coordinates. A track may consist of rounding errors only."""
 
 MAX_RATIO = 2.5
 """Largest ratio of the sides of a view. A straight track needs some width."""

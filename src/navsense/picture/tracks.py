@@ -47,7 +47,7 @@ class Track:
 
     @property
     def min_clearance(self) -> tuple[float, float] | None:
-        """Least height (m) above the ground and its time (s); None without ground."""
+        """Minimum height (m) above the ground and its time (s); None without ground."""
         clearance = self.position[:, 2] - self.ground if self.ground.size else self.ground
         if not np.isfinite(clearance).any():
             return None

@@ -156,10 +156,10 @@ class EntryMetadata:
         """Add a sensor, and return its metadata. Raises `RecordingError` if its arrays, shapes or runs changed."""
         sensor_metadata = metadata.make_sensor_metadata(self._recorded_run, name, reading)
         if self.sensors.setdefault(name, sensor_metadata) != sensor_metadata:
-            raise self.changed_error(name)
+            raise self.make_changed_error(name)
         return sensor_metadata
 
-    def changed_error(self, name: str) -> RecordingError:
+    def make_changed_error(self, name: str) -> RecordingError:
         """Return the error of a sensor whose arrays are not those of its first rows."""
         what = f"sensor {name!r} changed its arrays, their types, their shapes or its runs"
         return RecordingError(what, where=Where(str(self._path)))

@@ -36,7 +36,7 @@ from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.world import World
 
 
-def closed_error(path: Path | str) -> RecordingError:
+def make_closed_error(path: Path | str) -> RecordingError:
     """Return the error of writing to a recording that is closed."""
     return RecordingError("the recording is closed, or has already failed", where=Where(str(path)))
 
@@ -58,7 +58,7 @@ def write_all(file: FileIO, data: bytes | memoryview) -> None:
         view = view[file.write(view) :]
 
 
-def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingError:
+def make_os_error(path: Path, error: OSError, operation: str = "write") -> RecordingError:
     """Return a `RecordingError` with a remedy for an error of the operating system."""
     permission = "choose a folder with write permission" if operation == "write" else "ask for the right to read it"
     remedies = {
@@ -71,13 +71,15 @@ def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingE
         errno.ENOENT: "create the directory first" if operation == "write" else "check the name",
         errno.ENOTDIR: "a component of the path is a file: choose another path",
         errno.EISDIR: "name a file, not a directory",
+        errno.EEXIST: "a file has this name: choose another name",
         errno.ENAMETOOLONG: "choose a shorter name",
         errno.ELOOP: "choose another name: this is a link to itself",
     }
-    hidden_folder = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
     is_missing = operation == "read" and error.errno == errno.ENOENT
-    if is_missing and atomic.is_hidden_folder(hidden_folder) and atomic.is_being_written(hidden_folder):
-        return atomic.make_unfinished_error(path)
+    if is_missing:
+        hidden_folder = atomic.make_hidden_path(get_storage_path(path)) if path.name else path
+        if atomic.is_hidden_folder(hidden_folder) and atomic.is_being_written(hidden_folder):
+            return atomic.make_unfinished_error(path)
     what = f"cannot be {'written' if operation == 'write' else 'read'}: {(error.strerror or str(error)).lower()}"
     remedy = remedies.get(error.errno or 0, "")
     if is_missing:
@@ -85,7 +87,7 @@ def os_error(path: Path, error: OSError, operation: str = "write") -> RecordingE
     return RecordingError(what, where=Where(str(path)), remedy=remedy)
 
 
-def no_thread_error(where: Where) -> RecordingError:
+def make_no_thread_error(where: Where) -> RecordingError:
     """Return the error of a recording if the system cannot start its thread."""
     what = "cannot be written: the system cannot start another thread"
     return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
@@ -140,7 +142,7 @@ def is_url(text: object) -> bool:
 
 
 def to_path(path: object) -> Path:
-    """Return a path. Raises `RecordingError` for another type, a URL, an empty path, and a null character."""
+    """Return a path. Raises `RecordingError` for another type, a URL, a null character, an empty or a too long path."""
     if not isinstance(path, str | os.PathLike):
         allowed = "must be a file name or a path"
         raise RecordingError("path of a recording", repr(path), allowed=allowed, remedy='write "run.mcap"')
@@ -151,6 +153,12 @@ def to_path(path: object) -> Path:
         raise RecordingError("the name of a recording is empty", remedy="name a file or a folder")
     if "\0" in os.fsdecode(path):
         raise RecordingError("path of a recording", repr(path), allowed="must not contain a null character")
+    try:
+        Path(os.fsdecode(path)).stat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            where = Where(os.fsdecode(path))
+            raise RecordingError("the name is too long", where=where, remedy="choose a shorter name") from error
     return Path(os.fsdecode(path))
 
 
@@ -169,7 +177,7 @@ def is_recovered(path: Path) -> bool:
     return path.is_file() and saved.exists() and saved.stat().st_mtime >= path.stat().st_mtime
 
 
-def folder_error(path: Path) -> RecordingError:
+def make_folder_error(path: Path) -> RecordingError:
     """Return the error of a folder that is not a recording."""
     files = " or ".join(file for recording_format in list_formats() for file in recording_format.folder_files)
     remedy = f"name a file in it, or a folder that holds {files}"
@@ -182,9 +190,9 @@ def require_format(path: Path) -> Format:
     if recording_format:
         return recording_format
     if path.is_dir():
-        raise folder_error(path)
+        raise make_folder_error(path)
     if not path.exists() and find_hidden_recording_remedy(path):
-        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+        raise make_os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
     raise RecordingError(
         "no recording has this suffix",
@@ -232,7 +240,7 @@ def open_for_reading(path: Path) -> BinaryIO:
             raise RecordingError(inputs.SPECIAL, where=Where(str(path)), remedy="copy its content to a file")
         return path.open("rb")
     except OSError as error:
-        raise os_error(path, error, "read") from error
+        raise make_os_error(path, error, "read") from error
     except ValueError as error:
         raise RecordingError(f"no possible file name: {error}", where=Where(str(path))) from error
 
@@ -295,7 +303,7 @@ class PendingRecording(ABC):
     def finish(self, *, keep_empty: bool = True) -> None:
         """Complete the recording and give it its name; with `keep_empty` false, remove one without time slices."""
         if not self.is_open:
-            raise closed_error(self.path)
+            raise make_closed_error(self.path)
         try:
             if keep_empty or self.has_content:
                 self.complete()
@@ -359,7 +367,7 @@ class AtomicWriter(RecordingWriter):
         try:
             self._thread.submit(int).result()
         except RuntimeError as error:
-            raise no_thread_error(Where(str(path))) from error
+            raise make_no_thread_error(Where(str(path))) from error
         try:
             self._run(lambda: recordings.append(make_recording()))
         except BaseException:
@@ -376,12 +384,12 @@ class AtomicWriter(RecordingWriter):
             self._thread.submit(lambda: context.run(call, *args, **kwargs)).result()
         except OSError as error:
             plain = OSError(error.errno, os.strerror(error.errno)) if error.errno else error
-            raise os_error(self._path, plain) from error
+            raise make_os_error(self._path, plain) from error
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write a time slice. If it is interrupted, it is complete."""
         if self._closed or not self._recording.is_open:
-            raise closed_error(self._path)
+            raise make_closed_error(self._path)
         with add_path_to_errors(self._path):
             self._run(self._recording.write, time_slice)
 

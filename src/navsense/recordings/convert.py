@@ -19,7 +19,7 @@ from navsense.core.readings import TimeSlice
 from navsense.messages.base import MAX_STAMP_SECONDS
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.recordings import message_recordings
-from navsense.recordings.base import check_recording_path, os_error, to_path
+from navsense.recordings.base import check_recording_path, make_os_error, to_path
 from navsense.recordings.format import (
     Capability,
     Format,
@@ -33,7 +33,7 @@ from navsense.recordings.format import (
 from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun
 from navsense.recordings.losses import ConversionLosses
 from navsense.recordings.message_copy import copy_to_folder, open_hidden_folder
-from navsense.recordings.metadata import damaged_error
+from navsense.recordings.metadata import make_damaged_error
 from navsense.recordings.reading_assembler import open_readings
 from navsense.recordings.rosbag.reader import find_ros2_bag_folder
 from navsense.recordings.world_json import has_heading_and_water, list_notes
@@ -106,7 +106,7 @@ def convert(
                 return _copy_messages(source, target, target_format)
             return _convert_readings(source, target, target_format, run, epoch, ros or DEFAULT_DISTRIBUTION)
     except OSError as error:
-        raise os_error(source, error, "read") from error
+        raise make_os_error(source, error, "read") from error
 
 
 def _find_target_format(target: Path) -> Format:
@@ -166,7 +166,7 @@ def _convert_readings(
                     has_rows = has_rows or bool(time_slice.readings or time_slice.truth or time_slice.current)
                     writer.write(time_slice)
                 if not has_rows:
-                    raise _no_readings_error(source)
+                    raise _make_no_readings_error(source)
             if target_format.copied_from:
                 with message_recordings.open_messages(new_recording) as messages:
                     copy_to_folder(messages, target, work)
@@ -180,7 +180,7 @@ def _convert_readings(
             if run is not None and [run] != list(recorded_run.runs):
                 raise RecordingError("run", run, allowed=f"must be {recorded_run.runs[0]}, the only one")
             if not (world.sensors or world.models or world.environment.current):
-                raise _no_readings_error(source)
+                raise _make_no_readings_error(source)
             result = write(
                 recorded_run, assembler.iter_slices(), message_recordings.parse_stored_world(assembler.reader) or {}
             )
@@ -201,12 +201,12 @@ def _convert_readings(
     try:
         recorded_run = recording.make_recorded_run()
     except DamagedError as error:
-        raise damaged_error(source, error) from error
+        raise make_damaged_error(source, error) from error
     result = write(recorded_run, recording.iter_slices(), recording.metadata.get(WORLD_JSON_KEY, {}))
     result.notes = recording.recorded_world.notes
     return result
 
 
-def _no_readings_error(source: Path) -> RecordingError:
+def _make_no_readings_error(source: Path) -> RecordingError:
     remedy = f"list its contents with: navsense info {source}"
     return RecordingError("contains no readings and no truth", where=Where(str(source)), remedy=remedy)

@@ -47,9 +47,9 @@ from navsense.recordings.base import (
     AtomicWriter,
     PendingArrays,
     find_hidden_recording_remedy,
-    folder_error,
+    make_folder_error,
+    make_os_error,
     open_for_reading,
-    os_error,
 )
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import (
@@ -96,7 +96,7 @@ def find_folder(path: Path) -> Path:
     if folder.is_dir():
         return folder
     if find_hidden_recording_remedy(path):
-        raise os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
+        raise make_os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     raise RecordingError(
         "is not a recording",
         path.suffix,
@@ -114,7 +114,7 @@ def check_table_folder(path: Path) -> None:
             return
         foreign = _find_foreign_file(folder) if folder.is_dir() else folder
     except OSError as error:
-        raise os_error(path, error) from error
+        raise make_os_error(path, error) from error
     if foreign is not None:
         raise RecordingError(
             "the recording is the folder of this name, which holds something else",
@@ -269,13 +269,13 @@ def _format_column_header(part: ArrayComponent, sensor_metadata: Mapping[str, An
 def read_metadata(folder: Path) -> dict[str, Any]:
     """Return the metadata of a folder. Raises `RecordingError` if it is not a recording."""
     if not (folder / METADATA_FILE).is_file():
-        raise folder_error(folder)
+        raise make_folder_error(folder)
     try:
         return metadata.parse_metadata(inputs.read_bytes(str(folder / METADATA_FILE), _FILE))
     except RecordingError:
         raise
     except Exception as error:
-        raise metadata.damaged_error(folder, error) from error
+        raise metadata.make_damaged_error(folder, error) from error
 
 
 def read(path: Path) -> Dataset:
@@ -290,7 +290,7 @@ def read(path: Path) -> Dataset:
     except RecordingError:
         raise
     except Exception as error:
-        raise metadata.damaged_error(folder, error) from error
+        raise metadata.make_damaged_error(folder, error) from error
 
 
 def read_table(file: Path, header: Sequence[str]) -> FloatArray:

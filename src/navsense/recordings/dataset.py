@@ -21,13 +21,14 @@ from navsense.core.readings import (
     TimeSlice,
     Truth,
     join_readings,
-    plot_readings,
+    list_panels,
     summarize_readings,
 )
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.faults.injection import Faults
 from navsense.noise.specification import Noise
+from navsense.plots import draw_panels
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun
 from navsense.recordings.world_json import (
     RECORDED_MOTION,
@@ -110,7 +111,7 @@ class Dataset(Mapping[str, Reading]):
         sensor.
         """
         part = self if run is None else self.select_run(run)
-        return plot_readings(part.readings, names, 0, f"{self.metadata['world']}, run {part.runs[0]}")
+        return draw_panels(list_panels(part.readings, names, 0), f"{self.metadata['world']}, run {part.runs[0]}")
 
     @property
     def runs(self) -> Sequence[int]:
@@ -153,7 +154,7 @@ class Dataset(Mapping[str, Reading]):
         readings = {name: select_run_by_index(reading, index) for name, reading in self.readings.items()}
         current = self.current
         if current is not None and current.velocity.ndim == 3:
-            current = current.of_run(index)
+            current = current.select_run_by_index(index)
         return Dataset(readings, self.truth, {**self.metadata, "runs": [number]}, current)
 
     def iter_slices(self) -> Iterator[TimeSlice]:
@@ -190,7 +191,7 @@ def cut_time_slice(
 
     def select(rows: RowsT) -> RowsT:
         first, stop = np.searchsorted(rows.time, (start, end))
-        return rows.between(int(first), int(stop))
+        return rows.select_rows(int(first), int(stop))
 
     return TimeSlice(
         start,

@@ -23,9 +23,9 @@ from navsense.devices.logs import summarize_log
 from navsense.recordings.base import (
     add_path_to_errors,
     check_recorded_run,
-    closed_error,
+    make_closed_error,
+    make_os_error,
     open_for_reading,
-    os_error,
     write_all,
 )
 from navsense.recordings.dataset import Dataset
@@ -78,12 +78,12 @@ class DeviceLogWriter(RecordingWriter):
             # The file has no buffer, so a killed process loses nothing.
             self._file = atomic.open_in_place(path)
         except OSError as error:
-            raise os_error(path, error) from error
+            raise make_os_error(path, error) from error
 
     def write(self, time_slice: TimeSlice) -> None:
         """Write the output of the instrument in a time slice. Raises `RecordingError` if this fails."""
         if not self._is_open:
-            raise closed_error(self._path)
+            raise make_closed_error(self._path)
         with add_path_to_errors(self._path):
             data = self._encoder.encode(time_slice)
         try:
@@ -95,7 +95,7 @@ class DeviceLogWriter(RecordingWriter):
                 self._file.truncate(self._size)
             self.abort()
             if isinstance(error, OSError):
-                raise os_error(self._path, error) from error
+                raise make_os_error(self._path, error) from error
             raise
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class DeviceLogWriter(RecordingWriter):
         try:
             self._file.close()
         except OSError as error:
-            raise os_error(self._path, error) from error
+            raise make_os_error(self._path, error) from error
 
     def abort(self) -> None:
         """Close the file and keep its content. Never raises."""

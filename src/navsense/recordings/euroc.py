@@ -28,7 +28,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, Where
 from navsense.core.pose import Pose, normalize
-from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, all_true
+from navsense.core.readings import NANOSECONDS, Reading, TimeSlice, Truth, make_all_true
 from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, IntArray, Quaternion, Times
 from navsense.messages.kalibr import format_noise
@@ -137,10 +137,10 @@ class BiasInterpolator:
             known = self.time[-1] if self.time.size else -math.inf
             count = truth.time.size if last else int(np.searchsorted(truth.time, known, side="right"))
             if count:
-                part = truth.between(0, count)
+                part = truth.select_rows(0, count)
                 complete.append((part, self._interpolate(part.time)))
             if count < truth.time.size:
-                waiting.append(truth.between(count, truth.time.size))
+                waiting.append(truth.select_rows(count, truth.time.size))
         self.pending_truth = waiting
         return complete
 
@@ -332,7 +332,7 @@ def _make_reading(name: str, stamp: IntArray, table: FloatArray, epoch: int) -> 
         ideal={},
         bias={},
         valid=np.asarray(np.isfinite(table).all(axis=1)),
-        emitted=all_true((time.size,)),
+        emitted=make_all_true((time.size,)),
         epoch=epoch,
     )
 

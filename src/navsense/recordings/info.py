@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from navsense.core import inputs
 from navsense.core.errors import RecordingError
 from navsense.core.readings import TimeSlice
-from navsense.core.text import format_count
+from navsense.core.text import format_count, format_size
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION, DISTRIBUTIONS
 from navsense.recordings.topic_names import TopicNames, allocate_topics
 from navsense.world import World
@@ -179,7 +179,7 @@ class RecordingSummary:
         if self.start is not None and self.end is not None:
             span = f" from {format_seconds(self.start)} s to {format_seconds(self.end)} s"
         items = "".join(f", {format_metadata_item(key, value)}" for key, value in self.metadata.items())
-        sizes = f"{format_count(self.size, 'byte')}, {format_count(count, self.unit)}"
+        sizes = f"{format_size(self.size)}, {format_count(count, self.unit)}"
         return f"{self.path}: {self.format}, {sizes}{span}{items}"
 
 

@@ -23,9 +23,9 @@ from navsense.recordings.base import (
     check_recording_path,
     find_unrecoverable_remedy,
     is_recovered,
+    make_os_error,
     make_recovered_path,
     open_for_reading,
-    os_error,
     require_format,
     to_path,
 )
@@ -38,7 +38,7 @@ from navsense.recordings.format import (
     list_formats,
     list_suffixes,
 )
-from navsense.recordings.metadata import damaged_error
+from navsense.recordings.metadata import make_damaged_error
 from navsense.recordings.summary import read_summary
 
 MAGIC_SIZE = 16
@@ -110,7 +110,7 @@ def list_leftovers(folder: str | os.PathLike[str]) -> list[Leftover]:
                 left = _find_truncated_file(path) if path.name.lower().endswith(suffixes) else None
             leftovers += [left] if left else []
     except OSError as error:
-        raise os_error(to_path(folder), error, "read") from error
+        raise make_os_error(to_path(folder), error, "read") from error
     return leftovers
 
 
@@ -207,6 +207,6 @@ def _recover_file(
     except NavsenseError:
         raise
     except OSError as error:
-        raise os_error(target, error) from error
+        raise make_os_error(target, error) from error
     except Exception as error:
-        raise damaged_error(path, error) from error
+        raise make_damaged_error(path, error) from error

@@ -198,7 +198,7 @@ class MessageBuilder:
             return []
         if is_static:
             self._written_static_links.add(name)
-            truth = truth.between(0, 1)
+            truth = truth.select_rows(0, 1)
         pose_topic, accel_topic = self._topics.get_truth_topics(name)
         if not pose_topic:
             raise RecordingError("the truth of a link that the world does not have", name)

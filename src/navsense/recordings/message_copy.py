@@ -13,7 +13,7 @@ from pathlib import Path
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import NavsenseError, RecordingError, Where
 from navsense.messages.repack import ShapeCache
-from navsense.recordings.base import check_recording_path, os_error
+from navsense.recordings.base import check_recording_path, make_os_error
 from navsense.recordings.channels import BATCH_BYTES, ROS1, Channel, MessageCopy, MessageReader, RawMessage
 from navsense.recordings.format import find_format_by_suffix, get_storage_path
 
@@ -24,7 +24,7 @@ def open_hidden_folder(target: Path) -> Iterator[HiddenFolder]:
     try:
         work = HiddenFolder(get_storage_path(target))
     except OSError as error:
-        raise os_error(target, error) from error
+        raise make_os_error(target, error) from error
     folder = work.folder
     try:
         yield work
@@ -35,7 +35,7 @@ def open_hidden_folder(target: Path) -> Iterator[HiddenFolder]:
             error.rescue = ""
         raise
     except OSError as error:
-        raise os_error(target, error) from error
+        raise make_os_error(target, error) from error
     finally:
         work.release()
 

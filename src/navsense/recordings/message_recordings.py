@@ -10,10 +10,12 @@ from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
-from navsense.recordings.base import find_damaged_file_remedy, os_error, require_format
+from navsense.recordings.base import find_damaged_file_remedy, make_os_error, require_format
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.info import WORLD_JSON_KEY
+from navsense.recordings.topic_names import TopicNames
+from navsense.recordings.world_json import world_from_json
 
 
 def is_message_recording(path: Path) -> bool:
@@ -43,7 +45,7 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
         raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
     except OSError as error:
         if error.strerror:
-            raise os_error(path, error, "read") from error
+            raise make_os_error(path, error, "read") from error
         raise RecordingError(f"cannot be read: {error}", where=where) from error
 
 
@@ -59,3 +61,13 @@ def parse_stored_world(reader: MessageReader) -> Mapping[str, Any] | None:
             f"the recording is damaged: its world cannot be read: {error}", where=reader.where
         ) from error
     return world if isinstance(world, dict) else None
+
+
+def read_stored_topics(reader: MessageReader) -> TopicNames:
+    """Return the topics that a recording of navsense stores with its world, none for other recordings.
+
+    Raises `DamagedError` and `RecordingError` for a damaged world.
+    """
+    data = parse_stored_world(reader)
+    recorded_world = None if data is None else world_from_json(data)
+    return (recorded_world and recorded_world.topics) or TopicNames({})

@@ -20,7 +20,7 @@ from navsense.core import inputs
 from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
-from navsense.recordings.base import os_error
+from navsense.recordings.base import make_os_error
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun, get_version
 from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
@@ -132,13 +132,13 @@ def make_current_metadata(current: Current) -> dict[str, Any]:
     return data
 
 
-def damaged_error(path: Path, error: Exception) -> RecordingError:
+def make_damaged_error(path: Path, error: Exception) -> RecordingError:
     """Return the error of a damaged recording.
 
     Exception texts of libraries do not describe the problem for the user.
     """
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-        return os_error(path, error, "read")
+        return make_os_error(path, error, "read")
     if isinstance(error, DamagedError):
         why = str(error)
     elif isinstance(error, KeyError) and error.args:
@@ -147,15 +147,15 @@ def damaged_error(path: Path, error: Exception) -> RecordingError:
         why = "damaged: an array is larger than the memory"
     else:
         why = f"damaged: its contents cannot be read ({type(error).__name__})"
-    return not_recording_error(path, why)
+    return make_not_recording_error(path, why)
 
 
 def check_expansion(path: Path, problem: str) -> None:
     """Raise `RecordingError` if `inputs.expansion_problem` found a problem in a recording."""
     if problem:
-        raise not_recording_error(path, f"it {problem}")
+        raise make_not_recording_error(path, f"it {problem}")
 
 
-def not_recording_error(path: Path, why: str) -> RecordingError:
+def make_not_recording_error(path: Path, why: str) -> RecordingError:
     """Return the error of a file that is not a recording of navsense."""
     return RecordingError(f"is not a recording of navsense: {why}", where=Where(str(path)))

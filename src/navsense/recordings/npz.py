@@ -164,7 +164,7 @@ class PendingNpz(PendingArrays):
             row = (*array.shape[:runs], *array.shape[runs + 1 :])
             column = self._arrays[key] = DiskArray(owner, path, array.dtype, row, runs)
         if column.owner != owner:
-            raise collision_error(self.path, key, owner, column.owner)
+            raise make_collision_error(self.path, key, owner, column.owner)
         column.append(array)
 
     def complete(self) -> None:
@@ -246,10 +246,10 @@ def check_keys(path: Path, recorded_run: RecordedRun) -> None:
     for key, owner in list_keys(recorded_run):
         other = owners.setdefault(key, owner)
         if other != owner:
-            raise collision_error(path, key, owner, other)
+            raise make_collision_error(path, key, owner, other)
 
 
-def collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
+def make_collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
     """Return the error of two arrays with one key."""
     return RecordingError(
         f"{owner} and {other} would have one key",
@@ -283,7 +283,7 @@ def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
                 remedy=find_unrecoverable_remedy(path),
             ) from error
         except Exception as error:
-            raise metadata.damaged_error(path, error) from error
+            raise metadata.make_damaged_error(path, error) from error
 
 
 def _check_archive(file: BinaryIO) -> None:

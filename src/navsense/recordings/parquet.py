@@ -24,7 +24,7 @@ import numpy as np
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.inputs import expansion_problem
-from navsense.core.readings import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, all_true, to_nanoseconds
+from navsense.core.readings import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, make_all_true, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
@@ -95,7 +95,7 @@ def import_pyarrow(path: Path) -> Any:
             "a Parquet file needs pyarrow, which cannot be imported",
             str(error),
             where=Where(str(path)),
-            remedy="pip install pyarrow",
+            remedy="pip install 'navsense[parquet]'",
         ) from error
     return pa
 
@@ -224,7 +224,7 @@ class PendingParquet(PendingRecording):
             (group, key): getattr(reading, group)[key].dtype for group in ARRAY_GROUPS for key in sensor_metadata[group]
         }
         if self._types.setdefault(name, types) != types:
-            raise self._metadata.changed_error(name)
+            raise self._metadata.make_changed_error(name)
         if name in self._components:
             return
         self._check_runs(f"runs of the readings of {name!r}", sensor_metadata["runs"])
@@ -304,7 +304,7 @@ class PendingParquet(PendingRecording):
     ) -> None:
         """Append rows of some runs without a clock error, a latency and missing samples."""
         shape = (runs.size, series.time.size)
-        flags, time = all_true(shape), series.time[None]
+        flags, time = make_all_true(shape), series.time[None]
         common: dict[str, AnyArray] = {
             "run": runs[:, None],
             "time": time,
@@ -417,7 +417,7 @@ def open_table(path: Path) -> Iterator[Any]:
         except RecordingError:
             raise
         except Exception as error:
-            raise metadata.damaged_error(path, error) from error
+            raise metadata.make_damaged_error(path, error) from error
 
 
 def _check_complete(file: BinaryIO, path: Path) -> None:

@@ -30,8 +30,8 @@ from navsense.core.readings import (
     Reading,
     TimeSlice,
     Truth,
-    all_true,
     join_readings,
+    make_all_true,
     to_nanoseconds,
 )
 from navsense.core.text import format_count
@@ -230,7 +230,7 @@ class SensorAssembler:
             bias=_merge_arrays("bias", parts, gaps),
             fault=self._match_faults(fault_time),
             valid=np.asarray(np.isfinite(first).reshape(time.size, -1).any(axis=1)),
-            emitted=all_true((time.size,)),
+            emitted=make_all_true((time.size,)),
             epoch=base.epoch,
             arrival_after_latency=(main.log_time - base.epoch * NANOSECONDS_PER_SECOND) / NANOSECONDS
             if has_latency

@@ -116,11 +116,16 @@ def _read_messages(file: Path, name: str) -> Poses:
 
 
 def _select_channel(reader: MessageReader, file: Path, name: str) -> Channel:
-    """Return the named topic, the truth of the only model, or the only topic of poses."""
+    """Return the topic with a name, or of the link with a name; without a name, the only one."""
     channels = {channel.topic: channel for channel in reader.channels if channel.is_ros and channel.type in POSE_TYPES}
     if name:
-        topic = name if name in channels else TRUTH_PREFIX + format_topic_name(name)
-        return channels[_select_name(list(channels), topic if topic in channels else name, file)]
+        stored = message_recordings.read_stored_topics(reader).list_truth_topics()
+        links = {link: topic for link, topic in stored.items() if topic in channels}
+        candidates = (name, TRUTH_PREFIX + format_topic_name(name), links.get(name, ""))
+        endings = [topic for link, topic in links.items() if link.endswith(f"::{name}")]
+        fallback = endings[0] if len(endings) == 1 else name
+        topic = next((candidate for candidate in candidates if candidate in channels), fallback)
+        return channels[_select_name(list(channels), topic, file)]
     moving = [
         topic
         for topic, channel in channels.items()

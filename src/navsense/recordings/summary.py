@@ -13,7 +13,7 @@ import numpy as np
 
 from navsense.core.readings import Current, Reading, Truth, to_nanoseconds
 from navsense.core.typing import IntArray
-from navsense.recordings.base import os_error, require_format, to_path
+from navsense.recordings.base import make_os_error, require_format, to_path
 from navsense.recordings.channels import ROS1
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import get_storage_path
@@ -38,7 +38,7 @@ def read_summary(path: str | os.PathLike[str]) -> RecordingSummary:
             summary = recording_format.summarize(path)
         return replace(summary, unit=recording_format.unit)
     except OSError as error:
-        raise os_error(path, error, "read") from error
+        raise make_os_error(path, error, "read") from error
 
 
 def summarize_dataset(

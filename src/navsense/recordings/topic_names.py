@@ -70,6 +70,14 @@ class TopicNames:
         """Return the topic of the faults of a sensor, empty if there is none."""
         return self.topics.get((sensor, FAULT, ""), "")
 
+    def list_sensor_topics(self) -> dict[str, str]:
+        """Return the topic of the measured values of each sensor."""
+        return {key[0]: topic for key, topic in self.topics.items() if key[1:] == ("measured", "")}
+
+    def list_truth_topics(self) -> dict[str, str]:
+        """Return the topic of the true pose of each link."""
+        return {key[0]: topic for key, topic in self.topics.items() if key[1:] == (POSE,)}
+
     def get_truth_topics(self, link: str) -> tuple[str, str]:
         """Return the topics of a link's pose and acceleration, empty if there are none."""
         return self.topics.get((link, POSE), ""), self.topics.get((link, ACCELERATION), "")

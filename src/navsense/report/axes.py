@@ -33,7 +33,7 @@ MAX_AXIS_VALUE = 1e300
 """End of all axes. Larger values are outside; logarithmic axes begin at the inverse."""
 
 MIN_SPAN = 1e-9
-"""Least span of an axis, relative to its largest value; an axis with a smaller one is widened."""
+"""Minimum span of an axis, relative to its largest value; an axis with a smaller one is widened."""
 
 DASH = "\u2013"
 """Text of a table cell without a value."""
@@ -172,7 +172,7 @@ def format_axis_title(title: str, unit: str) -> str:
 
 
 def find_finite_range(series: Iterable[FloatArray], default: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
-    """Return the least and greatest finite value of all series, limited to the ends of axes."""
+    """Return the minimum and maximum finite value of all series, limited to the ends of axes."""
     finite_arrays = [array[np.isfinite(array)] for array in series]
     finite_arrays = [array for array in finite_arrays if array.size]
     if not finite_arrays:

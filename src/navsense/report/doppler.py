@@ -23,7 +23,7 @@ import numpy as np
 from navsense.core.readings import Reading
 from navsense.core.rotation import to_matrix_python
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale
+from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale, find_time_spans
 from navsense.report.axes import (
     DASH,
     MAX_AXIS_VALUE,
@@ -38,7 +38,7 @@ from navsense.report.images import compute_pixels, encode_png_uri
 from navsense.report.labels import EARTH, INSTRUMENT, list_axis_labels
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import compute_pair_variance
-from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure, find_time_spans
+from navsense.report.svg_figure import STRIP_HEIGHT, ColourBar, Plot, SvgFigure
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
 
@@ -183,7 +183,7 @@ def make_waterfall(
     *,
     note: str = "The nearest are on top.",
 ) -> SvgFigure:
-    """Return values (n, k, a) at times (n,) s as `a` images with labels; the least position (k,) m is on top."""
+    """Return values (n, k, a) at times (n,) s as `a` images with labels; the lowest position (k,) m is on top."""
     order = np.argsort(positions)
     half_cell = 0.5 * float(np.median(np.diff(positions[order]))) if positions.size > 1 else 0.5
     if colours.height <= TITLE_HEIGHT:

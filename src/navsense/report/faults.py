@@ -1,4 +1,4 @@
-"""Faults of a recording: which acted on which sensor, clock or world, and when."""
+"""Injected faults of a recording, with their time spans."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.typing import BoolArray
+from navsense.figures import find_time_spans
 from navsense.report.axes import make_time_axis
 from navsense.report.report_data import ReportData
-from navsense.report.svg_figure import STRIP_HEIGHT, Plot, SvgFigure, find_time_spans
+from navsense.report.svg_figure import STRIP_HEIGHT, Plot, SvgFigure
 
 
 def find_fault_rows(reading: Reading) -> dict[str, BoolArray]:

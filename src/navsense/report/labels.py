@@ -1,10 +1,6 @@
-"""Names of the axes and beams of an array, and short names of sensors."""
+"""Names of the axes and beams of an array."""
 
 from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Collection, Mapping
-from itertools import chain
 
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor
@@ -42,13 +38,3 @@ def list_axis_labels(
     if sensor is not None and isinstance(sensor.spec, Adcp) and array in ADCP_VECTORS:
         return list(ADCP_AXES.get(sensor.spec.coordinates.value, INSTRUMENT))
     return list(INSTRUMENT)
-
-
-def shorten_names(names: Collection[str]) -> Mapping[str, str]:
-    """Return for each `::` name its shortest ending that no other name has."""
-    endings = {}
-    for name in names:
-        parts = name.split("::")
-        endings[name] = ["::".join(parts[first:]) for first in reversed(range(len(parts)))]
-    counts = Counter(chain.from_iterable(endings.values()))
-    return {name: next((e for e in endings[name] if counts[e] == 1), name) for name in endings}

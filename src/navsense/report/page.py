@@ -17,7 +17,7 @@ from navsense.core.readings import Reading
 from navsense.core.text import format_count, format_duration
 from navsense.figures import DARK, LIGHT
 from navsense.messages.base import get_clock_name
-from navsense.recordings.base import check_output_file, os_error
+from navsense.recordings.base import check_output_file, make_os_error
 from navsense.recordings.info import get_version
 from navsense.report import doppler, faults, track
 from navsense.report.clock_section import make_clock_figures, make_clock_sections
@@ -45,7 +45,7 @@ GRID_FIGURES = {"m": 2, "l": 3, "w": 4}
 """Prefix of a CSS class (medium, large, wide window) -> number of figures side by side in such a window."""
 
 FIGURE_WIDTH, FIGURE_GAP, PAGE_MARGIN = 366, 12, 28
-"""Least width of a figure, gap between two, and margin of the page (pixels)."""
+"""Minimum width of a figure, gap between two, and margin of the page (pixels)."""
 
 CONTENT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """Content-Security-Policy: the page loads nothing from outside."""
@@ -73,18 +73,18 @@ def write(
     >>> ns.report.write("flight.mcap", "flight.html", world="quadrotor.sdf").name
     'flight.html'
     """
-    page_path = check_output(output)
+    page_path = check_report_path(output)
     text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
     try:
         with atomic.replace_file(page_path) as temporary:
             # A file name that is not UTF-8 contains surrogates.
             temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise os_error(page_path, error) from error
+        raise make_os_error(page_path, error) from error
     return page_path
 
 
-def check_output(output: str | os.PathLike[str]) -> Path:
+def check_report_path(output: str | os.PathLike[str]) -> Path:
     """Return the path of a report. Raises `RecordingError` for another suffix, or if no file can be there."""
     target = Path(output)
     if target.suffix.lower() not in SUFFIXES:

@@ -13,6 +13,7 @@ from navsense import recordings
 from navsense.clock import Clock
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
+from navsense.core.names import shorten_names
 from navsense.core.readings import Current, Reading, Truth
 from navsense.fault_file import list_faults
 from navsense.recordings import message_recordings
@@ -21,7 +22,6 @@ from navsense.recordings.dataset import collect, select_run_by_index
 from navsense.recordings.info import DURATION_KEY
 from navsense.recordings.reading_assembler import open_readings
 from navsense.recordings.summary import read_summary
-from navsense.report.labels import shorten_names
 from navsense.world import MountedSensor, Note, World
 
 WORLD_SUFFIXES = (".sdf", ".world")
@@ -116,7 +116,7 @@ def _read_arrays(file: Path) -> ReportData:
         notes = (str(error),)
     current = recording.current
     if current is not None and current.velocity.ndim > 2:
-        current = current.of_run(0)
+        current = current.select_run_by_index(0)
     metadata = {key: recording.metadata.get(key) for key in ("seed", "runs", DURATION_KEY)}
     # A EuRoC folder has no true time and no specs, so its reader returns no "program", even if navsense wrote it. Its
     # seed is 0 if another program wrote it.

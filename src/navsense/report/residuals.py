@@ -295,7 +295,7 @@ def check_noise(channel: ResidualChannel, sensor: MountedSensor | None) -> Noise
         return "the recording has no specification of the sensor; name the world with --world"
     spec = sensor.spec
     if spec.type not in TESTED_TYPES:
-        return f"noise of the type {spec.type} is not tested: its standard deviation is not constant"
+        return f"the standard deviation of the type {spec.type} is not constant"
     if declared == 0.0 or not noise.has_white_noise:
         return "no white noise is declared"
     if isinstance(spec, Imu) and (spec.bandwidth or spec.vibration or spec.averaged):

@@ -12,7 +12,7 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.typing import FloatArray
-from navsense.figures import Scale
+from navsense.figures import Scale, find_time_spans
 from navsense.report import residuals
 from navsense.report.allan_figure import (
     MIN_ALLAN_ROWS,
@@ -32,7 +32,7 @@ from navsense.report.axes import (
     make_time_axis,
 )
 from navsense.report.residuals import NoiseTest, ResidualChannel
-from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, find_time_spans, stack_plots
+from navsense.report.svg_figure import LINE_COLOURS, SvgFigure, stack_plots
 from navsense.world import MountedSensor
 
 BINS = 61

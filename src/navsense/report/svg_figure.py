@@ -29,8 +29,8 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.core.typing import BoolArray, FloatArray
-from navsense.figures import FONTS, LIGHT
+from navsense.core.typing import FloatArray
+from navsense.figures import FONTS, LIGHT, find_intervals, insert_gaps
 from navsense.report.axes import Axis
 
 UNITS = 1000.0
@@ -62,9 +62,6 @@ REFERENCE_CLASSES = frozenset(("zero", "declared", "surface", "span", "casing"))
 
 COLUMNS = 520
 """Columns of a plot at most: more than its pixels on a usual screen."""
-
-MIN_GAP_STEPS = 5.0
-"""Median steps of a series above which a gap breaks the line."""
 
 LINE_COLOURS = len(LIGHT.lines)
 """Number of line classes `c0`, `c1`, ..."""
@@ -360,17 +357,6 @@ def downsample(x: FloatArray, y: FloatArray, columns: int = COLUMNS) -> tuple[Fl
     return np.repeat(middle, 2), values
 
 
-def insert_gaps(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a series with a NaN in each gap of the increasing x (n,): a step above `MIN_GAP_STEPS` median steps."""
-    if x.size < 3:
-        return x, y
-    steps = np.diff(x)
-    if not steps.max() > MIN_GAP_STEPS * steps.min():
-        return x, y
-    rows = np.flatnonzero(steps > MIN_GAP_STEPS * np.median(steps)) + 1
-    return np.insert(x, rows, 0.5 * (x[rows - 1] + x[rows])), np.insert(y, rows, np.nan)
-
-
 def find_column_extremes(
     x: FloatArray, y: FloatArray, columns: int = COLUMNS
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -381,17 +367,3 @@ def find_column_extremes(
     middle = x[0] + (column[starts] + 0.5) * ((x[-1] - x[0]) / columns)
     low, high = np.fmin.reduceat(y, starts), np.fmax.reduceat(y, starts)
     return middle, np.asarray(low), np.asarray(high)
-
-
-def find_intervals(mask: BoolArray) -> list[slice]:
-    """Return the intervals of consecutive rows in which a mask (n,) is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8))).tolist()
-    return [slice(first, stop) for first, stop in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def find_time_spans(time: FloatArray, mask: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return starts and ends (k,) s of the spans in which a mask (n,) is true; each row lasts until the next one."""
-    rows = find_intervals(mask)
-    step = float(np.median(np.diff(time))) if time.size > 1 else 1.0
-    ends = np.append(time, time[-1:] + step)
-    return time[[row.start for row in rows]], ends[[row.stop for row in rows]]

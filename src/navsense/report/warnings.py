@@ -24,13 +24,13 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.text import format_count, format_duration
+from navsense.figures import find_time_spans
 from navsense.recordings.info import DURATION_KEY
 from navsense.report.axes import choose_scale, format_quantity
 from navsense.report.faults import find_fault_rows, list_faults_without_flags
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import NoiseTest, is_through_water
 from navsense.report.sensor_section import ArraySection
-from navsense.report.svg_figure import find_time_spans
 from navsense.report.track import TrackMap
 from navsense.sensors.adcp import Adcp
 from navsense.world import MountedSensor

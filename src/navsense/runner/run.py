@@ -19,11 +19,12 @@ from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
-from navsense.core.readings import Current, Reading, TimeSlice, Truth, plot_readings, summarize_readings
+from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
+from navsense.plots import draw_panels
 from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import RecordingWriter
 from navsense.recordings.recorded_motion import load_motion
@@ -99,7 +100,7 @@ class Run(Mapping[str, Reading]):
         if run is not None and run not in numbers:
             raise SimulationError("run", run, allowed=f"must be one of {format_value(numbers)}")
         index = 0 if run is None else numbers.index(run)
-        return plot_readings(self.readings, names, index, f"{self.session.world.name}, run {numbers[index]}")
+        return draw_panels(list_panels(self.readings, names, index), f"{self.session.world.name}, run {numbers[index]}")
 
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""

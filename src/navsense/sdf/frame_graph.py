@@ -1,6 +1,6 @@
 """Construction of the frame graph: all names are declared first, then references are resolved.
 
-Joints do not move yet. Their parents, children, types and axes are checked.
+Joints keep their poses. Their parents, children, types and axes are checked.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _check_type(context: Context, element: Element, named: str) -> None:
     if joint_type not in schema.JOINT_TYPES:
         raise invalid_choice(element, joint_type or None, sorted(schema.JOINT_TYPES), attribute="type")
     if joint_type != "fixed":
-        reason = "joints do not move yet: its links keep their poses"
+        reason = "joints keep their poses"
         context.add_note("unsupported", f'{named} type="{joint_type}">', reason, element.where)
 
 

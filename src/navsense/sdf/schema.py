@@ -16,14 +16,14 @@ from navsense.sensors import SENSORS
 
 _VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
-_NO_PHYSICS = "there is no physics engine yet; only max_step_size is read"
+_NO_PHYSICS = "navsense has no physics engine; only max_step_size is read"
 _ALWAYS_ON = "all sensors are always on and recorded"
 _CUSTOM_SURFACE_ONLY = "has an effect with a custom surface only; navsense uses the earth's ellipsoid"
 _NO_PARAMS = "changes to included models are not supported; write the changed model to a file"
 _OLD_FRAMES = "frames were never read here; since SDF 1.7 they belong to the model"
 _NO_STATE = "stored states are not supported; the poses of the models are used"
 _NO_SOUND = "sound is not simulated"
-_NO_JOINTS = "joints do not move yet: the links of a model keep their poses"
+_NO_JOINTS = "joints keep their poses"
 _NO_NAMESPACES = "namespaces of topics are not supported; give <topic>"
 
 MERGED_MODEL_TAG = "merged model"
@@ -79,7 +79,7 @@ WORLD = ElementSchema(
     unsupported={
         **dict.fromkeys(("gui", "scene", "light", "actor", "road"), _VISUAL_ONLY),
         "audio": _NO_SOUND,
-        "wind": "wind is not simulated yet",
+        "wind": "wind is not simulated",
         "plugin": PLUGIN_NOT_RUN,
         "state": _NO_STATE,
         "population": "populations are not supported; write each model",
@@ -236,7 +236,7 @@ COLLISION = make_schema(
     attributes="name",
 )
 
-_NO_SHAPE = "rays do not hit it: this shape is not simulated yet"
+_NO_SHAPE = "rays do not hit it: this shape is not simulated"
 
 GEOMETRY = make_schema(
     "empty box capsule cylinder ellipsoid heightmap mesh plane sphere",
@@ -311,7 +311,7 @@ DSROS_DVL_TYPE = "dsros_dvl"
 UNSIMULATED_TYPES = SENSOR_TYPES - {kind.type for kind in SENSORS} - TYPE_ALIASES.keys() - {DSROS_DVL_TYPE}
 """Sensor types that navsense lists but does not simulate."""
 
-NOT_SIMULATED = "not simulated yet"
+NOT_SIMULATED = "not simulated"
 
 
 def list_aliases(sensor_type: str) -> tuple[str, ...]:

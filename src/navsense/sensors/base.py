@@ -22,7 +22,7 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.random_streams import RandomProcess
-from navsense.core.readings import all_true
+from navsense.core.readings import make_all_true
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, Quaternion, Times
@@ -201,7 +201,7 @@ def evaluate_signals(spec: UsesSignals, environment: Environment, time: Times) -
 
 def get_flags(measurement: Measurement, count: int) -> dict[str, BoolArray]:
     """Return `valid` and `emitted` (n,) of `count` ticks; all true if the sensor does not set them."""
-    everything = all_true((count,))
+    everything = make_all_true((count,))
     return {
         "valid": everything if measurement.valid is None else measurement.valid,
         "emitted": everything if measurement.emitted is None else measurement.emitted,

@@ -189,7 +189,7 @@ class LiveSensor:
         if reading is not None and reading.emitted[-1]:
             self._latest_emitted = reading
         elif reading is not None and reading.emitted.any():
-            self._latest_emitted = reading.between(0, int(np.flatnonzero(reading.emitted)[-1]) + 1)
+            self._latest_emitted = reading.select_rows(0, int(np.flatnonzero(reading.emitted)[-1]) + 1)
         return reading
 
     def _take_arrived(self, reading: Reading | None, end: float) -> Reading | None:
@@ -201,7 +201,7 @@ class LiveSensor:
         while queue:
             count = int(np.searchsorted(queue[0].arrival, end, side="right"))
             if count > self._taken_rows:
-                arrived.append(queue[0].between(self._taken_rows, count))
+                arrived.append(queue[0].select_rows(self._taken_rows, count))
                 self._taken_rows = count
             if count < queue[0].time.size:
                 break
@@ -229,7 +229,7 @@ class LiveSensor:
             if self._next_tick == self._block_end:
                 self._measure(stop)
             end_index = min(stop, self._block_end)
-            readings.append(self._block.between(self._next_tick - self._block_start, end_index - self._block_start))
+            readings.append(self._block.select_rows(self._next_tick - self._block_start, end_index - self._block_start))
             self._next_tick = end_index
         return _join_live_readings(readings)
 

@@ -12,7 +12,15 @@ from typing import ParamSpec, Self
 import numpy as np
 
 from navsense.core.errors import SimulationError
-from navsense.core.readings import TRUTH_ARRAYS, Current, Reading, Truth, all_true, make_all_read_only, make_read_only
+from navsense.core.readings import (
+    TRUTH_ARRAYS,
+    Current,
+    Reading,
+    Truth,
+    make_all_read_only,
+    make_all_true,
+    make_read_only,
+)
 from navsense.core.ticks import Ticks, count_samples, make_ticks
 from navsense.core.typing import AnyArray
 from navsense.sensors.base import get_flags
@@ -229,7 +237,7 @@ class RunArrays:
         make_all_read_only((self._current.time, self._current.velocity))
         if self._current.layers is not None:
             make_read_only(self._current.layers.velocity)
-        return self._current if self._has_run_axis else self._current.of_run(0)
+        return self._current if self._has_run_axis else self._current.select_run_by_index(0)
 
     def get_readings(self) -> dict[str, Reading]:
         """Return the readings of all sensors. Their times and ideal values are read-only."""
@@ -248,7 +256,7 @@ class RunArrays:
             return {name: select(array) for name, array in arrays.items()}
 
         clock_error, flags = select(sensor_arrays.clock_error), select_all(sensor_arrays.flags)
-        all_set, shape = all_true(clock_error.shape), sensor_arrays.clock_error.shape
+        all_set, shape = make_all_true(clock_error.shape), sensor_arrays.clock_error.shape
         # Views that take no memory.
         turn_on = {
             name: np.broadcast_to(bias[:, None], (*shape, *bias.shape[1:]))

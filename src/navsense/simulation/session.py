@@ -201,7 +201,7 @@ class Session:
         for start, end in self.split_time_slices(longest):
             readings, truth = self.compute_readings(start, end, sensor_runs), self.compute_truth(start, end)
             current = self.compute_current(start, end)
-            yield TimeSlice(start, end, readings, truth, None if current is None else current.of_run(0))
+            yield TimeSlice(start, end, readings, truth, None if current is None else current.select_run_by_index(0))
 
 
 def _make_topic_error(topic: str, time: Times, error: FieldError) -> FieldError:

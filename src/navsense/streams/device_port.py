@@ -16,7 +16,7 @@ from navsense.core.text import format_count
 from navsense.devices import format_encoders
 from navsense.devices.format_encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
-from navsense.recordings.base import check_recorded_run, closed_error
+from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.info import RecordedRun
 from navsense.streams.stream import Publisher, Stream, StreamUrl
 from navsense.streams.tcp_server import TcpServer
@@ -50,7 +50,7 @@ class DevicePublisher(Publisher):
     def write(self, time_slice: TimeSlice) -> None:
         """Send the output of the instrument in a time slice to all clients, without waiting for them."""
         if not self._is_open:
-            raise closed_error(self.url)
+            raise make_closed_error(self.url)
         self._server.send(self._encoder.encode(time_slice))
 
     def close(self) -> None:

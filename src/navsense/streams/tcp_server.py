@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from navsense.core.errors import RecordingError, Where
-from navsense.recordings.base import no_thread_error
+from navsense.recordings.base import make_no_thread_error
 
 MAX_QUEUE_BYTES = 64 << 20
 """Size of the queue of one client (bytes)."""
@@ -82,7 +82,7 @@ class TcpServer:
         except RuntimeError as error:
             for resource in (self._listener, self._wake_receiver, self._wake_sender, self._selector):
                 resource.close()
-            raise no_thread_error(where) from error
+            raise make_no_thread_error(where) from error
 
     def wait(self, seconds: float) -> None:
         """Wait for the first client, at most `seconds`."""

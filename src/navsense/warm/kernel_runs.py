@@ -14,6 +14,7 @@ import numpy as np
 
 from navsense import recordings
 from navsense.calibration.load import calibrate_samples, read
+from navsense.core.errors import RecordingError
 from navsense.core.kernels import INTERPRETED
 from navsense.core.pose import Pose
 from navsense.demo import QUADROTOR, write_demo
@@ -62,9 +63,13 @@ def compile_kernels() -> CompiledKernels:
     Raises `RecordingError` if the temporary folder is full.
     """
     with tempfile.TemporaryDirectory(prefix="navsense-") as folder:
-        _run_demo(Path(folder))
-        for fidelity in ("physical", "classic"):
-            _run_sea(Path(folder), fidelity)
+        try:
+            _run_demo(Path(folder))
+            for fidelity in ("physical", "classic"):
+                _run_sea(Path(folder), fidelity)
+        except RecordingError as error:  # the folder is deleted, so nothing in it can be recovered
+            error.remedy = f"free some space in {Path(folder).parent}, or set TMPDIR to another folder"
+            raise
     simulate(example_world(*((kind.__name__, kind.example_spec()) for kind in SENSORS)), 1.0)
     _step_live()
     _apply_errors()
@@ -74,8 +79,7 @@ def compile_kernels() -> CompiledKernels:
 
 def _run_demo(folder: Path) -> None:
     """Write the demo, follow its recorded track and calibrate its compass."""
-    for _ in write_demo(folder):
-        pass
+    write_demo(folder)
     simulate(load(QUADROTOR), DURATION, motion=folder / "quadrotor.mcap")
     for attitude in ("none", "truth"):
         samples = read(str(folder / "compass.mcap"), attitude=attitude)
@@ -90,7 +94,6 @@ def _run_sea(folder: Path, fidelity: str) -> None:
     record(world, paths, DURATION, epoch=EPOCH)
     for path in paths:
         recordings.open(path)
-    make_chart(world, {}, DURATION, 0, 0)
     make_chart(world, {}, DURATION, 0, 0)
     write_report(paths[0], folder / "sea.html", world=str(SEA))
     simulate(world, DURATION, runs=2)

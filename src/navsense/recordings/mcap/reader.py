@@ -337,7 +337,7 @@ def read_profile(file: BinaryIO, path: Path, end: int) -> tuple[str, int]:
     return name, header.offset + records.RECORD_HEADER.size + len(header.body)
 
 
-def truncated_error(path: Path) -> RecordingError:
+def make_truncated_error(path: Path) -> RecordingError:
     """Return the error of an MCAP file without an end: a live process writes to it, or it is truncated."""
     if atomic.is_being_written(path):
         return atomic.make_unfinished_error(path)
@@ -382,7 +382,7 @@ class McapReader:
         self.file.seek(max(start, size - tail))
         ending = self.file.read(tail)
         if len(ending) < tail or not ending.endswith(records.MAGIC) or ending[0] != records.FOOTER:
-            raise truncated_error(self.path)
+            raise make_truncated_error(self.path)
         self._byte_range = (start, size - tail)
         footer = records.RawRecord(records.FOOTER, self._byte_range[1], ending[records.RECORD_HEADER.size :])
         self._has_summary_crc = records.has_summary_crc(self.file, footer)

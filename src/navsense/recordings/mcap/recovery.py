@@ -12,7 +12,7 @@ import numpy as np
 from navsense.core import atomic, inputs
 from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import DamagedError, RecordingError
-from navsense.recordings.base import open_for_reading, os_error, to_path
+from navsense.recordings.base import make_os_error, open_for_reading, to_path
 from navsense.recordings.format import RecoveryResult
 from navsense.recordings.info import WORLD_JSON_KEY
 from navsense.recordings.mcap import records
@@ -175,7 +175,7 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
             is_complete = recovery.has_end and not recovery.damaged
             is_intact = is_complete and _is_intact(path, file)
     except OSError as error:
-        raise os_error(path, error, "read") from error
+        raise make_os_error(path, error, "read") from error
     counts: dict[str, int] = {}
     for channel_id, topic in recovery.topics.items():
         counts[topic] = counts.get(topic, 0) + recovery.out.message_counts[channel_id]
@@ -206,7 +206,7 @@ def _recover_byte_range(path: Path, file: BinaryIO, byte_range: tuple[int, int],
     try:
         work = HiddenFolder(out)
     except OSError as error:
-        raise os_error(out, error) from error
+        raise make_os_error(out, error) from error
     writer: McapFileWriter | None = None
     try:
         writer = McapFileWriter(work.folder / out.name, name, final_path=out)
@@ -216,7 +216,7 @@ def _recover_byte_range(path: Path, file: BinaryIO, byte_range: tuple[int, int],
         try:
             work.commit(writer.path)
         except OSError as error:
-            raise os_error(out, error) from error
+            raise make_os_error(out, error) from error
     finally:
         if writer is not None:
             writer.release()

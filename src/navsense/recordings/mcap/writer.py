@@ -37,7 +37,7 @@ from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, MessageRows, get_field, make_row_dtype
-from navsense.recordings.base import add_path_to_errors, check_recorded_run, is_recovered, os_error, write_all
+from navsense.recordings.base import add_path_to_errors, check_recorded_run, is_recovered, make_os_error, write_all
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -152,7 +152,7 @@ class McapFileWriter:
             # Unbuffered: written bytes survive a crash of this process.
             self._file = atomic.open_in_place(path, must_keep) if final_path is None else path.open("xb", buffering=0)
         except OSError as error:
-            raise os_error(final_path or path, error) from error
+            raise make_os_error(final_path or path, error) from error
         try:
             library = records.encode_string("navsense")
             header = records.encode_record(records.HEADER, records.encode_string(profile), library)
@@ -199,14 +199,14 @@ class McapFileWriter:
             self._failed = True
             self._truncate()
             if isinstance(error, OSError):
-                raise self._write_error(error) from error
+                raise self._make_write_error(error) from error
             raise
 
-    def _write_error(self, error: OSError) -> RecordingError:
+    def _make_write_error(self, error: OSError) -> RecordingError:
         """Return the error of a failed write, with its remedy."""
         if self._final_path is not None:
-            return os_error(self._final_path, error)
-        write_error = os_error(self.path, error)
+            return make_os_error(self._final_path, error)
+        write_error = make_os_error(self.path, error)
         if self._chunk_indexes:
             write_error.rescue = f"recover the written part with: navsense recover {self.path}"
         return write_error

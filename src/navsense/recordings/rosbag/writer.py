@@ -26,7 +26,13 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND, TRUE_TIME
 from navsense.messages.cdr import encode
 from navsense.messages.ros1 import Ros1Packing, make_ros1_packing
 from navsense.messages.schemas import HEADER_TYPE, HUMBLE
-from navsense.recordings.base import AtomicWriter, PendingRecording, check_output_file, check_recorded_run, os_error
+from navsense.recordings.base import (
+    AtomicWriter,
+    PendingRecording,
+    check_output_file,
+    check_recorded_run,
+    make_os_error,
+)
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
 from navsense.recordings.format import get_storage_path
 from navsense.recordings.info import ROS_KEY, RecordedRun
@@ -72,7 +78,7 @@ def compute_type_hash(message_type: str, definition: str, ros_version: int) -> s
     )
 
 
-def negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
+def make_negative_stamp_error(path: Path, clock: str, stamp: int) -> RecordingError:
     """Return the error of a stamp (ns) below 0."""
     remedy = "choose a later --epoch"
     return RecordingError(
@@ -271,7 +277,7 @@ def check_bag_folder(path: Path, data_file: Path) -> None:
         if folder.is_dir() and {file.name for file in folder.iterdir()} <= set(files):
             return
     except OSError as error:
-        raise os_error(path, error) from error
+        raise make_os_error(path, error) from error
     raise RecordingError(
         "the bag is the folder of this name, which is something else",
         str(folder),
@@ -328,7 +334,7 @@ class PendingBag(PendingRecording):
         Raises `RecordingError` for a stamp below 0 in ROS 1.
         """
         if self._is_ros1 and (earliest := int(block.stamp.min())) < 0:
-            raise negative_stamp_error(self.path, block.channel.clock, earliest)
+            raise make_negative_stamp_error(self.path, block.channel.clock, earliest)
         messages = encode(block.channel.encoder, block.stamp, block.arrays)
         return self._get_packing(block.channel).pack(messages, first) if self._is_ros1 else messages
 
@@ -386,7 +392,9 @@ def check_clocks(path: Path, recorded_run: RecordedRun) -> None:
         error = noise.mean + noise.bias_mean + steps + (clock.oscillator.offset if clock.oscillator else 0.0)
         is_known = clock.discipline is None and noise.stddev == noise.bias_stddev == 0.0
         if is_known and recorded_run.epoch + error < 0.0:
-            raise negative_stamp_error(path, clock.name, round((recorded_run.epoch + error) * NANOSECONDS_PER_SECOND))
+            raise make_negative_stamp_error(
+                path, clock.name, round((recorded_run.epoch + error) * NANOSECONDS_PER_SECOND)
+            )
 
 
 def open_ros1_writer(path: Path, recorded_run: RecordedRun) -> AtomicWriter:
@@ -469,10 +477,10 @@ class BagCopy:
         """Raise `RecordingError` for a time below 0, which ROS 1 does not support."""
         channel, log_time, _, data = message
         if log_time < 0:
-            raise negative_stamp_error(self._target, TRUE_TIME, log_time)
+            raise make_negative_stamp_error(self._target, TRUE_TIME, log_time)
         members = channel.parse_type().definitions[channel.type]
         if channel.encoding != ROS1 and members and members[0].type == HEADER_TYPE and data[7] & 0x80:
-            raise negative_stamp_error(
+            raise make_negative_stamp_error(
                 self._target,
                 f"of {channel.topic}",
                 int.from_bytes(data[4:8], "little", signed=True) * NANOSECONDS_PER_SECOND,

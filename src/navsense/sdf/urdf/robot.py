@@ -257,7 +257,7 @@ class _RobotConverter:
         axis = self._convert_axis(element, joint_type)
         if schema.JOINT_TYPES.get(joint_type) is None:
             what = f'<joint name="{name}" type="{joint_type}">'
-            reason = "joints do not move yet: its links keep their poses"
+            reason = "joints keep their poses"
             self.context.add_note("unsupported", what, reason, element.where)
             return element.make_element("frame", attributes={"name": name, "attached_to": child})
         children = [

@@ -1,16 +1,17 @@
-"""The folder of the demo: recordings, report and picture of a simulated quadrotor, and a compass to calibrate."""
+"""The files of the demo: recording, report and picture of a simulated quadrotor, and a compass to calibrate."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
+from navsense.core.errors import RecordingError, Where
 from navsense.demo.flight_picture import write_flight_picture
 from navsense.picture import draw
-from navsense.recordings.base import os_error
+from navsense.recordings.base import make_os_error, to_path
 from navsense.report import write as write_report
 from navsense.runner.run import record
 from navsense.sdf import load
@@ -33,34 +34,41 @@ EPOCH = 1767225600
 class DemoFile:
     """A file that the demo wrote.
 
-    kind: flight, report, picture or drive.
+    kind: the recording of the quadrotor, its report, its picture, or the recording of the compass.
     content: in a few words.
     """
 
-    kind: str
+    kind: Literal["flight", "report", "picture", "compass"]
     path: Path
     content: str
 
 
-def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[DemoFile]:
-    """Write the demo into a folder, and yield each file when it is complete. The files of an earlier demo are replaced.
+def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> tuple[DemoFile, ...]:
+    """Write the demo into a folder, and return its files. The files of an earlier demo are replaced.
 
     The picture is a PNG if matplotlib is installed, else an SVG.
 
     Raises `RecordingError` if the folder cannot be created or a file in it cannot be written.
     """
-    target = Path(folder)
+    target = to_path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        where = Where(str(target))
+        raise RecordingError("is a file, not a folder", where=where, remedy="name another folder") from error
     except OSError as error:
-        raise os_error(target, error) from error
-    world, flight, drive = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"
+        raise make_os_error(target, error) from error
+    world, flight, compass = load(QUADROTOR), target / "quadrotor.mcap", target / "compass.mcap"
     record(world, flight, DURATION, epoch=EPOCH, progress=progress)
-    yield DemoFile("flight", flight, f"{DURATION:g} s of {len(world.sensors)} sensors")
-    yield DemoFile("report", write_report(flight, target / "quadrotor.html", world=str(QUADROTOR)), "report")
-    yield DemoFile("picture", write_picture(flight, target), "picture of the flight")
-    record(load(COMPASS), drive, DURATION, epoch=EPOCH, progress=progress)
-    yield DemoFile("drive", drive, f"{DURATION:g} s of a compass near iron")
+    report = write_report(flight, target / "quadrotor.html", world=str(QUADROTOR))
+    picture = write_picture(flight, target)
+    record(load(COMPASS), compass, DURATION, epoch=EPOCH, progress=progress)
+    return (
+        DemoFile("flight", flight, f"{DURATION:g} s of {len(world.sensors)} sensors"),
+        DemoFile("report", report, "report"),
+        DemoFile("picture", picture, "picture of the flight"),
+        DemoFile("compass", compass, f"{DURATION:g} s of a compass near iron"),
+    )
 
 
 def write_picture(flight: Path, folder: Path) -> Path:
