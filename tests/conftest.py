@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -17,6 +18,9 @@ import pytest
 from hypothesis import settings
 
 from navsense.core.kernels import INTERPRETED
+
+# The first compilation of a process is logged once, in whichever test it happens.
+logging.getLogger("navsense.core.kernels").setLevel(logging.ERROR)
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = pytest.StashKey[frozenset[str]]()

@@ -416,6 +416,15 @@ def test_signal_after_the_end_does_not_change_the_exit_code(number: signal.Signa
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.compiled
+def test_check_compiles_without_a_message(tmp_path: Path) -> None:
+    """It takes a second. Commands that take longer show the compilation."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "navsense", "check", str(QUADROTOR)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_missing_standard_output_is_not_an_error() -> None:
     """As in `navsense check world.sdf >&-`."""
     script = f"exec {sys.executable} -m navsense check {QUADROTOR} >&-"

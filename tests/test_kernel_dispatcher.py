@@ -232,6 +232,23 @@ def run_script(script: str, path: Path, folder: Path) -> str:
     return result.stdout.strip()
 
 
+def test_first_compilation_in_python_is_logged_once(tmp_path: Path) -> None:
+    """Neither a second compilation nor a run with the cache logs it. Python prints warnings without a handler."""
+    (tmp_path / "tiny.py").write_text(
+        "from navsense.core.kernels import kernel\n\n\n@kernel\ndef double(x):\n    return 2.0 * x\n"
+    )
+    script = "import tiny; print(tiny.double(1.0), tiny.double(1))"
+    command = [sys.executable, "-c", script]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    results = [
+        subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=True, text=True)
+        for _ in range(2)
+    ]
+    assert [result.stdout for result in results] == ["2.0 2.0\n"] * 2
+    logged = "compiling kernels, which takes up to a minute; later runs use the cache\n"
+    assert [result.stderr for result in results] == [logged, ""]
+
+
 def test_kernel_in_a_zip_archive_is_compiled(tmp_path: Path) -> None:
     """A constant of unknown type stands for its file, which does not exist."""
     text = (

@@ -78,6 +78,10 @@ for _command in (bench, calibrate, check, convert, demo, describe, info, recover
     cli.add_command(_command)
 
 
+COMPILATION_LOGGER = "navsense.core.kernels"
+"""Logger of the compilation. Commands show it in their own way, if it takes long (`cli.progress`)."""
+
+
 class ConsoleHandler(logging.Handler):
     """Prints the log messages of the library on standard error."""
 
@@ -95,6 +99,7 @@ def print_library_messages() -> Iterator[None]:
 
     logger, handler = logging.getLogger("navsense"), ConsoleHandler()
     level = logger.level
+    handler.addFilter(lambda record: record.name != COMPILATION_LOGGER)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

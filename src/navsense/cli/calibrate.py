@@ -11,8 +11,9 @@ from navsense.cli.options import NUMBER, CheckedCommand, verbose_option
 from navsense.cli.progress import show_progress
 from navsense.cli.tables import get_width, shorten_words, wrap_line
 from navsense.core.errors import CalibrationError, Where
+from navsense.core.units import MAGNETIC_FIELD_UNITS
 
-UNITS = ("T", "mT", "uT", "nT", "G", "mG", "none")
+UNITS = (*MAGNETIC_FIELD_UNITS, "none")
 """Names of units of a magnetic field."""
 
 

@@ -53,8 +53,11 @@ def warn_once(text: str) -> None:
 
 def list_codes(code: CodeType) -> list[CodeType]:
     """Return the code of a function and of the functions in it."""
-    nested = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return [code, *(one for inner in nested for one in list_codes(inner))]
+    codes = [code]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            codes += list_codes(constant)
+    return codes
 
 
 def _hash_code(code: CodeType, docstring: str | None) -> bytes:
@@ -118,8 +121,9 @@ def describe_options(dispatcher: Any) -> str:
 def hash_compiler() -> str:
     """Return a hash of the code that compiles kernels."""
     members = vars(kernel_compiler)
-    owners = [one for one in members.values() if isinstance(one, type) and one.__module__ == kernel_compiler.__name__]
-    functions = [value for owner in (kernel_compiler, *owners) for value in vars(owner).values()]
+    types = [member for member in members.values() if isinstance(member, type)]
+    classes = [member for member in types if member.__module__ == kernel_compiler.__name__]
+    functions = [value for owner in (kernel_compiler, *classes) for value in vars(owner).values()]
     digest = hashlib.sha256()
     for function in functions:
         if isinstance(function, FunctionType):
@@ -178,7 +182,7 @@ class SpecialisationFiles(FunctionCache):
     def __init__(self, function: Callable[..., Any], content_hash: str) -> None:
         """Choose the folder. File names differ from Numba's, whose files have no checksum.
 
-        Python's option -O changes the bytecode, so it has files of its own.
+        Python's option -O changes the bytecode, so its files have another name.
         """
         super().__init__(function)
         self.has_wrapper = True

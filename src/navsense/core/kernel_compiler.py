@@ -274,7 +274,7 @@ def rebuild_specialisation(context: Any, library_state: tuple[str, str, Any], *s
 
 
 class OperatorSignatures:
-    """A typing context of Numba that looks up the signatures of operators on numbers once per process."""
+    """A typing context of Numba that looks up operators on numbers and elements of arrays once per process."""
 
     _signatures: dict[tuple[Any, ...], Any] = {}  # noqa: RUF012  # one for all kernels
 
@@ -288,7 +288,7 @@ class OperatorSignatures:
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
         """Return the signature of a function for these argument types."""
-        is_operator = type(func) is types.Function and all(isinstance(one, SCALARS) for one in args)
+        is_operator = type(func) is types.Function and all(isinstance(argument, SCALARS) for argument in args)
         if kws or not (is_operator or (func is operator.getitem and isinstance(args[0], types.Array))):
             return self._context.resolve_function_type(func, args, kws)
         key = func, *args
@@ -298,6 +298,8 @@ class OperatorSignatures:
 
     def resolve_setitem(self, target: Any, index: Any, value: Any) -> Any:
         """Return the signature of `target[index] = value`."""
+        if not isinstance(target, types.Array):
+            return self._context.resolve_setitem(target, index, value)
         key = operator.setitem, target, index, value
         if key not in self._signatures:
             self._signatures[key] = self._context.resolve_setitem(target, index, value)

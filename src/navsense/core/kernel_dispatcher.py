@@ -62,13 +62,14 @@ class KernelDispatcher(CPUDispatcher):
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile a specialisation for a call from a kernel, and return its signature."""
         return super().get_call_template(
-            tuple(types.unliteral(one) for one in args), {name: types.unliteral(one) for name, one in kws.items()}
+            tuple(types.unliteral(argument) for argument in args),
+            {name: types.unliteral(argument) for name, argument in kws.items()},
         )
 
     def compile(self, sig: Any) -> Any:
         """Compile the specialisation for these argument types, or load it from the cache. Return its entry point."""
         with global_compiler_lock:
-            has_wrapper, given = self._is_python_call, sig
+            has_wrapper, argument_types = self._is_python_call, sig
             sig = self._generalise_layouts(sig)
             if has_wrapper and sig in self._types_without_wrapper:
                 self._types_without_wrapper.remove(sig)
@@ -77,10 +78,10 @@ class KernelDispatcher(CPUDispatcher):
             if isinstance(self._cache, KernelCache):
                 self._cache.has_wrapper = has_wrapper
             entry_point = super().compile(sig)
-            if has_wrapper and given != sig:
+            if has_wrapper and argument_types != sig:
                 # The machine code accepts these types too, because arrays of all layouts have the same structure. With
                 # an entry in Numba's table of Python calls, later calls do not come here.
-                self._insert([one._code for one in given], entry_point, False)  # noqa: SLF001
+                self._insert([argument._code for argument in argument_types], entry_point, False)  # noqa: SLF001
             return entry_point
 
     def _generalise_layouts(self, argument_types: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -91,10 +92,10 @@ class KernelDispatcher(CPUDispatcher):
         if self.output_arrays is None:
             return argument_types
         return tuple(
-            types.Array(one.dtype, one.ndim, "A", readonly=name not in self.output_arrays or not one.mutable)
-            if isinstance(one, types.Array)
-            else one
-            for name, one in zip(self.py_func.__code__.co_varnames, argument_types, strict=False)
+            types.Array(kind.dtype, kind.ndim, "A", readonly=name not in self.output_arrays or not kind.mutable)
+            if isinstance(kind, types.Array)
+            else kind
+            for name, kind in zip(self.py_func.__code__.co_varnames, argument_types, strict=False)
         )
 
     def add_overload(self, cres: Any) -> None:
