@@ -489,7 +489,7 @@ TEXTS: dict[str, str] = {
     """,
     "libgazebo_ros_range.so": f"""
         {PLUGIN}
-        robotNamespace | text | | first part of the topic
+        robotNamespace | text | `--namespace`, else that of its DVL | first part of the topic
         topicName | text | topic of the sensor | rest of the topic
         frameName | text | frame of the sensor | frame of the messages
         updateRate | number ≥ 0 | 0 | Hz; 0: the rate of the sensor; the smaller rate applies
@@ -499,7 +499,8 @@ TEXTS: dict[str, str] = {
     """,
     "libuuv_gazebo_ros_subsea_pressure_plugin.so": f"""
         {SENSOR_PLUGIN}
-        robot_namespace | text | | first part of the topic
+        robot_namespace | text | `--namespace` | first part of the topic
+        robotNamespace | text | | another name of `robot_namespace`
         sensor_topic | text | default of a sensor | rest of the topic
         link_name | text | required | link of the sensor
         update_rate | number ≥ 0 | 30 | Hz
@@ -512,7 +513,8 @@ TEXTS: dict[str, str] = {
     """,
     "libuuv_gazebo_ros_dvl_plugin.so": f"""
         {SENSOR_PLUGIN}
-        robot_namespace | text | required | first part of the topics
+        robot_namespace | text | `--namespace`, else required | first part of the topics
+        robotNamespace | text | | another name of `robot_namespace`
         sensor_topic | text | required | rest of the topic
         link_name | text | required | link of the DVL
         update_rate | number ≥ 0 | 30 | Hz

@@ -1001,7 +1001,8 @@ def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, wrap_in_world: T
 def test_list_of_uuv_simulator_elements_is_complete() -> None:
     known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
-    assert UUV_EFFECTS.keys() | beams == known.children | known.unsupported.keys()
+    # test_namespace.py tests <robotNamespace>.
+    assert UUV_EFFECTS.keys() | beams | {"robotNamespace"} == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVU-1")

@@ -113,6 +113,7 @@ class WorldOptions:
     xacro: tuple[str, ...]
     expand_xacro: bool
     skip_missing: bool
+    namespace: str | None
     faults: str | None
 
     def load(self, fidelity: str | None = None) -> World:
@@ -127,6 +128,7 @@ class WorldOptions:
                 xacro=parse_xacro_options(self.xacro),
                 expand_xacro=self.expand_xacro,
                 missing="skip" if self.skip_missing else "error",
+                namespace=self.namespace,
             )
         except SdfError:
             check_not_recording(self.world_file)
@@ -163,6 +165,9 @@ WORLD_OPTIONS = (
     expand_xacro_option,
     click.option(
         "--skip-missing", is_flag=True, help="Skip models, meshes and heightmaps that do not exist, with a warning."
+    ),
+    click.option(
+        "--namespace", metavar="NAME", help="ROS namespace of plug-ins without one, as the spawner of Gazebo gives it."
     ),
     click.option("--faults", metavar="FILE", help="Inject the faults in FILE (TOML) in addition to those in WORLD."),
 )

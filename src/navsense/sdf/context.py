@@ -88,6 +88,7 @@ class Context:
 
     fidelity: the fidelity that the caller requested.
     skip_missing: True if the caller wants the world without missing files.
+    namespace: the ROS namespace of plug-ins without one, without slashes at its ends; "" if the caller gives none.
     versions: y of SDF version 1.y by file, in the order of reading.
     problem_count: the number of problems.
     last_problem: the latest of them.
@@ -99,6 +100,7 @@ class Context:
     path: str
     fidelity: str | None = None
     skip_missing: bool = False
+    namespace: str = ""
     versions: dict[str, int] = field(default_factory=dict)
     problem_count: int = 0
     last_problem: NavsenseError | None = None

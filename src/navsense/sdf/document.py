@@ -25,6 +25,7 @@ from navsense.sdf.parse.model import ParsedModel, parse_model
 from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
+from navsense.sdf.plugins.namespace import parse_namespace
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
@@ -47,6 +48,7 @@ def load(
     xacro: Mapping[str, str] | None = None,
     expand_xacro: bool = False,
     missing: str = MISSING_MODES[0],
+    namespace: str | None = None,
 ) -> World:
     """Return the world of an SDF file (1.4 to 1.12), or its one model in a world with SDF's defaults.
 
@@ -64,6 +66,8 @@ def load(
     missing: "error" raises one error for all missing models, meshes and heightmaps. "skip" returns the world without
         them. Its `notes` list each missing file, and each joint whose parent or child is in a missing file. Errors are
         a pose or frame that refers to a missing file, and a moving model whose canonical link may be in a missing file.
+    namespace: the ROS namespace of the plug-ins of ROS 1 that declare none, as `spawn_model -robot_namespace` of Gazebo
+        Classic adds it. Without it, the beams of a DVL of the UUV Simulator have the namespace of the DVL.
 
     `notes` of the world list the elements that are not supported. Raises `SdfError`; its `problems` are all problems of
     the file and its includes.
@@ -80,26 +84,26 @@ def load(
         allowed, remedy = "must be a file name or a path", 'write "dive.sdf"'
         raise SdfError("path of a world", repr(file), allowed=allowed, remedy=remedy)
     with inputs.collect_inputs() as sources, pause_garbage_collection():
-        world = _load_world(os.fsdecode(file), path, fidelity, sensors, xacro or {}, missing, expand_xacro=expand_xacro)
+        context = Context(
+            os.fsdecode(file), fidelity, skip_missing=missing == "skip", namespace=parse_namespace(namespace)
+        )
+        world = _load_world(context, path, sensors, xacro or {}, expand_xacro=expand_xacro)
     return replace(world, sources=frozenset(sources))
 
 
 def _load_world(
-    name: str,
+    context: Context,
     path: SearchFolders,
-    fidelity: str | None,
     sensor_types: Sequence[type[Sensor]],
     xacro: Mapping[str, str],
-    missing: str,
     *,
     expand_xacro: bool,
 ) -> World:
-    """Return the world of a file, see `load`."""
-    context = Context(name, fidelity, skip_missing=missing == "skip")
+    """Return the world of the context's file, see `load`."""
     try:
         search = build_search_path(path)
         reader = FileReader(context, search, arguments=xacro, expand_xacro=expand_xacro)
-        root = IncludeExpander(context, search, reader).read_root(name)
+        root = IncludeExpander(context, search, reader).read_root(context.path)
     except SdfError as error:
         error.problems = error.problems or (error,)
         raise
@@ -120,7 +124,7 @@ def _load_world(
         raise
     context.raise_problems()
     if world is None:  # every path to this line has added a problem
-        raise SdfError("file", "no world", where=Where(name))
+        raise SdfError("file", "no world", where=Where(context.path))
     return world
 
 

@@ -148,8 +148,8 @@ _NO_REFERENCE_FRAME = "the pressure does not depend on a frame"
 SUBSEA_PRESSURE_PLUGIN = ElementSchema(
     children=split_tags(
         """
-        robot_namespace link_name sensor_topic update_rate saturation noise_sigma noise_amplitude noise_stddev
-        standard_pressure kPa_per_meter
+        robot_namespace robotNamespace link_name sensor_topic update_rate saturation noise_sigma noise_amplitude
+        noise_stddev standard_pressure kPa_per_meter
         """
     ),
     unsupported={
@@ -167,8 +167,9 @@ _GROUND_VELOCITY = "the velocity is that over the ground, in the axes of the lin
 UUV_DVL_PLUGIN = ElementSchema(
     children=split_tags(
         """
-        robot_namespace link_name sensor_topic update_rate noise_sigma noise_amplitude enable_local_ned_frame is_on
-        navsense:fidelity beam_link_name_0 beam_link_name_1 beam_link_name_2 beam_link_name_3
+        robot_namespace robotNamespace link_name sensor_topic update_rate noise_sigma noise_amplitude
+        enable_local_ned_frame is_on navsense:fidelity
+        beam_link_name_0 beam_link_name_1 beam_link_name_2 beam_link_name_3
         beam_topic_0 beam_topic_1 beam_topic_2 beam_topic_3
         """
     ),

@@ -29,6 +29,7 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
+from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
@@ -88,18 +89,21 @@ class SensorParser:
     def parse_sensors(self, parsed_model: ParsedModel) -> list[MountedSensor]:
         """Return the simulated sensors of a model; the others are listed as notes."""
         sensors: list[MountedSensor] = []
+        namespaces = find_beam_namespaces(parsed_model.scopes[0].element)
         for scope, link in parsed_model.list_links():
             elements: dict[str, Element] = {}
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
                     check_unique(element, parse_name(element), elements, "the sensors of its link")
-                    sensors += self._dispatch_by_type(parsed_model, scope, link, element)
+                    sensor_element = add_namespace(self.context, element, namespaces)
+                    sensors += self._dispatch_by_type(parsed_model, scope, link, sensor_element)
         for scope in parsed_model.scopes:
             for element in scope.element.find_all("plugin"):
                 parser = PLUGIN_PARSERS.get(element.get_attribute("filename") or "")
                 if parser is not None:
                     with self.context.collect_errors():
-                        sensors += self._parse_plugin(parsed_model, scope, element, parser, sensors)
+                        plugin = add_namespace(self.context, element, namespaces)
+                        sensors += self._parse_plugin(parsed_model, scope, plugin, parser, sensors)
         return sensors
 
     def _parse_plugin(

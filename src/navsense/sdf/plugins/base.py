@@ -8,6 +8,7 @@ from typing import NamedTuple
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.plugins.namespace import find_declared_namespace, join_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.world import MountedSensor
@@ -38,6 +39,5 @@ class PluginParser(NamedTuple):
 
 def parse_topic(element: Element, tag: str) -> str:
     """Return the topic of a child in the namespace of the plug-in; "" without one."""
-    names = (element.get_text(child_tag) for child_tag in ("robot_namespace", tag))
-    topic = "/".join(name.strip("/") for name in names if name)
+    topic = join_topic(find_declared_namespace(element), element.get_text(tag).rstrip("/"))
     return (normalize_topic(topic) or "") if topic else ""

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.plugins.namespace import find_declared_namespace, join_topic
 from navsense.sdf.schema import RANGE_PLUGIN_FILE, RANGE_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
 
@@ -41,8 +42,8 @@ def apply_plugin(context: Context, sensor: Element) -> Element:
         reason = f"is one of several; the one on line {plugin.line} is used"
         context.add_note("unsupported", f'<sensor><plugin filename="{RANGE_PLUGIN_FILE}">', reason, other.where)
     children = [child for child in sensor.children if child not in plugins]
-    names = [plugin.get_text(tag).strip("/") for tag in ("robotNamespace", "topicName", "frameName")]
-    for tag, text in (("topic", "/".join(filter(None, names[:2]))), ("frame_id", names[2])):
+    topic = join_topic(find_declared_namespace(plugin), plugin.get_text("topicName").rstrip("/"))
+    for tag, text in (("topic", topic), ("frame_id", plugin.get_text("frameName").strip("/"))):
         if text and sensor.find(tag) is None:
             children.append(plugin.make_element(tag, text))
     rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)

@@ -1,6 +1,7 @@
 """The UUV Simulator's DVL, a `<plugin filename="libuuv_gazebo_ros_dvl_plugin.so">` of a model.
 
-    <robot_namespace>dvl</robot_namespace> <sensor_topic>dvl</sensor_topic>     topic: both, joined by a slash
+    <robot_namespace>dvl</robot_namespace> <sensor_topic>dvl</sensor_topic>     topic: both, joined by a slash;
+                                                            also <robotNamespace>, see `namespace`
     <link_name>robot_link</link_name>                       link whose velocity is measured, in its own axes
     <update_rate>7</update_rate>                            Hz; default 30
     <noise_amplitude>0.005</noise_amplitude>                m/s, stddev of the noise; default 0
@@ -36,6 +37,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import PluginSensor, parse_topic
+from navsense.sdf.plugins.namespace import find_declared_namespace
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DvlMessageOptions, MessageDialect, TrackErrors
@@ -53,7 +55,7 @@ NED_SUFFIX = "_ned"
 
 BEAM_TAGS = tuple(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic"))
 
-REQUIRED_TAGS = ("robot_namespace", "sensor_topic", *BEAM_TAGS)
+REQUIRED_TAGS = ("sensor_topic", *BEAM_TAGS)
 """Elements without which the plug-in does not start."""
 
 
@@ -64,6 +66,8 @@ def parse(
 
     Raises `SdfError`.
     """
+    if not find_declared_namespace(element):
+        require_child(element, "robot_namespace", "must be given; or give the namespace with --namespace")
     for tag in REQUIRED_TAGS:
         require_child(element, tag)
     is_on = parse_child_flag(context, element, "is_on", default=True)
@@ -137,7 +141,8 @@ def _find_sonar(
                 return sonar
         known = ", ".join(sonar.sensor.topic for sonar in on_link)
         allowed = f"must be the topic of the range sensor on {name}: {known}"
-        raise invalid_value(topic_child, topic, allowed, parent="plugin")
+        remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
+        raise invalid_value(topic_child, topic, allowed, parent="plugin", remedy=remedy)
     return None
 
 
