@@ -35,6 +35,7 @@ from navsense.core.geodesy import Origin
 from navsense.core.pose import rotate
 from navsense.core.text import parse_decimal
 from navsense.core.ticks import MAX_RATE, MIN_RATE
+from navsense.core.typing import Vector
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import (
     DEFAULT_GRAVITY,
@@ -56,6 +57,7 @@ from navsense.sdf.frames import FrameNode, FramePoses, Scope
 from navsense.sdf.names import check_unique, parse_name
 from navsense.sdf.parse.children import parse_child_choice, parse_child_number, parse_child_vector
 from navsense.sdf.parse.faults import parse_anomalies
+from navsense.sdf.plugins.magnetic_field import parse_plugin_field
 from navsense.sdf.values import (
     invalid_value,
     map_spec_errors,
@@ -127,8 +129,9 @@ def parse_environment(context: Context, scope: Scope) -> Environment:
     """Return the environment of a world, with SDF's defaults for absent elements."""
     world = scope.element
     origin = _parse_origin(context, world)
-    _warn_about_defaults(context, world)
-    magnetic = _parse_magnetic_field(context, world, origin)
+    plugin_field = parse_plugin_field(context, world)
+    _warn_about_defaults(context, world, given=() if plugin_field is None else ("magnetic_field",))
+    magnetic = _parse_magnetic_field(context, world, origin, plugin_field or DEFAULT_MAGNETIC_FIELD)
     local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
     return Environment(
         gravity=_parse_gravity(context, world, origin),
@@ -162,13 +165,13 @@ def _parse_origin(context: Context, world: Element) -> Origin | None:
     return Origin(latitude, longitude, place["elevation"], heading)
 
 
-def _warn_about_defaults(context: Context, world: Element) -> None:
-    """Warn about each field with SDF's default value in a world with a latitude and longitude."""
+def _warn_about_defaults(context: Context, world: Element, given: tuple[str, ...]) -> None:
+    """Warn about each field with SDF's default value in a world with a latitude and longitude, except those `given`."""
     place = world.find("spherical_coordinates")
     if place is None or place.find("latitude_deg") is None or place.find("longitude_deg") is None:
         return
     for tag, (default, element) in LOCATION_FIELDS.items():
-        if world.find(tag, f"navsense:{tag}") is None:
+        if tag not in given and world.find(tag, f"navsense:{tag}") is None:
             value = " ".join(f"{part:g}" for part in default)
             reason = f"is absent: SDF's default {value} is not the field at this place; add {element}, or <{tag}>"
             context.add_note("warning", f"<world><{tag}>", reason, place.where)
@@ -188,8 +191,8 @@ def _parse_gravity(context: Context, world: Element, origin: Origin | None) -> V
     return uniform
 
 
-def _parse_magnetic_field(context: Context, world: Element, origin: Origin | None) -> VectorField:
-    uniform = UniformField(parse_child_vector(context, world, "magnetic_field", DEFAULT_MAGNETIC_FIELD))
+def _parse_magnetic_field(context: Context, world: Element, origin: Origin | None, default: Vector) -> VectorField:
+    uniform = UniformField(parse_child_vector(context, world, "magnetic_field", default))
     element = context.find_child(world, "navsense:magnetic_field", schema.MAGNETIC_MODEL)
     if element is None:
         return uniform
