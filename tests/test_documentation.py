@@ -22,7 +22,7 @@ import navsense as ns
 from navsense.sdf import schema
 from navsense.sdf.parse.current import CURRENT_PARSERS
 from navsense.sdf.parse.current_gazebo import HYDRODYNAMICS_FILES
-from navsense.sdf.parse.sensor import PLUGIN_PARSERS
+from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
 from navsense.sensors import SENSORS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -263,7 +263,7 @@ def test_every_element_of_the_sdf_specification_is_in_the_reference() -> None:
 @pytest.mark.requirement("DOC-1:elements")
 def test_every_plug_in_and_current_is_in_the_reference() -> None:
     listed = {name for _, name, _ in import_tool("reference").SECTIONS}
-    plugins = {schema.RANGE_PLUGIN_FILE, schema.DSROS_DVL_FILE, *PLUGIN_PARSERS, *schema.CURRENT_PLUGINS}
+    plugins = {schema.DSROS_DVL_FILE, *MODEL_PLUGINS, *SENSOR_PLUGINS, *schema.CURRENT_PLUGINS}
     assert plugins <= listed
     assert len(listed & schema.PRELOAD_FILES) == len(listed & HYDRODYNAMICS_FILES) == 1  # one section for all names
     assert CURRENT_PARSERS.keys() - {"uniform"} <= listed  # three numbers, without children and attributes

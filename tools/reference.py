@@ -62,7 +62,7 @@ from navsense.sdf.parse import (
     world,
 )
 from navsense.sdf.parse import range as ranges
-from navsense.sdf.parse.sensor import PLUGIN_PARSERS
+from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
 from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor, TrackMode
 from navsense.world import CurrentTopic, MountedSensor
 
@@ -165,8 +165,8 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("DVL of Gazebo", "water_mass_mode", dvl_gazebo.WATER_MASS_MODE),
     ("DVL of Gazebo", "water_velocity", dvl_gazebo.WATER_VELOCITY),
     ("DVL of Gazebo", "boundaries", dvl_gazebo.BOUNDARIES),
-    ("Plug-ins of sensors", schema.RANGE_PLUGIN_FILE, schema.RANGE_PLUGIN_SCHEMA),
-    *(("Plug-ins of sensors", file, parser.schema) for file, parser in PLUGIN_PARSERS.items()),
+    *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in SENSOR_PLUGINS.items()),
+    *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in MODEL_PLUGINS.items()),
     ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
     *(("Plug-ins of currents", file, place) for file, place in schema.CURRENT_PLUGINS.items()),
     ("Plug-ins of currents", "constant_current", current_plugins.CONSTANT_CURRENT),

@@ -9,6 +9,7 @@ from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.core.names import find_similar_names
+from navsense.sdf.plugin_files import explain_unread_sensor, is_among
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
@@ -180,14 +181,14 @@ class Context:
                 if first is not child and tag not in schema.repeatable:
                     self._add_error(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {first.line}")
                 continue
-            if tag == "plugin" and child.attributes.get("filename") in schema.plugins:
+            if tag == "plugin" and is_among(child.attributes.get("filename", ""), schema.plugins):
                 continue
             what = f"<{element.tag}><{_format_tag(child)}>"
-            if tag in schema.unsupported:
-                suggestion = _suggest_plugin(child, schema)
-                reason = suggestion or _find_reason(child, schema.unsupported[tag])
-                self.add_note("warning" if suggestion else "unsupported", what, reason, child.where)
-                if tag not in ("plugin", _GUI_TAG):
+            if tag in schema.unsupported and tag == "plugin":
+                self.note_unread_plugin(element.tag, child, schema.plugins)
+            elif tag in schema.unsupported:
+                self.add_note("unsupported", what, schema.unsupported[tag], child.where)
+                if tag != _GUI_TAG:
                     self.note_plugins(child)
             elif tag in schema.forbidden:
                 self._add_error(child, f"<{_format_tag(child)}> in <{element.tag}>", None, schema.forbidden[tag])
@@ -211,15 +212,27 @@ class Context:
         self.check(child, schema)
         return child
 
+    def note_unread_plugin(self, parent: str, plugin: Element, known: Iterable[str] = ()) -> None:
+        """Add a note about a plug-in in an element `parent` that is not read; a warning if it is a sensor.
+
+        `known` are the files that are read there. A similar name gives a spelling suggestion.
+        """
+        name, what = plugin.attributes.get("filename", ""), f"<{parent}><{_format_tag(plugin)}>"
+        warning = _suggest_plugin(name, known) or explain_unread_sensor(name, parent)
+        if warning and name not in PLUGIN_REASONS:
+            self.add_note("warning", what, warning, plugin.where)
+        else:
+            self.add_note("unsupported", what, PLUGIN_REASONS.get(name, PLUGIN_NOT_RUN), plugin.where)
+
     def note_plugins(self, element: Element) -> None:
-        """Add a note for each plug-in inside an element that is not read."""
+        """Add a note for each plug-in inside an element that is not read, and has a note itself."""
         queue = [element]
         while queue:
             parent = queue.pop()
             for child in parent.children:
                 if child.tag == "plugin":
-                    what = f"<{parent.tag}><{_format_tag(child)}>"
-                    self.add_note("unsupported", what, _find_reason(child, PLUGIN_NOT_RUN), child.where)
+                    reason = PLUGIN_REASONS.get(child.attributes.get("filename", ""), PLUGIN_NOT_RUN)
+                    self.add_note("unsupported", f"<{parent.tag}><{_format_tag(child)}>", reason, child.where)
                 else:
                     queue.append(child)
 
@@ -250,17 +263,9 @@ class Context:
         self.add_problem(SdfError(what, value, where=element.where, allowed=allowed))
 
 
-def _find_reason(element: Element, reason: str) -> str:
-    """Return why an element has no effect; for a known plug-in its own reason."""
-    return PLUGIN_REASONS.get(element.attributes.get("filename", ""), reason) if element.tag == "plugin" else reason
-
-
-def _suggest_plugin(element: Element, schema: ElementSchema) -> str:
+def _suggest_plugin(name: str, known: Iterable[str]) -> str:
     """Return a spelling suggestion for the file of a plug-in; "" without a similar name."""
-    name = element.attributes.get("filename", "")
-    if element.tag != "plugin" or name in PLUGIN_REASONS:
-        return ""
-    similar = find_similar_names(name, sorted(schema.plugins), similarity=MIN_SIMILARITY)
+    similar = find_similar_names(name, sorted(known), similarity=MIN_SIMILARITY)
     return f"is not supported; did you mean {similar[0]}?" if similar else ""
 
 

@@ -197,14 +197,14 @@ DSROS_DVL_PLUGIN = ElementSchema(
 
 MODEL = ElementSchema(
     children=split_tags("static pose navsense:motion"),
-    repeatable=split_tags("frame link joint model include") | {MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG, ACTUATOR_TAG},
+    # `SensorParser` adds the notes about plug-ins, because it knows those that are sensors.
+    repeatable=split_tags("frame link joint model include plugin")
+    | {MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG, ACTUATOR_TAG},
     unsupported={
         **dict.fromkeys(("self_collide", "allow_auto_disable", "enable_wind", "gripper"), _NO_DYNAMICS),
         "model_state": _NO_STATE,
-        "plugin": PLUGIN_NOT_RUN,
         "scale": "models are not scaled, as in Gazebo",
     },
-    plugins=frozenset((SUBSEA_PRESSURE_FILE, UUV_DVL_FILE)),
     attributes=split_tags("name canonical_link placement_frame"),
     ignored_attributes={"namespace": _NO_NAMESPACES},
 )

@@ -27,6 +27,7 @@ from navsense.environment.current import GriddedCurrent, StratifiedCurrent
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_text
 from navsense.sdf.parse.current import CurrentContext
+from navsense.sdf.plugin_files import is_among
 from navsense.sdf.schema import DIMENSIONS, PRELOAD, PRELOAD_FILES, SPACE
 from navsense.sdf.values import invalid_choice, map_spec_errors, parse_vector, require_child
 from navsense.sdf.xml_reader import Element
@@ -47,10 +48,18 @@ SPACES = {"global": "world", "spherical": "geodetic", "ecef": "ecef"}
 ColumnNames = tuple[str | None, str | None, str | None]
 
 
+def _is_file(plugin: Element, files: frozenset[str]) -> bool:
+    return is_among(plugin.attributes.get("filename", ""), files)
+
+
 def parse_gazebo_currents(context: Context, world: Element, site: CurrentContext) -> list[VectorField]:
     """Return the current of the world's table, else the common default current of its models; none without both."""
-    tables = [child for child in world.find_all("plugin") if child.attributes.get("filename") in PRELOAD_FILES]
-    plugins = [e for e in world.walk() if e.tag == "plugin" and e.attributes.get("filename") in HYDRODYNAMICS_FILES]
+    tables = [
+        child for child in world.find_all("plugin") if is_among(child.attributes.get("filename", ""), PRELOAD_FILES)
+    ]
+    plugins = [
+        e for e in world.walk() if e.tag == "plugin" and is_among(e.attributes.get("filename", ""), HYDRODYNAMICS_FILES)
+    ]
     velocities = [element for element in world.walk() if element.tag == "water_velocity"]
     if not tables:
         for element in velocities:

@@ -50,10 +50,13 @@ from navsense.sdf.context import Context, ElementSchema, make_schema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.current import CurrentContext, ParsedCurrents
+from navsense.sdf.plugin_files import normalize_file, normalize_files
 from navsense.sdf.schema import CURRENT_PLUGINS
 from navsense.sdf.values import invalid_value, map_spec_errors, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.world import CurrentTopic, LayersTopic
+
+_SCHEMAS = normalize_files(CURRENT_PLUGINS)
 
 PROCESS_TAGS = ("velocity", "horizontal_angle", "vertical_angle")
 CONSTITUENT_TAGS = ("M2", "S2", "N2")
@@ -77,7 +80,7 @@ def parse_plugin_currents(
     topic: CurrentTopic | None = None
     layers: LayersTopic | None = None
     for element in world.find_all("plugin"):
-        schema = CURRENT_PLUGINS.get(element.attributes.get("filename", ""))
+        schema = _SCHEMAS.get(normalize_file(element.attributes.get("filename", "")))
         if schema is None:
             continue
         context.check(element, schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from navsense.core.geodesy import Origin
 from navsense.core.names import suggest_name
@@ -19,7 +19,7 @@ from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
 from navsense.sdf.parse import air_pressure, altimeter, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
-from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.children import parse_child_number, parse_child_vector
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
@@ -27,15 +27,21 @@ from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
-from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
-from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
+from navsense.sdf.plugins import dsros_dvl
+from navsense.sdf.plugins.base import (
+    SENSOR_EXTENSIONS,
+    ModelPlugin,
+    SensorPlugin,
+    find_declared_namespace,
+    join_ros_topic,
+    parse_topic,
+)
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
+from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
-from navsense.sensors.depth import Depth
-from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
@@ -59,16 +65,17 @@ TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
 A type without a special parser, such as the magnetometer, has that of `type_element`: each field is a child.
 """
 
-PLUGIN_PARSERS: Mapping[str, PluginParser] = {
-    schema.SUBSEA_PRESSURE_FILE: PluginParser(schema.SUBSEA_PRESSURE_PLUGIN, Depth.type, uuv_pressure.parse),
-    schema.UUV_DVL_FILE: PluginParser(schema.UUV_DVL_PLUGIN, Dvl.type, uuv_dvl.parse),
-}
-"""File of a plug-in that is a sensor -> parser."""
-
 SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in TYPE_ELEMENT_PARSERS}
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
+
+
+class AppliedPlugin(NamedTuple):
+    """A plug-in in a `<sensor>` and its entry."""
+
+    element: Element
+    entry: SensorPlugin
 
 
 @dataclass
@@ -85,25 +92,27 @@ class SensorParser:
     taken_topics: dict[str, str] = field(default_factory=dict)
     water: Water | None = None
     current_topic: str = ""
+    beam_namespaces: Mapping[str, str] = field(default_factory=dict)
 
     def parse_sensors(self, parsed_model: ParsedModel) -> list[MountedSensor]:
         """Return the simulated sensors of a model; the others are listed as notes."""
         sensors: list[MountedSensor] = []
-        namespaces = find_beam_namespaces(parsed_model.scopes[0].element)
+        self.beam_namespaces = find_beam_namespaces(parsed_model.scopes[0].element)
         for scope, link in parsed_model.list_links():
             elements: dict[str, Element] = {}
             for element in link.element.find_all("sensor"):
                 with self.context.collect_errors():
                     check_unique(element, parse_name(element), elements, "the sensors of its link")
-                    sensor_element = add_namespace(self.context, element, namespaces)
-                    sensors += self._dispatch_by_type(parsed_model, scope, link, sensor_element)
+                    sensors += self._dispatch_by_type(parsed_model, scope, link, element)
         for scope in parsed_model.scopes:
             for element in scope.element.find_all("plugin"):
-                parser = PLUGIN_PARSERS.get(element.get_attribute("filename") or "")
-                if parser is not None:
-                    with self.context.collect_errors():
-                        plugin = add_namespace(self.context, element, namespaces)
-                        sensors += self._parse_plugin(parsed_model, scope, plugin, parser, sensors)
+                plugin = find_model_plugin(element)
+                if plugin is None:
+                    self.context.note_unread_plugin(scope.element.tag, element, MODEL_PLUGINS)
+                    continue
+                with self.context.collect_errors():
+                    plugin_element = add_namespace(self.context, element, plugin.schema)
+                    sensors += self._parse_plugin(parsed_model, scope, plugin_element, plugin, sensors)
         return sensors
 
     def _parse_plugin(
@@ -111,37 +120,78 @@ class SensorParser:
         parsed_model: ParsedModel,
         scope: Scope,
         element: Element,
-        parser: PluginParser,
+        plugin: ModelPlugin,
         sensors: Sequence[MountedSensor],
     ) -> Iterator[MountedSensor]:
         """Yield the sensor of a plug-in of a model; none if the plug-in has problems."""
-        self.context.check(element, parser.schema)
-        child = require_child(element, "link_name")
-        link_name, topic = parse_text(child, parent=element.tag), parse_topic(element, "sensor_topic")
-        link = f"{scope.frame.name}::{link_name}"
+        self.context.check(element, plugin.schema)
+        link = self._find_plugin_link(parsed_model, scope, element, plugin)
+        name = join_names(element, link.name, parse_name(element))
+        if plugin.parse is None:
+            sensor = self._convert_plugin(scope, link, element, plugin)
+            yield from self._parse_simulated_sensor(parsed_model, scope, link, sensor, name, plugin.sensor_type)
+            return
+        topic = parse_topic(element, plugin.tags.topic, plugin.tags.namespace)
+        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, Pose())
+        plugin_sensor = plugin.parse(self.context, element, sensor_context, sensors)
+        if plugin_sensor is None:
+            return
+        *model_names, short_link_name = link.name.split("::")
+        default_topic = make_default_topic(
+            self.world, model_names, short_link_name, parse_name(element), plugin.sensor_type
+        )
+        yield self._mount_sensor(
+            parsed_model,
+            scope,
+            element,
+            sensor_context,
+            plugin_sensor.spec,
+            link=link.name,
+            pose=plugin_sensor.pose,
+            rate=self._parse_rate(element, plugin.tags.default_rate, plugin.tags.rate),
+            topic=self._claim_topic(element, topic or default_topic, name, plugin.tags.topic),
+            frame=link.name.removeprefix(f"{scope.frame.name}::") + plugin_sensor.frame_suffix,
+            is_on=plugin_sensor.is_on,
+        )
+
+    def _find_plugin_link(
+        self, parsed_model: ParsedModel, scope: Scope, element: Element, plugin: ModelPlugin
+    ) -> FrameNode:
+        """Return the link of a plug-in of a model, by default its canonical link. Raises `SdfError`."""
         links = {frame.name: frame for _, frame in parsed_model.list_links()}
+        child = element.find(plugin.tags.link) if plugin.tags.link else None
+        if child is None and not plugin.tags.requires_link and scope.canonical is not None:
+            return links[scope.canonical.name]
+        child = child or require_child(element, plugin.tags.link)
+        link_name = parse_text(child, parent=element.tag)
+        link = f"{scope.frame.name}::{link_name}"
         if link not in links:
             known = (name.removeprefix(f"{scope.frame.name}::") for name in links)
             raise invalid_choice(child, link_name, known, parent=element.tag)
-        short_name = parse_name(element)
-        name = join_names(element, link, short_name)
-        sensor_context = self._make_sensor_context(parsed_model, scope, element, name, links[link], Pose())
-        plugin_sensor = parser.parse(self.context, element, sensor_context, sensors)
-        if plugin_sensor is None:
-            return
-        *model_names, short_link_name = link.split("::")
-        default_topic = make_default_topic(self.world, model_names, short_link_name, short_name, parser.sensor_type)
-        yield MountedSensor(
-            name=name,
-            spec=plugin_sensor.spec,
-            model=parsed_model.model.name,
-            link=link,
-            rate=self._parse_rate(element, DEFAULT_RATE),
-            topic=self._claim_topic(element, topic or default_topic, name, "sensor_topic"),
-            frame=link_name + plugin_sensor.frame_suffix,
-            where=element.where,
-            is_on=plugin_sensor.is_on,
-        )
+        return links[link]
+
+    def _convert_plugin(self, scope: Scope, link: FrameNode, element: Element, plugin: ModelPlugin) -> Element:
+        """Return the `<sensor>` with the values of a plug-in of a model."""
+        tags = plugin.tags
+        children = [child for child in element.children if child.tag in SENSOR_EXTENSIONS]
+        if plugin.convert is not None:
+            children += plugin.convert(self.context, element)
+        numbers = [
+            parse_child_vector(self.context, element, tag, (0.0, 0.0, 0.0)) if tag else (0.0, 0.0, 0.0)
+            for tag in (tags.pose, tags.rotation)
+        ]
+        if any(map(any, numbers)):
+            children.append(element.make_element("pose", " ".join(repr(part) for row in numbers for part in row)))
+        rate = self._parse_rate(element, tags.default_rate, tags.rate) if tags.rate else tags.default_rate
+        children.append(element.make_element("update_rate", repr(rate)))
+        namespace = find_declared_namespace(element, tags.namespace)
+        topic = join_ros_topic(namespace, element.get_text(tags.topic, tags.default_topic))
+        if topic:
+            children.append((element.find(tags.topic) or element).make_element("topic", topic))
+        frame = element.get_text(tags.frame) if tags.frame else ""
+        children.append(element.make_element("frame_id", frame or link.name.removeprefix(f"{scope.frame.name}::")))
+        attributes = {"name": parse_name(element), "type": plugin.sensor_type}
+        return element.make_element("sensor", children=children, attributes=attributes)
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
         """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
@@ -177,7 +227,9 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of a plug-in; an invalid plug-in gives none and a problem."""
         self.context.check(element, schema.DSROS_DVL_SENSOR)
-        plugin = dsros_dvl.find_plugin(self.context, element)
+        plugin = add_namespace(
+            self.context, dsros_dvl.find_plugin(self.context, element), schema.DSROS_DVL_PLUGIN
+        )
         pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
         plugin_sensor = dsros_dvl.parse(self.context, element, plugin, sensor_context, self.current_topic)
@@ -207,10 +259,9 @@ class SensorParser:
         self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
     ) -> list[MountedSensor]:
         """Return the sensor of a simulated type; a scanner (`range.explain_scanner`) gives none and a note."""
-        original = element
-        if sensor_type == Range.type:
-            element = gazebo_range.apply_plugin(self.context, original)
-            reason = range_sensor.explain_scanner(original) if element is original else ""
+        element, plugin = self._apply_plugin(element, sensor_type)
+        if sensor_type == Range.type and plugin is None:
+            reason = range_sensor.explain_scanner(element)
             if reason:
                 self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
                 return []
@@ -222,8 +273,9 @@ class SensorParser:
         type_element = self._find_type_element(element, sensor_type)
         spec = self.type_element_parsers[sensor_type](self.context, type_element, sensor_context)
         if isinstance(spec, Range):
-            gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
-            spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=sensor_context.classic)
+            spec = replace(spec, classic=sensor_context.classic)
+        if plugin is not None:
+            spec = plugin.entry.finish(self.context, plugin.element, spec)
         sensor = self._mount_sensor(
             parsed_model,
             scope,
@@ -237,6 +289,26 @@ class SensorParser:
             frame=self._parse_frame(element) or name,
         )
         return [sensor]
+
+    def _apply_plugin(self, sensor: Element, sensor_type: str) -> tuple[Element, AppliedPlugin | None]:
+        """Return a sensor with the values of its plug-in as elements, and the plug-in; None if none is read."""
+        found = [
+            AppliedPlugin(child, entry)
+            for child in sensor.find_all("plugin")
+            if (entry := find_sensor_plugin(child, sensor_type)) is not None
+        ]
+        if not found:
+            return sensor, None
+        plugin, *others = found
+        self.context.check(plugin.element, plugin.entry.schema)
+        for other in others:
+            reason = f"is one of several; the one on line {plugin.element.line} is used"
+            file = other.element.get_attribute("filename")
+            self.context.add_note("unsupported", f'<sensor><plugin filename="{file}">', reason, other.element.where)
+        elements = [plugin.element for plugin in found]
+        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
+        others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
+        return plugin.entry.apply(self.context, others_removed, element), plugin._replace(element=element)
 
     def _mount_sensor(
         self,

@@ -50,6 +50,7 @@ from navsense.sdf.parse.children import parse_child_count, parse_child_flag, par
 from navsense.sdf.parse.doppler import LAYER_BINDING
 from navsense.sdf.parse.noise import EXPLICIT_NO_NOISE
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.plugin_files import is_among
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -117,7 +118,7 @@ def find_plugin(context: Context, sensor: Element) -> Element:
     Raises `SdfError` for a sensor without this plug-in.
     """
     children = list(sensor.find_all("plugin"))
-    plugins = [child for child in children if child.get_attribute("filename") == DSROS_DVL_FILE]
+    plugins = [child for child in children if is_among(child.get_attribute("filename") or "", (DSROS_DVL_FILE,))]
     if not plugins:
         allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl supports no other plug-in"
         name = require_child(sensor, "plugin", allowed).get_attribute("filename") or "missing"

@@ -21,9 +21,11 @@ from dataclasses import replace
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
-from navsense.sdf.plugins.namespace import find_declared_namespace, join_topic
+from navsense.sdf.plugins.base import SensorPlugin, parse_topic
 from navsense.sdf.schema import RANGE_PLUGIN_FILE, RANGE_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
+from navsense.sensors.base import Sensor
+from navsense.sensors.range import Range
 
 ULTRASOUND = "ultrasound"
 
@@ -31,19 +33,11 @@ _VIEW_TOLERANCE = 1e-3
 """rad, tolerance between the field of view of the plug-in and that of the rays."""
 
 
-def apply_plugin(context: Context, sensor: Element) -> Element:
-    """Return a sensor with the values of its range plug-in as elements; without the plug-in the sensor itself."""
-    plugins = _find_plugins(sensor)
-    if not plugins:
-        return sensor
-    plugin, *others = plugins
-    context.check(plugin, RANGE_PLUGIN_SCHEMA)
-    for other in others:
-        reason = f"is one of several; the one on line {plugin.line} is used"
-        context.add_note("unsupported", f'<sensor><plugin filename="{RANGE_PLUGIN_FILE}">', reason, other.where)
-    children = [child for child in sensor.children if child not in plugins]
-    topic = join_topic(find_declared_namespace(plugin), plugin.get_text("topicName").rstrip("/"))
-    for tag, text in (("topic", topic), ("frame_id", plugin.get_text("frameName").strip("/"))):
+def apply(context: Context, sensor: Element, plugin: Element) -> Element:
+    """Return a sensor with the values of its range plug-in as elements."""
+    children = list(sensor.children)
+    topic, frame = parse_topic(plugin, "topicName"), plugin.get_text("frameName").strip("/")
+    for tag, text in (("topic", topic), ("frame_id", frame)):
         if text and sensor.find(tag) is None:
             children.append(plugin.make_element(tag, text))
     rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
@@ -51,11 +45,6 @@ def apply_plugin(context: Context, sensor: Element) -> Element:
         children = [child for child in children if child.tag != "update_rate"]
         children.append((plugin.find("updateRate") or plugin).make_element("update_rate", repr(rate)))
     return replace(sensor, children=[_apply_to_type_element(context, child, plugin) for child in children])
-
-
-def _find_plugins(sensor: Element) -> list[Element]:
-    """Return the range plug-ins of a sensor."""
-    return [child for child in sensor.find_all("plugin") if child.get_attribute("filename") == RANGE_PLUGIN_FILE]
 
 
 def _apply_to_type_element(context: Context, type_element: Element, plugin: Element) -> Element:
@@ -78,15 +67,15 @@ def _apply_to_type_element(context: Context, type_element: Element, plugin: Elem
     return replace(type_element, children=[*children, *([] if noise is None else [noise])])
 
 
-def has_range_plugin(sensor: Element) -> bool:
-    """Return True if a sensor has the plug-in."""
-    return bool(_find_plugins(sensor))
+def finish(context: Context, plugin: Element, spec: Sensor) -> Sensor:
+    """Return the specification of a sensor with the plug-in, and add a note about its field of view."""
+    if not isinstance(spec, Range):
+        return spec
+    width, child = spec.beam.width, plugin.find("fov")
+    if child is not None and abs(parse_child_number(context, plugin, "fov", width) - width) > _VIEW_TOLERANCE:
+        reason = f"messages have the width of the rays, {width:.4g} rad"
+        context.add_note("unsupported", f"<plugin><fov>: {child.text}", reason, child.where)
+    return replace(spec, ros_plugin=True)
 
 
-def check_field_of_view(context: Context, sensor: Element, width: float) -> None:
-    """Add a note if the field of view (rad) of the plug-in differs from `width`, that of the rays."""
-    for plugin in _find_plugins(sensor):
-        child = plugin.find("fov")
-        if child is not None and abs(parse_child_number(context, plugin, "fov", width) - width) > _VIEW_TOLERANCE:
-            reason = f"messages have the width of the rays, {width:.4g} rad"
-            context.add_note("unsupported", f"<plugin><fov>: {child.text}", reason, child.where)
+SENSOR_PLUGINS = {RANGE_PLUGIN_FILE: SensorPlugin(RANGE_PLUGIN_SCHEMA, frozenset((Range.type,)), apply, finish)}

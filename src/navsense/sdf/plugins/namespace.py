@@ -17,21 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from navsense.core.errors import SdfError
-from navsense.sdf.context import Context
+from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
-from navsense.sdf.schema import RANGE_PLUGIN_FILE, UUV_DVL_FILE
+from navsense.sdf.plugin_files import is_among
+from navsense.sdf.plugins.base import NAMESPACE_TAGS, SPAWNER_TAG, find_declared_namespace, join_ros_topic
+from navsense.sdf.schema import UUV_DVL_FILE
 from navsense.sdf.xml_reader import Element
-
-SPAWNER_TAG = "robotNamespace"
-"""The element that the spawner adds."""
 
 BEAM_TOPIC_TAGS = tuple(f"beam_topic_{i}" for i in range(4))
 """Elements of the UUV Simulator's DVL with the topics of its range sensors."""
-
-NAMESPACE_TAGS = ("robot_namespace", SPAWNER_TAG)
-"""Elements of the namespace of a plug-in. The first one has priority, as in the UUV Simulator."""
 
 
 def parse_namespace(text: str | None) -> str:
@@ -45,11 +42,6 @@ def parse_namespace(text: str | None) -> str:
     return namespace
 
 
-def find_declared_namespace(plugin: Element) -> str:
-    """Return the namespace that a plug-in declares, without slashes at its ends; "" without one."""
-    return next((text.strip("/") for text in map(plugin.get_text, NAMESPACE_TAGS) if text), "")
-
-
 def find_beam_namespaces(model: Element) -> dict[str, str]:
     """Return the namespaces of the range plug-ins of a model by their relative topic, for the beams of its DVLs.
 
@@ -58,11 +50,11 @@ def find_beam_namespaces(model: Element) -> dict[str, str]:
     namespaces: dict[str, set[str]] = {}
     expected: set[str] = set()
     for plugin in model.walk():
-        if plugin.tag == "plugin" and plugin.get_attribute("filename") == UUV_DVL_FILE:
+        if plugin.tag == "plugin" and is_among(plugin.get_attribute("filename") or "", (UUV_DVL_FILE,)):
             namespace = find_declared_namespace(plugin)
             for child in plugin.find_all(*BEAM_TOPIC_TAGS):
                 namespaces.setdefault(child.text, set()).add(namespace)
-                expected.add(join_topic(namespace, child.text).strip("/"))
+                expected.add(join_ros_topic(namespace, child.text).strip("/"))
     return {
         topic: next(iter(names))
         for topic, names in namespaces.items()
@@ -70,29 +62,14 @@ def find_beam_namespaces(model: Element) -> dict[str, str]:
     }
 
 
-def add_namespace(context: Context, element: Element, beam_namespaces: Mapping[str, str]) -> Element:
-    """Return a plug-in with a namespace, or a sensor whose plug-ins have one, by the rules of the module.
+def add_namespace(
+    context: Context, plugin: Element, schema: ElementSchema, beam_namespaces: Mapping[str, str] = MappingProxyType({})
+) -> Element:
+    """Return a plug-in with the namespace of the caller or of its DVL, if it has none and its schema accepts one.
 
     `beam_namespaces` are those of the model, see `find_beam_namespaces`.
     """
-    if element.tag != "plugin":
-        if element.find("plugin") is None:
-            return element
-        children = [
-            add_namespace(context, child, beam_namespaces) if child.tag == "plugin" else child
-            for child in element.children
-        ]
-        return replace(element, children=children)
-    is_range_plugin = element.get_attribute("filename") == RANGE_PLUGIN_FILE
-    default = beam_namespaces.get(element.get_text("topicName"), "") if is_range_plugin else ""
-    namespace = context.namespace or default
-    if not namespace or element.find(*NAMESPACE_TAGS) is not None:
-        return element
-    return replace(element, children=[*element.children, element.make_element(SPAWNER_TAG, namespace)])
-
-
-def join_topic(namespace: str, name: str) -> str:
-    """Return the name of a topic in a namespace; a name with a leading slash is absolute. Without a name it is ""."""
-    if name.startswith("/") or not namespace or not name:
-        return name
-    return f"{namespace.strip('/')}/{name}"
+    namespace = context.namespace or beam_namespaces.get(plugin.get_text("topicName"), "")
+    if not namespace or SPAWNER_TAG not in schema.children or plugin.find(*NAMESPACE_TAGS) is not None:
+        return plugin
+    return replace(plugin, children=[*plugin.children, plugin.make_element(SPAWNER_TAG, namespace)])

@@ -24,6 +24,9 @@ NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
 
 NED_SUFFIX = "_ned"
 
+FIXED_MESSAGES = "the message types do not depend on the world file"
+"""Reason why `<enable_gazebo_messages>` is not supported."""
+
 COMMON_TAGS = "robotNamespace noise_amplitude enable_local_ned_frame is_on"
 """Elements that the parsers of this module read, and `<robotNamespace>`."""
 

@@ -36,8 +36,8 @@ from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import PluginSensor, parse_topic
-from navsense.sdf.plugins.namespace import find_declared_namespace
+from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, find_declared_namespace, parse_topic
+from navsense.sdf.schema import UUV_DVL_FILE, UUV_DVL_PLUGIN
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.doppler import IDENTITY_ROTATION, Beam, Beams, DvlMessageOptions, MessageDialect, TrackErrors
@@ -176,3 +176,6 @@ def _warn_about_differences(
         rates = ", ".join(f"{sonar.sensor.rate:g}" for sonar in sonars)
         reason = f"differs from that of its range sensors, {rates} Hz: the DVL pings at the rate of the plug-in"
         context.add_note("warning", f"<plugin><update_rate>: {child.text}", reason, child.where)
+
+
+MODEL_PLUGINS = {UUV_DVL_FILE: ModelPlugin(UUV_DVL_PLUGIN, Dvl.type, parse)}

@@ -17,9 +17,8 @@ import math
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
-from navsense.sdf.plugins.base import SensorPlugin, make_plugin_schema, parse_topic, set_child
-from navsense.sdf.plugins.namespace import find_declared_namespace
-from navsense.sdf.schema import ALWAYS_ON, FIXED_MESSAGES
+from navsense.sdf.plugins.base import SensorPlugin, find_declared_namespace, make_plugin_schema, parse_topic, set_child
+from navsense.sdf.plugins.uuv_common import FIXED_MESSAGES
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.navsat import NavSat
@@ -62,7 +61,7 @@ SCHEMA = make_plugin_schema(
     children=" ".join(("robot_namespace robotNamespace sensor_topic", *STDDEV_TAGS)),
     unsupported={
         "update_rate": "the rate is that of the sensor",
-        "is_on": ALWAYS_ON,
+        "is_on": "all sensors are always on and recorded",
         "enable_gazebo_messages": FIXED_MESSAGES,
         "noise_sigma": "has no effect in the plug-in",
         "noise_amplitude": "has no effect in the plug-in",

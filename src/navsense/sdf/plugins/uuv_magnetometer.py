@@ -28,8 +28,7 @@ from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import UUV_TAGS, ModelPlugin, PluginSensor, make_plugin_schema
 from navsense.sdf.plugins.magnetic_field import MICROTESLA, UUV_FIELD, UUV_MAGNETOMETER_FILE
-from navsense.sdf.plugins.uuv_common import COMMON_TAGS, parse_amplitude, parse_ned_pose, parse_switch
-from navsense.sdf.schema import FIXED_MESSAGES
+from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose, parse_switch
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.magnetometer import Magnetometer

@@ -32,7 +32,8 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import PluginSensor
+from navsense.sdf.plugins.base import ModelPlugin, PluginSensor
+from navsense.sdf.schema import SUBSEA_PRESSURE_FILE, SUBSEA_PRESSURE_PLUGIN
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.depth import Depth
@@ -71,3 +72,6 @@ def parse(
         spec = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
     check_water(context, sensor_context, spec.assumed)
     return PluginSensor(spec)
+
+
+MODEL_PLUGINS = {SUBSEA_PRESSURE_FILE: ModelPlugin(SUBSEA_PRESSURE_PLUGIN, Depth.type, parse)}

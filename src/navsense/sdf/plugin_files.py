@@ -1,0 +1,86 @@
+"""File names of plug-ins: their spellings, and the plug-ins of sensors that are not read.
+
+A file name has three spellings: `libgazebo_ros_imu.so`, `gazebo_ros_imu`, and either of them after a folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+
+_ENDING = re.compile(r"\.(so|dylib|dll)(\.[0-9]+)*$")
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""A word of a file name in snake case, kebab case or camel case."""
+
+SENSOR_WORDS = frozenset(
+    """
+    adcp ahrs airspeed altimeter baro barometer bathymetry camera cameras compass depth doppler dvl echosounder fog gnss
+    gps gyro gyroscope hokuyo imu ins irlock kinect laser lidar mag magnetic magnetometer multicamera navsat odometry
+    opticalflow pressure range rangefinder ray realsense sonar ultrasonic usbl velodyne
+    """.split()
+)
+"""Words in the file name of a plug-in that is a sensor."""
+
+OTHER_WORDS = frozenset(
+    """
+    control controller controllers drive gimbal gui interface joint manager motor origin synchronizer visual visualize
+    """.split()
+)
+"""Words in the file name of a plug-in that is no sensor, also if it has a word of a sensor."""
+
+SYSTEM_PREFIXES = ("gz-sim", "ignition-gazebo", "ign-gazebo")
+"""Beginnings of the files of Gazebo's systems, which run the sensors that `<sensor>` describes."""
+
+UNREAD_SENSORS: Mapping[str, str] = {
+    "gazebo_ros_p3d": "odometry is not simulated: the true state is on /truth/MODEL",
+    "rotors_gazebo_odometry_plugin": "odometry is not simulated: the true state is on /truth/MODEL",
+    "gazebo_groundtruth_plugin": "the true state is on /truth/MODEL",
+    "uuv_gazebo_ros_pose_gt_plugin": "the true state is on /truth/MODEL",
+    "uuv_gazebo_ros_rpt_plugin": "acoustic positioning is not simulated",
+    "uuv_gazebo_ros_cpc_plugin": "concentrations in the water are not simulated",
+    "image_sonar_ros_plugin": "imaging sonars are not simulated",
+    "gazebo_ros_ft_sensor": "forces are not simulated",
+    "gazebo_ros_bumper": "contacts are not simulated",
+}
+"""File of a plug-in that measures -> reason why it is not read. The words of these files name no sensor."""
+
+MISSING_SENSOR = "is not read: the sensor that it describes is missing"
+NO_EFFECT_ON_SENSOR = "is not read: its noise, topic and frame have no effect on the sensor"
+
+
+def normalize_file(name: str) -> str:
+    """Return the file name of a plug-in without folder, `lib` and `.so`.
+
+    >>> from navsense.sdf.plugin_files import normalize_file
+    >>> normalize_file("/opt/ros/lib/libgazebo_ros_imu.so")
+    'gazebo_ros_imu'
+    """
+    return _ENDING.sub("", re.split(r"[/\\]", name.strip())[-1]).removeprefix("lib")
+
+
+def normalize_files(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return a table of plug-ins with its files as `normalize_file` returns them."""
+    return {normalize_file(name): entry for name, entry in entries.items()}
+
+
+def is_among(name: str, files: Iterable[str]) -> bool:
+    """Return True if a file name, in any spelling, is one of `files`."""
+    file = normalize_file(name)
+    return any(file == normalize_file(other) for other in files)
+
+
+def explain_unread_sensor(name: str, parent: str) -> str:
+    """Return why the plug-in of a sensor in an element `parent` is not read; "" for a plug-in that is no sensor."""
+    file = normalize_file(name)
+    if file in UNREAD_SENSORS:
+        return UNREAD_SENSORS[file]
+    if file.startswith(SYSTEM_PREFIXES):
+        return ""
+    words = {word.lower() for word in _WORD.findall(file)}
+    if words & SENSOR_WORDS and not words & OTHER_WORDS:
+        return NO_EFFECT_ON_SENSOR if parent == "sensor" else MISSING_SENSOR
+    return ""
