@@ -956,7 +956,7 @@ def test_uuv_simulator_plugin_follows_the_fidelity(load: Load, wrap_in_world: Te
         ("libuuv_gazebo_ros_dvl_plugins.so", True),
         ("libuuv_gazebo_ros_dlv_plugin.so", True),
         ("libuuv_gazebo_ros_dvl_plugni.so", True),
-        ("libuuv_gazebo_ros_imu_plugin.so", False),
+        ("libuuv_gazebo_ros_rpt_plugin.so", False),
         ("libuuv_gazebo_ros_gps_plugin.so", False),
         ("libdave_ocean_current_model_plugin.so", False),
         ("l" * 100_000, False),

@@ -126,7 +126,11 @@ LAUNCH = {
 }
 """Robot -> the arguments of xacro in its launch file. All have the position 0 0 -20."""
 
-DVL_POSITIONS = {"rexrov": (-1.4, 0.0, -0.312), "rexrov2": (0.294307, 0.468494, -0.68), "eca_a9": (0.4785, 0.0, -0.0825)}
+DVL_POSITIONS = {
+    "rexrov": (-1.4, 0.0, -0.312),
+    "rexrov2": (0.294307, 0.468494, -0.68),
+    "eca_a9": (0.4785, 0.0, -0.0825),
+}
 PRESSURE_HEIGHTS = {"rexrov": 0.85, "rexrov2": 0.85, "eca_a9": 0.0}
 """Published places in the base link (m)."""
 

@@ -163,14 +163,24 @@ def _parse_world(
     with context.collect_errors():
         name = parse_name(children[0])
         build_scope = build_world_scope if children[0].tag == "world" else build_model_scope
-        return _build_world(context, name, build_scope(context, children[0]), search, type_element_parsers)
+        scope, has_world = build_scope(context, children[0]), children[0].tag == "world"
+        return _build_world(context, name, scope, search, type_element_parsers, has_world=has_world)
     return None
 
 
 def _build_world(
-    context: Context, name: str, scope: Scope, search: SearchPath, type_element_parsers: Mapping[str, TypeElementParser]
+    context: Context,
+    name: str,
+    scope: Scope,
+    search: SearchPath,
+    type_element_parsers: Mapping[str, TypeElementParser],
+    *,
+    has_world: bool,
 ) -> World:
-    """Return the world of its scope (`sdf.frames.Scope`), whose frames are resolved."""
+    """Return the world of its scope (`sdf.frames.Scope`), whose frames are resolved.
+
+    `has_world` is False for the file of a model, whose world has SDF's defaults.
+    """
     element = scope.element
     classic = parse_classic(context, element, default=False)
     environment, step = parse_environment(context, scope), parse_max_step_size(context, element)
@@ -192,6 +202,7 @@ def _build_world(
         type_element_parsers,
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
+        has_world=has_world,
     )
     sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
     return World(

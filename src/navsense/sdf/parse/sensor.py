@@ -42,6 +42,7 @@ from navsense.sdf.values import invalid_choice, invalid_value, parse_text, requi
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
+from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
 
@@ -92,6 +93,7 @@ class SensorParser:
     taken_topics: dict[str, str] = field(default_factory=dict)
     water: Water | None = None
     current_topic: str = ""
+    has_world: bool = True
     beam_namespaces: Mapping[str, str] = field(default_factory=dict)
 
     def parse_sensors(self, parsed_model: ParsedModel) -> list[MountedSensor]:
@@ -227,9 +229,7 @@ class SensorParser:
     ) -> list[MountedSensor]:
         """Return the sensors of a plug-in; an invalid plug-in gives none and a problem."""
         self.context.check(element, schema.DSROS_DVL_SENSOR)
-        plugin = add_namespace(
-            self.context, dsros_dvl.find_plugin(self.context, element), schema.DSROS_DVL_PLUGIN
-        )
+        plugin = add_namespace(self.context, dsros_dvl.find_plugin(self.context, element), schema.DSROS_DVL_PLUGIN)
         pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
         plugin_sensor = dsros_dvl.parse(self.context, element, plugin, sensor_context, self.current_topic)
@@ -258,13 +258,20 @@ class SensorParser:
     def _parse_simulated_sensor(
         self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
     ) -> list[MountedSensor]:
-        """Return the sensor of a simulated type; a scanner (`range.explain_scanner`) gives none and a note."""
+        """Return the sensor of a simulated type. None and a note for a scanner (`range.explain_scanner`).
+
+        A NavSat in the file of a robot without a world gives none and a note too: the robot has no place on earth.
+        """
         element, plugin = self._apply_plugin(element, sensor_type)
         if sensor_type == Range.type and plugin is None:
             reason = range_sensor.explain_scanner(element)
             if reason:
                 self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
                 return []
+        if sensor_type == NavSat.type and not self.has_world:
+            reason = "the file has no world, so no place on earth; include it in a world with <spherical_coordinates>"
+            self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
+            return []
         self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or schema.make_sensor_schema(sensor_type))
         pose = Pose()
         with self.context.collect_errors():

@@ -43,7 +43,12 @@ NAMESPACE_TAGS = ("robot_namespace", SPAWNER_TAG)
 
 
 class PluginSensor(NamedTuple):
-    """A sensor in a plug-in: specification, suffix of its frame after the link's name, initial switch, pose in its link."""
+    """A sensor in a plug-in.
+
+    frame_suffix: suffix of its frame after the name of the link.
+    is_on: the initial switch.
+    pose: its pose in the link.
+    """
 
     spec: Sensor
     frame_suffix: str = ""

@@ -86,7 +86,7 @@ def parse_plugin_field(context: Context, world: Element) -> Vector | None:
     fields = [(part, entry.parse(context, part)) for part, entry in plugins if part.tag == "plugin" and entry]
     if not fields:
         return None
-    own = world.find(*FIELD_TAGS) if world.tag == "world" else None
+    own = world.find(*FIELD_TAGS)
     (first, used), *_ = fields
     for plugin, field in fields:
         what = f"<plugin><intensity>: {plugin.get_attribute('name')}"
@@ -103,5 +103,5 @@ def parse_plugin_field(context: Context, world: Element) -> Vector | None:
 
 
 def _format(field: Vector) -> str:
-    """Return a field as text."""
-    return " ".join(f"{part:.4g}" for part in field)
+    """Return a field (T) as text, to the tolerance of its comparison."""
+    return " ".join(f"{round(part / FIELD_TOLERANCE) * FIELD_TOLERANCE:.4g}" for part in field)

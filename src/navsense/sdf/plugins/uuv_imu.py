@@ -79,8 +79,7 @@ def parse(
     problems_before = context.problem_count
     amplitude = parse_amplitude(context, element, sensor_context)
     gyroscope, accelerometer = (
-        _parse_noise(context, element, name, amplitude, sensor_context)
-        for name in ("gyroscope", "accelerometer")
+        _parse_noise(context, element, name, amplitude, sensor_context) for name in ("gyroscope", "accelerometer")
     )
     pose, suffix = parse_ned_pose(context, element)
     is_on = parse_switch(context, element, sensor_context)
