@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,9 @@ import pytest
 
 import navsense as ns
 from navsense import sdf
-from navsense.core.pose import Pose
-from navsense.noise.specification import NO_NOISE, Noise
-from navsense.runner.run import Run
-from navsense.sensors import Imu, Magnetometer
-from navsense.world import MountedSensor, World
+from navsense.core.readings import Reading
+from navsense.core.typing import FloatArray
+from navsense.world import World
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 
@@ -171,6 +169,9 @@ def find_robot(packages: Path, robot: str) -> Path:
 SPEED = (0.5, 0.2, 0.0)
 """m/s along the axes of the world: east, north, up."""
 
+YAW = 0.6
+"""rad, counter-clockwise from east."""
+
 WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="sea">
 <spherical_coordinates><latitude_deg>56.71897669633431</latitude_deg><longitude_deg>3.515625</longitude_deg>
 <elevation>0</elevation></spherical_coordinates><gravity>0 0 -9.8</gravity>
@@ -194,16 +195,147 @@ def load_robot(packages: Path, tmp_path: Path) -> Callable[..., World]:
     return load
 
 
-def simulate(world: World, robot: str) -> Run:
-    """Return a run of 60 s with a constant velocity."""
-    times = np.linspace(0.0, 60.0, 61)
-    positions = np.array([0.0, 0.0, -20.0]) + times[:, None] * np.array(SPEED)
-    rotations = np.tile([1.0, 0.0, 0.0, 0.0], (times.size, 1))
-    motion = ns.motion.Trajectory(times, positions, rotations)
-    return ns.simulate(world, 60.0, seed=3, motion={robot: motion})
+def simulate(world: World, robot: str) -> Mapping[str, Reading]:
+    """Return the readings of a run of 60 s with a constant velocity, by topic."""
+    start = [0.0, 0.0, -20.0, math.cos(YAW / 2.0), 0.0, 0.0, math.sin(YAW / 2.0)]
+    motion = ns.motion.Trajectory(np.array([0.0, 60.0]), np.array([[[*SPEED, 0.0, 0.0, 0.0, 0.0], start]]))
+    run = ns.simulate(world, 60.0, seed=3, motion={robot: motion})
+    return {sensor.topic: run[sensor.name] for sensor in world.sensors}
 
 
-def find(world: World, ending: str) -> MountedSensor:
-    """Return the sensor whose topic has an ending."""
-    (sensor,) = (sensor for sensor in world.sensors if sensor.topic.endswith(ending))
-    return sensor
+def rotate_to_link(vector: tuple[float, float, float]) -> FloatArray:
+    """Return a vector of the world in the base link, by the matrix of a rotation about z."""
+    c, s = math.cos(YAW), math.sin(YAW)
+    return np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ np.array(vector)
+
+
+TOPICS = {
+    "rexrov": {"dvl": 7.0, **{f"dvl_sonar{i}": 7.0 for i in range(4)}, "magnetometer": 50.0, "pressure": 10.0},
+    "rexrov2": {"dvl": 7.0, **{f"dvl_sonar{i}": 7.0 for i in range(4)}, "magnetometer": 50.0, "pressure": 10.0},
+    "eca_a9": {"dvl": 7.0, **{f"dvl_sonar{i}": 7.0 for i in range(4)}, "pressure": 10.0},
+    "desistek_saga": {},
+}
+"""Robot -> rates (Hz) by topic in its namespace, in addition to an IMU of 50 Hz and a GPS of 30 Hz."""
+
+
+@pytest.mark.requirement("DVU-9")
+@pytest.mark.parametrize("robot", TOPICS)
+def test_robot_runs_with_every_navigation_sensor(load_robot: Load, robot: str) -> None:
+    world = load_robot(robot)
+    rates = {f"/{robot}/{topic}": rate for topic, rate in {**TOPICS[robot], "imu": 50.0, "gps": 30.0}.items()}
+    assert {sensor.topic: sensor.rate for sensor in world.sensors} == rates
+    assert [note for note in world.notes if note.reason == "not simulated"] == []
+    readings = simulate(world, robot)
+    for topic, rate in rates.items():
+        reading = readings[topic]
+        assert reading.time.size == 60.0 * rate, topic
+        assert reading.valid[1:].all(), topic  # the echoes of the first ping arrive after its tick
+        assert reading.frame.startswith(f"{robot}/"), topic
+    imu = readings[f"/{robot}/imu"]
+    assert imu.ideal["angular_velocity"] == pytest.approx(np.zeros((3000, 3)), abs=1e-12)
+    assert imu.ideal["linear_acceleration"] == pytest.approx(np.tile([0.0, 0.0, 9.8], (3000, 1)), abs=1e-9)
+    gps = readings[f"/{robot}/gps"]
+    assert gps.frame == f"{robot}/gps_link"
+    # Metres per radian of the WGS-84 ellipsoid at the origin; the curvature over 33 m is below 0.1 mm.
+    latitude, longitude = math.radians(56.71897669633431), math.radians(3.515625)
+    eccentricity = 6.69437999014e-3
+    prime = 6378137.0 / math.sqrt(1.0 - eccentricity * math.sin(latitude) ** 2)
+    meridian = prime * (1.0 - eccentricity) / (1.0 - eccentricity * math.sin(latitude) ** 2)
+    east, north = SPEED[0] * gps.time, SPEED[1] * gps.time
+    height = -20.0
+    assert (gps["longitude"] - longitude) * (prime + height) * math.cos(latitude) == pytest.approx(east, abs=1e-3)
+    assert (gps["latitude"] - latitude) * (meridian + height) == pytest.approx(north, abs=1e-3)
+    assert gps["altitude"] == pytest.approx(np.full(gps.time.size, height), abs=1e-3)
+
+
+@pytest.mark.requirement("DVU-9")
+@pytest.mark.parametrize("robot", SENSORS)
+def test_dvl_and_pressure_have_published_values(load_robot: Load, robot: str) -> None:
+    """The link of the DVL is turned by 90 degrees: its x axis points down, its z axis ahead."""
+    readings = simulate(load_robot(robot), robot)
+    dvl, pressure = readings[f"/{robot}/dvl"], readings[f"/{robot}/pressure"]
+    x, y, z = rotate_to_link(SPEED)
+    assert dvl["velocity"][2:] == pytest.approx(np.tile([-z, y, x], (dvl.time.size - 2, 1)), abs=1e-9)
+    assert dvl.frame == f"{robot}/dvl_link"
+    # The beams have a half width of 0.03 rad and the noise of the range plug-ins, 0.005 m, rounded to 0.01 m. The mean
+    # over the run has 5 deviations of room.
+    altitude, level = 40.0 + DVL_POSITIONS[robot][2], math.cos(0.52)
+    slack = 5.0 * math.hypot(0.005, 0.01 / math.sqrt(12.0)) / 2.0 / math.sqrt(dvl.time.size) + 1e-4
+    least, most = altitude * level / math.cos(0.49) - slack, altitude * level / math.cos(0.55) + slack
+    assert least < dvl["altitude"][2:].mean() < most
+    # kPa of the plug-in: standard_pressure + kPa_per_meter depth.
+    expected = 1000.0 * (101.325 + 9.80638 * (20.0 - PRESSURE_HEIGHTS[robot]))
+    assert pressure["pressure"] == pytest.approx(np.full(600, expected), rel=1e-12)
+    assert pressure.frame == f"{robot}/pressure_link"
+
+
+@pytest.mark.requirement("DVU-9")
+@pytest.mark.parametrize("robot", ["rexrov", "rexrov2"])
+def test_magnetometer_measures_the_field_of_the_plug_in(load_robot: Load, robot: str) -> None:
+    """65 microtesla, 60 degrees down, along -x of the world; noise_amplitude 0 switches the noise off."""
+    world = load_robot(robot)
+    reading = simulate(world, robot)[f"/{robot}/magnetometer"]
+    field = rotate_to_link((-32.5e-6, 0.0, -65e-6 * math.sqrt(0.75)))
+    assert reading["field"] == pytest.approx(np.tile(field, (3000, 1)), abs=1e-15)
+    assert reading.frame == f"{robot}/magnetometer_link"
+    (note,) = (note for note in world.notes if "<intensity>" in note.what)
+    assert note.reason == (
+        "the world has no <magnetic_field>: it has the field of the plug-in, -3.25e-05 0 -5.629e-05 T"
+    )
+
+
+@pytest.mark.requirement("DVU-9")
+@pytest.mark.parametrize("robot", ["rexrov", "rexrov2", "desistek_saga"])
+def test_imu_in_the_ned_frame(load_robot: Load, robot: str) -> None:
+    """With `use_ned_frame`, axes are forward, right, down, and the heading counts from north."""
+    world = load_robot(robot, xacro={"inertial_reference_frame": "world_ned"})
+    reading = simulate(world, robot)[f"/{robot}/imu"]
+    assert reading.frame == f"{robot}/imu_link_ned"
+    assert reading.ideal["linear_acceleration"] == pytest.approx(np.tile([0.0, 0.0, -9.8], (3000, 1)), abs=1e-9)
+    heading = math.pi / 2.0 - YAW
+    orientation = reading["orientation"] * np.sign(reading["orientation"][:, :1])
+    expected = [math.cos(heading / 2.0), 0.0, 0.0, math.sin(heading / 2.0)]
+    assert orientation == pytest.approx(np.tile(expected, (3000, 1)), abs=1e-9)
+
+
+@pytest.mark.requirement("DVU-9")
+def test_robot_without_a_world_loads(packages: Path) -> None:
+    """Its GPS is listed: a robot has no place on earth."""
+    world = sdf.load(find_robot(packages, "rexrov"), path=str(packages), xacro=LAUNCH["rexrov"])
+    assert {sensor.topic.removeprefix("/rexrov/") for sensor in world.sensors} == {*TOPICS["rexrov"], "imu"}
+    (note,) = (note for note in world.notes if note.what.startswith('<sensor type="gps">'))
+    assert "no place on earth" in note.reason
+
+
+@pytest.mark.requirement("DVU-9")
+def test_sensors_that_are_not_simulated_are_warnings(load_robot: Load) -> None:
+    notes = {note.what: note for note in load_robot("rexrov2").notes if "filename=" in note.what}
+    reasons = {
+        file: next((note.kind, note.reason) for what, note in notes.items() if file in what)
+        for file in ("ros_rpt_plugin", "ros_pose_gt_plugin", "ros_cpc_plugin")
+    }
+    scanner = "scanners are not simulated, only beams: "
+    for robot, count in (("eca_a9", 2), ("desistek_saga", 1)):
+        found = [note for note in load_robot(robot).notes if note.what.startswith('<sensor type="gpu_ray">')]
+        assert [note.reason.startswith(scanner) for note in found] == [True] * count
+    assert reasons == {
+        "ros_rpt_plugin": ("warning", "acoustic positioning is not simulated"),
+        "ros_pose_gt_plugin": ("warning", "the true state is on /truth/MODEL"),
+        "ros_cpc_plugin": ("warning", "concentrations in the water are not simulated"),
+    }
+
+
+@pytest.mark.requirement("DVU-9")
+def test_recording_of_a_robot_is_complete(load_robot: Load, tmp_path: Path) -> None:
+    """The world of the recording has the same sensors: topics, frames, poses and specifications."""
+    world = load_robot("rexrov", xacro={"inertial_reference_frame": "world_ned"})
+    ns.record(world, tmp_path / "dive.mcap", 2.0, seed=1)
+    recorded = {sensor.name: sensor for sensor in ns.open(tmp_path / "dive.mcap").world.sensors}
+    for sensor in world.sensors:
+        other = recorded[sensor.name]
+        assert (other.topic, other.frame, other.pose, other.spec) == (
+            sensor.topic,
+            sensor.frame,
+            sensor.pose,
+            sensor.spec,
+        )

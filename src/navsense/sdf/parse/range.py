@@ -11,9 +11,9 @@
     </sensor>
 
 `<ray>` and `<lidar>` are elements of SDF. They accept `<navsense:sound>` and `<navsense:own_hull>` in the sensor. All
-their rays make one return. A sensor whose angles span more than `MAX_BEAM_ANGLE` is a scanner. Scanners are not
-simulated, except with the plug-in of `gazebo_range`. `<sonar>` is a cone along -z of the sensor, as in Gazebo Classic
-(`SonarSensor`), with its radius at its maximum range.
+their rays make one return. A sensor whose angles span more than `MAX_BEAM_ANGLE`, or whose plug-in publishes each ray,
+is a scanner. Scanners are not simulated, except with the plug-in of `gazebo_range`. `<sonar>` is a cone along -z of the
+sensor, as in Gazebo Classic (`SonarSensor`), with its radius at its maximum range.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from navsense.sdf.parse.children import (
 )
 from navsense.sdf.parse.noise import NOISE, parse_child_noise, parse_noise
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.plugin_files import is_among
 from navsense.sdf.schema import BEAM, RAY, RAY_RANGE, SAMPLES, SCAN, SONAR
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_attribute_number, require_child
 from navsense.sdf.xml_reader import Element
@@ -54,8 +55,17 @@ SONAR_AXIS = (0.0, 0.0, -1.0)
 FORWARD = (1.0, 0.0, 0.0)
 
 
+SCANNER_FILES = ("gazebo_ros_laser", "gazebo_ros_gpu_laser", "gazebo_ros_block_laser")
+"""Files of plug-ins that publish each ray of a scan."""
+
+
 def explain_scanner(element: Element) -> str:
     """Return why a sensor is a scanner, which is not simulated; "" for a range sensor."""
+    has_rays = any(part.tag == "samples" and part.text not in ("", "1") for part in element.walk())
+    for plugin in element.find_all("plugin"):
+        file = plugin.get_attribute("filename") or ""
+        if has_rays and is_among(file, SCANNER_FILES):
+            return f"scanners are not simulated, only beams: {file} publishes each ray"
     for type_element in element.find_all("ray", "lidar"):
         for scan in type_element.find_all("scan"):
             for side in scan.find_all("horizontal", "vertical"):
