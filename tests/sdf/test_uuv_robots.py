@@ -18,20 +18,26 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import navsense as ns
 from navsense import sdf
+from navsense.cli import cli
 from navsense.core.readings import Reading
 from navsense.core.typing import FloatArray
 from navsense.world import World
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
+
+ROOT = Path(__file__).resolve().parents[2]
 
 Text = Callable[..., str]
 Load = Callable[..., World]
@@ -148,22 +154,23 @@ def packages(shared_data: Path, tmp_path: Path) -> Path:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(f"{HEADER.format('macros')}{content}</robot>", encoding="utf-8")
     for robot, calls in SENSORS.items():
-        (folder / robot).mkdir()
         arguments = "".join(f'<xacro:arg name="{name}" default=""/>' for name in LAUNCH[robot])
         properties = "".join(f'<xacro:property name="{name}" value="$(arg {name})"/>' for name in LAUNCH[robot])
         body = f"""{arguments}{properties}
 <xacro:include filename="$(find uuv_sensor_ros_plugins)/urdf/sensor_snippets.xacro"/>
 <link name="${{namespace}}/base_link"/>
 {"".join(calls)}"""
-        (folder / robot / f"{robot}.xacro").write_text(f"{HEADER.format(robot)}{body}</robot>", encoding="utf-8")
+        file = find_robot(folder, robot)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{HEADER.format(robot)}{body}</robot>", encoding="utf-8")
     return folder
 
 
 def find_robot(packages: Path, robot: str) -> Path:
-    """Return the file of a robot."""
-    if robot == "desistek_saga":
-        return packages / "desistek_saga_description/robots/desistek_saga_default.xacro"
-    return packages / robot / f"{robot}.xacro"
+    """Return the file of a robot, with its published name."""
+    package = "uuv_descriptions" if robot == "rexrov" else f"{robot}_description"
+    ending = ".urdf.xacro" if robot == "eca_a9" else ".xacro"
+    return packages / package / "robots" / f"{robot}_default{ending}"
 
 
 SPEED = (0.5, 0.2, 0.0)
@@ -339,3 +346,25 @@ def test_recording_of_a_robot_is_complete(load_robot: Load, tmp_path: Path) -> N
             sensor.pose,
             sensor.spec,
         )
+
+
+@pytest.mark.requirement("DVU-9")
+def test_commands_of_the_guide_run(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of the robot, and the run of 60 s in the world of the guide."""
+    text = (ROOT / "docs/how-to/uuv-simulator.md").read_text(encoding="utf-8")
+    (world,) = re.findall(r"^:caption: sea.sdf\n\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (log,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    check, run = re.findall(r"^```shell\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert packages == tmp_path / "packages"
+    monkeypatch.chdir(tmp_path)
+    Path("sea.sdf").write_text(world, encoding="utf-8")
+    exec(compile(log, "log", "exec"), {})  # noqa: S102 - code of our own page
+    for command in (check, run):
+        program, *arguments = shlex.split(command.replace("\\\n", " "))
+        result = CliRunner().invoke(cli, arguments)
+        assert (program, result.exit_code) == ("navsense", 0), result.output
+    recording = ns.open("dive.mcap")
+    counts = {sensor.topic: recording[sensor.name].time.size for sensor in recording.world.sensors}
+    assert counts == {
+        f"/rexrov/{topic}": 60 * rate for topic, rate in {**TOPICS["rexrov"], "imu": 50, "gps": 30}.items()
+    }

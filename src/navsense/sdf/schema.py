@@ -149,14 +149,13 @@ SUBSEA_PRESSURE_PLUGIN = ElementSchema(
     children=split_tags(
         """
         robot_namespace robotNamespace link_name sensor_topic update_rate saturation noise_sigma noise_amplitude
-        noise_stddev standard_pressure kPa_per_meter
+        noise_stddev standard_pressure kPa_per_meter is_on
         """
     ),
     unsupported={
         "estimate_depth_on": "the depth is always published",
         "enable_gazebo_messages": _FIXED_MESSAGES,
         "enable_local_ned_frame": "frames have the names of links",
-        "is_on": _ALWAYS_ON,
         **dict.fromkeys(("reference_link_name", "static_reference_frame"), _NO_REFERENCE_FRAME),
     },
     attributes=_PLUGIN_ATTRIBUTES,

@@ -31,12 +31,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from navsense.core.pose import Pose
-from navsense.core.typing import Quaternion
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, find_declared_namespace, parse_topic
+from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX, parse_switch
 from navsense.sdf.schema import UUV_DVL_FILE, UUV_DVL_PLUGIN
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -47,11 +47,6 @@ from navsense.world import MountedSensor
 
 BEAM_COUNT = 4
 """Number of beams."""
-
-NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
-"""Rotation by pi about x: forward, left, up to forward, right, down."""
-
-NED_SUFFIX = "_ned"
 
 BEAM_TAGS = tuple(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic"))
 
@@ -70,10 +65,7 @@ def parse(
         require_child(element, "robot_namespace", "must be given; or give the namespace with --namespace")
     for tag in REQUIRED_TAGS:
         require_child(element, tag)
-    is_on = parse_child_flag(context, element, "is_on", default=True)
-    if not is_on:
-        child, reason = element.find("is_on") or element, "emits nothing until a live run switches it on"
-        context.add_note("warning", f"<plugin><is_on>: {sensor_context.name}", reason, child.where)
+    is_on = parse_switch(context, element, sensor_context)
     problems_before = context.problem_count
     candidates = [_find_sonar(context, element, sensor_context, sensors, i) for i in range(BEAM_COUNT)]
     sonars = [sonar for sonar in candidates if sonar is not None]

@@ -6,6 +6,7 @@
     <noise_sigma>3</noise_sigma> <noise_amplitude>1</noise_amplitude>   kPa, a factor; default 0
     <noise_stddev>3</noise_stddev>                                      kPa, in its earlier versions
     <saturation>3000</saturation>                                       kPa
+    <is_on>true</is_on>
 
 It is a `Depth` that assumes a constant density. As in the plug-in, the standard deviation of its noise is the product
 of sigma and amplitude. If the world defines its water, the pressure is that of the water. Otherwise it is that of the
@@ -33,6 +34,7 @@ from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import ModelPlugin, PluginSensor
+from navsense.sdf.plugins.uuv_common import parse_switch
 from navsense.sdf.schema import SUBSEA_PRESSURE_FILE, SUBSEA_PRESSURE_PLUGIN
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
@@ -71,7 +73,7 @@ def parse(
         )
         spec = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
     check_water(context, sensor_context, spec.assumed)
-    return PluginSensor(spec)
+    return PluginSensor(spec, is_on=parse_switch(context, element, sensor_context))
 
 
 MODEL_PLUGINS = {SUBSEA_PRESSURE_FILE: ModelPlugin(SUBSEA_PRESSURE_PLUGIN, Depth.type, parse)}
