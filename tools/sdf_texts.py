@@ -22,6 +22,24 @@ gauss_markov | element | | random current
 grid | element | | table of velocities by position and time
 replay | element | | recorded current"""
 
+SENSOR_ELEMENTS = """clock | text | true time | clock of the sensor
+navsense:clock | text | true time | another name of `clock`
+navsense:latency | element | none | see [latency](#navsense-latency)
+navsense:faults | element | none | of this sensor
+navsense:part | text | none | part of the catalogue
+navsense:fidelity | `physical` or `classic` | of the world | of this sensor"""
+
+UUV_SENSOR = f"""{SENSOR_PLUGIN}
+robot_namespace | text | `--namespace` | first part of the topic
+robotNamespace | text | | another name of `robot_namespace`
+sensor_topic | text | default of a sensor | rest of the topic
+link_name | text | required | link of the sensor
+update_rate | number ≥ 0 | 30 | Hz
+is_on | flag | true | false: off until a live run switches it on"""
+
+UUV_NOISE = """noise_amplitude | number ≥ 0 | 1; 0 under classic | factor of all deviations and densities
+enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x"""
+
 UUV_CURRENT = f"""
 {PLUGIN}
 namespace | text | | first part of the topic
@@ -498,18 +516,48 @@ TEXTS: dict[str, str] = {
         fov | number | of the rays | rad; has no effect
     """,
     "libuuv_gazebo_ros_subsea_pressure_plugin.so": f"""
-        {SENSOR_PLUGIN}
-        robot_namespace | text | `--namespace` | first part of the topic
-        robotNamespace | text | | another name of `robot_namespace`
-        sensor_topic | text | default of a sensor | rest of the topic
-        link_name | text | required | link of the sensor
-        update_rate | number ≥ 0 | 30 | Hz
+        {UUV_SENSOR}
         standard_pressure | number ≥ 0 | 101.325 | kPa, assumed pressure of the air
         kPa_per_meter | number > 0 | 9.80638 | kPa/m, assumed weight of the water
         noise_sigma | number ≥ 0 | 0 | kPa; times `noise_amplitude`
         noise_amplitude | number ≥ 0 | 0 | factor of `noise_sigma`
         noise_stddev | number ≥ 0 | 0 | kPa, of earlier versions
         saturation | number > 0 | none | kPa; no effect under classic
+    """,
+    "libuuv_gazebo_ros_imu_plugin.so": f"""
+        {UUV_SENSOR}
+        {UUV_NOISE}
+        gyroscope_noise_density | number ≥ 0 | 3.394e-4 | rad/s/√Hz, two-sided
+        gyroscope_random_walk | number ≥ 0 | 3.879e-5 | rad/s²/√Hz
+        gyroscope_bias_random_walk | number ≥ 0 | | the name in the code; has priority
+        gyroscope_bias_correlation_time | number > 0 | 1000 | s
+        gyroscope_turn_on_bias_sigma | number ≥ 0 | 8.727e-3 | rad/s, standard deviation
+        accelerometer_noise_density | number ≥ 0 | 4e-3 | m/s²/√Hz, two-sided
+        accelerometer_random_walk | number ≥ 0 | 6e-3 | m/s³/√Hz
+        accelerometer_bias_correlation_time | number > 0 | 300 | s
+        accelerometer_turn_on_bias_sigma | number ≥ 0 | 0.196 | m/s², standard deviation
+        static_reference_frame | `world` or `world_ned` | `world` | frame of the orientation
+        {SENSOR_ELEMENTS}
+    """,
+    "libuuv_gazebo_ros_magnetometer_plugin.so": f"""
+        {UUV_SENSOR}
+        {UUV_NOISE}
+        intensity | number ≥ 0 | 1 | µT, of a world without a field
+        reference_heading | number | π | rad, horizontal direction from x of the world
+        declination | number | 0 | rad, subtracted from the heading
+        inclination | number | π/3 | rad, below the horizon
+        noise_xy | number ≥ 0 | 1 | µT, standard deviation of x and y
+        noise_z | number ≥ 0 | 1.4 | µT, standard deviation of z
+        turn_on_bias | number ≥ 0 | 2 | µT, standard deviation of each axis
+        {SENSOR_ELEMENTS}
+    """,
+    "libuuv_gazebo_ros_gps_plugin.so": f"""
+        {PLUGIN}
+        robot_namespace | text | `--namespace` | first part of the topic and the frame
+        robotNamespace | text | | another name of `robot_namespace`
+        sensor_topic | text | topic of the sensor | rest of the topic
+        horizontal_pos_std_dev | number ≥ 0 | of the sensor | m; a warning if the noise differs
+        vertical_pos_std_dev | number ≥ 0 | of the sensor | m; a warning if the noise differs
     """,
     "libuuv_gazebo_ros_dvl_plugin.so": f"""
         {SENSOR_PLUGIN}
