@@ -337,3 +337,13 @@ def test_topic_and_covariance_of_the_gps_sensor_have_priority(load: Load, wrap_i
     assert (world.sensors[0].topic, world.sensors[0].frame) == ("/own", "antenna")
     reason = "the sensor has a noise of 2 m, which determines the covariance"
     assert list_warnings(world)["<plugin><horizontal_pos_std_dev>: 3"] == reason
+
+
+@pytest.mark.requirement("DVU-9")
+def test_pressure_sensor_can_be_off_at_the_start(load: Load, wrap_in_world: Text) -> None:
+    for text, is_on in (("true", True), ("false", False)):
+        world = load(wrap_in_world(make_plugin("subsea_pressure", {"is_on": text})))
+        assert world.sensors[0].is_on == is_on
+        assert any("<is_on>" in what for what in list_warnings(world)) != is_on
+        reading = ns.simulate(world, 1.0, seed=1)[world.sensors[0].name]
+        assert reading.emitted.all() == reading.emitted.any() == is_on
