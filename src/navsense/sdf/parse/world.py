@@ -35,6 +35,7 @@ from navsense.core.geodesy import Origin
 from navsense.core.pose import rotate
 from navsense.core.text import parse_decimal
 from navsense.core.ticks import MAX_RATE, MIN_RATE
+from navsense.core.typing import Vector
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import (
     DEFAULT_GRAVITY,
@@ -123,12 +124,17 @@ def parse_classic(context: Context, element: Element, *, default: bool) -> bool:
     return (context.fidelity or text) == "classic"
 
 
-def parse_environment(context: Context, scope: Scope) -> Environment:
-    """Return the environment of a world, with SDF's defaults for absent elements."""
+def parse_environment(
+    context: Context, scope: Scope, default_origin: Origin | None = None, default_field: Vector = DEFAULT_MAGNETIC_FIELD
+) -> Environment:
+    """Return the environment of a world, with defaults for absent elements.
+
+    `default_origin` and `default_field` (T) are those of its plug-ins, otherwise those of SDF.
+    """
     world = scope.element
-    origin = _parse_origin(context, world)
+    origin = _parse_origin(context, world) or default_origin
     _warn_about_defaults(context, world)
-    magnetic = _parse_magnetic_field(context, world, origin)
+    magnetic = _parse_magnetic_field(context, world, origin, default_field)
     local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
     return Environment(
         gravity=_parse_gravity(context, world, origin),
@@ -188,8 +194,8 @@ def _parse_gravity(context: Context, world: Element, origin: Origin | None) -> V
     return uniform
 
 
-def _parse_magnetic_field(context: Context, world: Element, origin: Origin | None) -> VectorField:
-    uniform = UniformField(parse_child_vector(context, world, "magnetic_field", DEFAULT_MAGNETIC_FIELD))
+def _parse_magnetic_field(context: Context, world: Element, origin: Origin | None, default: Vector) -> VectorField:
+    uniform = UniformField(parse_child_vector(context, world, "magnetic_field", default))
     element = context.find_child(world, "navsense:magnetic_field", schema.MAGNETIC_MODEL)
     if element is None:
         return uniform
